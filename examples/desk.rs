@@ -30,9 +30,7 @@ use std::time::Duration;
 use clap::Parser;
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use greenroom::Greenroom;
-use greenroom::adapters::rehearsal::{
-    RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule,
-};
+use greenroom::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
 use greenroom::builder::Agent;
 use greenroom_actors::agent::tool::{ToolContext, ToolError};
 use greenroom_actors::agent::{AgentHooks, RunInfo};
@@ -133,18 +131,18 @@ impl AgentHooks for Supervision {
 }
 
 /// In place of a model: asks for the tool that the prompt speaks of and says what it gave.
-fn clerk() -> Result<RehearsalModel, String> {
-    let rule = |when: &str, action| RehearsalRule {
+fn clerk() -> Result<MockModel, String> {
+    let rule = |when: &str, action| MockRule {
         when: Some(when.to_owned()),
         delay: Duration::ZERO,
         action,
     };
     let call = |name: &str, arguments| {
-        RehearsalAction::ToolCalls(vec![(name.to_owned(), Projection(arguments))])
+        MockAction::ToolCalls(vec![(name.to_owned(), Projection(arguments))])
     };
     let told = "{{ tool_results[0].error | default(tool_results[0].output) }}";
     let rules = vec![
-        rule("tool_results", RehearsalAction::Reply(told.to_owned())),
+        rule("tool_results", MockAction::Reply(told.to_owned())),
         rule(
             "'order' in prompt",
             call("order_status", json!({ "order": "prompt | split(' ') | list | last" })),
@@ -154,6 +152,6 @@ fn clerk() -> Result<RehearsalModel, String> {
             call("refund", json!({ "amount": "prompt | split(' ') | list | last | int" })),
         ),
     ];
-    RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules })
+    MockModel::new(MockConfig { pace: Duration::ZERO, rules })
         .map_err(|problems| problems.join("; "))
 }

@@ -32,9 +32,7 @@ use greenroom::Greenroom;
 use greenroom::actix_web::error::{ErrorNotFound, ErrorUnauthorized};
 use greenroom::actix_web::http::header::SET_COOKIE;
 use greenroom::actix_web::{self, HttpRequest, HttpResponse, web};
-use greenroom::adapters::rehearsal::{
-    RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule,
-};
+use greenroom::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
 use greenroom::api::ApiError;
 use greenroom::auth::{AuthError, AuthProvider, RequestHead, User, cookie};
 use greenroom::builder::Agent;
@@ -214,15 +212,15 @@ async fn my_reports(_: Value, context: ToolContext) -> Result<Value, ToolError> 
 }
 
 /// In place of a model: asks the tool and says what it gave.
-fn clerk() -> Result<RehearsalModel, String> {
+fn clerk() -> Result<MockModel, String> {
     let told = "Your reports: {{ tool_results[0].output }}".to_owned();
-    let rule = |when: &str, action| RehearsalRule {
+    let rule = |when: &str, action| MockRule {
         when: Some(when.to_owned()),
         delay: Duration::ZERO,
         action,
     };
-    let call = RehearsalAction::ToolCalls(vec![("my_reports".to_owned(), Projection(json!({})))]);
-    let rules = vec![rule("tool_results", RehearsalAction::Reply(told)), rule("tools", call)];
-    RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules })
+    let call = MockAction::ToolCalls(vec![("my_reports".to_owned(), Projection(json!({})))]);
+    let rules = vec![rule("tool_results", MockAction::Reply(told)), rule("tools", call)];
+    MockModel::new(MockConfig { pace: Duration::ZERO, rules })
         .map_err(|problems| problems.join("; "))
 }

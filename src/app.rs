@@ -33,7 +33,7 @@ use self::routes::Assembled;
 use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
 pub(crate) use self::store::back_up;
-use crate::adapters::tools::Ways;
+use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
@@ -114,8 +114,8 @@ impl Application {
         outlive_file_size_limit()?;
         capacity::ensure(&config, workers(&config))?;
         let Registered { registry: registered, providers, routes } = registered;
-        let ways = Arc::new(tools::ways(&config));
-        let registry = registry(&config, &ways, &config.limits, registered.clone())?;
+        let outbound = Arc::new(tools::outbound(&config));
+        let registry = registry(&config, &outbound, &config.limits, registered.clone())?;
         let mut web = web_config(&config);
         web.admission = capacity::prepare(&config.limits);
         web.binding =
@@ -131,7 +131,7 @@ impl Application {
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
         ports.crash_marks = crash_marks;
         ports.observers = telemetry.observers();
-        ports.external_calls = Arc::clone(&ways) as _;
+        ports.external_calls = Arc::clone(&outbound) as _;
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
         }
@@ -163,7 +163,8 @@ impl Application {
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
         let registered = Registered { registry: registered, providers, routes };
-        let around = Surroundings { runtime: runtime.clone(), metrics, standing, catalogue, ways };
+        let around =
+            Surroundings { runtime: runtime.clone(), metrics, standing, catalogue, outbound };
         let reloading = Reloading::new(config, registered, around)?;
         Ok(Self {
             server,
@@ -274,7 +275,7 @@ fn keeper(
 /// What is configured, with what Rust code registered; a name of both is the code's.
 fn registry(
     config: &Config,
-    ways: &Ways,
+    outbound: &OutboundClients,
     limits: &LimitsConfig,
     registered: Registry,
 ) -> io::Result<Registry> {
@@ -292,7 +293,7 @@ fn registry(
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
-    registry.tools = tools::definitions(&config.tools, ways, limits, &registry.workflows)?;
+    registry.tools = tools::definitions(&config.tools, outbound, limits, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
 }

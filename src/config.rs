@@ -272,7 +272,7 @@ impl Config {
     ) -> Vec<ConfigProblem> {
         let models = self.models.values().filter_map(|model| match model {
             ModelConfig::Remote(remote) => remote.check_key(&environment),
-            ModelConfig::Rehearsal(_) => None,
+            ModelConfig::Mock(_) => None,
         });
         let exports = self.telemetry.exports(&environment, self.environment);
         let headers = exports.problems.into_iter();
@@ -301,7 +301,7 @@ impl Config {
         let mut secrets = Secrets::default();
         let models = self.models.values().filter_map(|model| match model {
             ModelConfig::Remote(remote) => remote.key_variable.as_deref(),
-            ModelConfig::Rehearsal(_) => None,
+            ModelConfig::Mock(_) => None,
         });
         let signs = self.auth.jwt.as_ref().and_then(|jwt| jwt.keys.secret_variable());
         let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);

@@ -225,10 +225,10 @@ impl Greenroom {
     /// use std::sync::Arc;
     ///
     /// use greenroom::Greenroom;
-    /// use greenroom::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
+    /// use greenroom::adapters::mock::{MockConfig, MockModel};
     ///
     /// # fn main() -> Result<(), Vec<String>> {
-    /// let offline = RehearsalModel::new(RehearsalConfig::default())?;
+    /// let offline = MockModel::new(MockConfig::default())?;
     /// let server = Greenroom::new().model("offline", Arc::new(offline));
     /// # drop(server);
     /// # Ok(())

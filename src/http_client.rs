@@ -1,17 +1,17 @@
-//! What the HTTP clients of this process have in common: how names are looked up, and what becomes
-//! of a request that was sent on a connection which the other side has just closed.
+//! Common parts of the HTTP clients of this process: name lookup, and the repetition of a request
+//! that was sent on a connection which the server had just closed.
 
-mod kept;
+mod client;
 mod names;
 
 use std::sync::Arc;
 
 use reqwest::{Client, ClientBuilder};
 
-pub(crate) use self::kept::HttpClient;
+pub(crate) use self::client::HttpClient;
 pub(crate) use self::names::{NoAddress, addresses_of, start_lookups};
 
-/// A client in the making, which looks names up as all do and says who is calling.
+/// Returns a client builder with this process's name lookup and `User-Agent`.
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder()
         .referer(false)

@@ -1,17 +1,17 @@
 //! Sample values that meet a JSON Schema.
 //!
-//! The sampler reads the schema and makes one value; where the schema leaves a choice it takes
-//! the first. When the validator refuses the value, the sampler runs again with one choice made
-//! otherwise, then two, within a bound of work: schemas come from callers.
+//! Serves the keywords that people write for agents and tools: types, `enum`, `const`, properties
+//! and items, bounds, formats and patterns, `anyOf`, `oneOf`, `allOf` and references inside the
+//! schema. Where a choice is left, the first alternative is taken. If the validator rejects the
+//! value, the sampler runs again with one choice changed, then two, until it succeeds or its
+//! budget is spent: schemas come from callers. Other keywords are left to these attempts.
 
 mod array;
 mod compose;
 mod merge;
 mod number;
 mod object;
-mod pattern;
 mod plan;
-mod reference;
 mod text;
 
 use std::collections::VecDeque;
@@ -28,18 +28,17 @@ const RUNS_MAX: usize = 256;
 const VISITS_PER_RUN_MAX: usize = 2_000;
 const VISITS_MAX: usize = 50_000;
 
-/// Copying so many parts of a schema, or so many bytes of text, counts as one visit.
+/// Copied parts of a schema, or bytes of text, that count as one visit.
 const PARTS_PER_VISIT: usize = 32;
 
-/// Subschemas inside one another; more than any schema that terminates needs.
+/// Nesting of subschemas; schemas that terminate need less.
 const DEPTH_MAX: usize = 100;
 
-const TYPES: [&str; 6] = ["string", "integer", "boolean", "object", "array", "null"];
-
-/// Makes a value that the schema's validator accepts. The same schema always gives the same.
+/// Returns a value that the schema's validator accepts, always the same one for a schema, or the
+/// reason why the first attempt failed.
 pub(crate) fn sample(schema: &Value) -> Result<Value, String> {
     let checker = Schema::compile(schema).map_err(|error| error.to_string())?;
-    let mut refused = None;
+    let mut first_failure = None;
     let mut visits_left = VISITS_MAX;
     let mut plans = VecDeque::from([Plan::default()]);
     for _ in 0..RUNS_MAX {
@@ -47,21 +46,21 @@ pub(crate) fn sample(schema: &Value) -> Result<Value, String> {
         let mut sampler = Sampler::new(schema, &plan, visits_left.min(VISITS_PER_RUN_MAX));
         let made = sampler.value(schema, 0);
         visits_left = visits_left.saturating_sub(sampler.visits);
-        let refusal = match made {
+        let failure = match made {
             Ok(value) => match checker.check(&value) {
                 Ok(()) => return Ok(value),
                 Err(violation) => violation.to_string(),
             },
             Err(reason) => reason,
         };
-        refused.get_or_insert(refusal);
+        first_failure.get_or_insert(failure);
         let room = RUNS_MAX.saturating_sub(plans.len());
         plans.extend(plan.variations(&sampler.choices).take(room));
         if visits_left == 0 {
             break;
         }
     }
-    Err(format!("no sample found that meets the schema: {}", refused.unwrap_or_default()))
+    Err(format!("no sample found that meets the schema: {}", first_failure.unwrap_or_default()))
 }
 
 type Keywords = Map<String, Value>;
@@ -70,30 +69,23 @@ type Keywords = Map<String, Value>;
 struct Sampler<'a> {
     root: &'a Value,
     plan: &'a Plan,
-    /// In the order of asking.
+    /// Choices of this run so far, in order.
     choices: Vec<Choice>,
     visits: usize,
     visits_max: usize,
     depth: usize,
-    /// References that are being followed, outermost first.
+    /// References being followed, outermost first.
     following: Vec<String>,
 }
 
 impl<'a> Sampler<'a> {
     fn new(root: &'a Value, plan: &'a Plan, visits_max: usize) -> Self {
-        Self {
-            root,
-            plan,
-            choices: Vec::new(),
-            visits: 0,
-            visits_max,
-            depth: 0,
-            following: Vec::new(),
-        }
+        let (choices, following) = (Vec::new(), Vec::new());
+        Self { root, plan, choices, visits: 0, visits_max, depth: 0, following }
     }
 
     /// Makes a value for a subschema. Values of different `variant` differ where the schema
-    /// lets them.
+    /// allows it.
     fn value(&mut self, schema: &Value, variant: usize) -> Result<Value, String> {
         self.visits += 1;
         if self.visits > self.visits_max || self.depth > DEPTH_MAX {
@@ -102,14 +94,14 @@ impl<'a> Sampler<'a> {
         self.depth += 1;
         let made = match schema {
             Value::Object(keywords) => self.composed(keywords, variant),
-            Value::Bool(true) => Ok(text::text(&Keywords::new(), variant)?),
+            Value::Bool(true) => text::text(&Keywords::new(), variant),
             _ => Err("no value is allowed".to_owned()),
         };
         self.depth -= 1;
         made
     }
 
-    /// Makes a value from keywords that stand for themselves.
+    /// Makes a value from keywords that refer to no other schema.
     fn plain(&mut self, keywords: &Keywords, variant: usize) -> Result<Value, String> {
         let mut types = types_of(keywords);
         if self.is_recursing() {
@@ -127,20 +119,17 @@ impl<'a> Sampler<'a> {
             }
             Some("boolean") => Ok(Value::Bool((variant + self.another()).is_multiple_of(2))),
             Some("integer") => number::number(keywords, true, variant + self.another()),
-            Some("number") => match self.another() {
-                0 => number::number(keywords, false, variant),
-                _ => number::fraction(keywords, variant),
-            },
+            Some("number") => number::number(keywords, false, variant + self.another()),
             _ => Err("no type is allowed".to_owned()),
         }
     }
 
-    /// Decides one of several ways: the first, unless the plan says otherwise.
+    /// Returns the index of the alternative to take: the first, unless the plan differs.
     fn choose(&mut self, alternatives: usize) -> usize {
         self.decide(Choice { alternatives, of_scalar: false })
     }
 
-    /// Whether the plan wants another scalar than the first that comes to mind: 0 or 1.
+    /// Returns 1 if the plan asks for another scalar than the first candidate, else 0.
     fn another(&mut self) -> usize {
         self.decide(Choice { alternatives: 2, of_scalar: true })
     }
@@ -151,35 +140,28 @@ impl<'a> Sampler<'a> {
         self.plan.alternative_at(place).min(choice.alternatives.saturating_sub(1))
     }
 
-    /// Whether the value being made stands inside one of the same reference: what is optional
-    /// is then left out.
+    /// True inside a second use of the same reference: optional parts are then left out.
     fn is_recursing(&self) -> bool {
-        self.following
-            .iter()
-            .enumerate()
-            .any(|(at, reference)| self.following[..at].contains(reference))
+        let mut followed = self.following.iter().enumerate();
+        followed.any(|(at, reference)| self.following[..at].contains(reference))
     }
 }
 
-/// The types that the keywords allow, or suggest when they name none.
+/// Types that the keywords allow, or the likely one if they name none.
 fn types_of(keywords: &Keywords) -> Vec<&str> {
     match keywords.get("type") {
         Some(Value::String(name)) => return vec![name],
         Some(Value::Array(names)) => return names.iter().filter_map(Value::as_str).collect(),
         _ => {}
     }
-    let suggestions: [(&str, &[&str]); 4] = [
+    let suggestions: [(&str, &[&str]); 3] = [
         ("object", &["properties", "required", "additionalProperties", "minProperties"]),
-        ("array", &["items", "prefixItems", "minItems", "contains"]),
-        ("string", &["pattern", "format", "minLength", "maxLength"]),
+        ("array", &["items", "prefixItems", "minItems"]),
         ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
     ];
-    for (name, signs) in suggestions {
-        if signs.iter().any(|sign| keywords.contains_key(*sign)) {
-            return vec![name];
-        }
-    }
-    if keywords.contains_key("not") { TYPES.to_vec() } else { vec!["string"] }
+    let is_suggested = |signs: &[&str]| signs.iter().any(|sign| keywords.contains_key(*sign));
+    let suggested = suggestions.into_iter().find(|(_, signs)| is_suggested(signs));
+    vec![suggested.map_or("string", |(name, _)| name)]
 }
 
 /// Reads a keyword that counts something.

@@ -1,5 +1,5 @@
-//! The environment file: variables set in place, the rest kept to the byte, the whole written at
-//! once.
+//! The environment file: variables are set in place, all other bytes stay, and the file is replaced
+//! atomically.
 
 mod lines;
 #[cfg(test)]
@@ -14,11 +14,11 @@ use crate::upkeep::{FileError, VariableFile};
 
 use self::lines::{value_of, with_variables};
 
-/// What is larger was not written by hand.
+/// Upper bound on the file, which people write by hand; larger files are rejected.
 const BYTES_MAX: u64 = 1024 * 1024;
-/// Links followed from one to the next.
+/// Symbolic links followed in a row.
 const LINKS_MAX: usize = 40;
-/// For its owner alone: it holds secrets.
+/// Access for the owner only: the file holds secrets.
 const MODE: u32 = 0o600;
 
 /// A file of `NAME=value` lines, such as `.env`.
@@ -28,13 +28,12 @@ pub struct EnvFile {
 }
 
 impl EnvFile {
-    /// A file that need not be there yet; a relative path counts from the working directory.
+    /// Names a file that need not exist; a relative path is resolved in the working directory.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// The values of variables, each as a shell would read it where it is first set. A file that
-    /// is not there sets none.
+    /// Reads variables, each as a shell would read its first assignment. A missing file sets none.
     pub fn values(&self, names: &[&str]) -> Result<Vec<Option<String>>, FileError> {
         let content = content_of(&target_of(&self.path)?)?;
         Ok(names.iter().map(|name| value_of(&content, name)).collect())
@@ -49,7 +48,7 @@ impl VariableFile for EnvFile {
     }
 }
 
-/// Where links lead, also one to a file that is not there yet: the link stays what it is.
+/// Follows symbolic links, also to a file that does not exist yet, so that writing keeps the link.
 fn target_of(path: &Path) -> Result<PathBuf, FileError> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -60,22 +59,22 @@ fn target_of(path: &Path) -> Result<PathBuf, FileError> {
             }
             Ok(_) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
-            Err(error) => return Err(failed("looking at the file")(error)),
+            Err(error) => return Err(failed("checking the file")(error)),
         }
     }
-    Err(FileError("following a link: there are too many".to_owned()))
+    Err(FileError("following a link: too many links".to_owned()))
 }
 
-/// The file as it is; empty when it is not there.
+/// Reads the file; empty if it does not exist.
 fn content_of(path: &Path) -> Result<Vec<u8>, FileError> {
     let is_file = match fs::metadata(path).as_ref().map(Metadata::is_file) {
         Ok(is_file) => is_file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(reason("looking at the file", error)),
+        Err(error) => return Err(reason("checking the file", error)),
     };
-    // Asked before it is opened: a pipe would wait for somebody to write into it.
+    // Checked before it is opened: opening a named pipe blocks until it has a writer.
     if !is_file {
-        return Err(FileError("reading: it is no file".to_owned()));
+        return Err(FileError("reading: it is not a regular file".to_owned()));
     }
     let file = File::open(path).map_err(failed("reading"))?;
     let mut bytes = Vec::new();
@@ -86,8 +85,8 @@ fn content_of(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// Puts a new file in the place of the old one: whoever reads it sees one or the other, whole,
-/// also after a power cut.
+/// Replaces the file atomically: readers see the old or the new one whole, also after a power
+/// failure.
 fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let folder = folder_of(path);
     let mut file = tempfile::Builder::new()
@@ -97,16 +96,16 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
         .map_err(failed("writing"))?;
     file.write_all(content).map_err(failed("writing"))?;
     file.as_file().sync_all().map_err(failed("writing"))?;
-    file.persist(path).map_err(|error| failed("taking the old one's place")(error.error))?;
+    file.persist(path).map_err(|error| failed("replacing the file")(error.error))?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("writing the folder"))
 }
 
-/// The folder of a file; that of a bare name is the working directory.
+/// Returns the folder of a file; for a bare name, the working directory.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
-/// The kind of an error alone: its text may hold the path.
+/// Keeps only the kind of an error: its text may hold the path.
 fn reason(doing: &str, error: &io::Error) -> FileError {
     FileError(format!("{doing}: {}", error.kind()))
 }

@@ -1,21 +1,22 @@
-//! How much memory the process may use: what the machine has, or its control group allows.
+//! Memory that the process may use: that of the machine, or the limit of its control group.
 
 use std::fs;
 
-/// Of what the process may use, one of so many parts is for the values of executions. The rest is
-/// for what they cannot count: bodies that are being read, facts on their way to the store, answers,
-/// generations, the store's cache, and what the allocator keeps.
+/// One part in so many of the usable memory is for the values of executions. The rest is for what is
+/// not counted: bodies being read, facts on their way to the store, responses, generations, the
+/// store's cache, and memory held by the allocator.
 const EXECUTIONS_SHARE: u64 = 3;
-/// Where it is not known: of a machine with 3 GiB.
+/// Memory of executions if the usable memory is unknown: as on a machine with 3 GiB.
 const EXECUTIONS_UNKNOWN: u64 = 1024 * 1024 * 1024;
 
-/// The memory that executions may hold unless the configuration says otherwise.
+/// Returns the default limit of memory for executions, in bytes.
 pub(crate) fn share_of_executions() -> u64 {
     let usable = usable(&|path| fs::read_to_string(path).ok());
     usable.map_or(EXECUTIONS_UNKNOWN, |usable| usable / EXECUTIONS_SHARE)
 }
 
-/// The least of what the machine has and the control groups of the process allow.
+/// Returns the memory of the machine or the lowest limit of the process's control groups, whichever
+/// is less.
 fn usable(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -36,8 +37,8 @@ fn usable(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     machine.into_iter().chain(limits).filter(|bytes| *bytes > 0).min()
 }
 
-/// The least limit of a group and those above it. In a container the path may be that of the host:
-/// then only the top is there, which is the container's.
+/// Returns the lowest limit of a group and its ancestors. In a container the path may be that of the
+/// host: then only the root exists, which is the container's.
 fn limit_of_groups(
     read: &dyn Fn(&str) -> Option<String>,
     root: &str,
@@ -47,7 +48,7 @@ fn limit_of_groups(
     let mut group = path.trim_end_matches('/');
     let mut least: Option<u64> = None;
     loop {
-        // `max`, or where it says nothing a number near the largest: no limit
+        // no limit is `max`, or in version 1 a number near the largest
         let limit = read(&format!("{root}{group}/{file}"));
         let limit = limit.and_then(|text| text.trim().parse::<u64>().ok());
         least = least.into_iter().chain(limit).min();
@@ -69,11 +70,11 @@ mod tests {
         })
     }
 
-    /// What the row is of, files with their texts, and the bytes that are found.
+    /// Name of the row, files with their texts, and the expected number of bytes.
     type Row = (&'static str, Vec<(&'static str, &'static str)>, Option<u64>);
 
     #[test]
-    fn the_least_limit_counts() {
+    fn the_lowest_limit_applies() {
         let own = ("/proc/self/cgroup", "0::/a/b\n");
         let old = ("/proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/docker/x\n0::/\n");
         let rows: [Row; 7] = [

@@ -1,8 +1,8 @@
 //! Models of providers, behind the runtime's port: three wire formats over one HTTP client.
 //!
-//! A [`ProviderModel`] asks once, always for a stream, also where the answer is wanted whole: so
-//! silence is noticed after seconds and nothing on the way ends a connection that seems idle. A
-//! [`SteadyModel`] around it asks again and asks others.
+//! A [`ProviderModel`] sends one request, for a stream also if the whole answer is asked for: so
+//! silence is noticed after seconds, and no proxy closes a connection that seems idle. A
+//! [`RetryingModel`] around it retries and falls back to other models.
 
 mod answer;
 mod anthropic;
@@ -20,8 +20,8 @@ mod openai;
 mod prompt;
 mod provider;
 mod retry;
+mod retrying;
 mod schema;
-mod steady;
 #[cfg(test)]
 mod tests;
 
@@ -41,7 +41,7 @@ use reqwest::{Client, Url};
 pub use self::key::ApiKey;
 pub use self::provider::{Objects, PROVIDERS, Provider};
 pub use self::retry::RetryPolicy;
-pub use self::steady::SteadyModel;
+pub use self::retrying::RetryingModel;
 
 use self::answer::Answer;
 use self::exchange::{Exchange, collected};
@@ -51,25 +51,25 @@ use self::names::ToolNames;
 use self::prompt::Prompt;
 use crate::http_client;
 
-/// Where OpenAI itself is. Its wire format is spoken by many, who lag behind it.
+/// Host of OpenAI itself. Other servers of its wire format lag behind it.
 const OPENAI_HOST: &str = "api.openai.com";
 
-/// A model of a provider, and how it is asked.
+/// Configuration of a provider's model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderConfig {
-    /// Who serves it, or whose wire format it is served in.
+    /// Provider that serves it, or whose wire format its server uses.
     pub provider: &'static Provider,
-    /// Where, when it is not where the provider is; `http` or `https`.
+    /// URL of another server than the provider's; `http` or `https`.
     pub base_url: Option<Url>,
     /// The provider's name of the model.
     pub model: String,
-    /// Whether answers are asked for as streams.
+    /// True if answers are requested as streams.
     pub stream: bool,
-    /// How objects are asked for.
+    /// Mode in which objects are requested.
     pub objects: Objects,
-    /// How long the provider may be silent, before its answer and in it.
+    /// Longest silence of the provider, before its answer and during it.
     pub first_token: Duration,
-    /// Options that the model refuses: they are not sent.
+    /// Options that are not sent, because the model refuses them.
     pub omit: Vec<Omitted>,
 }
 
@@ -87,7 +87,7 @@ pub enum Omitted {
 }
 
 impl Omitted {
-    /// All options, as the configuration names them.
+    /// All options, by their names in the configuration.
     pub const NAMES: [(&str, Self); 8] = [
         ("temperature", Self::Temperature),
         ("max_output_tokens", Self::MaxOutputTokens),
@@ -100,29 +100,29 @@ impl Omitted {
     ];
 }
 
-/// A model that is asked over HTTP, once. Clones share the connections.
+/// A model over HTTP, without retries. Clones share the connections.
 #[derive(Debug, Clone)]
 pub struct ProviderModel {
-    asked: Arc<Asked>,
+    endpoint: Arc<Endpoint>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Endpoint {
     config: ProviderConfig,
     url: Url,
-    is_original: bool,
+    is_openai: bool,
     failures: Failures,
     client: Client,
-    /// Who is asked.
+    /// The model and server that this endpoint names, for records.
     served: Served,
 }
 
 impl ProviderModel {
-    /// Connects nowhere yet. Fails when the address is none for HTTP or the client cannot be made.
+    /// Opens no connection yet. Fails if the URL is not for HTTP or the client cannot be made.
     pub fn new(config: ProviderConfig, key: Option<ApiKey>) -> Result<Self, String> {
         let own = Url::parse(config.provider.base_url).map_err(|error| error.to_string())?;
         let base = config.base_url.as_ref().unwrap_or(&own);
-        let is_original = base.host_str() == Some(OPENAI_HOST);
+        let is_openai = base.host_str() == Some(OPENAI_HOST);
         let url = config.provider.format.url(base, &config.model, config.stream);
         let mut client = http_client::builder()
             // a redirect would carry the prompt, and with some formats the key, elsewhere
@@ -139,11 +139,12 @@ impl ProviderModel {
             port: base.port(),
             ..Served::of(&config.model)
         };
-        Ok(Self { asked: Arc::new(Asked { config, url, is_original, failures, client, served }) })
+        let endpoint = Endpoint { config, url, is_openai, failures, client, served };
+        Ok(Self { endpoint: Arc::new(endpoint) })
     }
 }
 
-/// Whether an address is on this machine.
+/// True if the host is this machine.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
@@ -155,13 +156,13 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-impl Asked {
-    /// Makes the request; nothing is sent before the exchange is driven.
+impl Endpoint {
+    /// Prepares the request; nothing is sent before the exchange is polled.
     fn exchange(&self, request: &ModelRequest) -> Result<Exchange, ModelError> {
         let Self { config, url, failures, client, served, .. } = self;
         let format = config.provider.format;
         let names = Arc::new(ToolNames::new(&request.tools, &request.messages));
-        let prompt = Prompt::new(config, self.is_original, request, &names);
+        let prompt = Prompt::new(config, self.is_openai, request, &names);
         let mut body = format.body(&prompt)?;
         if let Some(options) = &prompt.options.provider_options {
             let providers = PROVIDERS.map(|provider| provider.name);
@@ -181,7 +182,7 @@ impl Asked {
 
 impl LanguageModel for ProviderModel {
     fn name(&self) -> &str {
-        &self.asked.config.model
+        &self.endpoint.config.model
     }
 
     fn is_remote(&self) -> bool {
@@ -189,7 +190,7 @@ impl LanguageModel for ProviderModel {
     }
 
     fn expected(&self) -> Served {
-        self.asked.served.clone()
+        self.endpoint.served.clone()
     }
 
     fn generate(
@@ -200,7 +201,7 @@ impl LanguageModel for ProviderModel {
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
-        match self.asked.exchange(&request) {
+        match self.endpoint.exchange(&request) {
             Ok(exchange) => exchange.events(),
             Err(error) => stream::iter([Err(error)]).boxed(),
         }

@@ -1,4 +1,4 @@
-//! Programs that the server runs: the group that ends with them, and what they say.
+//! Programs that the server runs: their process group, and their output.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long an output may stay open behind a program's end, where somebody inherited it.
+/// Time that an output may stay open after the end of its program, if another process inherited it.
 pub(super) const OUTPUT_GRACE: Duration = Duration::from_millis(200);
-/// What is read at once.
+/// Size of one read.
 const PORTION_BYTES: usize = 8192;
 
 /// One of a program's outputs.
@@ -30,7 +30,8 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         self.reader.is_some()
     }
 
-    /// What comes next. A closed pipe waits for ever, so that others get their turn.
+    /// Reads the next bytes. Never resolves once the pipe is closed, so that a `select!` waits for
+    /// its other branches.
     pub(super) async fn read(&mut self) -> &[u8] {
         let Some(reader) = &mut self.reader else { return std::future::pending().await };
         let count = reader.read(&mut self.buffer).await.unwrap_or(0);
@@ -41,37 +42,37 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
     }
 }
 
-/// The end of what was said.
+/// The last bytes of an output.
 #[derive(Debug)]
 pub(super) struct Tail {
-    said: VecDeque<u8>,
+    bytes: VecDeque<u8>,
     bytes_max: usize,
 }
 
 impl Tail {
     pub(super) fn of(bytes_max: usize) -> Self {
-        Self { said: VecDeque::new(), bytes_max }
+        Self { bytes: VecDeque::new(), bytes_max }
     }
 
-    pub(super) fn push(&mut self, said: &[u8]) {
-        self.said.extend(said);
-        let surplus = self.said.len().saturating_sub(self.bytes_max);
-        self.said.drain(..surplus);
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let surplus = self.bytes.len().saturating_sub(self.bytes_max);
+        self.bytes.drain(..surplus);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.said.is_empty()
+        self.bytes.is_empty()
     }
 
-    /// As it was said, where it is text.
+    /// Returns the bytes as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.said.iter().copied().collect();
+        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
 impl std::fmt::Display for Tail {
-    /// On one line, with nothing in it that a terminal would obey.
+    /// Writes the text on one line, with control characters escaped.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for char in self.text().trim_end().chars() {
             match char {
@@ -83,13 +84,13 @@ impl std::fmt::Display for Tail {
     }
 }
 
-/// A program and everything that it started, as far as that has not made a group of its own. Ended
-/// when it goes out of scope before the program has ended.
+/// The process group of a program: the program and everything that it started, unless that has
+/// changed its group. Killed on drop, unless the program has been waited for.
 pub(super) struct Group(Option<Pid>);
 
 impl Group {
-    /// Of a child that was started as the first of its group. It gets the limit of open files that
-    /// this process was started with.
+    /// Takes the group of a child that was started as its leader. The child gets the limit of open
+    /// files that this process was started with.
     pub(super) fn of(child: &Child) -> Self {
         let group = Self(child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)));
         group.restore_descriptors();
@@ -100,18 +101,20 @@ impl Group {
         if let Some(group) = self.0.take()
             && let Err(error) = kill_process_group(group, Signal::KILL)
         {
-            log::warn!("a program was not ended: {error}");
+            log::warn!(
+                "a program and its children may still run: they could not be killed: {error}"
+            );
         }
     }
 
-    /// Waits for the end of the program, which keeps its number until it is waited for: nobody else
-    /// can have the number of its group, and what it left behind can be ended.
+    /// Waits for the end of the program without reaping it. Until it is reaped, no other process can
+    /// get its id, so that the rest of its group can still be killed.
     pub(super) async fn ended(&self) -> io::Result<()> {
         let Some(pid) = self.0 else { return std::future::pending().await };
-        // heard from before the look, so that an end in between is not missed
+        // registered before the check, so that an end in between is not missed
         let mut children = signal(SignalKind::child())?;
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while waitid(WaitId::Pid(pid), look)?.is_none() {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(pid), options)?.is_none() {
             if children.recv().await.is_none() {
                 return std::future::pending().await;
             }
@@ -125,12 +128,12 @@ impl Group {
             && let Err(error) = super::descriptors::restore_in(pid)
             && error != rustix::io::Errno::SRCH
         {
-            log::warn!("a program keeps the raised limit of open files: {error}");
+            log::warn!("cannot restore the limit of open files of a program: {error}");
         }
     }
 
-    /// Bounds the memory of each process of the program. It runs already, so that it may have started
-    /// others: those are bounded one by one, each before it is asked what it has started itself.
+    /// Limits the memory of each process of the program. It runs already, so it may have started
+    /// others: these are limited one by one, each before its own children are listed.
     pub(super) fn limit_memory(&self, bytes_max: u64) {
         #[cfg(target_os = "linux")]
         {
@@ -138,11 +141,11 @@ impl Group {
             let mut processes: Vec<Pid> = self.0.into_iter().collect();
             while let Some(pid) = processes.pop() {
                 let limit = Rlimit { current: Some(bytes_max), maximum: Some(bytes_max) };
-                // of one that has ended already there is nothing to bound
+                // the process may have ended already
                 if let Err(error) = prlimit(Some(pid), Resource::Data, limit)
                     && error != rustix::io::Errno::SRCH
                 {
-                    log::warn!("the memory of a program is not bounded: {error}");
+                    log::warn!("cannot limit the memory of a program: {error}");
                 }
                 processes.extend(children_of(pid));
             }
@@ -151,13 +154,13 @@ impl Group {
         let _ = bytes_max;
     }
 
-    /// The program was waited for: its number may be somebody else's.
+    /// Gives up the group after the program was reaped: its id may belong to another process.
     pub(super) fn release(mut self) {
         self.0 = None;
     }
 }
 
-/// What the threads of a process have started and not yet waited for (proc_pid_task(5)).
+/// Lists the children of all threads of a process that were not reaped yet (proc_pid_task(5)).
 #[cfg(target_os = "linux")]
 fn children_of(pid: Pid) -> Vec<Pid> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
@@ -183,13 +186,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn what_a_program_has_started_already_is_bounded_too() {
+    async fn processes_that_a_program_has_started_already_are_limited_too() {
         let mut command = tokio::process::Command::new("sh");
         command.args(["-c", "sh -c 'sleep 60; :' & wait"]).process_group(0);
         let child = command.spawn().unwrap();
         let group = Group::of(&child);
         let program = group.0.unwrap();
-        // the program, the shell within it, and what that waits for
+        // the program, its shell, and the child of that shell
         let family = loop {
             let inner = children_of(program);
             let innermost: Vec<Pid> = inner.iter().copied().flat_map(children_of).collect();
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_was_said_is_shown_harmlessly() {
+    fn the_last_output_is_shown_with_control_characters_escaped() {
         let rows: [(&[&[u8]], &str); 5] = [
             (&[b"one\n", b"two\n"], "one\\ntwo"),
             (&[b"it's \"fine\""], "it's \"fine\""),
@@ -215,9 +218,9 @@ mod tests {
             (&[b"\xff", "\u{202e}abc".as_bytes()], "\u{fffd}\\u{202e}abc"),
             (&[b"  \n"], ""),
         ];
-        for (said, shown) in rows {
+        for (parts, shown) in rows {
             let mut tail = Tail::of(2048);
-            said.iter().for_each(|part| tail.push(part));
+            parts.iter().for_each(|part| tail.push(part));
             assert_eq!(tail.to_string(), shown);
         }
         let mut tail = Tail::of(2048);

@@ -1,10 +1,10 @@
-//! What leaves the process for steps and tools: HTTP calls and programs.
+//! Calls out of the process, of steps and tools: HTTP calls and programs.
 
+mod clients;
 pub mod command;
 pub mod http;
 pub mod keyring;
 pub mod outgoing;
-mod outside;
 mod scope;
 
-pub use self::outside::Ways;
+pub use self::clients::OutboundClients;

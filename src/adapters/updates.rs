@@ -1,4 +1,4 @@
-//! Newer versions of this program: where to hear of them, and how to get them.
+//! Newer versions of this program: the registry that lists them, and the command that installs them.
 
 mod command;
 mod index;

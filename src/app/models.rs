@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use greenroom_actors::ports::model::LanguageModel;
 
-use crate::adapters::models::{ProviderModel, SteadyModel};
-use crate::adapters::rehearsal::RehearsalModel;
+use crate::adapters::mock::MockModel;
+use crate::adapters::models::{ProviderModel, RetryingModel};
 use crate::config::{ModelConfig, RemoteConfig};
 
 type Models = HashMap<String, Arc<dyn LanguageModel>>;
@@ -37,8 +37,8 @@ fn build(
     let failed = |problem: String| io::Error::other(format!("models.{id}: {problem}"));
     let model: Arc<dyn LanguageModel> = match configured.get(id) {
         None => return Err(failed("is not configured".to_owned())),
-        Some(ModelConfig::Rehearsal(rehearsal)) => {
-            let model = RehearsalModel::new(rehearsal.clone());
+        Some(ModelConfig::Mock(mock)) => {
+            let model = MockModel::new(mock.clone());
             Arc::new(model.map_err(|problems| failed(problems.join("; ")))?)
         }
         Some(ModelConfig::Remote(remote)) => {
@@ -47,7 +47,7 @@ fn build(
             let inner = ProviderModel::new(asked.clone(), key).map_err(failed)?;
             let stand_ins = fallback.iter().map(|id| build(id, configured, registered, built));
             let stand_ins = stand_ins.collect::<io::Result<_>>()?;
-            Arc::new(SteadyModel::new(Arc::new(inner), *retry, *total, stand_ins))
+            Arc::new(RetryingModel::new(Arc::new(inner), *retry, *total, stand_ins))
         }
     };
     built.insert(id.to_owned(), Arc::clone(&model));

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Registered, Variables, access, checks, registry};
-use crate::adapters::tools::Ways;
+use crate::adapters::tools::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
 use crate::reload::{Readings, Standing, Watcher};
@@ -29,7 +29,7 @@ pub(super) struct Reloading {
     standing: Arc<Standing>,
     registered: Arc<Registered>,
     catalogue: Arc<Catalogue>,
-    ways: Arc<Ways>,
+    outbound: Arc<OutboundClients>,
     watcher: Option<Watcher<ConfigFiles>>,
     every: Option<Duration>,
     /// The configuration that the process began with.
@@ -102,7 +102,7 @@ pub(super) struct Surroundings {
     pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) standing: Arc<Standing>,
     pub(super) catalogue: Arc<Catalogue>,
-    pub(super) ways: Arc<Ways>,
+    pub(super) outbound: Arc<OutboundClients>,
 }
 
 impl Reloading {
@@ -120,14 +120,14 @@ impl Reloading {
             registered: Arc::clone(&registered),
             started: Arc::clone(&started),
         };
-        let Surroundings { runtime, metrics, standing, catalogue, ways } = around;
+        let Surroundings { runtime, metrics, standing, catalogue, outbound } = around;
         Ok(Some(Self {
             runtime,
             metrics,
             standing,
             registered,
             catalogue,
-            ways,
+            outbound,
             watcher: Some(Watcher::new(files, started.files.clone())),
             every: Some(started.system.reload_every).filter(|every| !every.is_zero()),
             newest: Arc::clone(&started),
@@ -217,8 +217,12 @@ impl Reloading {
     /// What is configured now, within the limits that the process began with. What has not changed
     /// stays what it was: models keep their connections, tools the calls that they count.
     fn registry(&self, config: &Config, changes: &Changes) -> std::io::Result<Registry> {
-        let mut registry =
-            registry(config, &self.ways, &self.started.limits, self.registered.registry.clone())?;
+        let mut registry = registry(
+            config,
+            &self.outbound,
+            &self.started.limits,
+            self.registered.registry.clone(),
+        )?;
         let before = self.runtime.registry();
         if changes.leaves("models") {
             registry.models.clone_from(&before.models);

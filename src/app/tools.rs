@@ -9,7 +9,7 @@ use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
 use tokio::sync::Semaphore;
 
-use crate::adapters::tools::Ways;
+use crate::adapters::tools::OutboundClients;
 use crate::adapters::tools::command::{CommandTool, Commands};
 use crate::adapters::tools::http::{HttpCalls, HttpTool};
 use crate::adapters::tools::keyring::Keyring;
@@ -17,9 +17,9 @@ use crate::adapters::tools::outgoing::Outgoing;
 use crate::config::tools::parameters_problem;
 use crate::config::{Config, LimitsConfig, ToolConfig, ToolKind};
 
-/// The ways out of the process, which steps and tools share. A machine without certificates can do
+/// Outbound clients, shared by steps and tools. A machine without certificates can do
 /// without HTTP calls; whoever makes one is told.
-pub(super) fn ways(config: &Config) -> Ways {
+pub(super) fn outbound(config: &Config) -> OutboundClients {
     let limits = &config.limits;
     let http = Outgoing::new(&limits.outgoing_hosts).map(|outgoing| HttpCalls {
         outgoing,
@@ -37,13 +37,13 @@ pub(super) fn ways(config: &Config) -> Ways {
         output_bytes_max: limits.command_output_bytes_max,
         permits: Arc::new(Semaphore::new(limits.commands_max)),
     };
-    Ways { http, commands }
+    OutboundClients { http, commands }
 }
 
 /// Makes every configured tool. The workflows are those of the configuration and of Rust code.
 pub(super) fn definitions(
     tools: &BTreeMap<String, ToolConfig>,
-    ways: &Ways,
+    outbound: &OutboundClients,
     limits: &LimitsConfig,
     workflows: &BTreeMap<String, Arc<Plan>>,
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
@@ -59,13 +59,13 @@ pub(super) fn definitions(
             ToolKind::Workflow(id) => ToolBody::Workflow(id.clone()),
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(call) => {
-                let calls = ways.http.clone().map_err(refused)?;
+                let calls = outbound.http.clone().map_err(refused)?;
                 let answer_bytes_max = limits.runtime.tool_result_bytes_max;
                 let calls = HttpCalls { answer_bytes_max, ..calls };
                 ToolBody::Function(HttpTool::new(name, call.clone(), calls).into_function())
             }
             ToolKind::Command(call) => {
-                let tool = CommandTool::new(name, call.clone(), ways.commands.clone());
+                let tool = CommandTool::new(name, call.clone(), outbound.commands.clone());
                 ToolBody::Function(tool.into_function())
             }
         };
@@ -104,7 +104,7 @@ mod tests {
                     description = \"c\"\nparameters = { type = \"object\" }\n";
         std::fs::write(&path, text).unwrap();
         let config = Config::load_open(&path).unwrap();
-        definitions(&config.tools, &ways(&config), &config.limits, &workflows(input))
+        definitions(&config.tools, &outbound(&config), &config.limits, &workflows(input))
     }
 
     #[test]

@@ -8,8 +8,8 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::Projection;
 use serde_json::{Map, Value};
 
+use crate::adapters::mock::{MockAction, MockConfig, MockRule};
 use crate::adapters::models::{PROVIDERS, Provider};
-use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
 
 pub use self::provider::RemoteConfig;
 pub(crate) use self::provider::circles;
@@ -25,7 +25,7 @@ use crate::nearest::nearest;
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelConfig {
     /// The mock: built in, offline and deterministic.
-    Rehearsal(RehearsalConfig),
+    Mock(MockConfig),
     /// The model of a provider.
     Remote(Box<RemoteConfig>),
 }
@@ -82,7 +82,7 @@ impl ModelConfig {
         let entry = section.required("provider")?;
         let name = entry.text()?;
         if name == MOCK || name == FORMER_MOCK {
-            return Some(Self::Rehearsal(read_mock(section, calls)));
+            return Some(Self::Mock(read_mock(section, calls)));
         }
         if let Some(provider) = Provider::named(&name) {
             let remote = RemoteConfig::read(provider, section, references)?;
@@ -97,15 +97,15 @@ impl ModelConfig {
     }
 }
 
-fn read_mock(section: Section<'_>, calls: &mut Vec<RuleCall>) -> RehearsalConfig {
+fn read_mock(section: Section<'_>, calls: &mut Vec<RuleCall>) -> MockConfig {
     let pace = section.get("pace").and_then(|entry| entry.pause()).unwrap_or_default();
     let rules = section.sections("rules").into_iter();
-    let rules = rules.filter_map(|rule| RehearsalRule::read(rule, calls)).collect();
+    let rules = rules.filter_map(|rule| MockRule::read(rule, calls)).collect();
     section.close();
-    RehearsalConfig { pace, rules }
+    MockConfig { pace, rules }
 }
 
-impl RehearsalRule {
+impl MockRule {
     fn read(section: Section<'_>, calls: &mut Vec<RuleCall>) -> Option<Self> {
         let when = section.get("when").and_then(|entry| {
             in_scope().expression(&entry);
@@ -120,7 +120,7 @@ impl RehearsalRule {
         match (given.len(), delay) {
             (0, None) => place.refuse(format!("needs one of `{named}`, `delay`")),
             (0, Some(delay)) => {
-                return Some(Self { when, delay, action: RehearsalAction::Default });
+                return Some(Self { when, delay, action: MockAction::Default });
             }
             (1, delay) => {
                 let delay = delay.unwrap_or_default();
@@ -132,21 +132,20 @@ impl RehearsalRule {
     }
 }
 
-fn read_action(section: &Section<'_>, called: &mut Vec<RuleCall>) -> Option<RehearsalAction> {
+fn read_action(section: &Section<'_>, called: &mut Vec<RuleCall>) -> Option<MockAction> {
     let reply = section.get("reply").and_then(|entry| {
         in_scope().template(&entry);
-        entry.text().map(RehearsalAction::Reply)
+        entry.text().map(MockAction::Reply)
     });
-    let object =
-        section.get("object").and_then(|entry| projection(&entry).map(RehearsalAction::Object));
-    let error = section.get("error").and_then(|entry| entry.text()).map(RehearsalAction::Error);
+    let object = section.get("object").and_then(|entry| projection(&entry).map(MockAction::Object));
+    let error = section.get("error").and_then(|entry| entry.text()).map(MockAction::Error);
     let call = section.section("tool_call").and_then(|it| tool_call(it, called));
     let calls = section.get("tool_calls").map(|entry| {
         let calls = entry.sections().into_iter();
         calls.filter_map(|it| tool_call(it, called)).collect()
     });
     let calls = call.map(|call| vec![call]).or(calls);
-    reply.or(object).or(error).or_else(|| calls.map(RehearsalAction::ToolCalls))
+    reply.or(object).or(error).or_else(|| calls.map(MockAction::ToolCalls))
 }
 
 fn projection(entry: &Entry<'_>) -> Option<Projection> {

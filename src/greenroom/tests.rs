@@ -8,7 +8,7 @@ use greenroom_actors::ports::model::ModelOptions;
 use serde_json::json;
 
 use super::*;
-use crate::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
+use crate::adapters::mock::{MockConfig, MockModel};
 use crate::auth::{AuthError, User};
 use crate::builder::{Agent, Block, Command, Step, command, tool};
 use crate::config::{self, DefaultAccess};
@@ -18,7 +18,7 @@ struct Silent;
 impl AgentHooks for Silent {}
 
 fn base() -> Greenroom {
-    let model = RehearsalModel::new(RehearsalConfig::default()).unwrap();
+    let model = MockModel::new(MockConfig::default()).unwrap();
     Greenroom::new().model("offline", Arc::new(model))
 }
 
@@ -327,7 +327,7 @@ fn names_in_workflows_from_rust_are_looked_up_before_the_start() {
 fn nothing_is_registered_twice_or_under_a_name_that_is_none() {
     let workflow = || Workflow::new("w").step(Step::map("a", json!(1)));
     let agent = || Agent::new("a").model("offline");
-    let model = || Arc::new(RehearsalModel::new(RehearsalConfig::default()).unwrap());
+    let model = || Arc::new(MockModel::new(MockConfig::default()).unwrap());
     let rows = [
         (base().workflow(workflow()).workflow(workflow()), "workflow w is registered twice"),
         (base().agent(agent()).agent(agent()), "agent a is registered twice"),

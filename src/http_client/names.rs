@@ -1,4 +1,4 @@
-//! Names of hosts, looked up by the operating system on threads that are there from the start.
+//! Lookup of host names by the operating system, on threads that exist from the start.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -8,17 +8,17 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use greenroom_actors::threads::{self, Pool};
 
-/// Look-ups at once. One may take as long as the resolver of the machine is patient.
+/// Concurrent lookups. Each may take as long as the timeout of the machine's resolver.
 const LOOKUPS_MAX: usize = 64;
 
 static LOOKUPS: OnceLock<Pool> = OnceLock::new();
 
-/// A name that nothing is known of.
+/// A host name without an address.
 #[derive(Debug, thiserror::Error)]
 #[error("no address is known: {0}")]
 pub(crate) struct NoAddress(io::Error);
 
-/// Looks names up and hands all addresses on.
+/// Resolver that returns all addresses of a name.
 #[derive(Debug)]
 pub(super) struct Names;
 
@@ -31,11 +31,11 @@ impl Resolve for Names {
     }
 }
 
-/// The addresses of a host; at least one.
+/// Returns the addresses of a host; at least one.
 pub(crate) async fn addresses_of(host: &str) -> Result<Vec<SocketAddr>, NoAddress> {
     let host = host.to_owned();
-    let asked = start_lookups().map_err(NoAddress)?;
-    let found = asked.run(move || (host.as_str(), 0).to_socket_addrs()).await;
+    let lookups = start_lookups().map_err(NoAddress)?;
+    let found = lookups.run(move || (host.as_str(), 0).to_socket_addrs()).await;
     let found: Vec<_> = found.flatten().map_err(NoAddress)?.collect();
     if found.is_empty() {
         return Err(NoAddress(io::ErrorKind::NotFound.into()));
@@ -43,7 +43,7 @@ pub(crate) async fn addresses_of(host: &str) -> Result<Vec<SocketAddr>, NoAddres
     Ok(found)
 }
 
-/// Starts the threads that look names up.
+/// Returns the threads that look up names, and starts them on the first call.
 pub(crate) fn start_lookups() -> io::Result<&'static Pool> {
     threads::shared(&LOOKUPS, "greenroom-names", LOOKUPS_MAX)
 }

@@ -1,42 +1,25 @@
-//! Arrays: their first items, the rest, and what they must contain.
+//! Arrays: items with a schema each, and further ones.
 
 use serde_json::Value;
 
-use super::merge::merged;
 use super::{Keywords, Sampler, count_of};
 
 impl Sampler<'_> {
-    /// Makes an array with the items that have a place, and one more when there may be.
+    /// Makes an array of the items with a schema each or, without any, of one item.
     pub(super) fn array(&mut self, keywords: &Keywords) -> Result<Value, String> {
         let (first, rest) = items_of(keywords);
         let fewest = count_of(keywords, "minItems").unwrap_or(0);
         let most = count_of(keywords, "maxItems").unwrap_or(usize::MAX);
-        let contained = keywords.get("contains");
-        let needed = contained.map_or(0, |_| count_of(keywords, "minContains").unwrap_or(1));
-        let wants_more = !self.is_recursing() && self.choose(2) == 0;
-        let shown = if wants_more { first.len().max(1) } else { 0 };
-        let fewest = fewest.max(if needed > 0 { first.len().saturating_add(needed) } else { 0 });
-        let length = fewest.max(shown.min(most));
-        let differ = keywords.get("uniqueItems") == Some(&Value::Bool(true));
+        let has_optional = !self.is_recursing() && self.choose(2) == 0;
+        let shown = if has_optional { first.len().max(1) } else { 0 };
+        let is_unique = keywords.get("uniqueItems") == Some(&Value::Bool(true));
 
         let mut made = Vec::new();
-        for index in 0..length {
-            let after_first = index.checked_sub(first.len());
+        for index in 0..fewest.max(shown.min(most)) {
             let schema = first.get(index).unwrap_or(rest);
-            let variant = if differ { index } else { 0 };
-            let item = match (contained, after_first) {
-                (Some(contained), Some(at)) if at < needed => {
-                    let both = match contained {
-                        Value::Object(contained) => merged(contained, schema)?,
-                        _ => schema.clone(),
-                    };
-                    self.value(&both, variant)
-                }
-                _ => self.value(schema, variant),
-            };
-            match item {
+            match self.value(schema, if is_unique { index } else { 0 }) {
                 Ok(item) => made.push(item),
-                // an item that cannot be made need not be
+                // an optional item without a sample is left out
                 Err(_) if index >= fewest => break,
                 Err(reason) => return Err(reason),
             }
@@ -45,7 +28,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Schemas of the first items and of all further ones, in the words of old drafts as well.
+/// Schemas of the first items and of all further ones, in current and older drafts.
 fn items_of(keywords: &Keywords) -> (&[Value], &Value) {
     const ANY: &Value = &Value::Bool(true);
     match (keywords.get("prefixItems"), keywords.get("items")) {

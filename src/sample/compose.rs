@@ -1,18 +1,16 @@
-//! Keywords that refer to other schemas: taken apart until only plain ones are left.
+//! Keywords that refer to other schemas, resolved until only plain ones are left.
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::merge::merged;
-use super::reference::resolved;
 use super::{Keywords, PARTS_PER_VISIT, Sampler};
 
-/// How often one reference may stand inside itself.
+/// Nested uses of one reference.
 const REPEATS_MAX: usize = 6;
 
-const COMPOSING: [&str; 6] = ["$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "if"];
-
 impl Sampler<'_> {
-    /// Takes the keywords apart that refer to other schemas, one per call, then makes the value.
+    /// Resolves one keyword that refers to other schemas, and makes a value of the result.
     pub(super) fn composed(
         &mut self,
         keywords: &Keywords,
@@ -21,37 +19,31 @@ impl Sampler<'_> {
         if let Some(given) = self.given(keywords, variant) {
             return Ok(given);
         }
-        if COMPOSING.iter().any(|keyword| keywords.contains_key(*keyword)) {
+        if ["$ref", "anyOf", "oneOf", "allOf"].iter().any(|name| keywords.contains_key(*name)) {
             // what follows copies the keywords
             self.visits += keywords.values().map(parts_of).sum::<usize>() / PARTS_PER_VISIT;
         }
-        for keyword in ["$ref", "$dynamicRef"] {
-            if let Some(reference) = keywords.get(keyword).and_then(Value::as_str) {
-                return self.referred(&without(keywords, &[keyword]), reference, variant);
-            }
+        if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
+            return self.referred(&without(keywords, "$ref"), reference, variant);
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(alternatives)) = keywords.get(keyword) {
-                let rest = without(keywords, &[keyword]);
                 let chosen = self.alternative(alternatives)?;
-                return self.value(&merged(&rest, chosen)?, variant);
+                return self.value(&merged(&without(keywords, keyword), chosen)?, variant);
             }
         }
         if let Some(Value::Array(parts)) = keywords.get("allOf") {
-            let mut whole = Value::Object(without(keywords, &["allOf"]));
+            let mut whole = Value::Object(without(keywords, "allOf"));
             for part in parts {
                 let Value::Object(so_far) = &whole else { break };
                 whole = merged(so_far, part)?;
             }
             return self.value(&whole, variant);
         }
-        if let Some(condition) = keywords.get("if") {
-            return self.conditional(keywords, condition, variant);
-        }
         self.plain(keywords, variant)
     }
 
-    /// A value that the schema itself names: `const`, `default`, an example, one of `enum`.
+    /// Returns a value that the schema itself names: `const`, `default`, an example, one of `enum`.
     fn given(&mut self, keywords: &Keywords, variant: usize) -> Option<Value> {
         if let Some(constant) = keywords.get("const") {
             return Some(constant.clone());
@@ -79,8 +71,10 @@ impl Sampler<'_> {
         if self.following.iter().filter(|followed| *followed == reference).count() >= REPEATS_MAX {
             return Err(format!("{reference} contains itself without end"));
         }
-        let target = resolved(self.root, reference)
-            .ok_or_else(|| format!("{reference} is nowhere in the schema"))?;
+        let pointer = reference.strip_prefix('#').map(percent_decode_str);
+        let pointer = pointer.and_then(|pointer| pointer.decode_utf8().ok());
+        let target = pointer.and_then(|pointer| self.root.pointer(&pointer));
+        let target = target.ok_or_else(|| format!("{reference} is nowhere in the schema"))?;
         self.visits += parts_of(target) / PARTS_PER_VISIT;
         let whole = match target {
             Value::Object(keywords) => merged(keywords, &Value::Object(rest.clone()))?,
@@ -93,45 +87,22 @@ impl Sampler<'_> {
     }
 
     fn alternative<'s>(&mut self, alternatives: &'s [Value]) -> Result<&'s Value, String> {
-        if alternatives.is_empty() {
-            return Err("no alternative is given".to_owned());
-        }
         let mut ordered: Vec<&Value> = alternatives.iter().collect();
         if self.is_recursing() {
-            // those that refer to nothing end a recursion
+            // alternatives without references end a recursion
             ordered.sort_by_key(|schema| schema.to_string().contains("\"$ref\""));
         }
         let choice = self.choose(ordered.len());
-        Ok(ordered[choice])
-    }
-
-    fn conditional(
-        &mut self,
-        keywords: &Keywords,
-        condition: &Value,
-        variant: usize,
-    ) -> Result<Value, String> {
-        let rest = without(keywords, &["if", "then", "else"]);
-        let always = Value::Bool(true);
-        let then = keywords.get("then").unwrap_or(&always);
-        let otherwise = keywords.get("else").unwrap_or(&always);
-        let whole = match self.choose(2) {
-            0 => match merged(&rest, condition)? {
-                Value::Object(held) => merged(&held, then)?,
-                other => other,
-            },
-            _ => merged(&rest, otherwise)?,
-        };
-        self.value(&whole, variant)
+        ordered.get(choice).copied().ok_or_else(|| "no alternative is given".to_owned())
     }
 }
 
-fn without(keywords: &Keywords, removed: &[&str]) -> Keywords {
-    let kept = keywords.iter().filter(|(keyword, _)| !removed.contains(&keyword.as_str()));
+fn without(keywords: &Keywords, removed: &str) -> Keywords {
+    let kept = keywords.iter().filter(|(keyword, _)| *keyword != removed);
     kept.map(|(keyword, value)| (keyword.clone(), value.clone())).collect()
 }
 
-/// Values in a value, itself included.
+/// Number of values in a value, itself included.
 fn parts_of(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(parts_of).sum::<usize>(),

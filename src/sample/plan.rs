@@ -1,7 +1,7 @@
-//! Which choices of a run are made otherwise than the first way.
+//! Choices of a run that differ from the default.
 
-/// Which choices are made otherwise than the first way: places in the order of asking, each with
-/// the alternative taken.
+/// Differences from a run of first alternatives: the place of each choice and the alternative
+/// taken there.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Plan(Vec<(usize, usize)>);
 
@@ -10,7 +10,7 @@ impl Plan {
         self.0.iter().find(|(at, _)| *at == place).map_or(0, |(_, alternative)| *alternative)
     }
 
-    /// Every plan with one more difference, behind those of this one; the choices that shape
+    /// Returns every plan with one more difference, behind those of this one; choices that shape
     /// the value come before those that only change a scalar.
     pub(super) fn variations<'a>(
         &'a self,
@@ -22,9 +22,7 @@ impl Plan {
             places.filter(move |place| choices[*place].of_scalar == of_scalar).flat_map(
                 move |place| {
                     (1..choices[place].alternatives).map(move |alternative| {
-                        let mut differences = self.0.clone();
-                        differences.push((place, alternative));
-                        Self(differences)
+                        Self([self.0.as_slice(), &[(place, alternative)]].concat())
                     })
                 },
             )
@@ -36,6 +34,6 @@ impl Plan {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     pub(super) alternatives: usize,
-    /// Whether it only decides between scalars of one type.
+    /// True if it only decides between scalars of one type.
     pub(super) of_scalar: bool,
 }

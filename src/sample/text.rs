@@ -1,12 +1,18 @@
 //! Texts of a length, a format or a pattern.
 
+use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::Value;
 
-use super::pattern::matching;
 use super::{Keywords, count_of};
 
 /// Longest sample text, in characters.
-pub(super) const CHARS_MAX: usize = 10_000;
+const CHARS_MAX: usize = 10_000;
+
+/// Steps in which open repetitions of a pattern grow before they grow by all that is missing.
+const GROWTH_MAX: usize = 16;
+
+/// Preferred characters of a class, best first.
+const COMMON: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_-. ";
 
 const WORD: &str = "sample";
 
@@ -18,13 +24,13 @@ pub(super) fn text(keywords: &Keywords, variant: usize) -> Result<Value, String>
         return Err(format!("a text of {shortest} characters is too long for a sample"));
     }
     if let Some(pattern) = keywords.get("pattern").and_then(Value::as_str)
-        && let Some(matching) = matching(pattern, shortest, variant)
+        && let Some(text) = matching(pattern, shortest, variant)
     {
-        return Ok(Value::String(matching));
+        return Ok(Value::String(text));
     }
     let format = keywords.get("format").and_then(Value::as_str).unwrap_or_default();
-    if let Some(formatted) = formatted(format, variant) {
-        return Ok(Value::String(formatted));
+    if let Some(text) = formatted(format, variant) {
+        return Ok(Value::String(text));
     }
     let word = if variant == 0 { WORD.to_owned() } else { format!("{variant} {WORD}") };
     let length = word.chars().count().max(shortest).min(longest);
@@ -53,4 +59,53 @@ fn formatted(format: &str, variant: usize) -> Option<String> {
         _ => return None,
     };
     Some(text)
+}
+
+/// Makes a text of at least `shortest` characters that the pattern should match. Anchors and word
+/// boundaries are ignored; the validator decides.
+fn matching(pattern: &str, shortest: usize, variant: usize) -> Option<String> {
+    let pattern = regex_syntax::parse(pattern).ok()?;
+    // open repetitions grow together until the text is long enough
+    (0..=shortest.min(GROWTH_MAX)).chain([shortest]).find_map(|extra| {
+        let mut text = String::new();
+        write(&pattern, extra, variant, &mut text)?;
+        (text.chars().count() >= shortest).then_some(text)
+    })
+}
+
+fn write(pattern: &Hir, extra: usize, variant: usize, text: &mut String) -> Option<()> {
+    if text.len() > CHARS_MAX {
+        return None;
+    }
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => text.push_str(std::str::from_utf8(&literal.0).ok()?),
+        HirKind::Class(Class::Unicode(class)) => {
+            let is_in = |c: &char| class.iter().any(|it| (it.start()..=it.end()).contains(c));
+            let common: Vec<char> = COMMON.chars().filter(is_in).collect();
+            let picked = common.get(variant % common.len().max(1)).copied();
+            text.push(picked.or_else(|| Some(class.iter().next()?.start()))?);
+        }
+        HirKind::Class(Class::Bytes(_)) => return None,
+        HirKind::Capture(capture) => write(&capture.sub, extra, variant, text)?,
+        HirKind::Concat(parts) => {
+            parts.iter().try_for_each(|part| write(part, extra, variant, text))?;
+        }
+        HirKind::Alternation(parts) => {
+            write(&parts[variant % parts.len()], extra, variant, text)?;
+        }
+        HirKind::Repetition(repetition) => {
+            let least = repetition.min as usize;
+            let most = repetition.max.map_or(usize::MAX, |most| most as usize);
+            for _ in 0..least.saturating_add(extra).min(most) {
+                let before = text.len();
+                write(&repetition.sub, extra, variant, text)?;
+                // repetitions of nothing add nothing
+                if text.len() == before {
+                    break;
+                }
+            }
+        }
+    }
+    Some(())
 }

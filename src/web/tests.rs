@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule};
+use crate::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
 use crate::builder::{Step, Suspend, Workflow};
 use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
@@ -146,12 +146,12 @@ pub(super) fn registry() -> Registry {
     let workflows = [noop, approval, failing, waiting]
         .map(|workflow| Arc::new(workflow.compile().unwrap()))
         .map(|plan| (plan.definition.id.clone(), plan));
-    let slow = RehearsalRule {
+    let slow = MockRule {
         when: Some("'slow' in prompt".to_owned()),
         delay: Duration::from_secs(60),
-        action: RehearsalAction::Default,
+        action: MockAction::Default,
     };
-    let config = RehearsalConfig { rules: vec![slow], ..RehearsalConfig::default() };
+    let config = MockConfig { rules: vec![slow], ..MockConfig::default() };
     let agent = AgentDefinition {
         id: "assistant".to_owned(),
         name: "Assistant".to_owned(),
@@ -163,8 +163,7 @@ pub(super) fn registry() -> Registry {
     Registry {
         workflows: workflows.into(),
         agents: [("assistant".to_owned(), Arc::new(agent))].into(),
-        models: [("offline".to_owned(), Arc::new(RehearsalModel::new(config).unwrap()) as _)]
-            .into(),
+        models: [("offline".to_owned(), Arc::new(MockModel::new(config).unwrap()) as _)].into(),
         functions: [("wait".to_owned(), wait)].into(),
         ..Registry::default()
     }

@@ -1,10 +1,10 @@
-//! The lines of an environment file, as bytes: what is not touched need not be text.
+//! The lines of an environment file, as bytes: other lines need not be text.
 
-/// Marks UTF-8 at the start of a file, where some editors leave it.
+/// UTF-8 byte order mark, which some editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The text with these variables in it: each where it was first set, else at the end, and nowhere
-/// else. What stands before the name (`export`, a margin) stays, and so does the end of the line.
+/// Returns the text with these variables set: each where it was first set, else at the end, and
+/// nowhere else. Text before the name (`export`, indentation) and the line ending stay.
 pub(super) fn with_variables(old: &[u8], variables: &[(&str, &str)]) -> Vec<u8> {
     let (mark, text) = match old.strip_prefix(BYTE_ORDER_MARK) {
         Some(text) => (BYTE_ORDER_MARK, text),
@@ -35,8 +35,8 @@ pub(super) fn with_variables(old: &[u8], variables: &[(&str, &str)]) -> Vec<u8> 
     new
 }
 
-/// The value of a variable where it is first set: what [`with_variables`] would replace. None where
-/// it is no text.
+/// Returns the value of a variable where it is first set: what [`with_variables`] would replace.
+/// `None` if the value is not UTF-8.
 pub(super) fn value_of(text: &[u8], name: &str) -> Option<String> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let entry = Entries(text).find(|entry| entry.name == Some(name.as_bytes()))?;
@@ -44,7 +44,7 @@ pub(super) fn value_of(text: &[u8], name: &str) -> Option<String> {
     Some(unquoted(std::str::from_utf8(&entry.text[value_at..]).ok()?.trim()))
 }
 
-/// A value without its quotes, its escapes, and the comment behind it.
+/// Removes quotes, escapes and a trailing comment from a value.
 fn unquoted(text: &str) -> String {
     let closed = match text.as_bytes().first() {
         Some(quote @ (b'"' | b'\'' | b'`')) => closing(text.as_bytes(), *quote),
@@ -80,9 +80,9 @@ fn push(text: &mut Vec<u8>, name: &str, value: &str, end: &[u8]) {
     text.extend_from_slice(end);
 }
 
-/// A value as readers of such files understand it. Single quotes take things literally; but they
-/// cannot hold themselves, and some readers see an escape in two backslashes or in one before the
-/// end. Such a value stands in double quotes, with the escapes of a shell.
+/// Quotes a value so that all readers of such files agree on it. Single quotes are literal; but they
+/// cannot hold a single quote, and some readers see an escape in two backslashes or in a final one.
+/// Such a value is put in double quotes, with the escapes of a shell.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:+@%,=".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
@@ -102,7 +102,7 @@ fn quoted(value: &str) -> String {
     quoted
 }
 
-/// How a line ends; nothing where the text does.
+/// Returns the line ending; empty at the end of the text.
 fn end_of(line: &[u8]) -> &[u8] {
     match line {
         [.., b'\r', b'\n'] => b"\r\n",
@@ -111,22 +111,22 @@ fn end_of(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether the lines of a text end as on Windows: its first one does.
+/// True if the first line of the text ends with CR LF.
 fn has_crlf(text: &[u8]) -> bool {
     let first = text.split_inclusive(|byte| *byte == b'\n').next();
     first.is_some_and(|line| end_of(line) == b"\r\n")
 }
 
-/// What sets one variable, or one line of anything else.
+/// An assignment of one variable, or any other line.
 struct Entry<'t> {
-    /// With its end. More than one line where a quoted value goes on.
+    /// All bytes with the line ending. More than one line if a quoted value spans lines.
     text: &'t [u8],
-    /// What stands before the name.
+    /// Text before the name.
     lead: &'t [u8],
     name: Option<&'t [u8]>,
 }
 
-/// The entries of a text, one after the other; together they are the text.
+/// Iterates over the entries of a text, which together are the text.
 struct Entries<'t>(&'t [u8]);
 
 impl<'t> Iterator for Entries<'t> {
@@ -145,8 +145,8 @@ impl<'t> Iterator for Entries<'t> {
     }
 }
 
-/// `NAME=`, perhaps behind `export`: what stands before the name, the name, and where the value
-/// begins.
+/// Parses `NAME=`, optionally after `export`: returns the text before the name, the name, and the
+/// position of the value.
 fn assignment(line: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     let mut name_at = blanks(line);
     if let Some(rest) = line[name_at..].strip_prefix(b"export")
@@ -163,13 +163,13 @@ fn assignment(line: &[u8]) -> Option<(&[u8], &[u8], usize)> {
     (!name.is_empty()).then_some((lead, name, value_at))
 }
 
-/// Spaces and tabs at the start.
+/// Counts spaces and tabs at the start.
 fn blanks(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Up to the end of the line on which a value ends, which begins the text. A quote that is never
-/// closed is a character like any other.
+/// Returns the length of the value at the start of the text, with the rest of its last line. A quote
+/// that is never closed is an ordinary character.
 fn value_length(text: &[u8]) -> usize {
     let closed_at = match text.first() {
         Some(quote @ (b'"' | b'\'' | b'`')) => closing(text, *quote).unwrap_or(0),
@@ -180,7 +180,7 @@ fn value_length(text: &[u8]) -> usize {
     closed_at + line.len()
 }
 
-/// Where the quote that begins the text is closed.
+/// Returns the position of the quote that closes the one at the start of the text.
 fn closing(text: &[u8], quote: u8) -> Option<usize> {
     let mut is_escaped = false;
     for (at, byte) in text.iter().enumerate().skip(1) {

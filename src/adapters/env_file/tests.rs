@@ -1,4 +1,4 @@
-//! Files in many shapes, and what may stand in a file's place.
+//! Files in many shapes, and other things in place of a file.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -11,7 +11,7 @@ const PUBLIC: &str = "SERVICE_PUBLIC_KEY";
 const SECRET: &str = "SERVICE_SECRET_KEY";
 
 #[test]
-fn what_was_written_is_read_again() {
+fn written_values_are_read_back() {
     let values = ["pk", "", "two words", "it's", r"a\\b", r"end\", "\"$HOME` \\ '", "#no", "a#b"];
     for value in values {
         let text = with_variables(b"A=1\n", &[(PUBLIC, value)]);
@@ -59,13 +59,13 @@ fn variables_are_set_in_place_and_the_rest_is_kept() {
             "export SERVICE_PUBLIC_KEY='a'\n\t export\tSERVICE_SECRET_KEY = \"b\" # c\n",
             "export SERVICE_PUBLIC_KEY=pk\n\t export\tSERVICE_SECRET_KEY=sk\n".to_owned(),
         ),
-        // only one of each is left
+        // one assignment of each remains
         (
             "SERVICE_PUBLIC_KEY=a\nSERVICE_SECRET_KEY=b\nX=1\nSERVICE_PUBLIC_KEY=c\n\
              export SERVICE_PUBLIC_KEY=d\nSERVICE_SECRET_KEY=e",
             "SERVICE_PUBLIC_KEY=pk\nSERVICE_SECRET_KEY=sk\nX=1\n".to_owned(),
         ),
-        // comments and other names are no assignments
+        // comments and other names are not assignments
         ("#SERVICE_PUBLIC_KEY=a\n", format!("#SERVICE_PUBLIC_KEY=a\n{both}")),
         ("MY_SERVICE_PUBLIC_KEY=a\n", format!("MY_SERVICE_PUBLIC_KEY=a\n{both}")),
         ("SERVICE_PUBLIC_KEY_2=a\n", format!("SERVICE_PUBLIC_KEY_2=a\n{both}")),
@@ -82,7 +82,7 @@ fn variables_are_set_in_place_and_the_rest_is_kept() {
             "SERVICE_PUBLIC_KEY='a\nb' # c\nSERVICE_SECRET_KEY=\"x\\\"\ny\"\nB=2\n",
             "SERVICE_PUBLIC_KEY=pk\nSERVICE_SECRET_KEY=sk\nB=2\n".to_owned(),
         ),
-        // a quote that is never closed is no value of several lines
+        // a quote that is never closed does not span lines
         (
             "A='open\nSERVICE_PUBLIC_KEY=a\nSERVICE_SECRET_KEY=\"b\nB=2\n",
             "A='open\nSERVICE_PUBLIC_KEY=pk\nSERVICE_SECRET_KEY=sk\nB=2\n".to_owned(),
@@ -100,12 +100,12 @@ fn variables_are_set_in_place_and_the_rest_is_kept() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_kept() {
+fn bytes_that_are_not_utf8_are_kept() {
     let new = with_variables(b"A=\xff\xfe\n\x00B\n", &[(PUBLIC, "pk")]);
     assert_eq!(new, b"A=\xff\xfe\n\x00B\nSERVICE_PUBLIC_KEY=pk\n");
 }
 
-/// What a shell that reads the file takes for the value.
+/// Value of the variable in a shell that has read the file.
 fn read_by_a_shell(folder: &TempDir) -> String {
     let script = format!(". ./.env && printf %s \"${PUBLIC}\"");
     let output = Command::new("sh").args(["-c", &script]).current_dir(folder).output().unwrap();
@@ -114,7 +114,7 @@ fn read_by_a_shell(folder: &TempDir) -> String {
 }
 
 #[test]
-fn whatever_a_value_holds_is_read_back() {
+fn a_shell_reads_back_any_value() {
     let folder = tempfile::tempdir().unwrap();
     let file = EnvFile::new(folder.path().join(".env"));
     let values = [
@@ -158,7 +158,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_file_is_its_owners_alone_and_nothing_is_left_beside_it() {
+fn only_the_owner_can_read_the_file_and_no_temporary_file_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".env");
     let file = EnvFile::new(path.clone());
@@ -190,20 +190,20 @@ fn links_are_followed_and_stay() {
     assert_eq!(names(&at("shared")), ["later", "link", "real"]);
     symlink("loop", at("loop")).unwrap();
     let error = EnvFile::new(at("loop")).set(&[(PUBLIC, "pk")]).unwrap_err();
-    assert_eq!(error.0, "following a link: there are too many");
+    assert_eq!(error.0, "following a link: too many links");
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_its_path() {
+fn anything_but_a_regular_file_is_refused_without_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("folder")).unwrap();
     fs::write(at("file"), "A=1").unwrap();
     fs::write(at("large"), vec![b'#'; usize::try_from(BYTES_MAX).unwrap() + 1]).unwrap();
     let rows = [
-        ("folder", "reading: it is no file"),
+        ("folder", "reading: it is not a regular file"),
         ("none/.env", "writing: entity not found"),
-        ("file/.env", "looking at the file: not a directory"),
+        ("file/.env", "checking the file: not a directory"),
         ("large", "reading: it is larger than 1048576 bytes"),
     ];
     for (name, reason) in rows {

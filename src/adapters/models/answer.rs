@@ -1,7 +1,7 @@
-//! An answer as it comes together: what a wire format's reader has understood, as events.
+//! An answer while it arrives: content from the reader of a wire format, as events.
 //!
-//! All bounds of an answer are here. Servers are not trusted: a number that one sends is looked
-//! up, never used as a size.
+//! All limits of an answer are here. Servers are not trusted: a number that one sends is a key,
+//! never a size.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -18,34 +18,34 @@ use super::names::ToolNames;
 /// Text, reasoning and arguments of one answer together.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Longest id of an answer, and name of a model, that a server may give.
+/// Longest accepted id of an answer or name of a model.
 const NAME_BYTES_MAX: usize = 256;
 
-/// Calls of tools in one answer; more than any model makes.
+/// Tool calls in one answer; more than any model makes.
 const CALLS_MAX: usize = 128;
 
-/// What of an answer is known so far.
+/// The known part of an answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     names: Arc<ToolNames>,
     ids: CallIds,
-    /// Calls whose arguments still arrive, in the order of their beginning.
+    /// Calls whose arguments still arrive, in order of their start.
     open: Vec<OpenCall>,
     calls: usize,
     bytes: usize,
     events: VecDeque<ModelEvent>,
     served: Served,
-    /// Each reader keeps the newest count.
+    /// Newest count of tokens, set by the reader.
     pub(super) usage: Usage,
-    /// `None` until the provider says why it stopped.
+    /// `None` until the provider gives a reason.
     pub(super) finish_reason: Option<FinishReason>,
 }
 
 #[derive(Debug)]
 struct OpenCall {
-    /// What the server calls it while it arrives.
+    /// Number by which the server refers to the call while it arrives.
     key: u64,
-    /// The id as the server gave it.
+    /// Id from the server.
     given: String,
     id: String,
     name: String,
@@ -53,7 +53,7 @@ struct OpenCall {
 }
 
 impl Answer {
-    /// `served`: who is asked.
+    /// Starts an answer of the model that `served` names.
     pub(super) fn new(names: Arc<ToolNames>, messages: Arc<Vec<Message>>, served: Served) -> Self {
         Self {
             names,
@@ -68,13 +68,13 @@ impl Answer {
         }
     }
 
-    /// The next event that nobody has taken.
+    /// Takes the next event.
     pub(super) fn take(&mut self) -> Option<ModelEvent> {
         self.events.pop_front()
     }
 
-    /// What the server calls its answer and its model; the first name of each counts.
-    pub(super) fn is_named(&mut self, id: &str, model: &str) {
+    /// Records the server's id of the answer and name of the model; the first of each counts.
+    pub(super) fn set_names(&mut self, id: &str, model: &str) {
         for (name, given) in
             [(&mut self.served.response_id, id), (&mut self.served.response_model, model)]
         {
@@ -100,18 +100,18 @@ impl Answer {
         Ok(())
     }
 
-    /// Whether a call of this key is under way; with another id it is another call.
+    /// True if a call of this key is open; with another id it is another call.
     pub(super) fn has_open(&self, key: u64, given: &str) -> bool {
         let is_it = |call: &OpenCall| call.key == key && (given.is_empty() || call.given == given);
-        self.open.last().is_some_and(is_it) || self.open.iter().any(is_it)
+        self.open.iter().rev().any(is_it)
     }
 
-    /// The key of the newest call whose arguments arrive.
+    /// Returns the key of the newest open call.
     pub(super) fn newest_open(&self) -> Option<u64> {
         self.open.last().map(|call| call.key)
     }
 
-    /// A call begins. One under way by the same key is complete.
+    /// Begins a call. An open one with the same key is complete.
     pub(super) fn begin_call(
         &mut self,
         key: u64,
@@ -129,7 +129,7 @@ impl Answer {
         Ok(())
     }
 
-    /// More of a call's arguments; nothing happens without the call.
+    /// Appends to the arguments of a call; ignored without an open call.
     pub(super) fn more_of_call(&mut self, key: u64, piece: &str) -> Result<(), ModelError> {
         self.grow(piece.len())?;
         let Some(call) = self.open.iter_mut().rev().find(|call| call.key == key) else {
@@ -144,7 +144,7 @@ impl Answer {
         Ok(())
     }
 
-    /// A call's arguments are complete.
+    /// Completes a call.
     pub(super) fn end_call(&mut self, key: u64) -> Result<(), ModelError> {
         let Some(at) = self.open.iter().position(|call| call.key == key) else { return Ok(()) };
         let OpenCall { id, name, arguments, .. } = self.open.remove(at);
@@ -156,7 +156,7 @@ impl Answer {
         Ok(())
     }
 
-    /// A call that came whole; gives its id.
+    /// Adds a call that arrived whole, and returns its id.
     pub(super) fn whole_call(
         &mut self,
         given: &str,
@@ -169,19 +169,19 @@ impl Answer {
         Ok(id)
     }
 
-    /// Whether the model asks for tools.
+    /// True if the model calls tools.
     pub(super) fn has_calls(&self) -> bool {
         self.calls > 0
     }
 
-    /// The answer is complete: says so, with what is left.
+    /// Completes open calls and the answer.
     pub(super) fn finish(&mut self, state: Option<ProviderState>) -> Result<(), ModelError> {
         while let Some(call) = self.open.first() {
             self.end_call(call.key)?;
         }
         self.events.extend(state.map(ModelEvent::ProviderState));
         let finish_reason = match self.finish_reason.unwrap_or_default() {
-            // several providers stop for calls and say only that they stopped
+            // several providers report `stop` also if they stop for tool calls
             FinishReason::Stop if self.calls > 0 => FinishReason::ToolCalls,
             reason => reason,
         };
@@ -193,13 +193,13 @@ impl Answer {
     fn admitted(&mut self, given: &str, name: &str) -> Result<(String, String), ModelError> {
         self.calls += 1;
         if self.calls > CALLS_MAX {
-            return Err(too_much(&format!("more than {CALLS_MAX} calls of tools")));
+            return Err(too_much(&format!("more than {CALLS_MAX} tool calls")));
         }
         self.grow(given.len() + name.len())?;
         Ok((self.ids.unique(given), self.names.own(name)))
     }
 
-    /// Counts bytes that are kept for the answer, here or by its reader.
+    /// Counts bytes stored for the answer, here or by its reader.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > ANSWER_BYTES_MAX {
@@ -213,7 +213,7 @@ fn too_much(what: &str) -> ModelError {
     ModelError::new(ModelErrorKind::Other, format!("the model's answer has {what}"))
 }
 
-/// Arguments as the model wrote them: JSON, or a text where they are none.
+/// Parses arguments as JSON, or returns them as a text.
 fn arguments_of(written: String) -> Value {
     if written.trim().is_empty() {
         return Value::Object(Map::new());
@@ -221,13 +221,13 @@ fn arguments_of(written: String) -> Value {
     serde_json::from_str(&written).unwrap_or(Value::String(written))
 }
 
-/// Makes ids of calls unique in a run: servers may leave them out or begin again with each turn.
+/// Makes ids of calls unique in a generation: servers may omit them, or number each turn from 0.
 #[derive(Debug)]
 struct CallIds {
     messages: Arc<Vec<Message>>,
-    /// Read from the messages when the first call comes.
+    /// Read from the messages on the first call.
     used: Option<HashSet<String>>,
-    /// Its fingerprint, from when an id has to be made on.
+    /// Fingerprint of the messages, computed when the first id has to be made.
     prompt: Option<String>,
 }
 

@@ -15,19 +15,19 @@ use super::files::{refused_file, with_base64};
 use super::prompt::{Object, Prompt};
 use super::schema::parameters;
 
-/// The version of the format, sent with each request.
+/// Version of the format, sent with each request.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// The tool that the model is made to call for an object: its arguments are the answer.
+/// Tool that the model is forced to call for an object: its arguments are the answer.
 pub(super) const ANSWER_TOOL: &str = "answer_with_object";
 
-/// Whose state it is that goes back with later turns.
+/// Provider name in the state that is sent back with later turns.
 pub(super) const STATE: &str = "anthropic";
 
-/// A bound is required; the specification's default.
+/// Default of the limit, which the format requires; the specification's default.
 const MAX_TOKENS: u64 = 4000;
 
-/// The request.
+/// Returns the request body.
 pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
     let mut system = Vec::new();
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
             Role::Assistant => ("assistant", assistant_content(prompt, message)),
             Role::Tool => ("user", results(message)),
         };
-        // turns must alternate
+        // roles must alternate
         match messages.last_mut() {
             Some((newest, blocks)) if *newest == role => blocks.extend(content),
             _ if content.is_empty() => {}
@@ -82,7 +82,7 @@ fn set_tools(body: &mut Map<String, Value>, prompt: &Prompt<'_>) {
     set(body, "tools", Some(tools).filter(|tools| !tools.is_empty()));
 }
 
-/// Empty texts are refused by the format.
+/// Makes a block of text; `None` for an empty one, which the format refuses.
 fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
@@ -119,7 +119,7 @@ fn file(prompt: &Prompt<'_>, media_type: &str, source: &FileSource) -> Result<Va
     Ok(json!({ "type": kind, "source": source }))
 }
 
-/// What the model thought comes first: it has to stand before what followed from it.
+/// Returns reasoning first: the format requires it before the content that followed from it.
 fn assistant_content(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
     let thoughts = message.parts.iter().filter_map(|part| match part {
         Part::ProviderState { provider, state } if provider == STATE => state["blocks"].as_array(),
@@ -132,7 +132,7 @@ fn assistant_content(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
             "type": "tool_use",
             "id": fitting_id(&call.tool_call_id),
             "name": prompt.names.wire(&call.tool_name),
-            // the format takes objects alone
+           // the format accepts only objects
             "input": match &call.input {
                 Value::Object(_) => call.input.clone(),
                 other => json!({ "value": other }),
@@ -167,7 +167,7 @@ fn results(message: &Message) -> Vec<Value> {
     results.collect()
 }
 
-/// Ids that other providers gave may have characters that are refused here.
+/// Replaces characters that the format refuses; ids of other providers may have them.
 fn fitting_id(id: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     id.chars().map(|c| if fits(c) { c } else { '_' }).collect()

@@ -1,4 +1,4 @@
-//! One request and its answer, driven by whoever takes the events. Dropping it closes the
+//! One request and its answer, driven by the consumer of the events. Dropping it closes the
 //! connection.
 
 use std::time::Duration;
@@ -14,26 +14,26 @@ use super::failure::Failures;
 use super::format::Reader;
 use super::frames::{Frame, FrameError, Frames};
 
-/// Of a body that says what went wrong, as much is read.
+/// Bytes read from the body of an error.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// How long the body of an error may take.
-const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(5);
+/// Time in which the body of an error is read.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Body = BoxStream<'static, Result<Vec<u8>, reqwest::Error>>;
 
-/// An answer on its way.
+/// A request, or the answer to it while it arrives.
 pub(super) struct Exchange {
     state: State,
     reader: Box<dyn Reader>,
     frames: Frames,
     answer: Answer,
     failures: Failures,
-    /// The longest silence.
-    patience: Duration,
-    /// When the present silence has lasted that long.
+    /// Longest silence of the provider.
+    silence_max: Duration,
+    /// Time at which the current silence has lasted that long.
     deadline: Instant,
-    /// Whether the provider has said anything.
+    /// True after the first frame.
     has_begun: bool,
 }
 
@@ -49,21 +49,21 @@ impl Exchange {
         reader: Box<dyn Reader>,
         answer: Answer,
         failures: Failures,
-        patience: Duration,
+        silence_max: Duration,
     ) -> Self {
-        Self::of(State::Unsent(Box::new(call)), reader, answer, failures, patience)
+        Self::of(State::Unsent(Box::new(call)), reader, answer, failures, silence_max)
     }
 
-    /// The same over a body that is there already.
+    /// Reads a given body instead of sending a request.
     #[cfg(test)]
     pub(super) fn over(
         body: Body,
         reader: Box<dyn Reader>,
         answer: Answer,
         failures: Failures,
-        patience: Duration,
+        silence_max: Duration,
     ) -> Self {
-        Self::of(State::Open(body), reader, answer, failures, patience)
+        Self::of(State::Open(body), reader, answer, failures, silence_max)
     }
 
     fn of(
@@ -71,14 +71,14 @@ impl Exchange {
         reader: Box<dyn Reader>,
         answer: Answer,
         failures: Failures,
-        patience: Duration,
+        silence_max: Duration,
     ) -> Self {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + silence_max;
         let frames = Frames::default();
-        Self { state, reader, frames, answer, failures, patience, deadline, has_begun: false }
+        Self { state, reader, frames, answer, failures, silence_max, deadline, has_begun: false }
     }
 
-    /// The answer, piece by piece; ends behind its end or the first error.
+    /// Streams the answer; ends after `Finished` or the first error.
     pub(super) fn events(self) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         stream::unfold(Some(self), |exchange| async move {
             let mut exchange = exchange?;
@@ -92,8 +92,8 @@ impl Exchange {
     }
 
     async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
-        // whoever takes the events may be slow: that is not the provider's silence
-        self.deadline = Instant::now() + self.patience;
+        // time that the consumer takes is not the provider's silence
+        self.deadline = Instant::now() + self.silence_max;
         loop {
             if let Some(event) = self.answer.take() {
                 return Ok(Some(event));
@@ -122,10 +122,10 @@ impl Exchange {
         Ok(pieces.map(|piece| piece.map(|bytes| bytes.to_vec())).boxed())
     }
 
-    /// Reads the next frame, or more of it; puts the body back unless the answer is complete.
+    /// Reads the next frame, or more of it; keeps the body open unless the answer is complete.
     async fn read(&mut self, mut body: Body) -> Result<(), ModelError> {
         if let Some(frame) = self.frames.next().map_err(|error| self.unreadable(error))? {
-            self.deadline = Instant::now() + self.patience;
+            self.deadline = Instant::now() + self.silence_max;
             if !self.take(frame)? {
                 self.state = State::Open(body);
             }
@@ -152,16 +152,16 @@ impl Exchange {
         }
     }
 
-    /// Whether the answer is complete with this frame.
+    /// Reads a frame; returns true if it completes the answer.
     fn take(&mut self, frame: Frame) -> Result<bool, ModelError> {
         self.has_begun = true;
         let is_done = match frame {
             Frame::Json(Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.understand(item))?;
+                items.iter().try_for_each(|item| self.read_frame(item))?;
                 self.reader.is_done()
             }
             Frame::Json(frame) => {
-                self.understand(&frame)?;
+                self.read_frame(&frame)?;
                 self.reader.is_done()
             }
             Frame::Done => {
@@ -175,7 +175,7 @@ impl Exchange {
         Ok(is_done)
     }
 
-    fn understand(&mut self, frame: &Value) -> Result<(), ModelError> {
+    fn read_frame(&mut self, frame: &Value) -> Result<(), ModelError> {
         match self.failures.of_frame(frame) {
             Some(error) => Err(error),
             None => self.reader.read(frame, &mut self.answer),
@@ -198,15 +198,16 @@ impl Exchange {
     }
 
     fn silence(&self) -> ModelError {
-        let patience = humantime::format_duration(self.patience);
-        let what = if self.has_begun { "fell silent" } else { "did not begin to answer" };
-        self.failures.timeout(&format!("{what} within {patience} (timeouts.first_token)"))
+        let silence = humantime::format_duration(self.silence_max);
+        let what =
+            if self.has_begun { "sent nothing for" } else { "did not begin to answer within" };
+        self.failures.timeout(&format!("{what} {silence} (timeouts.first_token)"))
     }
 }
 
-/// As much of it as says what went wrong, as far as it comes.
+/// Reads the beginning of an error's body, as far as it arrives in time.
 async fn error_body(response: Response) -> Vec<u8> {
-    let deadline = Instant::now() + ERROR_BODY_PATIENCE;
+    let deadline = Instant::now() + ERROR_BODY_TIMEOUT;
     let mut pieces = response.bytes_stream();
     let mut body = Vec::new();
     while let Ok(Some(Ok(piece))) = timeout_at(deadline, pieces.next()).await {
@@ -218,7 +219,7 @@ async fn error_body(response: Response) -> Vec<u8> {
     body
 }
 
-/// The events of an answer, put together.
+/// Collects the events of a stream into one answer.
 pub(super) async fn collected(
     mut events: BoxStream<'static, Result<ModelEvent, ModelError>>,
 ) -> Result<ModelAnswer, ModelError> {

@@ -1,4 +1,4 @@
-//! What went wrong at a provider, in words for whoever asked: no secret, no host, no page of HTML.
+//! Errors of a provider, with texts for callers: no secret, no host, no HTML.
 //!
 //! The log gets the cause as well, with secrets removed.
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::fields::text;
 use super::key::{ApiKey, redacted};
 
-/// Longest part of a provider's message that is passed on.
+/// Longest part of a provider's message that callers get.
 const MESSAGE_CHARS_MAX: usize = 500;
 
 /// Makes errors for one model.
@@ -24,7 +24,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// An answer with a status that is none of success.
+    /// Makes an error of a response without a success status.
     pub(super) fn of_status(
         &self,
         status: StatusCode,
@@ -32,33 +32,33 @@ impl Failures {
         body: &[u8],
     ) -> ModelError {
         let parsed: Option<Value> = serde_json::from_slice(body).ok();
-        let said = match &parsed {
+        let message = match &parsed {
             Some(json) => message_of(json),
             None => prose(body),
         };
-        let said = said.or_else(|| status.canonical_reason().map(str::to_owned));
-        let said = self.shown(&said.unwrap_or_default());
+        let message = message.or_else(|| status.canonical_reason().map(str::to_owned));
+        let message = self.shown(&message.unwrap_or_default());
         let provider = self.provider;
         let code = status.as_u16();
-        let message = match said.is_empty() {
+        let message = match message.is_empty() {
             true => format!("{provider} answered {code}"),
-            false => format!("{provider} answered {code}: {said}"),
+            false => format!("{provider} answered {code}: {message}"),
         };
         let retry_after = pause_of_headers(headers);
         let retry_after = retry_after.or_else(|| parsed.as_ref().and_then(pause_of_body));
         ModelError { kind: kind_of_status(code), message, retry_after }
     }
 
-    /// An error in the middle of an answer; `None` when the frame is none.
+    /// Makes an error of a frame in the middle of an answer; `None` if the frame is not an error.
     pub(super) fn of_frame(&self, frame: &Value) -> Option<ModelError> {
         let error = frame.get("error").filter(|error| !error.is_null())?;
-        let said = message_of(frame).unwrap_or_default();
-        let message = format!("{} failed: {}", self.provider, self.shown(&said));
+        let message = message_of(frame).unwrap_or_default();
+        let message = format!("{} failed: {}", self.provider, self.shown(&message));
         let kind = kind_of_error(error);
         Some(ModelError { kind, message, retry_after: pause_of_body(frame) })
     }
 
-    /// No answer, or half of one.
+    /// Makes an error of a failed connection, and logs the cause.
     pub(super) fn of_transport(&self, error: reqwest::Error, what: &str) -> ModelError {
         let error = error.without_url();
         let mut causes = error.to_string();
@@ -83,7 +83,7 @@ impl Failures {
         ModelError::new(ModelErrorKind::Timeout, format!("{} {what}", self.provider))
     }
 
-    /// A foreign text on one line, without secrets, not too long.
+    /// Puts a provider's text on one line, without secrets, shortened.
     fn shown(&self, text: &str) -> String {
         let words: Vec<&str> = text.split_whitespace().collect();
         let text = redacted(&words.join(" "), self.key.as_ref());
@@ -104,7 +104,7 @@ fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// Errors inside streams name their kind in one of several ways.
+/// Classifies an error inside a stream, which names its kind in one of several ways.
 fn kind_of_error(error: &Value) -> ModelErrorKind {
     let status = error.get("code").or_else(|| error.get("status"));
     let status = status.and_then(|code| match code {
@@ -123,7 +123,7 @@ fn kind_of_error(error: &Value) -> ModelErrorKind {
     }
 }
 
-/// The provider's own words, wherever it puts them.
+/// Returns the provider's message, from any of its usual places.
 fn message_of(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let places = ["/error/message", "/error", "/message", "/detail", "/error_description"];
@@ -131,7 +131,7 @@ fn message_of(body: &Value) -> Option<String> {
     found.filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// A body of plain text; nobody wants to read a page.
+/// Returns a plain text body; `None` for HTML.
 fn prose(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?.trim();
     (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned())
@@ -146,13 +146,13 @@ fn pause_of_headers(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = written.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    // a date, by the clock of whoever wrote it
+    // a date, by the clock of the server
     let until = DateTime::parse_from_rfc2822(written).ok()?;
     let now = DateTime::parse_from_rfc2822(header(DATE.as_str())?).ok()?;
     (until - now).to_std().ok()
 }
 
-/// Google writes the pause into the body: `"retryDelay": "13s"`.
+/// Reads Google's pause from the body: `"retryDelay": "13s"`.
 fn pause_of_body(body: &Value) -> Option<Duration> {
     let body = body.get(0).unwrap_or(body);
     let details = body.pointer("/error/details")?.as_array()?;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_read_in_every_form() {
+    fn retry_pauses_are_read_in_every_form() {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT";
         let later = "Wed, 21 Oct 2015 07:28:30 GMT";
         let google = r#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"13.5s"}]}}"#;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_inside_streams_are_told_apart() {
+    fn errors_inside_streams_are_classified() {
         use ModelErrorKind::{Auth, Other, RateLimited, Unavailable};
         let rows = [
             (

@@ -1,28 +1,28 @@
-//! Fields of requests, and numbers of answers.
+//! Access to JSON fields of requests and answers.
 
 use greenroom_actors::ports::model::Usage;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Sets a field that has a value.
+/// Sets a field if it has a value.
 pub(super) fn set(fields: &mut Map<String, Value>, name: &str, value: Option<impl Serialize>) {
     if let Some(Ok(value)) = value.map(serde_json::to_value) {
         fields.insert(name.to_owned(), value);
     }
 }
 
-/// A text member; empty where there is none.
+/// Returns a text member; empty if there is none.
 pub(super) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A count, wherever it stands; 0 where there is none. Bounded, so that sums cannot overflow.
+/// Returns a count; 0 if there is none. Bounded, so that sums cannot overflow.
 pub(super) fn count(object: &Value, pointer: &str) -> u64 {
     let found = object.pointer(pointer).and_then(Value::as_u64);
     found.unwrap_or(0).min(u64::from(u32::MAX))
 }
 
-/// Tokens of an answer, the total being the sum.
+/// Makes the usage of an answer; the total is the sum of prompt and completion.
 pub(super) fn usage(prompt: u64, cached: u64, completion: u64, reasoning: u64) -> Usage {
     Usage {
         prompt_tokens: prompt,

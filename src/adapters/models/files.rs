@@ -3,7 +3,7 @@
 use greenroom_actors::domain::message::FileSource;
 use greenroom_actors::ports::model::{ModelError, ModelErrorKind};
 
-/// A file with its bytes taken out of a `data:` address.
+/// Takes the bytes out of a `data:` URL.
 pub(super) fn with_base64(source: &FileSource) -> FileSource {
     let FileSource::Url(url) = source else { return source.clone() };
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(','));
@@ -13,12 +13,12 @@ pub(super) fn with_base64(source: &FileSource) -> FileSource {
     }
 }
 
-/// The address that holds the bytes themselves.
+/// Returns a `data:` URL with the bytes.
 pub(super) fn data_url(media_type: &str, base64: &str) -> String {
     format!("data:{media_type};base64,{base64}")
 }
 
-/// The provider has no place for such a file.
+/// Makes the error for a file that the provider does not take.
 pub(super) fn refused_file(provider: &str, media_type: &str, takes: &str) -> ModelError {
     let kind: String = media_type.chars().take(100).collect();
     let message = format!("{provider} takes {takes}, not files of type {kind}");

@@ -1,6 +1,6 @@
-//! The three wire formats, and what each of them has to say.
+//! The three wire formats, and the parts that each of them implements.
 
-use greenroom_actors::ports::model::ModelError;
+use greenroom_actors::ports::model::{ModelError, ProviderState};
 use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::prompt::Prompt;
 use super::{anthropic, gemini, openai};
 
-/// How a server wants to be spoken to.
+/// Wire format of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     /// Chat completions.
@@ -20,21 +20,34 @@ pub(super) enum Format {
     Gemini,
 }
 
-/// Understands the frames of one answer, in a stream or whole.
+/// Reads the frames of one answer, in a stream or whole.
 pub(super) trait Reader: Send {
-    /// Takes the next frame.
+    /// Reads the next frame.
     fn read(&mut self, frame: &Value, answer: &mut Answer) -> Result<(), ModelError>;
 
-    /// Whether the provider has said all of it.
-    fn is_done(&self) -> bool;
+    /// True if the provider has marked the answer as complete. In most formats only the end of the
+    /// connection does.
+    fn is_done(&self) -> bool {
+        false
+    }
 
-    /// The connection has ended, or the provider said that it is done: gives the answer's end.
-    /// `false` when it is not complete.
-    fn end(&mut self, answer: &mut Answer) -> Result<bool, ModelError>;
+    /// Takes the state that the provider needs back with later turns.
+    fn state(&mut self, answer: &Answer) -> Option<ProviderState>;
+
+    /// Ends the answer, after the end of the connection or the provider's mark. Returns false if it
+    /// is not complete.
+    fn end(&mut self, answer: &mut Answer) -> Result<bool, ModelError> {
+        if answer.finish_reason.is_none() {
+            return Ok(false);
+        }
+        let state = self.state(answer);
+        answer.finish(state)?;
+        Ok(true)
+    }
 }
 
 impl Format {
-    /// Where a model is asked.
+    /// Returns the URL of a model.
     pub(super) fn url(self, base: &Url, model: &str, streams: bool) -> Url {
         let mut url = base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -51,7 +64,7 @@ impl Format {
         url
     }
 
-    /// Adds the key; in a header always, since addresses end up in logs.
+    /// Adds the key; always in a header, since URLs end up in logs.
     pub(super) fn authorized(
         self,
         request: RequestBuilder,

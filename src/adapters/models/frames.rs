@@ -1,41 +1,41 @@
-//! The body of an answer, cut into JSON values: server-sent events, or one value.
+//! The body of an answer, split into JSON values: server-sent events, or one value.
 //!
-//! Which of the two it is shows in the first byte: content types are not to be relied on, and
-//! some servers answer whole where a stream was asked for. Pieces may end anywhere, inside a
-//! character too. What is kept is bounded.
+//! The first byte decides which of the two it is: content types are not reliable, and some servers
+//! answer whole if a stream was requested. Pieces may end anywhere, also inside a character.
+//! Buffers are bounded.
 
 use serde_json::Value;
 
-/// Longest event, and longest answer that comes in one piece.
+/// Longest event, and longest answer that is one value.
 const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Something that the server said.
+/// A complete value of the body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
     Json(Value),
-    /// The mark that ends some streams.
+    /// `[DONE]`, which ends some streams.
     Done,
 }
 
-/// Why a body cannot be read.
+/// Reason why a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrameError {
-    #[error("an answer that is no JSON")]
+    #[error("an answer that is not JSON")]
     NotJson,
     #[error("an event of more than 16 MiB")]
     TooLong,
 }
 
-/// Bytes that came and are no frame yet.
+/// Received bytes that are not a frame yet.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     kind: Kind,
     buffer: Vec<u8>,
-    /// So far into the buffer there is no end of a line.
+    /// Length of the part of the buffer without a line end.
     scanned: usize,
-    /// Data of the event that arrives.
+    /// Data of the current event.
     data: Vec<u8>,
-    /// Whether there was anything that is neither white space nor a comment.
+    /// True after the first `data` line.
     any: bool,
 }
 
@@ -48,7 +48,7 @@ enum Kind {
 }
 
 impl Frames {
-    /// Takes bytes as they came.
+    /// Adds received bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
         if self.buffer.len() + self.data.len() + bytes.len() > FRAME_BYTES_MAX {
             return Err(FrameError::TooLong);
@@ -65,7 +65,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The next frame that has arrived whole.
+    /// Returns the next complete frame.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         if self.kind != Kind::Events {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Frames {
         }
     }
 
-    /// What is left when no more comes.
+    /// Returns the remaining frames at the end of the body.
     pub(super) fn rest(&mut self) -> Result<Option<Frame>, FrameError> {
         let buffer = std::mem::take(&mut self.buffer);
         self.scanned = 0;
@@ -104,7 +104,7 @@ impl Frames {
                     None => self.line(b""),
                 });
                 match last {
-                    // an event without its end was cut off; its half says nothing
+                    // an event without its end is incomplete and ignored
                     Err(FrameError::NotJson) if self.any => Ok(None),
                     last => last,
                 }
@@ -113,7 +113,7 @@ impl Frames {
         }
     }
 
-    /// Whether the body had any data, be it readable or not.
+    /// True if the body had any data, readable or not.
     pub(super) fn had_data(&self) -> bool {
         self.any || self.kind == Kind::Whole
     }
@@ -139,7 +139,7 @@ impl Frames {
                 Ok(None)
             }
             b"event" | b"id" | b"retry" => Ok(None),
-            // unknown fields are to be passed over; a page of text is not
+            // unknown fields are ignored; other text is an error
             _ if colon.is_some_and(|at| line[..at].iter().all(u8::is_ascii_lowercase)) => Ok(None),
             _ => Err(FrameError::NotJson),
         }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_refused() {
+    fn a_body_that_is_not_a_stream_is_rejected() {
         for body in ["<html>\n", "hello\n\n", "data: {\n\n", "{\"a\":", "data: \"\u{1}\n\n"] {
             assert_eq!(frames(body.as_bytes(), 3), Err(FrameError::NotJson), "{body:?}");
         }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused() {
+    fn an_endless_line_is_rejected() {
         let mut frames = Frames::default();
         let piece = vec![b'a'; 1024 * 1024];
         let refused =

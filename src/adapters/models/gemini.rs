@@ -14,10 +14,10 @@ use super::files::with_base64;
 use super::prompt::{Object, Prompt};
 use super::schema::parameters;
 
-/// Whose state it is that goes back with later turns.
+/// Provider name in the state that is sent back with later turns.
 pub(super) const STATE: &str = "gemini";
 
-/// Where a model is, below the base address.
+/// Returns the path of a model below the base URL.
 pub(super) fn path(model: &str, streams: bool) -> Vec<String> {
     let method = if streams { "streamGenerateContent" } else { "generateContent" };
     let model = format!("{model}:{method}");
@@ -28,7 +28,7 @@ pub(super) fn path(model: &str, streams: bool) -> Vec<String> {
     }
 }
 
-/// The request.
+/// Returns the request body.
 #[expect(clippy::unnecessary_wraps, reason = "other formats refuse some messages")]
 pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
     let mut system = Vec::new();
@@ -108,7 +108,7 @@ fn user_parts(message: &Message) -> Vec<Value> {
     parts.collect()
 }
 
-/// Signatures go back on the very parts that they came with.
+/// Puts signatures back on the parts that they came with.
 fn model_parts(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
     let state = message.parts.iter().find_map(|part| match part {
         Part::ProviderState { provider, state } if provider == STATE => Some(state),

@@ -1,26 +1,26 @@
-//! Keys of providers, and how they are kept out of everything that is shown.
+//! Keys of providers, and their removal from all texts.
 
 use std::fmt;
 
 use reqwest::header::HeaderValue;
 
-/// What stands where a secret stood.
+/// Replacement for a secret.
 const REMOVED: &str = "[removed]";
 
-/// Beginnings of keys as the large providers make them.
-const KEY_BEGINNINGS: [&str; 6] = ["sk-", "gsk_", "xai-", "AIza", "key-", "fw_"];
+/// Prefixes of keys of the large providers.
+const KEY_PREFIXES: [&str; 6] = ["sk-", "gsk_", "xai-", "AIza", "key-", "fw_"];
 
-/// Names that stand before a secret, with what is between.
+/// Names before a secret, with the separator.
 const BEFORE_SECRETS: [&str; 7] =
     ["bearer ", "key=", "api_key=", "api-key: ", "access_token=", "token=", "basic "];
 
-/// A key. It goes into headers and nowhere else.
+/// A key; only headers get it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// A key, unless it is empty or has characters that no header may have. White space around
-    /// it is left out: files and shells add it.
+    /// Accepts a key unless it is empty or has characters that a header cannot hold. Surrounding white
+    /// space is removed: files and shells add it.
     pub fn new(text: &str) -> Option<Self> {
         let key = text.trim();
         (!key.is_empty() && HeaderValue::from_str(key).is_ok()).then(|| Self(key.to_owned()))
@@ -30,7 +30,7 @@ impl ApiKey {
         &self.0
     }
 
-    /// The key as a header that the HTTP client does not show.
+    /// Returns the key as a header value that the HTTP client does not log.
     pub(super) fn header(&self) -> HeaderValue {
         let mut value =
             HeaderValue::from_str(&self.0).unwrap_or_else(|_| HeaderValue::from_static(""));
@@ -45,7 +45,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A text of a provider without the key, and without what looks like one.
+/// Removes the key, and anything that looks like a key, from a text.
 pub(super) fn redacted(text: &str, key: Option<&ApiKey>) -> String {
     let text = match key {
         Some(ApiKey(key)) => {
@@ -63,7 +63,7 @@ pub(super) fn redacted(text: &str, key: Option<&ApiKey>) -> String {
     without_suspects(&text)
 }
 
-/// Ends of words that are no part of a key.
+/// True for a character that ends a key.
 fn ends_key(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '&' | '<' | '>' | ')' | '}' | ']')
 }
@@ -76,7 +76,7 @@ fn without_suspects(text: &str) -> String {
         let behind_name = BEFORE_SECRETS.iter().find(|name| lower[at..].starts_with(**name));
         let is_begin = text[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
         let begins_key =
-            is_begin && KEY_BEGINNINGS.iter().any(|begin| text[at..].starts_with(begin));
+            is_begin && KEY_PREFIXES.iter().any(|prefix| text[at..].starts_with(prefix));
         let secret_at = match behind_name {
             Some(name) => Some(at + name.len()),
             None => begins_key.then_some(at),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_shows_itself_to_nobody() {
+    fn debug_output_does_not_show_the_key() {
         let key = ApiKey::new("canary").unwrap();
         assert_eq!(format!("{key:?} {:?}", key.header()), "ApiKey(..) Sensitive");
         for unusable in ["", "  ", "a\nb", "\u{7f}"] {

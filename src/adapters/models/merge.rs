@@ -1,9 +1,9 @@
-//! Options that go to the provider as they are, merged into a request.
+//! Options for the provider, merged into a request.
 
 use serde_json::{Map, Value};
 
-/// What decides who is asked, what, and how the answer comes: not for callers to change.
-const OURS: [&str; 8] = [
+/// Fields that callers must not change: the model, the messages, and the form of the answer.
+const RESERVED: [&str; 8] = [
     "model",
     "messages",
     "system",
@@ -14,9 +14,8 @@ const OURS: [&str; 8] = [
     "stream_options",
 ];
 
-/// Merges a caller's options for `provider` into a request. Members of objects are set one by
-/// one, so that nothing beside them is lost; tools are added to ours. A member that has the name
-/// of one of `providers` is for that one alone.
+/// Merges a caller's options for `provider` into a request. Objects are merged member by member;
+/// tools are appended. A member with the name of one of `providers` applies to that one only.
 pub(super) fn merge_options(body: &mut Value, options: &Value, provider: &str, providers: &[&str]) {
     let (Value::Object(body), Value::Object(options)) = (body, options) else { return };
     for (key, value) in options {
@@ -35,7 +34,7 @@ fn merge_members(body: &mut Map<String, Value>, options: Option<&Map<String, Val
 }
 
 fn merge_member(body: &mut Map<String, Value>, key: &str, value: &Value) {
-    if OURS.contains(&key) {
+    if RESERVED.contains(&key) {
         return;
     }
     match (body.get_mut(key), value) {
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_merged_and_nothing_beside_them_is_lost() {
+    fn options_are_merged_and_other_members_stay() {
         let rows = [
             (
                 json!({ "generationConfig": { "topK": 4 } }),

@@ -1,19 +1,19 @@
-//! Names of tools as providers take them, and back.
+//! Names of tools as providers accept them, and back.
 //!
-//! Providers differ in what a name may be; the strictest of them is met for all.
+//! Providers differ in the names that they accept; all get names for the strictest.
 
 use std::collections::HashMap;
 
 use greenroom_actors::domain::hash::short_hash;
 use greenroom_actors::ports::model::{Message, Part, ToolSpec};
 
-/// Longest name that every provider takes.
+/// Longest name that every provider accepts.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Of a name that had to be changed so much that it needs a mark, the characters before the mark.
+/// Characters before the hash in a name that is too long or not unique.
 const HEAD_CHARS: usize = 47;
 
-/// The names of a request, both ways.
+/// The names of a request, in both directions.
 #[derive(Debug, Default)]
 pub(super) struct ToolNames {
     wire: HashMap<String, String>,
@@ -21,7 +21,7 @@ pub(super) struct ToolNames {
 }
 
 impl ToolNames {
-    /// Of all tools offered and of all calls in the messages.
+    /// Maps the names of all offered tools and of all calls in the messages.
     pub(super) fn new(tools: &[ToolSpec], messages: &[Message]) -> Self {
         let mut names = Self::default();
         for tool in tools {
@@ -40,12 +40,12 @@ impl ToolNames {
         names
     }
 
-    /// The provider's form of our name.
+    /// Returns the provider's form of our name.
     pub(super) fn wire<'a>(&'a self, own: &'a str) -> &'a str {
         self.wire.get(own).map_or(own, String::as_str)
     }
 
-    /// Our form of a name that the model said; a name that it made up stays as it is.
+    /// Returns our form of a name from the model; a name that it made up is unchanged.
     pub(super) fn own(&self, wire: &str) -> String {
         self.own.get(wire).cloned().unwrap_or_else(|| wire.to_owned())
     }
@@ -64,7 +64,7 @@ impl ToolNames {
     }
 }
 
-/// ASCII letters, digits, `_` and `-`, with a letter or `_` in front.
+/// Replaces everything but ASCII letters, digits, `_` and `-`; begins with a letter or `_`.
 fn fitting(own: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let mut wire: String = own.chars().map(|c| if fits(c) { c } else { '_' }).collect();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_go_out_as_providers_take_them_and_come_back() {
+    fn names_are_mapped_for_providers_and_back() {
         let long = "x".repeat(80);
         let names = ["add", "files.read", "files_read", "7up", "größe", long.as_str(), ""];
         let tools = names.map(|name| ToolSpec {

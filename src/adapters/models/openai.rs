@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as many servers speak them.
+//! OpenAI's chat completions, a format of many servers.
 
 mod reader;
 
@@ -13,10 +13,10 @@ use super::files::{data_url, refused_file, with_base64};
 use super::prompt::{Object, Prompt};
 use super::schema::{is_strict, parameters};
 
-/// Where some servers put what the model thought.
+/// Field in which some servers put reasoning.
 const REASONING: &str = "reasoning_content";
 
-/// The request.
+/// Returns the request body.
 pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
     let mut messages = Vec::with_capacity(prompt.messages.len());
     for message in &prompt.messages {
@@ -40,8 +40,8 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
         body.insert("tools".to_owned(), tools.collect());
     }
     let options = &prompt.options;
-    // its newer models refuse the old name, other servers do not know the new one
-    let longest = if prompt.is_original { "max_completion_tokens" } else { "max_tokens" };
+    // OpenAI's newer models refuse the old name, other servers do not know the new one
+    let longest = if prompt.is_openai { "max_completion_tokens" } else { "max_tokens" };
     set(&mut body, longest, options.max_output_tokens);
     set(&mut body, "temperature", options.temperature);
     set(&mut body, "top_p", options.top_p);
@@ -84,7 +84,7 @@ fn push_message(
     Ok(())
 }
 
-/// A result as text; the format has no mark for errors.
+/// Formats a result as text; the format has no flag for errors.
 fn shown(outcome: &ToolOutcome) -> String {
     match outcome {
         ToolOutcome::Output(Value::String(text)) => text.clone(),
@@ -114,9 +114,9 @@ fn assistant(prompt: &Prompt<'_>, message: &Message) -> Option<Value> {
         return None;
     }
     let content = if text.is_empty() { Value::Null } else { Value::from(text) };
-    let mut said = json!({ "role": "assistant", "content": content });
+    let mut answer = json!({ "role": "assistant", "content": content });
     if !calls.is_empty() {
-        said["tool_calls"] = Value::Array(calls);
+        answer["tool_calls"] = Value::Array(calls);
     }
     let thoughts = message.parts.iter().find_map(|part| match part {
         Part::ProviderState { provider, state } if provider == prompt.provider => {
@@ -125,9 +125,9 @@ fn assistant(prompt: &Prompt<'_>, message: &Message) -> Option<Value> {
         _ => None,
     });
     if let Some(thoughts) = thoughts {
-        said[REASONING] = thoughts.clone();
+        answer[REASONING] = thoughts.clone();
     }
-    Some(said)
+    Some(answer)
 }
 
 fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Value, ModelError> {
@@ -170,7 +170,7 @@ fn file(
         (other, FileSource::Base64(data)) => Ok(json!({ "type": "file", "file": {
             "filename": filename.unwrap_or("file"), "file_data": data_url(other, data) } })),
         (other, FileSource::Url(_)) => {
-            Err(refused_file(prompt.provider, other, "by address only images"))
+            Err(refused_file(prompt.provider, other, "only images by URL"))
         }
     }
 }

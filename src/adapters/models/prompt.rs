@@ -1,4 +1,4 @@
-//! A request made ready for a wire format: complete, and free of what the provider must not get.
+//! A request prepared for a wire format: complete, without options that the provider must not get.
 
 use greenroom_actors::domain::message::{Message, Role, keep_whole_calls};
 use greenroom_actors::ports::model::{ModelOptions, ModelRequest, ToolSpec};
@@ -10,7 +10,7 @@ use super::provider::Objects;
 use super::schema::{instruction, is_of_object};
 use super::{Omitted, ProviderConfig};
 
-/// What a wire format turns into a body.
+/// Input of a wire format.
 #[derive(Debug)]
 pub(super) struct Prompt<'a> {
     pub(super) provider: &'static str,
@@ -21,25 +21,25 @@ pub(super) struct Prompt<'a> {
     pub(super) object: Object<'a>,
     pub(super) options: ModelOptions,
     pub(super) streams: bool,
-    /// Whether OpenAI itself is asked.
-    pub(super) is_original: bool,
+    /// True if the server is OpenAI itself.
+    pub(super) is_openai: bool,
 }
 
-/// How an object is asked for, beside what the messages say.
+/// Request for an object, in addition to the messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Object<'a> {
-    /// Not at all, or in words.
+    /// None, or only in the messages.
     No,
-    /// As JSON of any shape.
+    /// JSON of any shape.
     AnyJson,
-    /// As JSON that meets a schema.
+    /// JSON that meets a schema.
     Schema(&'a Value),
 }
 
 impl<'a> Prompt<'a> {
     pub(super) fn new(
         config: &'a ProviderConfig,
-        is_original: bool,
+        is_openai: bool,
         request: &'a ModelRequest,
         names: &'a ToolNames,
     ) -> Self {
@@ -51,7 +51,7 @@ impl<'a> Prompt<'a> {
         let options = without(options, &config.omit);
         let mut object = Object::No;
         if let Some(schema) = schema.as_deref() {
-            object = asked_for(config, is_original, schema, !tools.is_empty(), &options);
+            object = asked_for(config, is_openai, schema, !tools.is_empty(), &options);
             if !matches!(object, Object::Schema(_)) {
                 let system = messages.iter().take_while(|message| message.role == Role::System);
                 let behind = system.count();
@@ -67,24 +67,24 @@ impl<'a> Prompt<'a> {
             object,
             options,
             streams: config.stream,
-            is_original,
+            is_openai,
         }
     }
 }
 
 fn asked_for<'a>(
     config: &ProviderConfig,
-    is_original: bool,
+    is_openai: bool,
     schema: &'a Value,
     has_tools: bool,
     options: &ModelOptions,
 ) -> Object<'a> {
     let native = match config.provider.format {
-        // OpenAI itself refuses lists at the top; other servers of its format take them
-        Format::OpenAi => !is_original || is_of_object(schema),
-        // a forced call of a tool: refused beside thinking, and no other tool could be called
+        // OpenAI itself refuses arrays at the top; other servers of its format accept them
+        Format::OpenAi => !is_openai || is_of_object(schema),
+        // uses a forced tool call: refused with thinking, and no other tool could be called
         Format::Anthropic => is_of_object(schema) && !has_tools && !thinks(options),
-        // refused beside tools
+        // refused together with tools
         Format::Gemini => !has_tools,
     };
     match config.objects {
@@ -118,15 +118,17 @@ fn without(options: &ModelOptions, omit: &[Omitted]) -> ModelOptions {
     options
 }
 
-/// Some formats refuse a conversation that begins with the model, as a shortened one may.
+/// Inserts a message of the user if the conversation begins with the model, as a shortened one may:
+/// some formats refuse that.
 fn begin_with_user(messages: &mut Vec<Message>) {
     let first = messages.iter().position(|message| message.role != Role::System);
     if let Some(first) = first.filter(|first| messages[*first].role != Role::User) {
-        messages.insert(first, Message::text(Role::User, "(Earlier messages are left out.)"));
+        messages.insert(first, Message::text(Role::User, "(Earlier messages are omitted.)"));
     }
 }
 
-/// The messages without what providers refuse: the conversation could never go on.
+/// Removes incomplete calls and empty messages: providers refuse them, and the conversation could
+/// never continue.
 fn settled(messages: &[Message]) -> Vec<Message> {
     let mut kept = messages.to_vec();
     keep_whole_calls(&mut kept);

@@ -2,39 +2,39 @@
 
 use super::format::Format;
 
-/// How a provider is asked for objects.
+/// Mode in which objects are requested from a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objects {
-    /// With the schema, in the provider's own way.
+    /// The provider gets the schema.
     Native,
-    /// For any JSON, with the schema in words.
+    /// The provider is asked for any JSON, and the schema is in the prompt.
     Json,
-    /// In words alone.
+    /// The schema is in the prompt only.
     Instruction,
 }
 
 impl Objects {
-    /// All ways by name.
+    /// All modes by name.
     pub const NAMES: [(&str, Self); 3] =
         [("native", Self::Native), ("json", Self::Json), ("instruction", Self::Instruction)];
 }
 
-/// Somebody who serves models.
+/// A service with models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Provider {
-    /// As the configuration names it.
+    /// Name in the configuration.
     pub name: &'static str,
-    /// Where it is, unless the configuration says otherwise; ends with a slash.
+    /// Default URL; ends with a slash.
     pub base_url: &'static str,
-    /// The variable in which its keys usually are; `None` where none is needed.
+    /// Usual environment variable of its key; `None` if it needs no key.
     pub key_variable: Option<&'static str>,
-    /// How it is asked for objects unless the configuration says otherwise.
+    /// Default mode of objects.
     pub objects: Objects,
     pub(super) format: Format,
 }
 
-/// Everybody known. Others that speak one of the three wire formats are reached by its owner's
-/// name and their own address.
+/// Known providers. Other servers of one of the three wire formats are configured by the name of the
+/// format's owner and their URL.
 pub const PROVIDERS: [Provider; 11] = [
     Provider {
         name: "openai",
@@ -99,7 +99,7 @@ const fn like_openai(
 }
 
 impl Provider {
-    /// The provider of that name.
+    /// Finds a provider by name.
     pub fn named(name: &str) -> Option<&'static Self> {
         PROVIDERS.iter().find(|provider| provider.name == name)
     }

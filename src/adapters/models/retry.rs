@@ -1,19 +1,19 @@
-//! When to ask again. Pure: what happens is elsewhere.
+//! Decides whether and when a request is retried. Pure.
 
 use std::time::Duration;
 
 use greenroom_actors::ports::model::{ModelError, ModelErrorKind};
 
-/// How often a model is asked again, and after what pauses.
+/// Number of attempts, and the pauses between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
-    /// In all, the first one included.
+    /// Number of attempts, the first one included.
     pub attempts: u32,
-    /// The pause after the first.
+    /// Pause after the first attempt.
     pub delay: Duration,
-    /// What multiplies the pause each time.
+    /// Factor by which each pause grows.
     pub factor: f64,
-    /// The longest pause, also where the provider asks for a longer one.
+    /// Longest pause, even if the provider asks for a longer one.
     pub max_delay: Duration,
 }
 
@@ -28,10 +28,10 @@ impl Default for RetryPolicy {
     }
 }
 
-/// The pause before the next attempt, after so many failed ones of which `error` is the newest;
-/// `None` where another is of no use. `left` is what is left of the time for the whole answer;
-/// `spread`, from 0 to 1, shortens the pause to as little as its half, so that those who failed
-/// together do not come back together. What the provider asks for is not shortened.
+/// Returns the pause before the next attempt after `failed` ones, the last with `error`; `None` if
+/// another attempt is useless. `left` is the time left for the whole answer. `spread`, from 0 to 1,
+/// shortens the pause by up to half, so that requests that failed together are not repeated together.
+/// A pause that the provider asks for is not shortened.
 pub(super) fn pause_before_next(
     policy: &RetryPolicy,
     failed: u32,
@@ -39,12 +39,12 @@ pub(super) fn pause_before_next(
     left: Duration,
     spread: f64,
 ) -> Option<Duration> {
-    let is_worth_it = match error.kind {
+    let is_retryable = match error.kind {
         ModelErrorKind::RateLimited | ModelErrorKind::Unavailable | ModelErrorKind::Timeout => true,
         ModelErrorKind::Auth | ModelErrorKind::Other => false,
     };
     let asked = error.retry_after.unwrap_or_default();
-    if !is_worth_it || failed >= policy.attempts || asked >= left {
+    if !is_retryable || failed >= policy.attempts || asked >= left {
         return None;
     }
     let exponent = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
@@ -55,8 +55,8 @@ pub(super) fn pause_before_next(
     (pause < left).then_some(pause)
 }
 
-/// Whether another model is asked in place of one that has failed for good: not where the
-/// request itself was refused, which would only hide the mistake.
+/// True if another model is tried after the last failed attempt: not if the provider refused the
+/// request itself, which would only hide the mistake.
 pub(super) fn is_for_fallback(error: &ModelError) -> bool {
     match error.kind {
         ModelErrorKind::RateLimited
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_and_respect_everybody() {
+    fn pauses_grow_within_the_limits_of_the_policy_and_the_provider() {
         use ModelErrorKind::{Auth, Other, RateLimited, Timeout, Unavailable};
         let policy = RetryPolicy { attempts: 4, ..RetryPolicy::default() };
         // kind, asked for, failed, left, spread, expected; all in milliseconds
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn no_policy_overflows() {
+    fn extreme_policies_do_not_overflow() {
         let error = ModelError::new(ModelErrorKind::Unavailable, "");
         for factor in [0.0, 1.0, 1e300, f64::MAX] {
             let policy = RetryPolicy { attempts: u32::MAX, factor, ..RetryPolicy::default() };

@@ -1,11 +1,11 @@
-//! What providers make of JSON Schemas.
+//! JSON Schemas as providers accept them.
 
 use serde_json::{Map, Value, json};
 
-/// Nesting that strict mode takes.
+/// Nesting that strict mode accepts.
 const STRICT_DEPTH_MAX: usize = 5;
 
-/// Keywords that strict mode takes.
+/// Keywords that strict mode accepts.
 const STRICT_KEYWORDS: [&str; 18] = [
     "type",
     "properties",
@@ -27,14 +27,14 @@ const STRICT_KEYWORDS: [&str; 18] = [
     "maxItems",
 ];
 
-/// Whether the schema asks for an object and says so itself.
+/// True if the schema itself has `type: object`, without alternatives.
 pub(super) fn is_of_object(schema: &Value) -> bool {
     let is_plain = |key| schema.get(key).is_none();
     schema["type"] == "object" && is_plain("anyOf") && is_plain("oneOf") && is_plain("allOf")
 }
 
-/// Whether OpenAI's strict mode takes the schema as it is. Others go out as they are, too, but
-/// as a wish: rewriting a schema would change what the caller asked for.
+/// True if OpenAI's strict mode accepts the schema unchanged. Others are sent unchanged too, but
+/// without strict mode: rewriting a schema would change what the caller asked for.
 pub(super) fn is_strict(schema: &Value) -> bool {
     is_of_object(schema) && is_strict_within(schema, STRICT_DEPTH_MAX)
 }
@@ -63,7 +63,7 @@ fn names_object(keywords: &Map<String, Value>) -> bool {
     of_type || keywords.contains_key("properties")
 }
 
-/// All members named, required, strict themselves, and no others allowed.
+/// True if all members are named, required and strict themselves, and no others are allowed.
 fn has_strict_members(keywords: &Map<String, Value>, inner: impl Fn(&Value) -> bool) -> bool {
     let Some(Value::Object(members)) = keywords.get("properties") else { return false };
     let Some(Value::Array(required)) = keywords.get("required") else { return members.is_empty() };
@@ -72,7 +72,7 @@ fn has_strict_members(keywords: &Map<String, Value>, inner: impl Fn(&Value) -> b
         && members.values().all(inner)
 }
 
-/// A tool's parameters as every provider takes them: an object with its properties named.
+/// Returns a tool's parameters as every provider accepts them: an object with `properties`.
 pub(super) fn parameters(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else { return empty_object() };
     let mut keywords = keywords.clone();
@@ -90,7 +90,7 @@ fn empty_object() -> Value {
     json!({ "type": "object", "properties": {} })
 }
 
-/// Asks for JSON in words, for servers that take no schema.
+/// Returns a prompt that asks for JSON, for servers that accept no schema.
 pub(super) fn instruction(schema: &Value) -> String {
     format!(
         "Answer with one JSON value that meets the JSON Schema below. Write nothing else: no \
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strict_mode_is_asked_for_where_it_is_taken() {
+    fn strict_mode_is_requested_if_the_schema_fits() {
         let closed = |members: Value, required: Value| {
             json!({ "type": "object", "properties": members, "required": required,
                     "additionalProperties": false })

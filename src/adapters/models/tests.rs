@@ -1,9 +1,9 @@
-//! What is understood of answers, and how long silence is borne; no sockets.
+//! Reading of answers, and timeouts of silence; no sockets.
 
 mod anthropic_rows;
 mod gemini_rows;
 mod openai_rows;
-mod steady;
+mod retrying;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::exchange::Exchange;
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 fn config(provider: &str) -> ProviderConfig {
     let provider = Provider::named(provider).unwrap();
@@ -25,7 +25,7 @@ fn config(provider: &str) -> ProviderConfig {
         model: "m".to_owned(),
         stream: true,
         objects: provider.objects,
-        first_token: PATIENCE,
+        first_token: SILENCE_MAX,
         omit: Vec::new(),
     }
 }
@@ -43,7 +43,7 @@ fn request() -> ModelRequest {
     }
 }
 
-/// An exchange over a body that is given.
+/// Runs an exchange over the given body.
 fn exchange(
     provider: &str,
     request: &ModelRequest,
@@ -56,10 +56,10 @@ fn exchange(
     let answer =
         Answer::new(Arc::clone(&names), Arc::clone(&request.messages), Served::of(&config.model));
     let failures = Failures { provider: config.provider.name, key: None };
-    Exchange::over(body, reader, answer, failures, PATIENCE).events()
+    Exchange::over(body, reader, answer, failures, SILENCE_MAX).events()
 }
 
-async fn said_in_pieces(
+async fn read_in_pieces(
     provider: &str,
     request: &ModelRequest,
     body: &str,
@@ -69,7 +69,7 @@ async fn said_in_pieces(
     let events = exchange(provider, request, stream::iter(pieces).boxed());
     let events = events.map(|event| {
         event.map(|event| match event {
-            // who answered has a test of its own
+            // `served` is tested separately
             ModelEvent::Finished { usage, finish_reason, .. } => {
                 ModelEvent::Finished { usage, finish_reason, served: None }
             }
@@ -80,11 +80,11 @@ async fn said_in_pieces(
     events.into_iter().collect()
 }
 
-async fn said(provider: &str, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
-    said_in_pieces(provider, &request(), body, 7).await
+async fn read(provider: &str, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    read_in_pieces(provider, &request(), body, 7).await
 }
 
-/// Data lines, one for each value.
+/// Formats values as server-sent events.
 fn events(frames: &[Value]) -> String {
     frames.iter().map(|frame| format!("data: {frame}\n\n")).collect()
 }
@@ -133,7 +133,7 @@ fn choice(delta: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn answers_are_understood_whole_and_in_pieces() {
+async fn answers_are_read_whole_and_in_pieces() {
     let all = [
         ("openai", openai_rows::rows()),
         ("anthropic", anthropic_rows::rows()),
@@ -142,7 +142,7 @@ async fn answers_are_understood_whole_and_in_pieces() {
     for (provider, rows) in all {
         for (body, expected) in rows {
             for size in [1, 2, 3, 64, body.len()] {
-                let events = said_in_pieces(provider, &request(), &body, size).await;
+                let events = read_in_pieces(provider, &request(), &body, size).await;
                 assert_eq!(events.as_ref(), Ok(&expected), "{provider} {size}: {body}");
             }
         }
@@ -150,7 +150,7 @@ async fn answers_are_understood_whole_and_in_pieces() {
 }
 
 #[tokio::test]
-async fn the_names_of_an_answer_are_told() {
+async fn the_id_and_the_model_of_an_answer_are_recorded() {
     let rows = [
         (
             "openai",
@@ -178,7 +178,7 @@ async fn the_names_of_an_answer_are_told() {
 }
 
 #[tokio::test]
-async fn damaged_answers_do_no_harm() {
+async fn damaged_answers_end_with_one_result() {
     let all = [
         ("openai", openai_rows::rows()),
         ("anthropic", anthropic_rows::rows()),
@@ -201,7 +201,7 @@ async fn damaged_answers_do_no_harm() {
 }
 
 #[tokio::test]
-async fn ids_that_are_missing_or_repeat_are_made() {
+async fn missing_and_repeated_call_ids_are_replaced() {
     let earlier =
         ToolCall { tool_call_id: "call_0".into(), tool_name: "t".into(), input: json!(1) };
     let earlier = greenroom_actors::ports::model::Part::ToolCall(earlier);
@@ -212,7 +212,7 @@ async fn ids_that_are_missing_or_repeat_are_made() {
                        { "functionCall": { "name": "t", "id": "new" } }]);
     let body = json!({ "candidates": [{ "content": { "parts": calls }, "finishReason": "STOP" }] });
     let ids = async || {
-        let events = said_in_pieces("gemini", &request, &body.to_string(), 50).await.unwrap();
+        let events = read_in_pieces("gemini", &request, &body.to_string(), 50).await.unwrap();
         let ids = events.into_iter().filter_map(|event| match event {
             ModelEvent::ToolCall(call) => Some(call.tool_call_id),
             _ => None,
@@ -228,7 +228,7 @@ async fn ids_that_are_missing_or_repeat_are_made() {
 }
 
 #[tokio::test]
-async fn an_object_by_way_of_a_tool_is_text() {
+async fn an_object_from_the_answer_tool_is_text() {
     let schema = json!({ "type": "object", "properties": { "a": {} } });
     let request =
         ModelRequest { tools: Arc::from([]), schema: Some(Arc::new(schema)), ..request() };
@@ -241,12 +241,12 @@ async fn an_object_by_way_of_a_tool_is_text() {
         json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } }),
         json!({ "type": "message_stop" }),
     ]);
-    let events = said_in_pieces("anthropic", &request, &body, 9).await;
+    let events = read_in_pieces("anthropic", &request, &body, 9).await;
     assert_eq!(events.unwrap(), [text("{\"a\":1}"), finished(FinishReason::Stop, [0; 4])]);
 }
 
 #[tokio::test]
-async fn bad_answers_are_errors() {
+async fn unreadable_and_incomplete_answers_are_errors() {
     use ModelErrorKind::{Other, Unavailable};
     let begun = choice(&json!({ "content": "x" }));
     let flood: Vec<_> = (0..200)
@@ -268,15 +268,15 @@ async fn bad_answers_are_errors() {
             Unavailable,
             "openai ended the connection before its answer was complete",
         ),
-        ("<html>\n".to_owned(), Other, "openai sent an answer that is no JSON"),
-        ("{\"choices\":".to_owned(), Other, "openai sent an answer that is no JSON"),
-        ("data: {\n\n".to_owned(), Other, "openai sent an answer that is no JSON"),
+        ("<html>\n".to_owned(), Other, "openai sent an answer that is not JSON"),
+        ("{\"choices\":".to_owned(), Other, "openai sent an answer that is not JSON"),
+        ("data: {\n\n".to_owned(), Other, "openai sent an answer that is not JSON"),
         (
             events(&[json!({ "error": { "message": "boo", "code": 503 } })]),
             Unavailable,
             "openai failed: boo",
         ),
-        (events(&flood), Other, "the model's answer has more than 128 calls of tools"),
+        (events(&flood), Other, "the model's answer has more than 128 tool calls"),
         (
             "data: 1\n\ndata: null\n\ndata: []\n\n".to_owned(),
             Unavailable,
@@ -284,13 +284,13 @@ async fn bad_answers_are_errors() {
         ),
     ];
     for (body, kind, message) in rows {
-        let error = said("openai", &body).await.unwrap_err();
+        let error = read("openai", &body).await.unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (kind, message), "for {body:.80}");
     }
 }
 
 #[tokio::test]
-async fn an_endless_answer_ends() {
+async fn an_endless_answer_is_stopped_at_its_limit() {
     let frame = events(&[choice(&json!({ "content": "x".repeat(100_000) }))]).into_bytes();
     let body = stream::repeat_with(move || Ok(frame.clone())).boxed();
     let events: Vec<_> = exchange("openai", &request(), body).collect().await;
@@ -299,9 +299,9 @@ async fn an_endless_answer_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_borne_for_so_long() {
+async fn a_silent_provider_times_out() {
     let first = || events(&[choice(&json!({ "content": "x" }))]).into_bytes();
-    // a byte now and then is no sign of life
+    // comments do not count as an answer
     let dribble = || {
         stream::repeat(()).then(|()| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -309,19 +309,19 @@ async fn silence_is_borne_for_so_long() {
         })
     };
     let rows = [
-        (stream::pending().boxed(), "openai did not begin to answer"),
-        (dribble().boxed(), "openai did not begin to answer"),
-        (stream::iter([Ok(first())]).chain(stream::pending()).boxed(), "openai fell silent"),
+        (stream::pending().boxed(), "openai did not begin to answer within"),
+        (dribble().boxed(), "openai did not begin to answer within"),
+        (stream::iter([Ok(first())]).chain(stream::pending()).boxed(), "openai sent nothing for"),
     ];
     for (body, expected) in rows {
         let begin = tokio::time::Instant::now();
         let events: Vec<_> = exchange("openai", &request(), body).collect().await;
         let error = events.last().unwrap().as_ref().unwrap_err();
-        let expected = format!("{expected} within 30s (timeouts.first_token)");
+        let expected = format!("{expected} 30s (timeouts.first_token)");
         assert_eq!((error.kind, &error.message), (ModelErrorKind::Timeout, &expected));
-        assert_eq!(begin.elapsed(), PATIENCE);
+        assert_eq!(begin.elapsed(), SILENCE_MAX);
     }
-    // pauses that are shorter may be many
+    // any number of shorter pauses is accepted
     let slow = stream::iter(0..100).then(move |_| async move {
         tokio::time::sleep(Duration::from_secs(29)).await;
         Ok(events(&[choice(&json!({ "content": "x" }))]).into_bytes())
@@ -333,7 +333,7 @@ async fn silence_is_borne_for_so_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_is_no_silence() {
+async fn a_slow_consumer_does_not_count_as_silence() {
     let frame = events(&[choice(&json!({ "content": "x" }))]).into_bytes();
     let body = stream::iter([frame.clone(), frame, b"data: [DONE]\n\n".to_vec()]);
     let body = body.then(async |piece| {
@@ -343,6 +343,6 @@ async fn a_slow_reader_is_no_silence() {
     let mut events = exchange("openai", &request(), body.boxed());
     while let Some(event) = events.next().await {
         assert!(event.is_ok(), "{event:?}");
-        tokio::time::sleep(2 * PATIENCE).await;
+        tokio::time::sleep(2 * SILENCE_MAX).await;
     }
 }

@@ -1,5 +1,5 @@
 //! Programs, for steps and for tools: no shell, JSON in and out, an environment without the
-//! server's secrets, bounds on everything, and an end for all that they start.
+//! server's secrets, limits on everything, and an end of all processes that they start.
 
 mod tool;
 
@@ -24,71 +24,70 @@ pub use self::tool::CommandTool;
 use super::keyring::{Keyring, Known};
 use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
 
-/// All that a program sees of the server's environment.
+/// Variables that a program gets of the server's environment.
 const VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
-/// Bytes of complaints that are kept. More than is shown, so that a secret in it is seen whole.
-const COMPLAINT_BYTES_MAX: usize = 16 << 10;
-/// Characters of complaints that are shown: the last ones.
-const COMPLAINT_CHARS_MAX: usize = 500;
+/// Last bytes of standard error that are stored. More than are shown, so that secrets are found whole.
+const STDERR_BYTES_MAX: usize = 16 << 10;
+/// Last characters of standard error that are shown.
+const STDERR_CHARS_MAX: usize = 500;
 
-/// Runs programs. Clones share their bound.
+/// Runs programs. Clones share the limit of concurrent programs.
 #[derive(Debug, Clone)]
 pub struct Commands {
     pub keyring: Keyring,
-    /// Of each process, where the run says nothing else.
+    /// Default limit of each process.
     pub memory_bytes_max: u64,
-    /// Where the run says nothing else.
+    /// Default limit of the output.
     pub output_bytes_max: u64,
-    /// Programs at once; the others wait.
+    /// Limit of concurrent programs; others wait.
     pub permits: Arc<Semaphore>,
 }
 
-/// What a program has said, within its bound.
-struct Heard {
+/// Output of a program, within its limit.
+struct Printed {
     output: Vec<u8>,
     bytes_max: usize,
-    complaints: Tail,
+    stderr: Tail,
 }
 
-/// It has said more than it may.
+/// The program has printed more than its limit.
 struct TooMuch;
 
 impl Commands {
-    /// Runs a program to its end. Its failure is told in words that are fit for models and
-    /// callers. Dropping the future ends the program with all that it started. There is no bound
-    /// of time here: every caller has one.
+    /// Runs a program to its end. Texts of failures are fit for models and callers. Dropping the future
+    /// kills the program and everything that it started. There is no timeout: every caller has one.
     pub async fn run(&self, run: CommandRun, origin: &CallOrigin) -> Result<Value, AttemptFailure> {
         let not_made = |why: String| AttemptFailure::new(ErrorKind::Request, why);
         let opened = self.keyring.open(run.env.iter().map(|(name, text)| (name, text)));
         let opened = opened.map_err(not_made)?;
         for (name, value) in &opened.texts {
             if value.contains('\0') {
-                let why = format!("env.{name}: holds a zero byte, which no variable can hold");
+                let why = format!("env.{name}: contains a zero byte, which no variable can hold");
                 return Err(not_made(why));
             }
         }
         let Ok(_permit) = self.permits.acquire().await else {
-            return Err(not_made("no programs are run any more".to_owned()));
+            return Err(not_made("the server no longer runs programs".to_owned()));
         };
         let mut command = command_for(&run, origin);
         command.envs(opened.texts.iter().map(|(name, value)| (&**name, value)));
         let mut child = command.spawn().map_err(|error| not_started(&error, &run, origin))?;
-        // Behind the child, so that it goes first: until the child is waited for, nobody else can
-        // have the number of its group.
+        // Declared after the child, so that it is dropped first: until the child is reaped, no other
+        // process can have the id of its group.
         let mut group = Group::of(&child);
         group.limit_memory(run.memory_bytes_max.unwrap_or(self.memory_bytes_max));
         let bytes_max = run.output_bytes_max.unwrap_or(self.output_bytes_max);
-        let mut heard = Heard {
+        let mut printed = Printed {
             output: Vec::new(),
             bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX),
-            complaints: Tail::of(COMPLAINT_BYTES_MAX),
+            stderr: Tail::of(STDERR_BYTES_MAX),
         };
         let input = run.input.to_string();
-        let listened = listen(&mut child, &mut group, input, &mut heard).await;
-        // Whatever it has started ends with it.
+        let ended = run_to_end(&mut child, &mut group, input, &mut printed).await;
+        // the processes that it has started end with it
         group.kill();
         let status = child.wait().await;
-        match listened {
+        match ended {
             Ok(Ok(())) => {}
             Ok(Err(TooMuch)) => {
                 let why = format!("printed more than {bytes_max} bytes");
@@ -96,7 +95,7 @@ impl Commands {
             }
             Err(error) => return Err(lost(&error, origin)),
         }
-        outcome(status.map_err(|error| lost(&error, origin))?, heard, &opened.secrets)
+        outcome(status.map_err(|error| lost(&error, origin))?, printed, &opened.secrets)
     }
 }
 
@@ -132,12 +131,12 @@ fn passed_on(
     VARIABLES.into_iter().filter_map(move |name| Some((name, environment(name)?)))
 }
 
-/// Writes the input and hears the program to its end.
-async fn listen(
+/// Writes the input and reads the output until the program ends.
+async fn run_to_end(
     child: &mut Child,
     group: &mut Group,
     input: String,
-    heard: &mut Heard,
+    printed: &mut Printed,
 ) -> io::Result<Result<(), TooMuch>> {
     let (mut out, mut err) = (Pipe::of(child.stdout.take()), Pipe::of(child.stderr.take()));
     {
@@ -146,29 +145,29 @@ async fn listen(
         let mut is_fed = false;
         loop {
             tokio::select! {
-                said = out.read() => if heard.take(said).is_err() { return Ok(Err(TooMuch)) },
-                said = err.read() => heard.complaints.push(said),
+                bytes = out.read() => if printed.take(bytes).is_err() { return Ok(Err(TooMuch)) },
+                bytes = err.read() => printed.stderr.push(bytes),
                 () = &mut feeding, if !is_fed => is_fed = true,
                 ended = &mut ended => break ended?,
             }
         }
     }
     group.kill();
-    // What it said last may still be in the pipes.
+    // The last output may still be in the pipes.
     let rest = async {
         while out.is_open() || err.is_open() {
             tokio::select! {
-                said = out.read() => heard.take(said)?,
-                said = err.read() => heard.complaints.push(said),
+                bytes = out.read() => printed.take(bytes)?,
+                bytes = err.read() => printed.stderr.push(bytes),
             }
         }
         Ok(())
     };
-    // Somebody who has left the group may hold them open.
+    // A process that has left the group may hold them open.
     Ok(tokio::time::timeout(OUTPUT_GRACE, rest).await.unwrap_or(Ok(())))
 }
 
-/// A program may leave its input unread: that is no failure of its.
+/// Writes the input. A program that does not read it does not fail.
 async fn feed(stdin: Option<ChildStdin>, input: String) {
     if let Some(mut stdin) = stdin
         && stdin.write_all(input.as_bytes()).await.is_ok()
@@ -177,75 +176,73 @@ async fn feed(stdin: Option<ChildStdin>, input: String) {
     }
 }
 
-impl Heard {
-    fn take(&mut self, said: &[u8]) -> Result<(), TooMuch> {
-        if self.output.len() + said.len() > self.bytes_max {
+impl Printed {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), TooMuch> {
+        if self.output.len() + bytes.len() > self.bytes_max {
             return Err(TooMuch);
         }
-        self.output.extend_from_slice(said);
+        self.output.extend_from_slice(bytes);
         Ok(())
     }
 }
 
-fn outcome(status: ExitStatus, heard: Heard, secrets: &Known) -> Result<Value, AttemptFailure> {
-    let complaint = || {
-        let text = secrets.struck_from(heard.complaints.text());
+fn outcome(status: ExitStatus, printed: Printed, secrets: &Known) -> Result<Value, AttemptFailure> {
+    let stderr = || {
+        let text = secrets.removed_from(printed.stderr.text());
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let surplus = text.chars().count().saturating_sub(COMPLAINT_CHARS_MAX);
+        let surplus = text.chars().count().saturating_sub(STDERR_CHARS_MAX);
         let text: String = text.chars().skip(surplus).collect();
         let text = text.trim_start();
         if text.is_empty() { String::new() } else { format!(": {text}") }
     };
     match (status.code(), status.signal()) {
-        (Some(0), _) => output(heard.output, secrets),
-        (Some(code), _) => {
-            Err(failed(format!("the program exited with code {code}{}", complaint())))
-        }
+        (Some(0), _) => output(printed.output, secrets),
+        (Some(code), _) => Err(failed(format!("the program exited with code {code}{}", stderr()))),
         (None, Some(signal)) => {
-            Err(failed(format!("the program was ended by signal {signal}{}", complaint())))
+            Err(failed(format!("the program was ended by signal {signal}{}", stderr())))
         }
-        (None, None) => Err(failed("the program was given up")),
+        (None, None) => Err(failed("the program ended without an exit code")),
     }
 }
 
-/// JSON; none when nothing was printed.
+/// Parses the output as JSON; `null` if nothing was printed.
 fn output(bytes: Vec<u8>, secrets: &Known) -> Result<Value, AttemptFailure> {
     let unreadable = |why: String| AttemptFailure::new(ErrorKind::Response, why);
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| unreadable("the program printed no text".to_owned()))?;
-    let text = secrets.struck_from(text);
+    let text = text.map_err(|_| unreadable("the program's output is not UTF-8".to_owned()))?;
+    let text = secrets.removed_from(text);
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
     let value = serde_json::from_str(&text);
-    value.map_err(|error| unreadable(format!("the program printed no JSON: {error}")))
+    value.map_err(|error| unreadable(format!("the program's output is not JSON: {error}")))
 }
 
 fn failed(message: impl Into<String>) -> AttemptFailure {
     AttemptFailure::new(ErrorKind::Command, message)
 }
 
-/// What callers are told names the program and has no path of this machine; the log has it.
+/// Makes a text for callers that names the program without paths of this machine, and logs the rest.
 fn not_started(error: &io::Error, run: &CommandRun, origin: &CallOrigin) -> AttemptFailure {
     let CommandRun { program, cwd, .. } = run;
-    log::warn!("{}: {program} was not started: {error}", origin.name);
+    log::warn!("{}: {program} cannot be started: {error}", origin.name);
     let name = std::path::Path::new(&**program).file_name();
     let name = name.map_or(Cow::Borrowed("?"), |name| name.to_string_lossy());
     let folder = cwd.as_ref().filter(|folder| !std::path::Path::new(&***folder).is_dir());
     failed(match error.kind() {
         _ if folder.is_some() => format!("the folder of the program {name} does not exist"),
         io::ErrorKind::NotFound => format!("the program {name} does not exist"),
-        io::ErrorKind::PermissionDenied => format!("the program {name} may not be run"),
+        io::ErrorKind::PermissionDenied => format!("the program {name} is not executable"),
         io::ErrorKind::ArgumentListTooLong => {
-            format!("the arguments of {name} are too long; hand large values over as input")
+            format!("the arguments of {name} are too long; pass large values as input")
         }
-        kind => format!("the program {name} was not started: {kind}"),
+        kind => format!("the program {name} cannot be started: {kind}"),
     })
 }
 
 fn lost(error: &io::Error, origin: &CallOrigin) -> AttemptFailure {
-    log::error!("{}: the program was lost: {error}", origin.name);
-    failed("the program was given up")
+    log::error!("{}: cannot read the program's output or exit status: {error}", origin.name);
+    failed("the result of the program is unknown")
 }
 
 #[cfg(test)]

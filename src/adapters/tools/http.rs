@@ -1,8 +1,8 @@
 //! HTTP calls, of steps and of tools.
 //!
-//! What data writes into a call stays where the configuration puts it: values in URLs are encoded,
-//! headers cannot be broken out of, hosts that data chooses are guarded (see [`super::outgoing`]).
-//! What comes back is bounded, and secrets are struck from it.
+//! Data in a call stays where the configuration puts it: values in URLs are encoded, values of headers
+//! cannot add headers, hosts chosen by data are checked (see [`super::outgoing`]). Responses are
+//! limited, and secrets are removed from them.
 
 mod answer;
 mod tool;
@@ -28,7 +28,7 @@ use crate::http_client::NoAddress;
 /// Redirects followed in one call.
 const REDIRECTS_MAX: usize = 5;
 
-/// The same value for every attempt of a call, so that the other side can tell a repetition.
+/// Header with the same value in every attempt of a call, so that a server can recognize repetitions.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Makes HTTP calls. Clones share their connections.
@@ -36,13 +36,13 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub struct HttpCalls {
     pub outgoing: Outgoing,
     pub keyring: Keyring,
-    /// Largest request: its URL, headers and body.
+    /// Limit of a request: its URL, headers and body.
     pub request_bytes_max: usize,
-    /// Largest answer.
+    /// Limit of the body of an answer.
     pub answer_bytes_max: usize,
 }
 
-/// A call being made.
+/// A call in progress.
 struct Exchange<'a> {
     calls: &'a HttpCalls,
     /// For the log.
@@ -50,7 +50,7 @@ struct Exchange<'a> {
     secrets: Known,
 }
 
-/// One request of a call: the first, or where a redirect leads.
+/// One request of a call: the first one, or that of a redirect.
 struct Hop {
     method: Method,
     url: Url,
@@ -60,8 +60,8 @@ struct Hop {
 }
 
 impl HttpCalls {
-    /// Makes a call. Its failure is told in words that are fit for models and callers. There is no
-    /// bound of time here: every caller has one.
+    /// Makes a call. Texts of failures are fit for models and callers. There is no timeout: every caller
+    /// has one.
     pub async fn call(
         &self,
         request: HttpRequest,
@@ -78,17 +78,17 @@ impl HttpCalls {
     ) -> Result<(Exchange<'a>, Hop), String> {
         let opened = self.keyring.open(request.headers.iter().map(|(name, text)| (name, text)))?;
         let mut headers = own_headers(&request, origin)?;
-        // what is configured comes later, and counts
+        // configured headers replace our own
         for (name, value) in opened.texts {
-            let bad = |_| format!("header {name}: holds a character that no header can hold");
+            let bad = |_| format!("header {name}: contains a character that no header can hold");
             let mut value = HeaderValue::from_str(&value).map_err(bad)?;
             value.set_sensitive(true);
-            let bad = |_| format!("header {name}: is no name of a header");
+            let bad = |_| format!("header {name}: is not the name of a header");
             headers.insert(HeaderName::try_from(&*name).map_err(bad)?, value);
         }
         let exchange = Exchange { calls: self, name: &origin.name, secrets: opened.secrets };
         let hop = Hop {
-            method: on_the_wire(request.method),
+            method: wire_method(request.method),
             url: request.url,
             headers,
             body: request.body.map(String::into_bytes),
@@ -109,12 +109,12 @@ fn unreadable(why: impl Into<String>) -> AttemptFailure {
     AttemptFailure::new(ErrorKind::Response, why)
 }
 
-/// Whether a header can hold the text.
+/// True if a header can hold the text.
 pub fn is_header_text(text: &str) -> bool {
     HeaderValue::from_str(text).is_ok()
 }
 
-/// What a call says without being told to.
+/// Returns the headers of a call that are not configured.
 fn own_headers(request: &HttpRequest, origin: &CallOrigin) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert(IDEMPOTENCY_KEY, idempotency_key(&origin.idempotency_key)?);
@@ -128,13 +128,13 @@ fn own_headers(request: &HttpRequest, origin: &CallOrigin) -> Result<HeaderMap, 
     Ok(headers)
 }
 
-/// Ids of calls come from models' providers and may hold anything.
+/// Encodes the id of a call: ids come from providers of models and may contain anything.
 fn idempotency_key(key: &str) -> Result<HeaderValue, String> {
     let key = utf8_percent_encode(key, CONTROLS).to_string();
     HeaderValue::try_from(key).map_err(|_| "the call's id cannot be sent".to_owned())
 }
 
-fn on_the_wire(method: HttpMethod) -> Method {
+fn wire_method(method: HttpMethod) -> Method {
     match method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Post => Method::POST,
@@ -150,9 +150,9 @@ impl Exchange<'_> {
             let answer = self.send(&hop).await?;
             match redirection(&answer) {
                 Some(location) => {
-                    let tells_secret = self.struck(location.to_owned()) != location;
-                    let next = hop.redirected(answer.status(), location, tells_secret);
-                    hop = next.map_err(|why| unreadable(self.struck(why)))?;
+                    let has_secret = self.cleaned(location.to_owned()) != location;
+                    let next = hop.redirected(answer.status(), location, has_secret);
+                    hop = next.map_err(|why| unreadable(self.cleaned(why)))?;
                 }
                 None => return self.read(answer).await,
             }
@@ -174,22 +174,23 @@ impl Exchange<'_> {
     async fn read(&self, answer: Response) -> Result<Value, AttemptFailure> {
         let bytes_max = self.calls.answer_bytes_max;
         let url = answer.url().clone();
-        let read = answer::read(answer, bytes_max, |text| self.struck(text)).await;
+        let read = answer::read(answer, bytes_max, |text| self.cleaned(text)).await;
         read.map_err(|error| match error {
             answer::AnswerError::Connection(error) => self.failure(&error, &url),
             answer::AnswerError::Answer(failure) => failure,
         })
     }
 
-    /// A text from outside without the secrets of the call.
-    fn struck(&self, text: String) -> String {
-        self.secrets.struck_from(text)
+    /// Removes the secrets of the call from a server's text.
+    fn cleaned(&self, text: String) -> String {
+        self.secrets.removed_from(text)
     }
 
-    /// What models and callers are told; the log has more. Of the URL both have the host alone: its
-    /// path and query may hold what is private.
+    /// Makes a text for models and callers, and logs the causes. Both name only the host of the URL: its
+    /// path and query may be private.
     fn failure(&self, error: &reqwest::Error, url: &Url) -> AttemptFailure {
-        let mut problem = if error.is_connect() { "cannot be reached" } else { "broke off" };
+        let mut problem =
+            if error.is_connect() { "cannot be reached" } else { "closed the connection early" };
         let mut causes = vec![];
         let mut next = std::error::Error::source(error);
         while let Some(cause) = next {
@@ -206,10 +207,10 @@ impl Exchange<'_> {
             causes.push(cause.to_string());
             next = cause.source();
         }
-        let host = self.struck(host_of(url));
-        log::warn!("{}: the call of {host} failed: {}", self.name, causes.join(": "));
+        let host = self.cleaned(host_of(url));
+        log::warn!("{}: the call to {host} failed: {}", self.name, causes.join(": "));
         if error.is_timeout() {
-            let why = format!("{host} does not answer in time");
+            let why = format!("{host} did not answer in time");
             return AttemptFailure::new(ErrorKind::Timeout, why);
         }
         AttemptFailure::new(ErrorKind::Connection, format!("{host} {problem}"))
@@ -218,38 +219,38 @@ impl Exchange<'_> {
     fn refused(&self, refused: &HostRefused) -> AttemptFailure {
         let HostRefused { host } = refused;
         log::warn!(
-            "{}: {host:?} is no public address and was not called; [limits] outgoing_hosts can \
-             allow it",
+            "{}: refused to call {host:?}: it is not a public address; to allow it, add it to \
+             [limits] outgoing_hosts",
             self.name
         );
         not_made(refused.to_string())
     }
 }
 
-/// The host that a call was for, with its port where it is not the usual one.
+/// Returns the host of a URL, with its port unless it is the default.
 fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("the other side");
+    let host = url.host_str().unwrap_or("the server");
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 impl Hop {
-    /// What it takes on the wire, about.
+    /// Returns the approximate size on the wire.
     fn bytes(&self) -> usize {
         let header = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
         let headers: usize = self.headers.iter().map(header).sum();
         self.url.as_str().len() + headers + self.body.as_ref().map_or(0, Vec::len)
     }
 
-    /// Where a redirect leads. Another origin gets no header of this one, as they may hold
-    /// secrets, and no address that tells one: it would be looked up by name, and logged.
+    /// Returns the request that follows a redirect. Another origin gets none of these headers, as they
+    /// may hold secrets, and no URL with a secret: its host would be looked up, and logged.
     fn redirected(
         self,
         status: StatusCode,
         location: &str,
-        tells_secret: bool,
+        has_secret: bool,
     ) -> Result<Self, String> {
         let Self { mut method, url: from, mut headers, mut body, mut choice } = self;
-        let bad = |_| "redirected to something that is no URL".to_owned();
+        let bad = |_| "redirected to an invalid URL".to_owned();
         let url = from.join(location).map_err(bad)?;
         // the same checks as for a URL of data
         let url = parsed_url(url.as_str()).map_err(|why| format!("redirected to a bad {why}"))?;
@@ -257,8 +258,8 @@ impl Hop {
             return Err("redirected from https to http".to_owned());
         }
         if from.origin() != url.origin() {
-            if tells_secret {
-                return Err("redirected elsewhere with a secret of the call".to_owned());
+            if has_secret {
+                return Err("redirected to another origin with a secret of the call".to_owned());
             }
             headers.clear();
             choice = HostChoice::Data;
@@ -281,7 +282,7 @@ impl Hop {
     }
 }
 
-/// Where the answer sends its reader.
+/// Returns the location of a redirect.
 fn redirection(answer: &Response) -> Option<&str> {
     match answer.status().as_u16() {
         301 | 302 | 303 | 307 | 308 => answer.headers().get(LOCATION)?.to_str().ok(),

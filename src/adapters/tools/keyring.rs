@@ -1,4 +1,4 @@
-//! Secrets of the environment, opened when a call is made.
+//! Secrets of the environment, read when a call is made.
 
 use std::env::VarError;
 use std::fmt;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::call::SealedText;
 
-/// Secrets shorter than this are not looked for in answers: they would be found in everything.
-const SOUGHT_BYTES_MIN: usize = 6;
+/// Secrets shorter than this are not searched in answers: they would be found in everything.
+const SEARCHED_BYTES_MIN: usize = 6;
 
-/// What stands in place of a secret.
-const STRUCK: &str = "[secret]";
+/// Replacement for a secret.
+const REMOVED: &str = "[secret]";
 
-/// Where secrets are found by name. Cheap to clone; prints none.
+/// Lookup of secrets by name. Cheap to clone; `Debug` shows none.
 #[derive(Clone)]
 pub struct Keyring(Arc<Lookup>);
 
 type Lookup = dyn Fn(&str) -> Result<String, VarError> + Send + Sync;
 
 impl Keyring {
-    /// The environment of the process.
+    /// Reads secrets from the environment of the process.
     pub fn of_process() -> Self {
         Self::new(|name| std::env::var(name))
     }
 
-    /// Secrets from elsewhere.
+    /// Reads secrets with a function.
     pub fn new(secret: impl Fn(&str) -> Result<String, VarError> + Send + Sync + 'static) -> Self {
         Self(Arc::new(secret))
     }
 
-    /// A secret, or why there is none. Says the name and never the value.
+    /// Returns a secret, or the reason why there is none, which names only the variable.
     pub fn secret(&self, name: &str) -> Result<String, String> {
         match (self.0)(name) {
             Ok(value) if value.is_empty() => {
@@ -43,7 +43,7 @@ impl Keyring {
         }
     }
 
-    /// The texts with their secrets, and what must not come back.
+    /// Inserts the secrets into texts; returns both.
     pub(super) fn open<'a>(
         &self,
         texts: impl IntoIterator<Item = (&'a Arc<str>, &'a SealedText)>,
@@ -66,55 +66,55 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// Texts with their secrets in them. Not to be shown.
+/// Texts with their secrets inserted. Must not be shown.
 #[derive(Default)]
 pub(super) struct Opened {
     pub(super) texts: Vec<(Arc<str>, String)>,
     pub(super) secrets: Known,
 }
 
-/// Secrets that the other side knows, and may say again.
+/// Secrets that were sent, and may come back in an answer.
 #[derive(Default)]
 pub(super) struct Known(Vec<String>);
 
 impl Known {
-    /// A text from outside without the secrets, also where they stand in JSON: however the other
-    /// side escapes them there, whoever parses it has them.
-    pub(super) fn struck_from(&self, text: String) -> String {
-        let mut sought: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        sought.retain(|secret| secret.len() >= SOUGHT_BYTES_MIN);
-        // one may be the beginning of another, and would leave the rest of it
-        sought.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        sought.into_iter().fold(text, |mut text, secret| {
+    /// Removes the secrets from an answer, also from JSON strings with any escapes, since parsing
+    /// would restore them.
+    pub(super) fn removed_from(&self, text: String) -> String {
+        let mut searched: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        searched.retain(|secret| secret.len() >= SEARCHED_BYTES_MIN);
+        // longest first: one may be the beginning of another, whose rest would stay
+        searched.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        searched.into_iter().fold(text, |mut text, secret| {
             if text.contains(secret) {
-                text = text.replace(secret, STRUCK);
+                text = text.replace(secret, REMOVED);
             }
             if text.contains('\\') { without_escaped(&text, secret) } else { text }
         })
     }
 }
 
-/// The text without a secret, with or without escapes of JSON in it.
+/// Removes a secret, with or without JSON escapes in it.
 fn without_escaped(text: &str, secret: &str) -> String {
-    let mut struck = String::with_capacity(text.len());
+    let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((_, len)) = first_char(rest) {
-        let (kept, len) = match said_len(rest, secret) {
-            Some(len) => (STRUCK, len),
+        let (kept, len) = match matched_len(rest, secret) {
+            Some(len) => (REMOVED, len),
             None => (&rest[..len], len),
         };
-        struck.push_str(kept);
+        cleaned.push_str(kept);
         rest = &rest[len..];
     }
-    struck
+    cleaned
 }
 
-/// How many bytes at the beginning of the text say the secret.
-fn said_len(text: &str, secret: &str) -> Option<usize> {
+/// Returns the number of bytes at the beginning of the text that spell the secret.
+fn matched_len(text: &str, secret: &str) -> Option<usize> {
     let mut rest = text;
-    for sought in secret.chars() {
-        let (said, len) = first_char(rest)?;
-        if said != sought {
+    for expected in secret.chars() {
+        let (found, len) = first_char(rest)?;
+        if found != expected {
             return None;
         }
         rest = &rest[len..];
@@ -122,21 +122,21 @@ fn said_len(text: &str, secret: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// The first character as it is when parsed, and its bytes as it is written.
+/// Returns the first character after unescaping, and its length in the text.
 fn first_char(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     let escaped = text.strip_prefix('\\').and_then(escaped_char);
     Some(match escaped {
-        Some((said, len)) => (said, len + 1),
+        Some((char, len)) => (char, len + 1),
         None => (first, first.len_utf8()),
     })
 }
 
-/// What stands for a character behind a backslash in JSON, and its bytes.
+/// Parses a JSON escape after its backslash: the character, and the length in the text.
 fn escaped_char(text: &str) -> Option<(char, usize)> {
-    let simple = |said| Some((said, 1));
+    let simple = |char| Some((char, 1));
     match text.chars().next()? {
-        said @ ('"' | '\\' | '/') => simple(said),
+        char @ ('"' | '\\' | '/') => simple(char),
         'b' => simple('\u{8}'),
         'f' => simple('\u{c}'),
         'n' => simple('\n'),
@@ -144,12 +144,12 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
         't' => simple('\t'),
         'u' => {
             let first = utf16_unit(&text[1..])?;
-            if let Some(said) = char::from_u32(first.into()) {
-                return Some((said, 5));
+            if let Some(char) = char::from_u32(first.into()) {
+                return Some((char, 5));
             }
             let second = utf16_unit(text.get(5..)?.strip_prefix("\\u")?)?;
-            let said = char::decode_utf16([first, second]).next()?.ok()?;
-            Some((said, 11))
+            let char = char::decode_utf16([first, second]).next()?.ok()?;
+            Some((char, 11))
         }
         _ => None,
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_not_there_is_told_by_its_name() {
+    fn a_missing_secret_is_named() {
         for (name, expected) in [
             ("KEY", Ok("canary-1")),
             ("EMPTY", Err("the environment variable EMPTY is empty")),
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_struck_out() {
-        for (name, said, expected) in [
+    fn secrets_are_removed() {
+        for (name, text, expected) in [
             ("KEY", "a canary-1 b canary-1", "a [secret] b [secret]"),
             ("QUOTED", r#"{"a":"cana\"ry"}"#, r#"{"a":"[secret]"}"#),
             ("SHORT", "abc", "abc"),
@@ -203,17 +203,17 @@ mod tests {
             ("KEY", r#""\\canary-1 \\u0063anary-1""#, r#""\\[secret] \\u0063anary-1""#),
             ("KEY", r"\u006 \u \ud83d\u0 \é canary-2 \", r"\u006 \u \ud83d\u0 \é canary-2 \"),
         ] {
-            let text = SealedText(vec![SealedPart::Secret(Arc::from(name))]);
+            let sealed = SealedText(vec![SealedPart::Secret(Arc::from(name))]);
             let header = Arc::from("x");
-            let opened = keyring().open([(&header, &text)]).ok().unwrap();
-            assert_eq!(opened.secrets.struck_from(said.to_owned()), expected);
+            let opened = keyring().open([(&header, &sealed)]).ok().unwrap();
+            assert_eq!(opened.secrets.removed_from(text.to_owned()), expected);
         }
     }
 
     #[test]
-    fn a_secret_that_begins_another_leaves_nothing_of_it() {
+    fn a_secret_that_is_a_prefix_of_another_leaves_no_rest() {
         let known = Known(vec!["canary-1".to_owned(), "canary-1/long".to_owned()]);
-        assert_eq!(known.struck_from(r"canary-1\/long canary-1".to_owned()), "[secret] [secret]");
-        assert_eq!(known.struck_from("canary-1/long".to_owned()), "[secret]");
+        assert_eq!(known.removed_from(r"canary-1\/long canary-1".to_owned()), "[secret] [secret]");
+        assert_eq!(known.removed_from("canary-1/long".to_owned()), "[secret]");
     }
 }

@@ -1,10 +1,9 @@
-//! Calls that leave the process, and the policy of where they may go.
+//! Clients for calls out of the process, and the policy of allowed hosts.
 //!
-//! A host that is written in the configuration is the operator's choice. One that data chose (a
-//! template, an argument of a model, a redirect) must be a public address, or be named in
-//! `[limits] outgoing_hosts`: what a model can be talked into must not reach what only this
-//! machine can. Names are looked up by the client itself through a guard, so that the address
-//! that was checked is the address that is connected to.
+//! A host in the configuration is the operator's choice. One that data chose (a template, an argument
+//! of a model, a redirect) must have a public address or be listed in `[limits] outgoing_hosts`: a
+//! prompt injection must not reach hosts that only this machine can reach. The client looks names up
+//! through a guard, so that the checked address is the one that is connected to.
 
 mod address;
 
@@ -22,20 +21,20 @@ pub use self::address::is_public;
 
 use crate::http_client::{self, HttpClient, addresses_of};
 
-/// Every call is bounded as a whole by whoever makes it; this finds out sooner.
+/// Timeout of connecting. The caller of each call limits its total time; this fails sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A host that calls may go to although it is not public.
+/// A host that data may choose although it is not public.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutgoingHost {
     Address(IpAddr),
-    /// In lower case, without a dot at the end.
+    /// Name in lower case, without a final dot.
     Name(String),
-    /// What names end with, from a dot on: `*.corp`.
+    /// Suffix of names, from a dot on: `*.corp`.
     Suffix(String),
 }
 
-/// Why a text names no host.
+/// Error for a text that does not name a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a host name, an address or `*.` and the end of names, without a port")]
 pub struct InvalidOutgoingHost;
@@ -81,11 +80,11 @@ pub struct HostRefused {
     pub host: String,
 }
 
-/// The way out. Clones share their connections.
+/// HTTP clients for outgoing calls. Clones share their connections.
 ///
-/// Neither client follows redirects or asks a proxy: both would go to addresses that nobody has
-/// checked. They do not share connections with each other, so that a call to a host of data never
-/// travels on a connection that was made for the operator's.
+/// Neither client follows redirects or uses a proxy: both would connect to unchecked addresses. They
+/// do not share connections, so that a call to a host chosen by data never uses a connection that was
+/// made for the operator's.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     unguarded: HttpClient,
@@ -94,7 +93,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Makes the clients. Fails when the machine has no usable certificates or entropy.
+    /// Makes the clients. Fails if the machine has no usable certificates or entropy.
     pub fn new(hosts: &[OutgoingHost]) -> Result<Self, reqwest::Error> {
         let hosts: Arc<[OutgoingHost]> = Arc::from(hosts);
         let guard = Arc::new(Guard { hosts: Arc::clone(&hosts) });
@@ -105,7 +104,7 @@ impl Outgoing {
         })
     }
 
-    /// The client for a URL. An address is checked here, a name when it is looked up.
+    /// Returns the client for a URL. An address is checked here, a name when it is looked up.
     pub(crate) fn client(&self, url: &Url, choice: HostChoice) -> Result<&HttpClient, HostRefused> {
         if choice == HostChoice::Operator {
             return Ok(&self.unguarded);
@@ -124,7 +123,7 @@ fn client() -> ClientBuilder {
     http_client::builder().redirect(Policy::none()).no_proxy().connect_timeout(CONNECT_TIMEOUT)
 }
 
-/// Looks names up and hands on only those addresses that data may choose.
+/// Resolver that returns only addresses that data may choose.
 #[derive(Debug)]
 struct Guard {
     hosts: Arc<[OutgoingHost]>,
@@ -153,13 +152,13 @@ fn permits(hosts: &[OutgoingHost], host: &str, address: IpAddr) -> bool {
     is_public(address) || hosts.iter().any(|named| named.covers(&host, address))
 }
 
-/// The address that a host of a URL is, when it is no name.
+/// Parses the host of a URL as an address; `None` for a name.
 fn address_of(host: &str) -> Option<IpAddr> {
     let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner.unwrap_or(host).parse().ok()
 }
 
-/// As names are compared: `Example.com.` is `example.com`.
+/// Normalizes a name: `Example.com.` is `example.com`.
 fn plain_name(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_permitted() {
+    fn listed_and_public_hosts_are_permitted() {
         let named = hosts(&["10.0.0.5", "printer", "*.corp"]);
         for (host, address, expected) in [
             ("example.com", "93.184.216.34", true),
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_addresses_the_public_ones_are_left() {
+    fn only_public_addresses_of_a_name_are_used() {
         let found = ["127.0.0.1:0", "93.184.216.34:0", "[::1]:0"];
         let found = found.map(|address| address.parse().unwrap()).to_vec();
         let left = permitted(&[], "example.com", found);
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_a_url_is_seen_however_it_is_written() {
+    fn an_address_in_a_url_is_recognized_in_any_notation() {
         let outgoing = Outgoing::new(&hosts(&["10.0.0.5"])).unwrap();
         for (url, expected) in [
             ("http://93.184.216.34/", true),

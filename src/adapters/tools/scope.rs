@@ -1,4 +1,4 @@
-//! What tools of the configuration may read, and on whose behalf they call.
+//! Values in scope of configured tools, and the origin of their calls.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use greenroom_actors::domain::expression::Scope;
 use greenroom_actors::ports::external_calls::CallOrigin;
 use serde_json::Value;
 
-/// `args`, `context` and `user`.
+/// Returns a scope with `args`, `context` and `user`.
 pub(super) fn scope_of(arguments: &Arc<Value>, context: &ToolContext) -> Scope {
     let user = context.context.get("user").cloned().map(Arc::new);
     Scope::new()

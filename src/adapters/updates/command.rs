@@ -1,5 +1,5 @@
-//! Installing by a command of the operator's choice: no shell, nobody to answer its questions, an
-//! environment without secrets, an end in time.
+//! Installation by a configured command: no shell, empty input, an environment without secrets, and
+//! a timeout.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,12 +13,11 @@ use tokio::process::{Child, Command};
 use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
 use crate::upkeep::{InstallError, Installer};
 
-/// Stands for the package's name in arguments.
+/// Placeholder for the package's name in arguments.
 const PACKAGE: &str = "{package}";
-/// Of what the command says, so much of the end goes to the log.
+/// Bytes of the end of the output that are logged.
 const TAIL_BYTES: usize = 2048;
-/// All that the command sees of the environment: where things are, and the way out. A key of a
-/// provider is none of its business.
+/// Environment variables that the command gets: paths and proxies, no keys of providers.
 const VARIABLES: [&str; 16] = [
     "PATH",
     "HOME",
@@ -47,7 +46,7 @@ pub struct InstallCommand {
 }
 
 impl InstallCommand {
-    /// Takes the program and its arguments; `None` when there is no program.
+    /// Takes the program and its arguments; `None` if `argv` is empty.
     pub fn new(argv: &[String], timeout: Duration) -> Option<Self> {
         let (program, arguments) = argv.split_first()?;
         Some(Self { program: program.clone(), arguments: arguments.to_vec(), timeout })
@@ -86,24 +85,26 @@ async fn run(mut command: Command, timeout: Duration) -> Result<(), InstallError
         io::ErrorKind::NotFound => InstallError::Missing,
         kind => InstallError::NotStarted(kind.to_string()),
     })?;
-    // Behind the child, so that it goes first: until the child is waited for, nobody else can
-    // have the number of its group.
+    // Declared after the child, so that it is dropped first: until the child is reaped, no other
+    // process can have the id of its group.
     let mut group = Group::of(&child);
     let mut tail = Tail::of(TAIL_BYTES);
     let ended = tokio::time::timeout(timeout, listen(&mut child, &mut tail)).await;
     if ended.is_err() {
         group.kill();
-        // Of a process that was killed: at once.
+        // the process was killed: this resolves at once
         let _ = child.wait().await;
     }
     group.release();
     if !tail.is_empty() {
-        log::info!("the install command said: {tail}");
+        log::info!("output of the install command: {tail}");
     }
     match ended {
         Err(_) => Err(InstallError::TooSlow(timeout)),
         Ok(Err(error)) => {
-            log::error!("the install command was lost: {error}");
+            log::error!(
+                "cannot read the output or the exit status of the install command: {error}"
+            );
             Err(InstallError::GivenUp)
         }
         Ok(Ok(status)) => outcome(status),
@@ -119,26 +120,26 @@ fn outcome(status: ExitStatus) -> Result<(), InstallError> {
     }
 }
 
-/// Hears the command to its end.
+/// Reads the output until the command ends.
 async fn listen(child: &mut Child, tail: &mut Tail) -> io::Result<ExitStatus> {
     let (mut out, mut err) = (Pipe::of(child.stdout.take()), Pipe::of(child.stderr.take()));
     let status = loop {
         tokio::select! {
-            said = out.read() => tail.push(said),
-            said = err.read() => tail.push(said),
+           bytes = out.read() => tail.push(bytes),
+            bytes = err.read() => tail.push(bytes),
             status = child.wait() => break status?,
         }
     };
-    // What it said last may still be in the pipes.
+    // The last output may still be in the pipes.
     let rest = async {
         while out.is_open() || err.is_open() {
             tokio::select! {
-                said = out.read() => tail.push(said),
-                said = err.read() => tail.push(said),
+               bytes = out.read() => tail.push(bytes),
+                bytes = err.read() => tail.push(bytes),
             }
         }
     };
-    // Somebody whom it left behind may hold them open.
+    // A process that it left running may hold them open.
     let _ = tokio::time::timeout(OUTPUT_GRACE, rest).await;
     Ok(status)
 }

@@ -1,6 +1,6 @@
 //! A sparse index of a package registry: a file per package, a line of JSON per version.
 //!
-//! Nothing but the configured host is asked, and what it says is bounded in size and in time.
+//! Only the configured host is contacted, and its responses are limited in size and time.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -15,20 +15,20 @@ use serde::Deserialize;
 use crate::http_client;
 use crate::upkeep::{IndexError, PACKAGE, PackageIndex};
 
-/// From the question to the end of the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout from the request to the end of the response.
+const TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Redirects followed, within the host.
 const REDIRECTS_MAX: usize = 5;
 
-/// [`PACKAGE`] in an index: in folders by its first two and its next two letters.
+/// Path of [`PACKAGE`] in an index: folders are named by its first two and its next two letters.
 const FILE: &str = "gr/ee/greenroom";
 
-/// The address of an index; ends with `/`.
+/// URL of an index; ends with `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryAddress(Url);
 
-/// Why a text is no address of an index. Repeats nothing of it.
+/// Reason why a text is not the URL of an index. Repeats nothing of the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRegistryAddress {
     #[error("must begin with https://, http:// or sparse+https://")]
@@ -37,7 +37,7 @@ pub enum InvalidRegistryAddress {
     Credentials,
     #[error("must end with a path")]
     Tail,
-    #[error("is no address: {0}")]
+    #[error("is not a URL: {0}")]
     Malformed(String),
 }
 
@@ -62,7 +62,7 @@ impl FromStr for RegistryAddress {
 }
 
 impl RegistryAddress {
-    /// Where the index keeps [`PACKAGE`].
+    /// Returns the URL of [`PACKAGE`] in the index.
     fn file(&self) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}{FILE}", self.0.path()));
@@ -74,10 +74,10 @@ impl RegistryAddress {
 #[derive(Debug)]
 pub struct SparseIndex {
     address: RegistryAddress,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// A line of the index, as far as it matters.
+/// The used fields of a line of the index.
 #[derive(Debug, Deserialize)]
 struct Line {
     name: String,
@@ -87,37 +87,35 @@ struct Line {
 }
 
 impl SparseIndex {
-    /// An index at this address.
     pub fn new(address: RegistryAddress) -> Self {
-        Self { address, patience: PATIENCE }
+        Self { address, timeout: TIMEOUT }
     }
 
-    /// The same with less patience.
     #[cfg(test)]
-    pub(super) fn patient_for(address: RegistryAddress, patience: Duration) -> Self {
-        Self { address, patience }
+    pub(super) fn with_timeout(address: RegistryAddress, timeout: Duration) -> Self {
+        Self { address, timeout }
     }
 
     async fn ask(&self) -> Result<Vec<Version>, IndexError> {
-        // Made for each question, of which there is at most one a minute: no connection stays.
+        // A client per request, at most one a minute: no connection stays open.
         let client = client().map_err(|error| {
-            log::error!("the registry cannot be asked: {error}");
+            log::error!("the HTTP client for the registry cannot be made: {error}");
             IndexError::Unreachable
         })?;
-        let asked = async {
+        let response = async {
             let call = client.get(self.address.file()).send().await;
-            let response = call.map_err(|error| told(error, IndexError::Unreachable))?;
+            let response = call.map_err(|error| logged(error, IndexError::Unreachable))?;
             match response.status() {
                 StatusCode::OK => versions_in(&body(response).await?),
-                // How an index says that it does not have a package.
+                // An index without the package answers with one of these.
                 StatusCode::NOT_FOUND
                 | StatusCode::GONE
                 | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS => Ok(Vec::new()),
                 status => Err(IndexError::Status(status.as_u16())),
             }
         };
-        let answered = tokio::time::timeout(self.patience, asked).await;
-        answered.unwrap_or(Err(IndexError::Silent(self.patience)))
+        let versions = tokio::time::timeout(self.timeout, response).await;
+        versions.unwrap_or(Err(IndexError::Silent(self.timeout)))
     }
 }
 
@@ -130,21 +128,21 @@ impl PackageIndex for SparseIndex {
 fn client() -> Result<Client, reqwest::Error> {
     http_client::builder()
         .redirect(Policy::custom(|attempt| {
-            if stays_home(&attempt) { attempt.follow() } else { attempt.stop() }
+            if is_allowed(&attempt) { attempt.follow() } else { attempt.stop() }
         }))
         .no_proxy()
         .build()
 }
 
-/// Whether a redirect leads to the host that was asked, not too often and as safely.
-fn stays_home(attempt: &Attempt<'_>) -> bool {
+/// True if a redirect stays within the origin of the first request and the limit of redirects.
+fn is_allowed(attempt: &Attempt<'_>) -> bool {
     let before = attempt.previous();
     before.len() <= REDIRECTS_MAX
         && before.first().is_some_and(|first| first.origin() == attempt.url().origin())
 }
 
-/// Keeps the cause for the log, without the address.
-fn told(error: reqwest::Error, what: IndexError) -> IndexError {
+/// Logs the cause, without the URL, and returns the error for callers.
+fn logged(error: reqwest::Error, what: IndexError) -> IndexError {
     let what = if error.is_connect() { IndexError::Unreachable } else { what };
     let error = error.without_url();
     let mut cause: &dyn Error = &error;
@@ -158,7 +156,7 @@ fn told(error: reqwest::Error, what: IndexError) -> IndexError {
 async fn body(mut response: Response) -> Result<Vec<u8>, IndexError> {
     let mut bytes = Vec::new();
     while let Some(chunk) =
-        response.chunk().await.map_err(|error| told(error, IndexError::Broken))?
+        response.chunk().await.map_err(|error| logged(error, IndexError::Broken))?
     {
         if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
             return Err(IndexError::TooLarge { bytes_max: ANSWER_BYTES_MAX });
@@ -168,8 +166,8 @@ async fn body(mut response: Response) -> Result<Vec<u8>, IndexError> {
     Ok(bytes)
 }
 
-/// The versions that can be installed. Lines of a later format are passed over, as long as there
-/// is one that is understood.
+/// Returns the versions that can be installed. Lines of a later format are skipped, as long as one
+/// is understood.
 pub(super) fn versions_in(bytes: &[u8]) -> Result<Vec<Version>, IndexError> {
     let lines = bytes.split(|byte| *byte == b'\n');
     let read = lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok());
@@ -185,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_plain() {
+    fn an_index_url_has_no_credentials_and_no_query() {
         use InvalidRegistryAddress::{Credentials, Scheme, Tail};
         let home = "https://index.example/";
         let rows = [
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_found_by_its_letters() {
+    fn the_path_of_a_package_follows_from_its_name() {
         let (first, second) = (&PACKAGE[..2], &PACKAGE[2..4]);
         assert_eq!(FILE, format!("{first}/{second}/{PACKAGE}"));
         let address: RegistryAddress = "https://index.example/base".parse().unwrap();
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_versions() {
+    fn each_line_is_a_version() {
         let line = |version: &str, yanked: bool| {
             format!(r#"{{"name":"greenroom","vers":"{version}","deps":[],"yanked":{yanked}}}"#)
         };

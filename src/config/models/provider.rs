@@ -215,7 +215,7 @@ pub(crate) fn circles(models: &BTreeMap<String, ModelConfig>) -> Vec<ConfigProbl
             let message = format!("leads back to {id}: {way}");
             Some(remote.fallback_spot.error(message))
         }
-        ModelConfig::Rehearsal(_) => None,
+        ModelConfig::Mock(_) => None,
     });
     circular.collect()
 }

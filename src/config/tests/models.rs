@@ -11,7 +11,7 @@ fn remote(text: &str) -> RemoteConfig {
     let config = Config::parse(text, "c.toml").unwrap();
     match config.models["m"].clone() {
         ModelConfig::Remote(remote) => *remote,
-        ModelConfig::Rehearsal(_) => panic!("{text}"),
+        ModelConfig::Mock(_) => panic!("{text}"),
     }
 }
 

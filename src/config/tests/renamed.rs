@@ -60,7 +60,7 @@ fn the_standard_access_has_two_names() {
 fn the_mock_has_two_names() {
     for name in ["mock", "rehearsal"] {
         let config = parsed(&format!("[models.m]\nprovider = \"{name}\"\npace = \"5ms\"\n"));
-        let Some(ModelConfig::Rehearsal(mock)) = config.models.get("m") else { panic!("{name}") };
+        let Some(ModelConfig::Mock(mock)) = config.models.get("m") else { panic!("{name}") };
         assert_eq!(mock.pace.as_millis(), 5, "{name}");
         assert_eq!(config.warnings, [], "{name}");
     }

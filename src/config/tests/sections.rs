@@ -8,7 +8,7 @@ use greenroom_actors::domain::definition::Projection;
 use serde_json::json;
 
 use super::said;
-use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
+use crate::adapters::mock::{MockAction, MockConfig, MockRule};
 use crate::config::{Config, ModelConfig, Names, StoreUrl};
 use crate::telemetry::redact::Redactor;
 use greenroom_store_sqlite::Durability;
@@ -163,21 +163,18 @@ fn rules_of_a_rehearsal_have_one_action() {
          { tool_call = { name = \"t\", args = { n = \"1\" } } },\n { tool_calls = [{ name = \"u\" }] },\n \
          { object = { x = 1 } },\n { error = \"e\", delay = \"2ms\" }]\n",
     );
-    let rule = |action| RehearsalRule { when: None, delay: Duration::ZERO, action };
+    let rule = |action| MockRule { when: None, delay: Duration::ZERO, action };
     let tool = |name: &str, args| (name.to_owned(), Projection(args));
     let rules = vec![
-        RehearsalRule { when: Some("tools".into()), ..rule(RehearsalAction::Reply("r".into())) },
-        RehearsalRule { delay: Duration::from_secs(1), ..rule(RehearsalAction::Default) },
-        rule(RehearsalAction::ToolCalls(vec![tool("t", json!({ "n": "1" }))])),
-        rule(RehearsalAction::ToolCalls(vec![tool("u", json!({}))])),
-        rule(RehearsalAction::Object(Projection(json!({ "x": 1 })))),
-        RehearsalRule {
-            delay: Duration::from_millis(2),
-            ..rule(RehearsalAction::Error("e".into()))
-        },
+        MockRule { when: Some("tools".into()), ..rule(MockAction::Reply("r".into())) },
+        MockRule { delay: Duration::from_secs(1), ..rule(MockAction::Default) },
+        rule(MockAction::ToolCalls(vec![tool("t", json!({ "n": "1" }))])),
+        rule(MockAction::ToolCalls(vec![tool("u", json!({}))])),
+        rule(MockAction::Object(Projection(json!({ "x": 1 })))),
+        MockRule { delay: Duration::from_millis(2), ..rule(MockAction::Error("e".into())) },
     ];
-    let expected = RehearsalConfig { rules, ..RehearsalConfig::default() };
-    assert_eq!(config.models["m"], ModelConfig::Rehearsal(expected));
+    let expected = MockConfig { rules, ..MockConfig::default() };
+    assert_eq!(config.models["m"], ModelConfig::Mock(expected));
 }
 
 #[test]

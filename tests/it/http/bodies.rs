@@ -207,8 +207,8 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
         ("private", url("/private"), "calls to localhost are not allowed"),
         ("guarded", data_host.to_owned(), "calls to 127.0.0.1 are not allowed"),
         ("large", url("/large"), "the answer is larger than 5000 bytes"),
-        ("broken", url("/broken"), "the answer is broken JSON"),
-        ("cut", url("/cut"), " broke off"),
+        ("broken", url("/broken"), "the answer is invalid JSON"),
+        ("cut", url("/cut"), " closed the connection early"),
         ("hang", timed(&url("/hang")), "timed out after 100 ms"),
         ("slow", timed(&url("/slow")), "timed out after 100 ms"),
         (
@@ -237,7 +237,7 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
         ),
         ("one", script("echo bad luck >&2; exit 1"), "the program exited with code 1: bad luck"),
         ("killed", script("kill -9 $$"), "the program was ended by signal 9"),
-        ("words", script("echo words"), "the program printed no JSON"),
+        ("words", script("echo words"), "the program's output is not JSON"),
         ("shape", checked(&script("echo true")), "output validation failed: true is not of type"),
     ];
     let mut config = limits();

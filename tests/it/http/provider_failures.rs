@@ -44,12 +44,12 @@ fn failures() -> Vec<(Vec<Deed>, &'static str, &'static str)> {
         (
             vec![stream_head(), piece(b"data: {\"x\": oops\n\n"), stream_end()],
             "provider_error",
-            "sent an answer that is no JSON",
+            "sent an answer that is not JSON",
         ),
         (
             whole(200, &html, "<html>welcome</html>"),
             "provider_error",
-            "sent an answer that is no JSON",
+            "sent an answer that is not JSON",
         ),
         (
             vec![stream_head(), event(&json!({ "error": { "message": "overloaded" } }))],
@@ -108,7 +108,7 @@ fn breaks() -> Vec<(Vec<Deed>, &'static str)> {
     vec![
         (vec![], "broke the connection"),
         (vec![stream_end()], "ended the connection before its answer was complete"),
-        (vec![piece(b"data: {oops\n\n")], "sent an answer that is no JSON"),
+        (vec![piece(b"data: {oops\n\n")], "sent an answer that is not JSON"),
         (vec![event(&json!({ "error": { "message": "overloaded" } }))], "overloaded"),
     ]
 }
@@ -183,7 +183,7 @@ fn who_falls_silent_is_left() {
         let reply = ask(&site, "clerk", route, &question());
         let is_stream = !matches!(*route, "text" | "object");
         assert_eq!(reply.status, if is_stream { 200 } else { 500 }, "{route}");
-        let said = "openai fell silent within 300ms (timeouts.first_token)";
+        let said = "openai sent nothing for 300ms (timeouts.first_token)";
         assert!(reply.text().contains(said), "{route}: {}", reply.text());
         if is_stream {
             assert_eq!(events(&reply).last().unwrap()["type"], "error", "{route}");

@@ -129,7 +129,7 @@ fn an_installation_that_fails_says_how() {
     let text = "Failed to install updates: the command ended with exit code 3";
     let expected = (500, "install_failed".to_owned(), text.to_owned());
     assert_eq!(refused(&site.post("/updates", &json!({}))), expected);
-    site.says("the install command said: no\\u{1b}[2Jspace");
+    site.says("output of the install command: no\\u{1b}[2Jspace");
 
     let site = Site::with("[updates]\ninstall = [\"/no/such/program\"]");
     let text = "Failed to install updates: the command is not on this machine";
@@ -243,7 +243,7 @@ fn a_file_that_cannot_be_written_is_nobodys_to_know() {
     let expected = (500, "environment_file_failed".to_owned(), text.to_owned());
     assert_eq!(refused(&site.post("/setup-observability", &keys())), expected);
     let line = site.says("the environment file was not written");
-    assert!(line.contains("written: reading: it is no file request="), "{line}");
+    assert!(line.contains("written: reading: it is not a regular file request="), "{line}");
 }
 
 #[test]

@@ -96,8 +96,8 @@ fn rows() -> Vec<Row> {
         ("delete_all", "{}", None, Err(unknown)),
         // fails
         ("lookup", one, Some(whole(500, &[], "it broke")), Err("HTTP 500: it broke")),
-        ("lookup", one, Some(json_body("{\"found\":")), Err("the answer is broken JSON")),
-        ("lookup", one, Some(vec![]), Err(" broke off")),
+        ("lookup", one, Some(json_body("{\"found\":")), Err("the answer is invalid JSON")),
+        ("lookup", one, Some(vec![]), Err(" closed the connection early")),
         ("fail", "{}", None, Err("workflow failing failed: x: `data.missing` is undefined")),
         // hangs
         ("lookup", one, Some(vec![Deed::Hold]), Err("timed out after 300 ms")),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use greenroom::adapters::models::{RetryPolicy, SteadyModel};
+use greenroom::adapters::models::{RetryPolicy, RetryingModel};
 use greenroom_actors::ports::model::{LanguageModel, ModelErrorKind};
 
 use super::{CANARY, FORMATS, asking, config, event, left, model, says};
@@ -76,7 +76,7 @@ async fn a_provider_that_recovers_is_asked_again() {
     let server = Provider::start([busy(), whole(503, &[], ""), says("openai", "at last")]);
     let policy = RetryPolicy { delay: Duration::from_millis(1), ..RetryPolicy::default() };
     let inner = Arc::new(model(config("openai", &server)));
-    let model = SteadyModel::new(inner, policy, Duration::from_secs(60), Vec::new());
+    let model = RetryingModel::new(inner, policy, Duration::from_secs(60), Vec::new());
     assert_eq!(model.generate(asking("hi")).await.unwrap().text, "at last");
     assert_eq!(server.asked().len(), 3);
 }

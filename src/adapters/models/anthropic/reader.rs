@@ -1,4 +1,4 @@
-//! Answers of the messages format; a whole one is read block by block.
+//! Answers of the messages format; a whole answer is read block by block.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::adapters::models::fields::{count, text, usage};
 use crate::adapters::models::format::Reader;
 use crate::adapters::models::prompt::{Object, Prompt};
 
-/// Understands one answer.
+/// Reads one answer.
 #[derive(Debug)]
 pub(in crate::adapters::models) struct AnthropicReader {
-    /// Whether the model was made to answer through the tool.
+    /// True if the model is forced to answer with the tool.
     answers_by_tool: bool,
-    /// The block of that tool, while it arrives.
+    /// Index of the block of that tool.
     answer_block: Option<u64>,
-    /// What the model thought, by number of the block; goes back as it came.
+    /// Blocks of reasoning by index; sent back unchanged.
     thoughts: BTreeMap<u64, Value>,
     counted: Counted,
     is_done: bool,
 }
 
-/// Counts come in several messages, each of them partial.
+/// Counts of tokens, which arrive in several partial messages.
 #[derive(Debug, Default)]
 struct Counted {
     prompt: u64,
@@ -64,7 +64,7 @@ impl AnthropicReader {
                 answer.begin_call(at, text(block, "id"), text(block, "name"))?;
                 answer.more_of_call(at, &given)
             }
-            // what the provider's own tools do
+            // blocks of the provider's own tools
             _ => Ok(()),
         }
     }
@@ -96,7 +96,7 @@ impl AnthropicReader {
         Ok(())
     }
 
-    /// Adds to what the model thought.
+    /// Appends to a block of reasoning.
     fn append(&mut self, at: u64, member: &str, piece: &str) {
         let Some(block) = self.thoughts.get_mut(&at) else { return };
         match &mut block[member] {
@@ -108,7 +108,7 @@ impl AnthropicReader {
     fn count(&mut self, counted: &Value, answer: &mut Answer) {
         let Counted { prompt, cached, completion, reasoning } = &mut self.counted;
         let read = count(counted, "/cache_read_input_tokens");
-        // what comes from a cache or goes into it is not in `input_tokens`
+        // `input_tokens` does not include tokens read from or written to the cache
         let sum =
             count(counted, "/input_tokens") + count(counted, "/cache_creation_input_tokens") + read;
         *prompt = sum.max(*prompt);
@@ -131,7 +131,7 @@ impl AnthropicReader {
     }
 
     fn whole(&mut self, message: &Value, answer: &mut Answer) -> Result<(), ModelError> {
-        answer.is_named(text(message, "id"), text(message, "model"));
+        answer.set_names(text(message, "id"), text(message, "model"));
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (at, block) in (0..).zip(blocks) {
             self.begin(at, block, answer)?;
@@ -151,7 +151,7 @@ impl Reader for AnthropicReader {
             "message" => self.whole(frame, answer),
             "message_start" => {
                 let message = &frame["message"];
-                answer.is_named(text(message, "id"), text(message, "model"));
+                answer.set_names(text(message, "id"), text(message, "model"));
                 self.count(&frame["message"]["usage"], answer);
                 Ok(())
             }
@@ -175,16 +175,11 @@ impl Reader for AnthropicReader {
         self.is_done
     }
 
-    fn end(&mut self, answer: &mut Answer) -> Result<bool, ModelError> {
-        if answer.finish_reason.is_none() {
-            return Ok(false);
-        }
+    fn state(&mut self, _: &Answer) -> Option<ProviderState> {
         let blocks: Vec<Value> = std::mem::take(&mut self.thoughts).into_values().collect();
-        let state = (!blocks.is_empty()).then(|| ProviderState {
+        (!blocks.is_empty()).then(|| ProviderState {
             provider: STATE.to_owned(),
             state: json!({ "blocks": blocks }),
-        });
-        answer.finish(state)?;
-        Ok(true)
+        })
     }
 }

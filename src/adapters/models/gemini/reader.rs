@@ -1,4 +1,4 @@
-//! Answers of `generateContent`; each piece of a stream has the shape of a whole one.
+//! Answers of `generateContent`; each piece of a stream has the shape of a whole answer.
 
 use greenroom_actors::ports::model::{FinishReason, ModelError, ProviderState};
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use crate::adapters::models::answer::Answer;
 use crate::adapters::models::fields::{count, text, usage};
 use crate::adapters::models::format::Reader;
 
-/// Understands one answer.
+/// Reads one answer.
 #[derive(Debug, Default)]
 pub(in crate::adapters::models) struct GeminiReader {
-    /// Signatures of calls, by the ids that the calls have here.
+    /// Signatures of calls, by our ids of the calls.
     calls: Map<String, Value>,
     /// Signature of the text.
     text: Option<Value>,
@@ -30,26 +30,26 @@ impl GeminiReader {
             }
             return Ok(());
         }
-        let said = text(part, "text");
+        let content = text(part, "text");
         if part["thought"] == true {
-            return answer.reasoning(said);
+            return answer.reasoning(content);
         }
         if let Some(signature) = signature {
             self.text = Some(signature.clone());
         }
-        answer.text(said)
+        answer.text(content)
     }
 }
 
 impl Reader for GeminiReader {
     fn read(&mut self, frame: &Value, answer: &mut Answer) -> Result<(), ModelError> {
-        answer.is_named(text(frame, "responseId"), text(frame, "modelVersion"));
+        answer.set_names(text(frame, "responseId"), text(frame, "modelVersion"));
         if let Some(counted) = frame.get("usageMetadata") {
             let reasoning = count(counted, "/thoughtsTokenCount");
             answer.usage = usage(
                 count(counted, "/promptTokenCount") + count(counted, "/toolUsePromptTokenCount"),
                 count(counted, "/cachedContentTokenCount"),
-                // what was thought is not among the candidates
+                // reasoning is not counted among the candidates
                 count(counted, "/candidatesTokenCount") + reasoning,
                 reasoning,
             );
@@ -68,24 +68,14 @@ impl Reader for GeminiReader {
         Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        // nothing says so but the end of the connection
-        false
-    }
-
-    fn end(&mut self, answer: &mut Answer) -> Result<bool, ModelError> {
-        if answer.finish_reason.is_none() {
-            return Ok(false);
-        }
+    fn state(&mut self, _: &Answer) -> Option<ProviderState> {
         let mut state = Map::new();
         if !self.calls.is_empty() {
             state.insert("calls".to_owned(), Value::Object(std::mem::take(&mut self.calls)));
         }
         state.extend(self.text.take().map(|signature| ("text".to_owned(), signature)));
-        let state = (!state.is_empty())
-            .then(|| ProviderState { provider: STATE.to_owned(), state: Value::Object(state) });
-        answer.finish(state)?;
-        Ok(true)
+        (!state.is_empty())
+            .then(|| ProviderState { provider: STATE.to_owned(), state: Value::Object(state) })
     }
 }
 

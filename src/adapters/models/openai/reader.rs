@@ -1,4 +1,4 @@
-//! Answers of chat completions; a whole one is read as a stream of one piece.
+//! Answers of chat completions; a whole answer is read as a stream of one piece.
 
 use greenroom_actors::ports::model::{FinishReason, ModelError, ProviderState};
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use crate::adapters::models::format::Reader;
 
 use super::REASONING;
 
-/// Understands one answer.
+/// Reads one answer.
 #[derive(Debug)]
 pub(in crate::adapters::models) struct OpenAiReader {
     provider: &'static str,
-    /// What the model thought, where the server may want to see it again.
+    /// Reasoning from [`REASONING`], which the server may require back.
     thoughts: String,
     refused: bool,
 }
@@ -26,7 +26,7 @@ impl OpenAiReader {
 
 impl Reader for OpenAiReader {
     fn read(&mut self, frame: &Value, answer: &mut Answer) -> Result<(), ModelError> {
-        answer.is_named(text(frame, "id"), text(frame, "model"));
+        answer.set_names(text(frame, "id"), text(frame, "model"));
         if let Some(counted) = frame.get("usage").filter(|usage| usage.is_object()) {
             let cached = count(counted, "/prompt_tokens_details/cached_tokens")
                 .max(count(counted, "/prompt_cache_hit_tokens"));
@@ -38,21 +38,21 @@ impl Reader for OpenAiReader {
             );
         }
         let Some(choice) = frame.pointer("/choices/0") else { return Ok(()) };
-        let said = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
-        let thought = text(said, REASONING);
+        let message = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
+        let thought = text(message, REASONING);
         answer.reasoning(thought)?;
         self.thoughts.push_str(thought);
-        answer.reasoning(text(said, "reasoning"))?;
-        match &said["content"] {
+        answer.reasoning(text(message, "reasoning"))?;
+        match &message["content"] {
             Value::Array(parts) => {
                 parts.iter().try_for_each(|part| answer.text(text(part, "text")))?;
             }
             content => answer.text(content.as_str().unwrap_or_default())?,
         }
-        let refusal = text(said, "refusal");
+        let refusal = text(message, "refusal");
         self.refused |= !refusal.is_empty();
         answer.text(refusal)?;
-        let calls = said["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         for call in calls {
             read_call(call, answer)?;
         }
@@ -66,28 +66,18 @@ impl Reader for OpenAiReader {
         Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        // usage comes behind the reason
-        false
-    }
-
-    fn end(&mut self, answer: &mut Answer) -> Result<bool, ModelError> {
-        if answer.finish_reason.is_none() {
-            return Ok(false);
-        }
-        // servers that name it so refuse results of tools without the thought that led to the call
+    fn state(&mut self, answer: &Answer) -> Option<ProviderState> {
+        // servers with this field refuse tool results without the reasoning before the call
         let thoughts = std::mem::take(&mut self.thoughts);
-        let state = (!thoughts.is_empty() && answer.has_calls()).then(|| ProviderState {
+        (!thoughts.is_empty() && answer.has_calls()).then(|| ProviderState {
             provider: self.provider.to_owned(),
             state: json!({ REASONING: thoughts }),
-        });
-        answer.finish(state)?;
-        Ok(true)
+        })
     }
 }
 
-/// A piece of a call, or all of it. Servers differ: some leave out the number, some give every
-/// call the number 0 and an id of its own, some repeat the name.
+/// Reads a piece of a call, or all of it. Servers differ: some omit the index, some give every call
+/// the index 0 and a different id, some repeat the name.
 fn read_call(call: &Value, answer: &mut Answer) -> Result<(), ModelError> {
     let id = text(call, "id");
     let name = call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default();

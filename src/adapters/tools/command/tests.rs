@@ -1,4 +1,4 @@
-//! Real programs: scripts of the tests' own.
+//! Real programs: scripts in the tests.
 
 use std::env::VarError;
 use std::time::Duration;
@@ -69,12 +69,12 @@ async fn json_goes_in_and_comes_out() {
 }
 
 #[tokio::test]
-async fn every_way_to_fail_says_which_it_is() {
+async fn every_kind_of_failure_has_a_text() {
     let flood = "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done";
     let long = format!("{}>&2; exit 1", "printf %s $(seq 1 9000) ");
     for (run, expected) in [
         (program(&["/nowhere/at-all"]), "the program at-all does not exist"),
-        (program(&["/etc"]), "the program etc may not be run"),
+        (program(&["/etc"]), "the program etc is not executable"),
         (
             CommandRun { cwd: Some("/nowhere".into()), ..program(&["cat"]) },
             "the folder of the program cat does not exist",
@@ -83,12 +83,12 @@ async fn every_way_to_fail_says_which_it_is() {
         (script("echo 'not \n today' >&2; exit 1"), "the program exited with code 1: not today"),
         (script("kill -9 $$"), "the program was ended by signal 9"),
         (script("kill -15 $$"), "the program was ended by signal 15"),
-        (script("echo yes"), "the program printed no JSON: expected value at line 1 column 1"),
+        (script("echo yes"), "the program's output is not JSON: expected value at line 1 column 1"),
         (
             script("echo '1 2'"),
-            "the program printed no JSON: trailing characters at line 1 column 3",
+            "the program's output is not JSON: trailing characters at line 1 column 3",
         ),
-        (script("printf '\\377'"), "the program printed no text"),
+        (script("printf '\\377'"), "the program's output is not UTF-8"),
         (script(flood), "printed more than 1000 bytes"),
         (program(&["cat", &"x".repeat(200_000)]), "the arguments of cat are too long"),
     ] {
@@ -97,20 +97,20 @@ async fn every_way_to_fail_says_which_it_is() {
     }
     let failure = outcome(script(&long)).await.unwrap_err();
     let shown = failure.strip_prefix("the program exited with code 1: ").unwrap();
-    // A blank at its beginning is not shown.
+    // a leading space is removed
     let count = shown.chars().count();
-    assert!((COMPLAINT_CHARS_MAX - 1..=COMPLAINT_CHARS_MAX).contains(&count), "{count}");
+    assert!((STDERR_CHARS_MAX - 1..=STDERR_CHARS_MAX).contains(&count), "{count}");
     assert!(shown.ends_with("9000"), "{shown}");
 }
 
 #[tokio::test]
-async fn output_fits_up_to_its_bound() {
+async fn output_is_accepted_up_to_its_limit() {
     let quoted = |bytes: usize| format!("printf '\"%s\"' {}", "x".repeat(bytes - 2));
     let fits = outcome(script(&quoted(1000))).await;
     assert_eq!(fits, Ok(json!("x".repeat(998))));
     let run = CommandRun { output_bytes_max: Some(999), ..script(&quoted(1000)) };
     assert_eq!(outcome(run).await, Err("printed more than 999 bytes".to_owned()));
-    // complaints are no output, and are read to their end
+    // standard error does not count, and is read to its end
     let noisy = script(
         "i=0; while [ $i -lt 4000 ]; do echo xxxxxxxxxxxxxxxxxxxx >&2; i=$((i+1)); done; echo 1",
     );
@@ -118,7 +118,7 @@ async fn output_fits_up_to_its_bound() {
 }
 
 #[tokio::test]
-async fn an_input_may_be_left_unread() {
+async fn a_program_need_not_read_its_input() {
     let large = Arc::new(json!("x".repeat(1 << 20)));
     let run = CommandRun { input: Arc::clone(&large), ..script("echo 1") };
     assert_eq!(outcome(run).await, Ok(json!(1)));
@@ -129,7 +129,7 @@ async fn an_input_may_be_left_unread() {
 }
 
 #[tokio::test]
-async fn a_program_sees_little_and_tells_no_secret() {
+async fn a_program_gets_few_variables_and_its_output_has_no_secrets() {
     let text = |parts| SealedText(parts);
     let run = CommandRun {
         env: vec![
@@ -151,7 +151,7 @@ async fn a_program_sees_little_and_tells_no_secret() {
     for (script_text, expected) in [
         ("echo \"$TOKEN\" >&2; exit 1", Err("the program exited with code 1: [secret]".to_owned())),
         ("printf '[\"%s\"]' \"$TOKEN\"", Ok(json!(["[secret]"]))),
-        // with its first letter, which is a c, escaped
+        // with its first letter, a c, escaped
         ("printf '{\"\\\\u0063%s\":1}' \"${TOKEN#?}\"", Ok(json!({ "[secret]": 1 }))),
     ] {
         let run = CommandRun { env: run.env.clone(), ..script(script_text) };
@@ -165,7 +165,7 @@ async fn a_program_sees_little_and_tells_no_secret() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn memory_is_bounded() {
+async fn memory_is_limited() {
     // each round doubles the text
     let eats = "cat >/dev/null; x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done";
     let failure = outcome(script(eats)).await.unwrap_err();
@@ -174,12 +174,12 @@ async fn memory_is_bounded() {
     assert_eq!(outcome(modest).await, Ok(json!(1 << 20)));
 }
 
-/// Waits until a process has ended; whether somebody has asked how is not its matter.
+/// Waits until a process has ended or is a zombie.
 async fn gone(pid: &str) {
     let runs = || {
-        let told = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
-        let told = String::from_utf8(told.unwrap().stdout).unwrap();
-        !told.trim().is_empty() && !told.trim_start().starts_with('Z')
+        let state = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
+        let state = String::from_utf8(state.unwrap().stdout).unwrap();
+        !state.trim().is_empty() && !state.trim_start().starts_with('Z')
     };
     while runs() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -187,20 +187,20 @@ async fn gone(pid: &str) {
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_behind_ends_with_it() {
+async fn processes_that_a_program_leaves_behind_are_killed() {
     let run = script("sleep 1000 & echo $!");
     let child = outcome(run).await.unwrap();
     gone(&child.to_string()).await;
-    // also where it holds the output open
+    // also if one holds the output open
     let run = script("sleep 1000 & echo $!; exit 1");
     assert_eq!(outcome(run).await, Err("the program exited with code 1".to_owned()));
 }
 
 #[tokio::test]
-async fn a_dropped_run_ends_with_all_that_it_started() {
+async fn dropping_a_run_kills_the_program_and_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pids");
-    // the file is there when both numbers are in it
+    // the file appears when both ids are in it
     let text =
         format!("sleep 1000 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'; wait", path.display());
     let commands = commands();
@@ -214,7 +214,7 @@ async fn a_dropped_run_ends_with_all_that_it_started() {
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     };
-    // meanwhile another has to wait for its turn
+    // another program would have to wait
     assert_eq!(commands.permits.available_permits(), 0);
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());

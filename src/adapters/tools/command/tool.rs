@@ -25,7 +25,7 @@ impl CommandTool {
         Self { name: name.into(), call, commands }
     }
 
-    /// The tool as the runtime calls it.
+    /// Returns the function that the runtime calls.
     pub fn into_function(self) -> ToolFunction {
         let tool = Arc::new(self);
         Arc::new(move |arguments, context| {
@@ -34,7 +34,7 @@ impl CommandTool {
         })
     }
 
-    /// Without an input of its own the program is given the arguments.
+    /// Runs the program. Its default input are the arguments.
     async fn call(&self, arguments: Value, context: &ToolContext) -> Result<Value, AttemptFailure> {
         let arguments = Arc::new(arguments);
         let run = self.call.run(&scope_of(&arguments, context), &arguments);

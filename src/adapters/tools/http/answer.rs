@@ -1,4 +1,4 @@
-//! What comes back: bounded, and as JSON where it is JSON.
+//! Answers of called servers: limited, and parsed if they are JSON.
 
 use std::time::UNIX_EPOCH;
 
@@ -9,37 +9,37 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use serde_json::Value;
 
-/// Bytes of a refusal that are read. More than is shown, so that a secret in it is seen whole.
-const REFUSAL_BYTES_MAX: usize = 16 << 10;
-/// Characters of a refusal that are shown.
-const REFUSAL_CHARS_MAX: usize = 500;
+/// Bytes of an error's body that are read. More than are shown, so that secrets are found whole.
+const ERROR_BYTES_MAX: usize = 16 << 10;
+/// Characters of an error's body that are shown.
+const ERROR_CHARS_MAX: usize = 500;
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 pub(super) enum AnswerError {
     /// The connection broke.
     Connection(reqwest::Error),
-    /// It is no good; its words are fit for models and callers.
+    /// The answer is an error or cannot be read; the text is fit for models and callers.
     Answer(AttemptFailure),
 }
 
 /// Reads an answer. Other statuses than 2xx are errors with the beginning of their text.
-/// `struck` takes secrets out of a text.
+/// `cleaned` removes secrets from a text.
 pub(super) async fn read(
     answer: Response,
     bytes_max: usize,
-    struck: impl Fn(String) -> String,
+    cleaned: impl Fn(String) -> String,
 ) -> Result<Value, AnswerError> {
     let status = answer.status();
     if !status.is_success() {
         let retry_after_ms = pause_asked(answer.headers(), SystemClock.now());
-        let (bytes, _) = beginning(answer, REFUSAL_BYTES_MAX).await?;
-        let text = struck(String::from_utf8_lossy(&bytes).into_owned());
-        let text: String = text.chars().take(REFUSAL_CHARS_MAX).collect();
+        let (bytes, _) = beginning(answer, ERROR_BYTES_MAX).await?;
+        let text = cleaned(String::from_utf8_lossy(&bytes).into_owned());
+        let text: String = text.chars().take(ERROR_CHARS_MAX).collect();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let refusal =
-            AttemptFailure::http(status.as_u16(), format!("HTTP {}{said}", status.as_u16()));
-        return Err(AnswerError::Answer(AttemptFailure { retry_after_ms, ..refusal }));
+        let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+        let failure =
+            AttemptFailure::http(status.as_u16(), format!("HTTP {}{text}", status.as_u16()));
+        return Err(AnswerError::Answer(AttemptFailure { retry_after_ms, ..failure }));
     }
     let is_json = answer.headers().get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()));
     let (bytes, is_whole) = beginning(answer, bytes_max).await?;
@@ -48,17 +48,17 @@ pub(super) async fn read(
         return Err(AnswerError::Answer(AttemptFailure::new(ErrorKind::Limit, why)));
     }
     let bad = |why: &str| AnswerError::Answer(AttemptFailure::new(ErrorKind::Response, why));
-    let text = String::from_utf8(bytes).map_err(|_| bad("the answer is no text"))?;
-    let text = struck(text);
+    let text = String::from_utf8(bytes).map_err(|_| bad("the answer is not UTF-8"))?;
+    let text = cleaned(text);
     match is_json {
         _ if text.is_empty() => Ok(Value::Null),
-        true => serde_json::from_str(&text).map_err(|_| bad("the answer is broken JSON")),
+        true => serde_json::from_str(&text).map_err(|_| bad("the answer is invalid JSON")),
         false => Ok(Value::String(text)),
     }
 }
 
-/// Reads up to a bound, and says whether that was all. A body that goes on is left alone, which
-/// ends its connection.
+/// Reads up to a limit, and returns true if that was all. A longer body is not read to its end, which
+/// closes its connection.
 async fn beginning(mut answer: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), AnswerError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(AnswerError::Connection)? {
@@ -72,15 +72,15 @@ async fn beginning(mut answer: Response, bytes_max: usize) -> Result<(Vec<u8>, b
     Ok((bytes, true))
 }
 
-/// `application/json`, with or without parameters, or a type that ends with `+json`.
+/// True for `application/json`, with or without parameters, and for types that end with `+json`.
 fn is_json(content_type: &[u8]) -> bool {
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
     let essence = essence.trim_ascii().to_ascii_lowercase();
     essence.ends_with(b"/json") || essence.ends_with(b"+json")
 }
 
-/// How long the other side wants to be left alone, in milliseconds: seconds, or until a time (RFC
-/// 9110, section 10.2.3). A time is compared with the other side's own clock where it says that.
+/// Reads the pause that the server asks for, in milliseconds: from seconds or a time (RFC 9110,
+/// section 10.2.3). A time is compared with the server's own clock if it sends `Date`.
 fn pause_asked(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     let asked = text(RETRY_AFTER)?;
@@ -93,7 +93,7 @@ fn pause_asked(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     Some(until.saturating_sub(now))
 }
 
-/// Milliseconds since 1970.
+/// Parses an HTTP date to milliseconds since 1970.
 fn time_of(text: &str) -> Option<u64> {
     let time = httpdate::parse_http_date(text).ok()?;
     let since = time.duration_since(UNIX_EPOCH).ok()?;
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_asked_for_in_seconds_or_until_a_time() {
+    fn retry_after_is_read_as_seconds_or_a_time() {
         let now = Timestamp(784_111_777_000);
         let later = "Sun, 06 Nov 1994 08:49:47 GMT";
         let rows = [

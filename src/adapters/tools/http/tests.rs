@@ -69,13 +69,13 @@ fn context() -> ToolContext {
 
 async fn call(tool: &HttpTool, args: Value) -> Result<Value, String> {
     let outcome = tool.call(args, &context()).await;
-    let said = format!("{tool:?} {outcome:?}");
-    assert!(!said.contains("canary"), "{said}");
+    let shown = format!("{tool:?} {outcome:?}");
+    assert!(!shown.contains("canary"), "{shown}");
     outcome.map_err(|failure| failure.message)
 }
 
 #[tokio::test]
-async fn a_failure_is_of_a_kind_and_tells_when_to_come_back() {
+async fn a_failure_has_a_class_and_a_retry_pause() {
     let busy = b"HTTP/1.1 503 x\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n".to_vec();
     let refused = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -100,7 +100,7 @@ async fn a_failure_is_of_a_kind_and_tells_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_call_carries_its_trace_on_unless_the_configuration_has_another() {
+async fn a_call_passes_its_trace_on_unless_the_configuration_sets_another() {
     let server = Server::start(|_| answer(200, "application/json", "{}"));
     let root = Arc::from("clerk");
     let trace = Trace::of("g1", EntityType::Agent, &root, TraceOrigin::New);
@@ -119,7 +119,7 @@ async fn a_call_carries_its_trace_on_unless_the_configuration_has_another() {
 }
 
 #[tokio::test]
-async fn a_call_carries_what_is_configured() {
+async fn a_call_has_the_configured_url_headers_and_body() {
     let server = Server::start(|_| answer(200, "application/json", r#"{"ok":[1]}"#));
     let url = format!("{}/orders/{{{{ args.id }}}}?fixed=1", server.url);
     let mut get = config(HttpMethod::Get, &url);
@@ -162,7 +162,7 @@ async fn a_call_carries_what_is_configured() {
 }
 
 #[tokio::test]
-async fn answers_are_read_within_bounds() {
+async fn answers_are_read_within_their_limits() {
     let long = "x".repeat(BYTES_MAX);
     let endless = "x".repeat(50 << 20);
     let words = "word ".repeat(200);
@@ -173,8 +173,8 @@ async fn answers_are_read_within_bounds() {
         (200, "application/problem+json", "{}", Ok(json!({}))),
         (200, "text/plain", "{}", Ok(json!("{}"))),
         (204, "text/plain", "", Ok(json!(null))),
-        (200, json, "{", Err("the answer is broken JSON".to_owned())),
-        (200, json, &"[".repeat(900), Err("the answer is broken JSON".to_owned())),
+        (200, json, "{", Err("the answer is invalid JSON".to_owned())),
+        (200, json, &"[".repeat(900), Err("the answer is invalid JSON".to_owned())),
         (200, "text/plain", &long, Ok(json!(long))),
         (200, "text/plain", &endless, Err(format!("the answer is larger than {BYTES_MAX} bytes"))),
         (404, "text/plain", "no such\n  order", Err("HTTP 404: no such order".to_owned())),
@@ -189,23 +189,23 @@ async fn answers_are_read_within_bounds() {
     }
     let server = Server::start(|_| b"HTTP/1.1 200 x\r\ncontent-length: 1\r\n\r\n\xff".to_vec());
     let tool = tool(config(HttpMethod::Get, &server.url), &[]);
-    assert_eq!(call(&tool, json!({})).await, Err("the answer is no text".to_owned()));
+    assert_eq!(call(&tool, json!({})).await, Err("the answer is not UTF-8".to_owned()));
 }
 
 #[tokio::test]
-async fn secrets_come_back_struck_out() {
+async fn secrets_are_removed_from_answers() {
     let echo = |status, first: &'static str| {
         move |request: &Request| {
-            let said = json!({ "you sent": request.header("authorization") }).to_string();
-            answer(status, "application/json", &said.replace("canary", &format!("{first}anary")))
+            let body = json!({ "you sent": request.header("authorization") }).to_string();
+            answer(status, "application/json", &body.replace("canary", &format!("{first}anary")))
         }
     };
-    let told = Ok(json!({ "you sent": "Bearer [secret]" }));
+    let removed = Ok(json!({ "you sent": "Bearer [secret]" }));
     let refused = Err(r#"HTTP 401: {"you sent":"Bearer [secret]"}"#.to_owned());
     for (status, first, expected) in [
-        (200, "c", told.clone()),
+        (200, "c", removed.clone()),
         (401, "c", refused.clone()),
-        (200, r"\u0063", told),
+        (200, r"\u0063", removed),
         (401, r"\u0063", refused),
     ] {
         let server = Server::start(echo(status, first));
@@ -215,7 +215,7 @@ async fn secrets_come_back_struck_out() {
 }
 
 #[tokio::test]
-async fn a_host_that_data_chose_is_guarded() {
+async fn a_host_chosen_by_data_must_be_public_or_allowed() {
     let server = Server::start(|_| answer(200, "text/plain", "inside"));
     let port = server.port();
     let refused = |host: &str| Err(format!("calls to {host} are not allowed"));
@@ -238,7 +238,7 @@ async fn a_host_that_data_chose_is_guarded() {
         let is_called = server.seen().len() > seen;
         assert_eq!(is_called, expected.is_ok(), "{url} with {hosts:?}");
     }
-    // what the operator wrote is the operator's choice, and opens nothing for data
+    // a host that the operator wrote is allowed, and does not allow it for data
     let calls = calls(&[]);
     let own = HttpTool::new("own", config(HttpMethod::Get, &local), calls.clone());
     assert_eq!(call(&own, json!({})).await, inside);
@@ -277,7 +277,7 @@ async fn redirects_are_checked_hop_by_hop() {
         ("/inside", &["127.0.0.1"], Ok(json!("inside"))),
         ("/telling", &["127.0.0.1"], telling()),
         ("/loop", &[], Err("redirected more than 5 times".to_owned())),
-        ("/nowhere", &[], Err("redirected to something that is no URL".to_owned())),
+        ("/nowhere", &[], Err("redirected to an invalid URL".to_owned())),
     ] {
         for method in [HttpMethod::Get, HttpMethod::Post, HttpMethod::Put] {
             let tool = tool(config(method, &format!("{}{path}", outer.url)), hosts);
@@ -302,19 +302,19 @@ async fn redirects_are_checked_hop_by_hop() {
     assert!(own.into_iter().all(|request| request.header("authorization").is_some()));
 }
 
-fn broke_off(server: &Server) -> String {
-    format!("{} broke off", server.url.trim_start_matches("http://"))
+fn closed_early(server: &Server) -> String {
+    format!("{} closed the connection early", server.url.trim_start_matches("http://"))
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_said() {
+async fn a_call_that_cannot_be_sent_has_a_reason() {
     let closed = {
         let server = Server::start(|_| Vec::new());
         server.url.clone()
     };
     let cut = Server::start(|_| b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab".to_vec());
     for (url, expected) in [
-        (cut.url.as_str(), &*broke_off(&cut)),
+        (cut.url.as_str(), &*closed_early(&cut)),
         (&format!("{}/{{{{ args.id }}}}", cut.url), "url: undefined value in `args.id`"),
         (&closed, closed.trim_start_matches("http://")),
     ] {
@@ -325,11 +325,11 @@ async fn what_cannot_be_sent_is_said() {
     let mut with_header = config(HttpMethod::Get, &cut.url);
     with_header.headers.push(("x-a".into(), sealed("{{ args.a }}")));
     let error = call(&tool(with_header, &[]), json!({ "a": "b\r\nx: y" })).await.unwrap_err();
-    assert_eq!(error, "header x-a: holds a character that no header can hold");
+    assert_eq!(error, "header x-a: contains a character that no header can hold");
 }
 
 #[tokio::test]
-async fn every_failure_of_the_other_side_is_told_apart() {
+async fn every_failure_of_a_server_has_its_text() {
     let refusing = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
@@ -346,9 +346,9 @@ async fn every_failure_of_the_other_side_is_told_apart() {
             "http://nobody.invalid/".to_owned(),
             "nobody.invalid cannot be reached: its name has no address".to_owned(),
         ),
-        (early.url.clone(), broke_off(&early)),
-        (silent.url.clone(), broke_off(&silent)),
-        (rubbish.url.clone(), broke_off(&rubbish)),
+        (early.url.clone(), closed_early(&early)),
+        (silent.url.clone(), closed_early(&silent)),
+        (rubbish.url.clone(), closed_early(&rubbish)),
     ] {
         let tool = tool(config(HttpMethod::Get, &url), &[]);
         assert_eq!(call(&tool, json!({})).await, Err(expected), "{url}");
@@ -356,7 +356,7 @@ async fn every_failure_of_the_other_side_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_request_is_bounded_and_a_secret_must_be_there() {
+async fn a_request_is_limited_and_its_secrets_must_exist() {
     let server = Server::start(|_| answer(200, "text/plain", ""));
     let post = tool(config(HttpMethod::Post, &server.url), &[]);
     let overhead = 200;
@@ -364,15 +364,15 @@ async fn a_request_is_bounded_and_a_secret_must_be_there() {
     assert_eq!(call(&post, json!(fits)).await, Ok(json!(null)));
     let large = call(&post, json!("x".repeat(REQUEST_BYTES_MAX))).await;
     assert_eq!(large, Err(format!("the request is larger than {REQUEST_BYTES_MAX} bytes")));
-    let mut sealed_off = config(HttpMethod::Get, &server.url);
-    sealed_off.headers.push(("x-key".into(), sealed("secret:NOT_THERE")));
-    let refused = call(&tool(sealed_off, &[]), json!({})).await;
+    let mut missing = config(HttpMethod::Get, &server.url);
+    missing.headers.push(("x-key".into(), sealed("secret:NOT_THERE")));
+    let refused = call(&tool(missing, &[]), json!({})).await;
     assert_eq!(refused, Err("the environment variable NOT_THERE is not set".to_owned()));
-    assert_eq!(server.seen().len(), 1, "what is refused is not sent");
+    assert_eq!(server.seen().len(), 1, "refused calls are not sent");
 }
 
 #[tokio::test]
-async fn it_is_a_function_of_the_runtime() {
+async fn a_tool_is_a_function_for_the_runtime() {
     let server = Server::start(|_| answer(200, "text/plain", "hello"));
     let function = tool(config(HttpMethod::Get, &server.url), &[]).into_function();
     let nothing = Value::Object(Map::new());
@@ -380,7 +380,7 @@ async fn it_is_a_function_of_the_runtime() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_ends_its_connection() {
+async fn dropping_a_call_closes_its_connection() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -395,7 +395,7 @@ async fn a_dropped_call_ends_its_connection() {
         call.abort();
         assert!(call.await.unwrap_err().is_cancelled());
         let mut rest = Vec::new();
-        // the end, or a reset: what matters is that it comes
+        // either the end or a reset
         let _ = stream.read_to_end(&mut rest).await;
     }
 }

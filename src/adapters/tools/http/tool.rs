@@ -25,7 +25,7 @@ impl HttpTool {
         Self { name: name.into(), call, calls }
     }
 
-    /// The tool as the runtime calls it.
+    /// Returns the function that the runtime calls.
     pub fn into_function(self) -> ToolFunction {
         let tool = Arc::new(self);
         Arc::new(move |arguments, context| {
@@ -34,7 +34,7 @@ impl HttpTool {
         })
     }
 
-    /// Without a body of its own the call sends the arguments.
+    /// Makes the call. Its default body are the arguments.
     pub(super) async fn call(
         &self,
         arguments: Value,

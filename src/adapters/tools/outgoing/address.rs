@@ -1,13 +1,12 @@
-//! Addresses that anybody on the internet may call, told from all others.
+//! Distinction of public internet addresses from all others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Answers machines in one provider's network about themselves, from an address that is public
-/// everywhere else.
+/// Metadata service inside one provider's network; public everywhere else.
 const AZURE_METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// Blocks that are not of the public internet, as (network, length of the prefix). The registry
-/// of special-purpose addresses, and multicast.
+/// Blocks outside the public internet, as (network, length of the prefix): the registry of
+/// special-purpose addresses, and multicast.
 const SPECIAL_V4: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
@@ -26,16 +25,16 @@ const SPECIAL_V4: &[([u8; 4], u32)] = &[
     ([224, 0, 0, 0], 3),
 ];
 
-/// Blocks inside 2000::/3, outside of which nothing is public: Teredo and other protocols'
-/// assignments, documentation.
+/// Blocks that are not public inside 2000::/3: Teredo and other protocols' assignments,
+/// documentation. Nothing outside 2000::/3 is public.
 const SPECIAL_V6: &[([u16; 8], u32)] = &[
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
 
-/// Whether an address is of the public internet: not private, loopback, link-local, shared,
-/// multicast, reserved, or one of these wrapped into an IPv6 address.
+/// True for an address of the public internet: not private, loopback, link-local, shared, multicast,
+/// reserved, or one of these embedded in an IPv6 address.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -52,7 +51,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    if let Some(inner) = wrapped(address) {
+    if let Some(inner) = embedded(address) {
         return is_public_v4(inner);
     }
     let is_in = |(network, length): &([u16; 8], u32)| {
@@ -63,9 +62,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     is_global && !SPECIAL_V6.iter().any(is_in)
 }
 
-/// The IPv4 address that a packet ends up at: mapped (`::ffff:a.b.c.d`), translated by NAT64 or
+/// Returns the IPv4 address that packets go to: mapped (`::ffff:a.b.c.d`), translated by NAT64 or
 /// tunnelled by 6to4.
-fn wrapped(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let from = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_addresses_are_told_from_the_rest() {
+    fn public_addresses_are_distinguished_from_others() {
         let public = [
             "1.1.1.1",
             "93.184.216.34",

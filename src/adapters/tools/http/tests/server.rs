@@ -1,10 +1,10 @@
-//! The other side: a server on a thread of its own, one request on each connection.
+//! A server on a separate thread, with one request per connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -13,14 +13,14 @@ pub(super) struct Request {
     pub(super) body: String,
 }
 
-/// Answers every request by a function. Ends with its test.
+/// A server that answers every request with a function. Ends with its test.
 pub(super) struct Server {
     pub(super) url: String,
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
-/// A whole answer.
+/// Formats a whole answer.
 pub(super) fn answer(status: u16, content_type: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!(
@@ -42,7 +42,7 @@ impl Server {
                 let (mut stream, request) = request;
                 let bytes = answer(&request);
                 noted.lock().unwrap().push(request);
-                // a client that has read enough leaves
+                // a client that has read enough disconnects
                 let _ = stream.write_all(&bytes);
             }
         });

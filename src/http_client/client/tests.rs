@@ -1,4 +1,4 @@
-//! A server that closes connections which it did not announce to close.
+//! Tests against a server that closes connections without notice.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -11,15 +11,15 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const CUT: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nok";
 const NONE: &[u8] = b"";
 
-/// What the server writes for each request of each connection. It closes a connection behind its
-/// last one, and refuses further ones.
+/// Responses to each request of each connection. The server closes a connection after its last
+/// response, and refuses further connections.
 type Script = &'static [&'static [&'static [u8]]];
 
-/// Tells of every request: the number of its connection.
+/// Starts a server that reports the connection number of every request.
 fn server(script: Script) -> (SocketAddr, Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (told, seen) = channel();
+    let (report, seen) = channel();
     std::thread::spawn(move || {
         for (number, answers) in script.iter().enumerate() {
             let mut stream = BufReader::new(listener.accept().unwrap().0);
@@ -28,7 +28,7 @@ fn server(script: Script) -> (SocketAddr, Receiver<usize>) {
                 while stream.read_line(&mut line).unwrap() > 2 {
                     line.clear();
                 }
-                told.send(number).unwrap();
+                report.send(number).unwrap();
                 stream.get_mut().write_all(answer).unwrap();
             }
         }
@@ -40,7 +40,7 @@ fn client() -> HttpClient {
     HttpClient::new(|| http_client::builder().no_proxy()).unwrap()
 }
 
-/// Lets the client put a connection that it is done with back: nothing of it waits for the network.
+/// Lets the client return its connection to the pool, which needs no network.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -52,12 +52,12 @@ async fn text(sent: Result<Response, reqwest::Error>) -> Result<String, reqwest:
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_ends_without_an_answer_costs_no_call() {
+async fn a_request_on_a_connection_that_was_closed_meanwhile_is_repeated() {
     let script: Script = &[&[ANSWER, NONE], &[ANSWER]];
     let keyed = |it: RequestBuilder| it.header("Idempotency-Key", "k1");
     let plain = |it: RequestBuilder| it;
-    type Dress = fn(RequestBuilder) -> RequestBuilder;
-    let rows: [(&str, Method, Dress, bool); 6] = [
+    type Change = fn(RequestBuilder) -> RequestBuilder;
+    let rows: [(&str, Method, Change, bool); 6] = [
         ("idempotent", Method::GET, plain, true),
         ("idempotent", Method::PUT, plain, true),
         ("idempotent", Method::DELETE, plain, true),
@@ -65,10 +65,10 @@ async fn a_kept_connection_that_ends_without_an_answer_costs_no_call() {
         ("not idempotent", Method::PATCH, plain, false),
         ("with a key", Method::POST, keyed, true),
     ];
-    for (name, method, dress, is_repeated) in rows {
+    for (name, method, change, is_repeated) in rows {
         let (address, seen) = server(script);
         let (client, url) = (client(), format!("http://{address}/"));
-        let request = || dress(client.request(method.clone(), &url));
+        let request = || change(client.request(method.clone(), &url));
         assert_eq!(text(client.send(request()).await).await.unwrap(), "ok");
         settle().await;
         let second = text(client.send(request()).await).await;
@@ -79,7 +79,7 @@ async fn a_kept_connection_that_ends_without_an_answer_costs_no_call() {
 }
 
 #[tokio::test]
-async fn what_may_come_twice_is_repeated_whatever_its_method() {
+async fn a_repeatable_request_is_repeated_whatever_its_method() {
     let (address, seen) = server(&[&[ANSWER, NONE], &[ANSWER]]);
     let (client, url) = (client(), format!("http://{address}/"));
     for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! A model that is asked again when it fails, within a bound, and whose place others take.
+//! A model with retries within a time limit, and with fallbacks.
 //!
-//! A stream is begun anew only while nobody has heard anything of it.
+//! A stream is restarted only before its first event.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -18,18 +18,18 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::retry::{RetryPolicy, is_for_fallback, pause_before_next};
 
-/// Who answered, and how many questions had failed by then.
-struct Asked {
+/// The model that answered, and the number of attempts that failed before.
+struct Success {
     model: Arc<dyn LanguageModel>,
     failed: u32,
-    /// The model in whose place it answered.
+    /// Name of the first model, if a fallback answered.
     instead_of: Option<Arc<str>>,
 }
 
-impl Asked {
-    /// What the model said of itself, and what failed before.
-    fn served(&self, said: Option<Box<Served>>) -> Option<Box<Served>> {
-        let mut served = said.unwrap_or_else(|| Box::new(self.model.expected()));
+impl Success {
+    /// Adds the failed attempts to the model's own record.
+    fn served(&self, own: Option<Box<Served>>) -> Option<Box<Served>> {
+        let mut served = own.unwrap_or_else(|| Box::new(self.model.expected()));
         served.failed_attempts = served.failed_attempts.saturating_add(self.failed);
         if let Some(first) = &self.instead_of {
             served.instead_of = Some(Arc::clone(first));
@@ -37,31 +37,31 @@ impl Asked {
         Some(served)
     }
 
-    fn told_in(self, events: Events) -> Events {
-        let told = move |event| match event {
+    fn recorded_in(self, events: Events) -> Events {
+        let recorded = move |event| match event {
             ModelEvent::Finished { usage, finish_reason, served } => {
                 ModelEvent::Finished { usage, finish_reason, served: self.served(served) }
             }
             event => event,
         };
-        events.map(move |event| event.map(&told)).boxed()
+        events.map(move |event| event.map(&recorded)).boxed()
     }
 }
 
 type Events = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
-/// A model with patience and stand-ins. Clones share them.
+/// A model with retries and fallbacks. Clones share them.
 #[derive(Clone)]
-pub struct SteadyModel {
+pub struct RetryingModel {
     inner: Arc<dyn LanguageModel>,
     policy: RetryPolicy,
     total: Duration,
     fallback: Arc<[Arc<dyn LanguageModel>]>,
 }
 
-impl fmt::Debug for SteadyModel {
+impl fmt::Debug for RetryingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SteadyModel")
+        f.debug_struct("RetryingModel")
             .field("model", &self.inner.name())
             .field("policy", &self.policy)
             .field("total", &self.total)
@@ -70,9 +70,9 @@ impl fmt::Debug for SteadyModel {
     }
 }
 
-impl SteadyModel {
-    /// Around `inner`. `total` bounds its whole answer with all attempts; then, and when it has
-    /// failed for good, those of `fallback` are asked in turn, each within its own bounds.
+impl RetryingModel {
+    /// Wraps `inner`. `total` limits its whole answer with all attempts. After its last failure, the
+    /// models of `fallback` are tried in turn, each within its own limits.
     pub fn new(
         inner: Arc<dyn LanguageModel>,
         policy: RetryPolicy,
@@ -82,19 +82,19 @@ impl SteadyModel {
         Self { inner, policy, total, fallback: fallback.into() }
     }
 
-    /// Attempts until one succeeds. `attempt` asks a model, until the moment if there is one.
-    async fn persist<T>(
+    /// Tries until an attempt succeeds. `attempt` gets the model and its deadline, if it has one.
+    async fn first_success<T>(
         &self,
         attempt: impl Fn(
             Arc<dyn LanguageModel>,
             Option<Instant>,
         ) -> BoxFuture<'static, Result<T, ModelError>>,
-    ) -> Result<(T, Asked), ModelError> {
+    ) -> Result<(T, Success), ModelError> {
         let mut failed = 0;
-        let mut error = match self.persist_with_own(&attempt, &mut failed).await {
+        let mut error = match self.retried(&attempt, &mut failed).await {
             Ok(answered) => {
                 let model = Arc::clone(&self.inner);
-                return Ok((answered, Asked { model, failed, instead_of: None }));
+                return Ok((answered, Success { model, failed, instead_of: None }));
             }
             Err(error) => error,
         };
@@ -102,11 +102,11 @@ impl SteadyModel {
             if !is_for_fallback(&error) {
                 break;
             }
-            log::warn!("model {}: {error}; asking {}", self.inner.name(), model.name());
+            log::warn!("model {}: {error}; falling back to {}", self.inner.name(), model.name());
             match attempt(Arc::clone(model), None).await {
                 Ok(answered) => {
                     let (model, first) = (Arc::clone(model), Arc::from(self.inner.name()));
-                    return Ok((answered, Asked { model, failed, instead_of: Some(first) }));
+                    return Ok((answered, Success { model, failed, instead_of: Some(first) }));
                 }
                 Err(next) => error = next,
             }
@@ -115,7 +115,8 @@ impl SteadyModel {
         Err(error)
     }
 
-    async fn persist_with_own<T>(
+    /// Tries the first model until it succeeds or its attempts are used up.
+    async fn retried<T>(
         &self,
         attempt: &impl Fn(
             Arc<dyn LanguageModel>,
@@ -131,11 +132,11 @@ impl SteadyModel {
             };
             *failed += 1;
             let left = deadline.saturating_duration_since(Instant::now());
-            let pause = pause_before_next(&self.policy, *failed, &error, left, chance());
+            let pause = pause_before_next(&self.policy, *failed, &error, left, random());
             let Some(pause) = pause else { return Err(error) };
             let attempts = self.policy.attempts;
             log::warn!(
-                "model {}: {error}; attempt {} of {attempts} in {pause:?}",
+                "model {}: {error}; attempt {} of {attempts} follows in {pause:?}",
                 self.inner.name(),
                 *failed + 1
             );
@@ -150,7 +151,7 @@ impl SteadyModel {
     }
 }
 
-impl LanguageModel for SteadyModel {
+impl LanguageModel for RetryingModel {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -170,7 +171,7 @@ impl LanguageModel for SteadyModel {
         let model = self.clone();
         let total = self.total;
         async move {
-            let asked = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
+            let attempt = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
                 let answer = inner.generate(request.clone());
                 async move {
                     let Some(deadline) = deadline else { return answer.await };
@@ -179,8 +180,8 @@ impl LanguageModel for SteadyModel {
                 }
                 .boxed()
             };
-            let (answer, asked) = model.persist(asked).await?;
-            Ok(ModelAnswer { served: asked.served(answer.served), ..answer })
+            let (answer, success) = model.first_success(attempt).await?;
+            Ok(ModelAnswer { served: success.served(answer.served), ..answer })
         }
         .boxed()
     }
@@ -189,7 +190,7 @@ impl LanguageModel for SteadyModel {
         let model = self.clone();
         let total = self.total;
         async move {
-            let asked = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
+            let attempt = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
                 let events = inner.stream(request.clone());
                 let events = match deadline {
                     Some(deadline) => until(events, inner, deadline, total),
@@ -197,8 +198,8 @@ impl LanguageModel for SteadyModel {
                 };
                 begun(events).boxed()
             };
-            match model.persist(asked).await {
-                Ok((events, asked)) => asked.told_in(events),
+            match model.first_success(attempt).await {
+                Ok((events, success)) => success.recorded_in(events),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
         }
@@ -207,7 +208,7 @@ impl LanguageModel for SteadyModel {
     }
 }
 
-/// Waits for the first event; an error in its place is the attempt's.
+/// Waits for the first event; an error in its place is an error of the attempt.
 async fn begun(mut events: Events) -> Result<Events, ModelError> {
     match events.next().await {
         Some(Ok(first)) => Ok(stream::iter([Ok(first)]).chain(events).boxed()),
@@ -216,7 +217,7 @@ async fn begun(mut events: Events) -> Result<Events, ModelError> {
     }
 }
 
-/// The events until a moment; behind it an error.
+/// Ends a stream with an error at the deadline.
 fn until(
     events: Events,
     model: Arc<dyn LanguageModel>,
@@ -228,14 +229,14 @@ fn until(
         match timeout_at(deadline, events.next()).await {
             Ok(Some(event)) => Some((event, Some((events, model)))),
             Ok(None) => None,
-            Err(_) => Some((Err(SteadyModel::too_late(model.name(), total)), None)),
+            Err(_) => Some((Err(RetryingModel::too_late(model.name(), total)), None)),
         }
     })
     .boxed()
 }
 
-/// A number from 0 to 1, another each time.
-fn chance() -> f64 {
+/// Returns a random number from 0 to 1.
+fn random() -> f64 {
     let random = RandomState::new().build_hasher().finish();
     let [high, low, ..] = random.to_be_bytes();
     f64::from(u16::from_be_bytes([high, low])) / f64::from(u16::MAX)

@@ -1,20 +1,20 @@
-//! Words: the rehearsal model's tokens and the pieces of its streams.
+//! Words: the tokens of the mock model, and the pieces of its streams.
 
 use greenroom_actors::domain::message::{Message, Part, ToolOutcome};
 use greenroom_actors::ports::model::Usage;
 use serde_json::Value;
 
-use super::rules::Said;
+use super::rules::Script;
 
-/// Counts the words of all messages, tool results included, and of what is said.
-pub(super) fn usage(messages: &[Message], said: &Said) -> Usage {
+/// Counts the words of all messages, tool results included, and of the answer.
+pub(super) fn usage(messages: &[Message], answer: &Script) -> Usage {
     let prompt_tokens = messages.iter().flat_map(|message| &message.parts).map(words_of).sum();
-    let call_words: u64 = said
+    let call_words: u64 = answer
         .tool_calls
         .iter()
         .map(|call| count(&call.tool_name) + count(&call.input.to_string()))
         .sum();
-    let completion_tokens = count(&said.text) + call_words;
+    let completion_tokens = count(&answer.text) + call_words;
     Usage {
         prompt_tokens,
         completion_tokens,
@@ -23,8 +23,8 @@ pub(super) fn usage(messages: &[Message], said: &Said) -> Usage {
     }
 }
 
-/// Cuts a text after each word, and JSON after each comma too, since it has few spaces. The
-/// pieces together are the text.
+/// Splits a text after each word, and JSON also after each comma, since it has few spaces. The pieces
+/// together are the text.
 pub(super) fn pieces(text: &str, is_json: bool) -> Vec<&str> {
     let is_boundary = |c: char| c.is_whitespace() || (is_json && c == ',');
     let mut pieces = Vec::new();

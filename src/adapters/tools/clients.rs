@@ -1,4 +1,4 @@
-//! The ways out that steps have.
+//! Clients for calls of steps out of the process.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use greenroom_actors::domain::call::{CommandRun, HttpRequest};
@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::command::Commands;
 use super::http::HttpCalls;
 
-/// HTTP calls and programs.
+/// Clients of HTTP calls and of programs.
 #[derive(Debug, Clone)]
-pub struct Ways {
-    /// None: no client could be made, and this is why.
+pub struct OutboundClients {
+    /// The client, or the reason why none could be made.
     pub http: Result<HttpCalls, String>,
     pub commands: Commands,
 }
 
-impl ExternalCalls for Ways {
+impl ExternalCalls for OutboundClients {
     fn http(
         &self,
         request: HttpRequest,

@@ -1,8 +1,8 @@
-//! Requests on connections that are kept between them.
+//! Requests on reused connections.
 //!
-//! The other side may close a kept connection at any time, also while the next request is on its
-//! way: then there is no answer, and nothing is wrong with the request. It is sent once more, on a
-//! new connection, where sending it twice does what sending it once does.
+//! A server may close an idle connection at any time, also while the next request is on its way:
+//! then there is no response, and nothing is wrong with the request. It is sent again, on a new
+//! connection, if repeating it is safe.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,52 +14,52 @@ use reqwest::{Client, ClientBuilder, IntoUrl, Method, Request, RequestBuilder, R
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Tells the other side that two requests are one.
+/// Header by which a server recognizes a repeated request.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 tokio::task_local! {
-    /// Whether a connection was made for the request that this task sends.
+   /// True once a connection was made for the request that this task sends.
     static HAS_CONNECTED: Cell<bool>;
 }
 
-/// A client that outlives the end of its kept connections. Clones share them.
+/// A client that repeats requests whose reused connection was closed. Clones share connections.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
-    keeping: Client,
-    /// Keeps no connections; made when it is first needed.
-    fresh: Arc<OnceLock<Client>>,
+    pooled: Client,
+    /// Client without a connection pool; made on first use.
+    unpooled: Arc<OnceLock<Client>>,
     builder: Arc<dyn Fn() -> ClientBuilder + Send + Sync>,
 }
 
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HttpClient").field(&self.keeping).finish()
+        f.debug_tuple("HttpClient").field(&self.pooled).finish()
     }
 }
 
 impl HttpClient {
-    /// Takes what makes its clients.
+    /// Builds the pooled client, and keeps the builder for the unpooled one.
     pub(crate) fn new(
         builder: impl Fn() -> ClientBuilder + Send + Sync + 'static,
     ) -> Result<Self, reqwest::Error> {
-        let keeping = builder().connector_layer(Noting).build()?;
-        Ok(Self { keeping, fresh: Arc::default(), builder: Arc::new(builder) })
+        let pooled = builder().connector_layer(RecordingLayer).build()?;
+        Ok(Self { pooled, unpooled: Arc::default(), builder: Arc::new(builder) })
     }
 
-    /// A request in the making.
+    /// Starts building a request.
     pub(crate) fn request(&self, method: Method, url: impl IntoUrl) -> RequestBuilder {
-        self.keeping.request(method, url)
+        self.pooled.request(method, url)
     }
 
-    /// Sends a request. Where a kept connection ends before its answer begins, the request is sent
-    /// once more if its method is idempotent or it carries an `Idempotency-Key`.
+    /// Sends a request. If a reused connection ends before the response begins, the request is sent
+    /// again if its method is idempotent or it carries an `Idempotency-Key`.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
         let request = request.build()?;
         let again = is_repeatable(&request).then(|| request.try_clone()).flatten();
         self.send_or(request, again).await
     }
 
-    /// The same for a request that may come twice for another reason.
+    /// Sends a request that is safe to repeat whatever its method.
     pub(crate) async fn send_repeatable(
         &self,
         request: RequestBuilder,
@@ -74,27 +74,27 @@ impl HttpClient {
         request: Request,
         again: Option<Request>,
     ) -> Result<Response, reqwest::Error> {
-        let sending = self.keeping.execute(request);
-        let noted = async {
+        let sending = self.pooled.execute(request);
+        let recorded = async {
             let sent = sending.await;
             (sent, HAS_CONNECTED.with(Cell::get))
         };
-        match (HAS_CONNECTED.scope(Cell::new(false), noted).await, again) {
+        match (HAS_CONNECTED.scope(Cell::new(false), recorded).await, again) {
             ((Err(error), false), Some(again)) if is_unanswered(&error) => {
                 let host = again.url().host_str().unwrap_or_default();
-                log::debug!("{host} has closed a kept connection: the request is sent again");
-                self.fresh()?.execute(again).await
+                log::debug!("{host} closed a reused connection; sending the request again");
+                self.unpooled()?.execute(again).await
             }
             ((sent, _), _) => sent,
         }
     }
 
-    fn fresh(&self) -> Result<&Client, reqwest::Error> {
-        match self.fresh.get() {
+    fn unpooled(&self) -> Result<&Client, reqwest::Error> {
+        match self.unpooled.get() {
             Some(client) => Ok(client),
             None => {
                 let client = (self.builder)().pool_max_idle_per_host(0).build()?;
-                Ok(self.fresh.get_or_init(|| client))
+                Ok(self.unpooled.get_or_init(|| client))
             }
         }
     }
@@ -104,8 +104,8 @@ fn is_repeatable(request: &Request) -> bool {
     request.method().is_idempotent() || request.headers().contains_key(IDEMPOTENCY_KEY)
 }
 
-/// Whether the connection ended before there was the head of an answer. Errors of sending are told
-/// here alone: what ends behind the head is told by the answer's body.
+/// True if the connection ended before the head of a response. Only errors of sending come here:
+/// a connection that ends after the head is an error of the response body.
 fn is_unanswered(error: &reqwest::Error) -> bool {
     let first: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(first), |error| error.source()).any(|cause| {
@@ -124,23 +124,23 @@ fn is_unanswered(error: &reqwest::Error) -> bool {
     })
 }
 
-/// Notes for whom a connection is made.
+/// Wraps the connector, to record new connections.
 #[derive(Debug, Clone, Copy)]
-struct Noting;
+struct RecordingLayer;
 
-/// A connector that is noted.
+/// A connector that sets [`HAS_CONNECTED`] for the request that needs a connection.
 #[derive(Debug, Clone)]
-struct Noted<S>(S);
+struct Recording<S>(S);
 
-impl<S> Layer<S> for Noting {
-    type Service = Noted<S>;
+impl<S> Layer<S> for RecordingLayer {
+    type Service = Recording<S>;
 
-    fn layer(&self, connector: S) -> Noted<S> {
-        Noted(connector)
+    fn layer(&self, connector: S) -> Recording<S> {
+        Recording(connector)
     }
 }
 
-impl<S: Service<R>, R> Service<R> for Noted<S> {
+impl<S: Service<R>, R> Service<R> for Recording<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -150,7 +150,7 @@ impl<S: Service<R>, R> Service<R> for Noted<S> {
     }
 
     fn call(&mut self, target: R) -> S::Future {
-        // a connection that is made ahead belongs to no request
+        // connections opened in advance belong to no request
         let _ = HAS_CONNECTED.try_with(|it| it.set(true));
         self.0.call(target)
     }

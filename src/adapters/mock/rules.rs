@@ -1,4 +1,4 @@
-//! The rules, compiled, and what follows from them for a prompt.
+//! Compiled rules, and the answer that they give to a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use greenroom_actors::domain::message::{Message, Part, Role, ToolCall};
 use greenroom_actors::ports::model::{ModelError, ModelErrorKind, ModelRequest};
 use serde_json::Value;
 
-use super::{RehearsalAction, RehearsalRule};
+use super::{MockAction, MockRule};
 use crate::sample::sample;
 
-/// What to say, and how long to wait before.
+/// An answer, and the pause before it.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Decision {
     pub(super) delay: Duration,
-    pub(super) said: Result<Said, ModelError>,
+    pub(super) script: Result<Script, ModelError>,
 }
 
-/// An answer before it is counted and cut into pieces.
+/// An answer before its tokens are counted and it is split into pieces.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct Script {
     pub(super) text: String,
     pub(super) is_json: bool,
     pub(super) tool_calls: Vec<ToolCall>,
@@ -31,7 +31,7 @@ pub(super) struct Said {
 #[derive(Debug)]
 pub(super) struct Rules {
     rules: Vec<Rule>,
-    /// Whether a rule reads `messages`, and whether one reads `tools`: large, and seldom wanted.
+    /// True if a rule reads `messages` or `tools`: they are large, and seldom used.
     reads_messages: bool,
     reads_tools: bool,
 }
@@ -53,7 +53,7 @@ enum Action {
 }
 
 impl Rules {
-    pub(super) fn compile(rules: Vec<RehearsalRule>) -> Result<Self, Vec<String>> {
+    pub(super) fn compile(rules: Vec<MockRule>) -> Result<Self, Vec<String>> {
         let mut compiled = Vec::with_capacity(rules.len());
         let mut problems = Vec::new();
         for (index, rule) in rules.into_iter().enumerate() {
@@ -73,26 +73,26 @@ impl Rules {
         Ok(Self { rules: compiled, reads_messages, reads_tools })
     }
 
-    /// Finds the first rule that holds and carries it out. The same prompt always gives the same.
-    pub(super) fn line(&self, request: &ModelRequest) -> Line {
+    /// Finds the first rule that holds and evaluates its action. The result depends on the request
+    /// only.
+    pub(super) fn decide(&self, request: &ModelRequest) -> Decision {
+        let at_once = |script| Decision { delay: Duration::ZERO, script };
         if self.rules.is_empty() {
-            return Line { delay: Duration::ZERO, said: unruled(request) };
+            return at_once(default_answer(request));
         }
         let scope = self.scope_of(request);
         for (index, rule) in self.rules.iter().enumerate() {
-            let failed = |detail: String| failure(format!("rehearsal rule {index}: {detail}"));
+            let failed = |detail: String| failure(format!("mock rule {index}: {detail}"));
             match rule.when.as_ref().map_or(Ok(true), |when| when.holds(&scope)) {
                 Ok(false) => {}
                 Ok(true) => {
-                    let said = rule.action.carried_out(request, &scope, failed);
-                    return Line { delay: rule.delay, said };
+                    let script = rule.action.evaluate(request, &scope, failed);
+                    return Decision { delay: rule.delay, script };
                 }
-                Err(error) => {
-                    return Line { delay: Duration::ZERO, said: Err(failed(error.to_string())) };
-                }
+                Err(error) => return at_once(Err(failed(error.to_string()))),
             }
         }
-        Line { delay: Duration::ZERO, said: unruled(request) }
+        at_once(default_answer(request))
     }
 
     fn scope_of(&self, request: &ModelRequest) -> Scope {
@@ -113,8 +113,8 @@ impl Rules {
 }
 
 impl Rule {
-    fn compile(rule: RehearsalRule) -> Result<Self, Vec<String>> {
-        let RehearsalRule { when, delay, action } = rule;
+    fn compile(rule: MockRule) -> Result<Self, Vec<String>> {
+        let MockRule { when, delay, action } = rule;
         let when = when.as_deref().map(Expression::compile).transpose();
         let when = when.map_err(|error| format!("when: {error}"));
         match (when, Action::compile(action)) {
@@ -129,12 +129,12 @@ impl Rule {
 }
 
 impl Action {
-    fn compile(action: RehearsalAction) -> Result<Self, String> {
+    fn compile(action: MockAction) -> Result<Self, String> {
         match action {
-            RehearsalAction::Reply(source) => Template::compile(&source)
+            MockAction::Reply(source) => Template::compile(&source)
                 .map(Self::Reply)
                 .map_err(|error| format!("reply: {error}")),
-            RehearsalAction::ToolCalls(calls) => calls
+            MockAction::ToolCalls(calls) => calls
                 .into_iter()
                 .map(|(name, arguments)| match CompiledProjection::compile(&arguments) {
                     Ok(compiled) => Ok((name, compiled)),
@@ -142,11 +142,11 @@ impl Action {
                 })
                 .collect::<Result<_, _>>()
                 .map(Self::ToolCalls),
-            RehearsalAction::Object(object) => CompiledProjection::compile(&object)
+            MockAction::Object(object) => CompiledProjection::compile(&object)
                 .map(Self::Object)
                 .map_err(|error| format!("object: {error}")),
-            RehearsalAction::Error(message) => Ok(Self::Error(message)),
-            RehearsalAction::Default => Ok(Self::Default),
+            MockAction::Error(message) => Ok(Self::Error(message)),
+            MockAction::Default => Ok(Self::Default),
         }
     }
 
@@ -159,50 +159,50 @@ impl Action {
         }
     }
 
-    fn carried_out(
+    fn evaluate(
         &self,
         request: &ModelRequest,
         scope: &Scope,
         failed: impl Fn(String) -> ModelError,
-    ) -> Result<Said, ModelError> {
+    ) -> Result<Script, ModelError> {
         let failed = |error: greenroom_actors::domain::expression::ExpressionError| {
             failed(error.to_string())
         };
         match self {
             Self::Reply(template) => {
                 let text = template.render(scope).map_err(failed)?;
-                Ok(Said { text, is_json: request.schema.is_some(), ..Said::default() })
+                Ok(Script { text, is_json: request.schema.is_some(), ..Script::default() })
             }
             Self::ToolCalls(calls) => {
                 let inputs = calls.iter().map(|(name, arguments)| {
                     Ok((name.clone(), arguments.evaluate(scope).map_err(failed)?))
                 });
                 let inputs = inputs.collect::<Result<Vec<_>, ModelError>>()?;
-                Ok(Said { tool_calls: numbered(request, inputs), ..Said::default() })
+                Ok(Script { tool_calls: numbered(request, inputs), ..Script::default() })
             }
             Self::Object(object) => {
                 let text = object.evaluate(scope).map_err(failed)?.to_string();
-                Ok(Said { text, is_json: true, ..Said::default() })
+                Ok(Script { text, is_json: true, ..Script::default() })
             }
             Self::Error(message) => Err(failure(message.clone())),
-            Self::Default => unruled(request),
+            Self::Default => default_answer(request),
         }
     }
 }
 
-/// What is said without a rule.
-fn unruled(request: &ModelRequest) -> Result<Said, ModelError> {
+/// Returns the prompt or, given a schema, a sample that meets it.
+fn default_answer(request: &ModelRequest) -> Result<Script, ModelError> {
     match &request.schema {
-        None => Ok(Said { text: prompt_of(request), ..Said::default() }),
+        None => Ok(Script { text: prompt_of(request), ..Script::default() }),
         Some(schema) => {
             let text = sample(schema).map_err(failure)?.to_string();
-            Ok(Said { text, is_json: true, ..Said::default() })
+            Ok(Script { text, is_json: true, ..Script::default() })
         }
     }
 }
 
-/// Ids of calls follow from the whole prompt, so that they differ from turn to turn and are the
-/// same whenever the run is repeated.
+/// Gives the calls ids that follow from the whole prompt, so that they differ from turn to turn and
+/// are the same if the generation is repeated.
 fn numbered(request: &ModelRequest, inputs: Vec<(String, Value)>) -> Vec<ToolCall> {
     let prompt = serde_json::to_string(&*request.messages).unwrap_or_default();
     inputs
@@ -215,13 +215,13 @@ fn numbered(request: &ModelRequest, inputs: Vec<(String, Value)>) -> Vec<ToolCal
         .collect()
 }
 
-/// The newest text of a user.
+/// Returns the newest text of a user.
 fn prompt_of(request: &ModelRequest) -> String {
     let newest = request.messages.iter().rev().find(|message| message.role == Role::User);
     newest.map(Message::plain_text).unwrap_or_default()
 }
 
-/// Results since the newest message of a user, one by one.
+/// Returns the tool results since the newest message of a user.
 fn tool_results_of(request: &ModelRequest) -> Option<Value> {
     let newest = request.messages.iter().rposition(|message| message.role == Role::User);
     let since = &request.messages[newest.map_or(0, |at| at + 1)..];

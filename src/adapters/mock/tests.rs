@@ -1,4 +1,4 @@
-//! What the rehearsal model answers, rule by rule.
+//! Answers of the mock model, rule by rule.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use super::*;
 
-fn rule(when: &str, action: RehearsalAction) -> RehearsalRule {
-    RehearsalRule { when: Some(when.to_owned()), delay: Duration::ZERO, action }
+fn rule(when: &str, action: MockAction) -> MockRule {
+    MockRule { when: Some(when.to_owned()), delay: Duration::ZERO, action }
 }
 
-fn reply(template: &str) -> RehearsalAction {
-    RehearsalAction::Reply(template.to_owned())
+fn reply(template: &str) -> MockAction {
+    MockAction::Reply(template.to_owned())
 }
 
-fn model(rules: Vec<RehearsalRule>) -> RehearsalModel {
-    RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules }).unwrap()
+fn model(rules: Vec<MockRule>) -> MockModel {
+    MockModel::new(MockConfig { pace: Duration::ZERO, rules }).unwrap()
 }
 
 fn message(role: Role, text: &str) -> Message {
@@ -50,12 +50,12 @@ fn asked_for(schema: Value) -> ModelRequest {
     ModelRequest { schema: Some(Arc::new(schema)), ..asked("please") }
 }
 
-async fn text_of(model: &RehearsalModel, request: ModelRequest) -> String {
+async fn text_of(model: &MockModel, request: ModelRequest) -> String {
     model.generate(request).await.unwrap().text
 }
 
 #[tokio::test]
-async fn the_first_rule_that_holds_answers() {
+async fn the_first_matching_rule_answers() {
     let model = model(vec![
         rule("'ECHO' in prompt", reply("you said {{ prompt }}")),
         rule("messages | length > 2", reply("{{ messages[0].role }}: {{ messages[0].content }}")),
@@ -63,7 +63,7 @@ async fn the_first_rule_that_holds_answers() {
         rule("tool_results", reply("{{ tool_results[0].output }}")),
         rule(
             "schema is not none",
-            RehearsalAction::Object(Projection(json!({ "n": "1 + 1", "of": "prompt" }))),
+            MockAction::Object(Projection(json!({ "n": "1 + 1", "of": "prompt" }))),
         ),
         rule("prompt == 'none'", reply("{{ tool_results is none and schema is none }}")),
     ]);
@@ -89,7 +89,7 @@ async fn the_first_rule_that_holds_answers() {
             "true",
         ),
         ("by the schema", asked_for(json!({})), r#"{"n":2,"of":"please"}"#),
-        ("by what is not there", asked("none"), "true"),
+        ("by missing values", asked("none"), "true"),
         ("no rule", asked("hello"), "hello"),
         (
             "parts",
@@ -107,7 +107,7 @@ async fn the_first_rule_that_holds_answers() {
             }]),
             "a\nb",
         ),
-        ("nobody asked", request(Vec::new()), ""),
+        ("no message", request(Vec::new()), ""),
     ];
     for (name, request, expected) in cases {
         assert_eq!(text_of(&model, request).await, expected, "{name}");
@@ -121,7 +121,7 @@ async fn a_tool_is_called_until_its_result_is_there() {
         ("add".to_owned(), Projection(json!({ "n": "prompt" }))),
     ];
     let when = "'TOOL' in prompt and not tool_results";
-    let model = model(vec![rule(when, RehearsalAction::ToolCalls(calls))]);
+    let model = model(vec![rule(when, MockAction::ToolCalls(calls))]);
 
     let answer = model.generate(asked("TOOL")).await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
@@ -141,16 +141,16 @@ async fn a_tool_is_called_until_its_result_is_there() {
 #[tokio::test]
 async fn errors_come_before_the_first_byte() {
     let failing = model(vec![
-        rule("'FAIL' in prompt", RehearsalAction::Error("{{ out of order }}".to_owned())),
+        rule("'FAIL' in prompt", MockAction::Error("{{ out of order }}".to_owned())),
         rule("'BROKEN' in prompt", reply("{{ prompt.missing }}")),
-        rule("'ODD' in prompt", RehearsalAction::Object(Projection(json!("tools[9]")))),
+        rule("'ODD' in prompt", MockAction::Object(Projection(json!("tools[9]")))),
         rule("prompt.missing.deeper", reply("never")),
     ]);
     let cases = [
         ("FAIL", "{{ out of order }}"),
-        ("BROKEN", "rehearsal rule 1: "),
-        ("ODD", "rehearsal rule 2: "),
-        ("when", "rehearsal rule 3: "),
+        ("BROKEN", "mock rule 1: "),
+        ("ODD", "mock rule 2: "),
+        ("when", "mock rule 3: "),
     ];
     for (prompt, expected) in cases {
         let error = failing.generate(asked(prompt)).await.unwrap_err();
@@ -164,14 +164,14 @@ async fn errors_come_before_the_first_byte() {
 }
 
 #[tokio::test]
-async fn a_schema_gives_a_sample_or_what_a_rule_says() {
+async fn a_schema_gives_a_sample_unless_a_rule_answers() {
     let schema = json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });
     assert_eq!(text_of(&model(Vec::new()), asked_for(schema.clone())).await, r#"{"n":1}"#);
 
     let replying = model(vec![rule("true", reply("{\"n\": 7}"))]);
     assert_eq!(text_of(&replying, asked_for(schema.clone())).await, "{\"n\": 7}");
 
-    let delaying = model(vec![rule("true", RehearsalAction::Default)]);
+    let delaying = model(vec![rule("true", MockAction::Default)]);
     assert_eq!(text_of(&delaying, asked_for(schema)).await, r#"{"n":1}"#);
 }
 
@@ -192,7 +192,7 @@ async fn tokens_are_words() {
 async fn the_same_prompt_gives_the_same_answer() {
     let schema = json!({ "type": "object", "properties": { "a": { "format": "uuid" }, "b": { "enum": [2, 1] } } });
     let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
-    let rules = vec![rule("'TOOL' in prompt", RehearsalAction::ToolCalls(calls))];
+    let rules = vec![rule("'TOOL' in prompt", MockAction::ToolCalls(calls))];
     for request in [asked("TOOL"), asked("x y z"), asked_for(schema)] {
         let first = model(rules.clone()).generate(request.clone()).await;
         let second = model(rules.clone()).generate(request).await;
@@ -202,13 +202,10 @@ async fn the_same_prompt_gives_the_same_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_has_a_delay_and_a_pace() {
-    let rules = vec![RehearsalRule {
-        when: None,
-        delay: Duration::from_secs(5),
-        action: RehearsalAction::Default,
-    }];
-    let config = RehearsalConfig { pace: Duration::from_millis(100), rules };
-    let model = RehearsalModel::new(config).unwrap();
+    let rules =
+        vec![MockRule { when: None, delay: Duration::from_secs(5), action: MockAction::Default }];
+    let config = MockConfig { pace: Duration::from_millis(100), rules };
+    let model = MockModel::new(config).unwrap();
     let start = Instant::now();
     let mut stream = model.stream(asked("one two three"));
     let mut seen = Vec::new();
@@ -232,9 +229,9 @@ async fn a_stream_has_a_delay_and_a_pace() {
 }
 
 #[tokio::test]
-async fn a_stream_and_a_whole_answer_say_the_same() {
+async fn a_stream_and_a_whole_answer_have_the_same_content() {
     let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
-    let model = model(vec![rule("'TOOL' in prompt", RehearsalAction::ToolCalls(calls))]);
+    let model = model(vec![rule("'TOOL' in prompt", MockAction::ToolCalls(calls))]);
     let object = json!({ "properties": { "a": {}, "b": {}, "c": { "type": "object" } } });
     for request in [asked("some words"), asked("TOOL"), asked_for(object), asked("")] {
         let whole = model.generate(request.clone()).await.unwrap();
@@ -249,7 +246,7 @@ async fn a_stream_and_a_whole_answer_say_the_same() {
                 ModelEvent::ReasoningDelta(_)
                 | ModelEvent::ToolInputStart { .. }
                 | ModelEvent::ToolInputDelta { .. }
-                | ModelEvent::ProviderState(_) => panic!("it only speaks and calls"),
+                | ModelEvent::ProviderState(_) => panic!("only text and calls are expected"),
                 ModelEvent::ToolCall(call) => tool_calls.push(call),
                 ModelEvent::Finished { usage, finish_reason, .. } => {
                     end = Some((usage, finish_reason))
@@ -263,15 +260,14 @@ async fn a_stream_and_a_whole_answer_say_the_same() {
 }
 
 #[test]
-fn every_problem_of_the_rules_is_told() {
+fn every_problem_of_the_rules_is_reported() {
     let rules = vec![
         rule("prompt ==", reply("{{ oops")),
         rule("true", reply("fine")),
-        rule("true", RehearsalAction::Object(Projection(json!({ "a": "1 +" })))),
-        rule("true", RehearsalAction::ToolCalls(vec![("add".to_owned(), Projection(json!("(")))])),
+        rule("true", MockAction::Object(Projection(json!({ "a": "1 +" })))),
+        rule("true", MockAction::ToolCalls(vec![("add".to_owned(), Projection(json!("(")))])),
     ];
-    let problems =
-        RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules }).unwrap_err();
+    let problems = MockModel::new(MockConfig { pace: Duration::ZERO, rules }).unwrap_err();
     let places: Vec<&str> =
         problems.iter().filter_map(|problem| problem.split_once(": ")).map(|(at, _)| at).collect();
     let expected =

@@ -1,8 +1,8 @@
-//! The rehearsal model: built in, offline, deterministic.
+//! The mock model: built in, offline, deterministic.
 //!
-//! It answers by rules from the configuration; without a matching rule it says the prompt back,
-//! or, given a schema, gives a sample object that meets it. It is the default, the demonstration
-//! and the test double of agents, and understands nothing.
+//! It answers by rules from the configuration. Without a matching rule it returns the prompt or,
+//! given a schema, a sample that meets it. It is the default model, and the one of demonstrations
+//! and tests.
 
 mod rules;
 mod words;
@@ -17,79 +17,79 @@ use greenroom_actors::ports::model::{
     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest,
 };
 
-use self::rules::{Line, Rules, Said};
+use self::rules::{Decision, Rules, Script};
 use self::words::{pieces, usage};
 
-/// The configuration of a rehearsal model.
+/// Configuration of a mock model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RehearsalConfig {
+pub struct MockConfig {
     /// Pause between streamed words.
     pub pace: Duration,
-    /// The first rule that holds answers.
-    pub rules: Vec<RehearsalRule>,
+    /// Rules in order; the first whose condition holds decides.
+    pub rules: Vec<MockRule>,
 }
 
-/// One rule of a rehearsal model.
+/// One rule of a mock model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RehearsalRule {
-    /// Expression over `prompt`, `messages`, `tools`, `schema`, `tool_results`; without it the
-    /// rule always holds.
+pub struct MockRule {
+    /// Condition over `prompt`, `messages`, `tools`, `schema`, `tool_results`; without it the rule
+    /// always applies.
     pub when: Option<String>,
-    /// Pause before anything is said.
+    /// Pause before the answer.
     pub delay: Duration,
-    /// What is said.
-    pub action: RehearsalAction,
+    /// Answer of the rule.
+    pub action: MockAction,
 }
 
-/// What a rule says.
+/// Answer of a rule.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RehearsalAction {
-    /// A template: the text, and with a schema the model's JSON.
+pub enum MockAction {
+    /// Template of the text; if the request has a schema, of JSON.
     Reply(String),
-    /// Names of tools, each with its arguments.
+    /// Names of tools, each with expressions for its arguments.
     ToolCalls(Vec<(String, Projection)>),
-    /// An object, said as JSON.
+    /// Expressions of an object, answered as JSON.
     Object(Projection),
-    /// A failure with this message, before the first byte.
+    /// Failure with this message, before the first byte.
     Error(String),
-    /// What would be said without rules: for rules that only delay.
+    /// The answer without rules: for rules that only delay.
     Default,
 }
 
-/// The model. Clones share the compiled rules.
+/// A model that answers by rules. Clones share the compiled rules.
 #[derive(Debug, Clone)]
-pub struct RehearsalModel {
+pub struct MockModel {
     pace: Duration,
     rules: Arc<Rules>,
 }
 
-impl RehearsalModel {
-    /// Compiles the rules; returns every problem found, each with the key it is about.
-    pub fn new(config: RehearsalConfig) -> Result<Self, Vec<String>> {
-        let RehearsalConfig { pace, rules } = config;
+impl MockModel {
+    /// Compiles the rules, or returns all their problems, each with its key.
+    pub fn new(config: MockConfig) -> Result<Self, Vec<String>> {
+        let MockConfig { pace, rules } = config;
         Ok(Self { pace, rules: Arc::new(Rules::compile(rules)?) })
     }
 
-    /// The answer, and whether it is JSON.
+    /// Returns the answer, and true if it is JSON.
     async fn perform(&self, request: ModelRequest) -> Result<(ModelAnswer, bool), ModelError> {
-        let Line { delay, said } = self.rules.line(&request);
+        let Decision { delay, script } = self.rules.decide(&request);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        let said = said?;
-        let finish_reason = match said.tool_calls.is_empty() {
+        let script = script?;
+        let finish_reason = match script.tool_calls.is_empty() {
             true => FinishReason::Stop,
             false => FinishReason::ToolCalls,
         };
-        let usage = usage(&request.messages, &said);
-        let Said { text, is_json, tool_calls } = said;
+        let usage = usage(&request.messages, &script);
+        let Script { text, is_json, tool_calls } = script;
         let answer =
             ModelAnswer { text, tool_calls, usage, finish_reason, ..ModelAnswer::default() };
         Ok((answer, is_json))
     }
 }
 
-impl LanguageModel for RehearsalModel {
+impl LanguageModel for MockModel {
     fn name(&self) -> &str {
         "rehearsal"
     }
