@@ -1,5 +1,5 @@
-//! What a store costs that has grown: memory of executions that wait, start-up, and executions per
-//! second, with few and with many stored; and what an execution costs that has grown.
+//! Cost of a large store: memory of suspended executions, start-up, and executions per second, with few
+//! and with many stored; and the cost of a long execution.
 //!
 //! ```text
 //! cargo bench --bench growth
@@ -7,12 +7,14 @@
 //! cargo bench --bench growth -- --rounds 1000,10000,100000 --stored none
 //! ```
 //!
-//! For each number: a new store is filled with executions that wait for a person, over HTTP; when
-//! they have left memory, their server is looked at from outside, killed, and started anew over what
-//! it left. The exit code tells only whether something is wrong by an order of magnitude.
+//! For each number, a new store is filled over HTTP with executions that wait for a person. Once they
+//! are unloaded, the server is measured from outside, killed, and restarted over the same store. The
+//! exit code is a failure only if something is wrong by an order of magnitude.
 
 #[path = "growth/client.rs"]
 mod client;
+#[path = "growth/instance.rs"]
+mod instance;
 #[path = "http/machine.rs"]
 mod machine;
 #[path = "http/process.rs"]
@@ -24,33 +26,32 @@ mod server;
 #[path = "growth/table.rs"]
 mod table;
 
-use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::client::Work;
+use crate::instance::Outcome;
 use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::table::{Row, Table};
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
-
-/// Executions that make a server as warm as it gets, before anything is held against it.
+/// Executions before the measurement, which warm the server up.
 const WARM_UP: usize = 2_000;
-/// How long a server is left alone to see what it does then.
+/// Time without requests in which idle CPU is measured.
 const IDLE: Duration = Duration::from_secs(5);
 
 struct Options {
     stored: Vec<usize>,
-    /// Of `noop3`, over what is stored.
+    /// Executions of `noop3` over the filled store.
     executions: usize,
-    /// Of one execution.
+    /// Rounds of one execution.
     rounds: Vec<usize>,
 }
 
 impl Options {
-    /// Without the `--bench` that cargo passes, as under `cargo test --benches`, a short form.
+    /// Reads the command line. Without the `--bench` that cargo passes, as under
+    /// `cargo test --benches`, the short form is run.
     fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let (mut stored, mut executions, mut rounds, mut is_bench) = (None, None, None, false);
         while let Some(argument) = arguments.next() {
@@ -75,7 +76,7 @@ impl Options {
     }
 }
 
-/// Numbers between commas, or `none`.
+/// Parses numbers separated by commas, or `none`.
 fn numbers(text: &str) -> Outcome<Vec<usize>> {
     let numbers = text.split(',').map(str::trim).filter(|it| *it != "none");
     Ok(numbers.map(|it| it.parse::<usize>().map(|it| it.max(1))).collect::<Result<_, _>>()?)

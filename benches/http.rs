@@ -7,8 +7,8 @@
 //! cargo bench --bench http -- --only noop3 --connections 16 --server greenroom
 //! ```
 //!
-//! `GREENROOM_BENCH_SECONDS` and `GREENROOM_BENCH_ROUNDS` change how long and how often is
-//! measured. The exit code tells only whether something is wrong by an order of magnitude.
+//! `GREENROOM_BENCH_SECONDS` and `GREENROOM_BENCH_ROUNDS` change how long and how often work is
+//! measured. The exit code is a failure only if something is wrong by an order of magnitude.
 
 #[path = "http/bare.rs"]
 mod bare;
@@ -70,7 +70,7 @@ fn main() -> Outcome<ExitCode> {
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Every kind of work at every number of connections, both servers in turn.
+/// Measures every kind of work at every number of connections, both servers in turn.
 fn measure(options: &Options) -> Outcome<Table> {
     let mut table = Table::default();
     for &work in &options.works {
@@ -92,7 +92,7 @@ fn measure(options: &Options) -> Outcome<Table> {
     Ok(table)
 }
 
-/// One new process with an empty store, under load.
+/// Measures one new process with an empty store.
 fn measure_once(options: &Options, kind: Kind, work: Work, connections: usize) -> Outcome<Sample> {
     let mut server = Server::start(kind)?;
     let plan = load::Plan {
@@ -106,6 +106,6 @@ fn measure_once(options: &Options, kind: Kind, work: Work, connections: usize) -
     };
     let sample = load::run(plan);
     let alive = server.check_alive();
-    let told = |error| format!("{kind}: {error}\n{}", server.last_lines()).into();
-    alive.and(sample).map_err(told)
+    let with_log = |error| format!("{kind}: {error}\n{}", server.last_lines()).into();
+    alive.and(sample).map_err(with_log)
 }

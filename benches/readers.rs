@@ -1,26 +1,28 @@
-//! What readers cost that never read: memory of the server, and the time of what others execute
-//! meanwhile.
+//! Cost of subscribers that never read: memory of the server, and the time of executions beside them.
 //!
 //! ```text
 //! cargo bench --bench readers
 //! cargo bench --bench readers -- --readers 1500 --steps 600 --executions 20000
 //! ```
 //!
-//! Each reader asks over a connection of its own for the events of one finished execution, whose
-//! record has 10 kB for each step, and reads nothing, also not the head of its answer. Fails when
-//! they take more than 100 MB, or when an execution beside them takes five seconds.
+//! Each subscriber requests the events of one finished execution over a separate connection. Its record
+//! has 10 kB for each step. The subscriber reads nothing, not even the head of the answer. Fails if they
+//! take more than 100 MB, or if an execution beside them takes five seconds.
 
+#[path = "growth/instance.rs"]
+mod instance;
 #[path = "watchers/server.rs"]
 mod server;
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::server::{Outcome, Server};
+use crate::instance::{Outcome, connect, execute};
+use crate::server::Server;
 
 const WARM_UP: usize = 2_000;
 const TEXT_BYTES: usize = 10_000;
@@ -42,17 +44,17 @@ fn main() -> Outcome<()> {
             _ => return Err(format!("unknown argument {argument}").into()),
         }
     }
-    // Every reader is a socket of this process as well.
+    // every subscriber is a socket of this process as well
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
     let server = Server::start(&large_workflow(steps))?;
     server.execute(WARM_UP)?;
     execute_large(&server)?;
     let (alone, slowest_alone) = server.execute(executions)?;
-    let before = server.memory()?;
+    let before = server.instance.memory()?;
     let silent: Vec<_> = (0..readers).map(|_| ask(&server)).collect::<Outcome<_>>()?;
     let (beside, slowest) = server.execute(executions)?;
-    let grown = server.memory()?.saturating_sub(before);
+    let grown = server.instance.memory()?.saturating_sub(before);
     drop(silent);
     #[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
     {
@@ -69,7 +71,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Steps that hand a text on, which each of them has in its record.
+/// Returns a workflow whose steps pass a text on, which is in the record of each of them.
 fn large_workflow(steps: usize) -> String {
     let mut workflow = "[workflows.large]\n".to_owned();
     for step in 0..steps {
@@ -85,24 +87,12 @@ fn execute_large(server: &Server) -> Outcome<()> {
     let text = "x".repeat(TEXT_BYTES);
     let body =
         format!("{{\"input\":{{\"text\":\"{text}\"}},\"options\":{{\"executionId\":\"e\"}}}}");
-    let mut stream = TcpStream::connect(server.address)?;
-    write!(
-        stream,
-        "POST /workflows/large/execute HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if !answer.starts_with("HTTP/1.1 200") {
-        return Err(format!("not executed: {answer:.300}").into());
-    }
-    Ok(())
+    execute(&mut connect(server.instance.address)?, "large", &body, "\"completed\"")
 }
 
-/// Asks for the events, to read none of them.
+/// Requests the events, without reading them.
 fn ask(server: &Server) -> Outcome<TcpStream> {
-    let mut stream = TcpStream::connect(server.address)?;
+    let mut stream = TcpStream::connect(server.instance.address)?;
     let path = "/workflows/large/executions/e/stream";
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
     Ok(stream)

@@ -1,14 +1,16 @@
-//! What watchers cost: executions per second with nobody, with one who reads and with many who
-//! never do, and the memory that those take while the events pass them.
+//! Cost of WebSocket subscribers: executions per second without any, with one that reads and with many
+//! that never read, and the memory of those while events are published.
 //!
 //! ```text
 //! cargo bench --bench watchers
 //! cargo bench --bench watchers -- --watchers 1000 --executions 12500
 //! ```
 //!
-//! Each execution of `noop3` is eight events. Fails when the watchers take more than 64 MB, or one
-//! of them is neither told what it missed nor cut.
+//! Each execution of `noop3` is eight events. Fails if the subscribers take more than 64 MB, or one of
+//! them neither gets a notice of dropped events nor is disconnected.
 
+#[path = "growth/instance.rs"]
+mod instance;
 #[path = "watchers/server.rs"]
 mod server;
 
@@ -19,12 +21,13 @@ use std::time::Duration;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{WebSocket, client};
 
-use crate::server::{Outcome, Server};
+use crate::instance::Outcome;
+use crate::server::Server;
 
 const EVENTS_EACH: usize = 8;
 const WARM_UP: usize = 2_000;
 const MEMORY_MAX: u64 = 64 * 1024 * 1024;
-/// How long a socket may be silent that has something to say.
+/// Read timeout of a socket with pending messages.
 const SILENCE: Duration = Duration::from_secs(20);
 
 fn main() -> Outcome<()> {
@@ -46,17 +49,19 @@ fn main() -> Outcome<()> {
     let (alone, _) = server.execute(executions)?;
     let one = with_a_reader(&server, executions)?;
     let idle: Vec<_> = (0..watchers).map(|_| watch(&server)).collect::<Outcome<_>>()?;
-    let before = server.memory()?;
+    let before = server.instance.memory()?;
     let (many, _) = server.execute(executions)?;
-    let grown = server.memory()?.saturating_sub(before);
-    let told = idle.into_iter().filter_map(|mut socket| is_told(&mut socket)).count();
+    let grown = server.instance.memory()?.saturating_sub(before);
+    let notified = idle.into_iter().filter_map(|mut socket| notice(&mut socket)).count();
     #[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
     {
-        println!("executions per second: {alone:.0} with nobody, {one:.0} with one who reads,");
-        println!("{many:.0} with {watchers} who do not: {:.2} of the first", many / alone);
+        println!(
+            "executions per second: {alone:.0} without subscribers, {one:.0} with one that reads,"
+        );
+        println!("{many:.0} with {watchers} that do not: {:.2} of the first", many / alone);
         let events = executions * EVENTS_EACH;
-        println!("{events} events passed them; memory grew by {:.1} MB", to_megabytes(grown));
-        println!("{told} were told what they missed, {} were cut", watchers - told);
+        println!("{events} events were published; memory grew by {:.1} MB", to_megabytes(grown));
+        println!("{notified} got a notice, {} were disconnected", watchers - notified);
     }
     if grown > MEMORY_MAX {
         return Err(format!("memory grew by {grown} bytes").into());
@@ -72,22 +77,22 @@ fn to_megabytes(bytes: u64) -> f64 {
 fn with_a_reader(server: &Server, executions: usize) -> Outcome<f64> {
     let mut socket = watch(server)?;
     socket.get_ref().set_read_timeout(Some(Duration::from_millis(100)))?;
-    let is_over = AtomicBool::new(false);
+    let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                // An error is the end of the time for one read.
+            while !has_ended.load(Ordering::Relaxed) {
+                // an error is the timeout of one read
                 let _ = socket.read();
             }
         });
         let rate = server.execute(executions);
-        is_over.store(true, Ordering::Relaxed);
+        has_ended.store(true, Ordering::Relaxed);
         rate.map(|(rate, _)| rate)
     })
 }
 
-/// Whether the socket says that something was missed; `None` when it ends before.
-fn is_told(socket: &mut WebSocket<TcpStream>) -> Option<()> {
+/// Reads until the notice of dropped events; `None` if the socket ends before.
+fn notice(socket: &mut WebSocket<TcpStream>) -> Option<()> {
     loop {
         let message = socket.read().ok()?;
         if message.to_text().is_ok_and(|text| text.contains("\"DROPPED\"")) {
@@ -97,9 +102,10 @@ fn is_told(socket: &mut WebSocket<TcpStream>) -> Option<()> {
 }
 
 fn watch(server: &Server) -> Outcome<WebSocket<TcpStream>> {
-    let stream = TcpStream::connect(server.address)?;
+    let stream = TcpStream::connect(server.instance.address)?;
     stream.set_read_timeout(Some(SILENCE))?;
-    let request = format!("ws://{}/ws/observability", server.address).into_client_request()?;
+    let request =
+        format!("ws://{}/ws/observability", server.instance.address).into_client_request()?;
     let (mut socket, _) = client(request, stream).map_err(|error| error.to_string())?;
     socket.read()?;
     Ok(socket)

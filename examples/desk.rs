@@ -1,19 +1,20 @@
-//! An agent with tools in Rust: what it may do depends on who asks, and hooks follow it.
+//! An agent with tools in Rust. Its instructions and tools depend on the caller; hooks observe and veto
+//! tool calls.
 //!
 //! ```text
 //! cargo run --example desk
 //! ```
 //!
-//! It serves on `config.toml`, whose workflows and agents are there too; `--config FILE` names
-//! another one. Its model rehearses, so that it needs no network; a real one is a name in
-//! `[models.*]` away. Anybody may ask for an order:
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
+//! Its model is a mock, which needs no network; for a real one, name a model of `[models.*]`. Any
+//! caller may ask for an order:
 //!
 //! ```text
 //! curl localhost:3141/agents/desk/text -H 'content-type: application/json' \
 //!     -d '{"input": "where is order 7"}'
 //! ```
 //!
-//! Staff may give money back, but not much of it:
+//! Staff may refund money, up to a limit:
 //!
 //! ```text
 //! curl localhost:3141/agents/desk/text -H 'content-type: application/json' \
@@ -38,15 +39,15 @@ use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
 use serde_json::{Map, Value, json};
 
-/// Refunds above it need more than an agent.
+/// Largest refund that an agent may make.
 const REFUND_MAX: u64 = 100;
 
 #[derive(Parser)]
 struct Arguments {
-    /// The configuration.
+    /// Configuration file.
     #[arg(long, default_value = "config.toml")]
     config: PathBuf,
-    /// Port to listen at, in place of the configured one.
+    /// Port to listen on instead of the configured one.
     #[arg(long)]
     port: Option<u16>,
 }
@@ -60,10 +61,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Greenroom::from_config(config)?
         .configure(|config| config.server.port = port.unwrap_or(config.server.port))
         .model("clerk", Arc::new(clerk()?))
-        .tool("order_status", "Tells where an order is", order, order_status)
-        // A closure does as well; what it needs of the outside is moved into it.
-        .tool("refund", "Gives money back", amount, |arguments, context| async move {
-            // the same in every attempt of this call: whoever pays can tell a repetition
+        .tool("order_status", "Looks up the status of an order", order, order_status)
+        // a closure works as well
+        .tool("refund", "Refunds money", amount, |arguments, context| async move {
+            // the same in every attempt of this call, so that a repeated payment is recognized
             let receipt = context.idempotency_key;
             Ok(json!({ "paid": arguments["amount"], "receipt": receipt }))
         })
@@ -81,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Looks it up; the error is told to the model, which may try otherwise.
+/// Looks an order up. The model gets the error and may react to it.
 async fn order_status(arguments: Value, _: ToolContext) -> Result<Value, ToolError> {
     match arguments["order"].as_str() {
         Some("7") => Ok(json!({ "status": "on its way" })),
@@ -90,10 +91,10 @@ async fn order_status(arguments: Value, _: ToolContext) -> Result<Value, ToolErr
     }
 }
 
-/// Both are asked at the start of each run, with the context that the caller sent.
+/// Called like [`tools`] at the start of each generation, with the context from the caller.
 fn instructions(context: &Map<String, Value>) -> Result<String, String> {
-    let whom = if is_staff(context) { "a colleague" } else { "a customer" };
-    Ok(format!("You work at the service desk and talk to {whom}."))
+    let caller = if is_staff(context) { "a colleague" } else { "a customer" };
+    Ok(format!("You work at the service desk and talk to {caller}."))
 }
 
 fn tools(context: &Map<String, Value>) -> Result<Vec<String>, String> {
@@ -108,7 +109,7 @@ fn is_staff(context: &Map<String, Value>) -> bool {
     context.get("role").is_some_and(|role| role == "staff")
 }
 
-/// Follows every run, and has the last word on a call.
+/// Vetoes large refunds, and logs the results of tools.
 struct Supervision;
 
 impl AgentHooks for Supervision {
@@ -130,7 +131,7 @@ impl AgentHooks for Supervision {
     }
 }
 
-/// In place of a model: asks for the tool that the prompt speaks of and says what it gave.
+/// Makes a mock model that calls the tool named in the prompt and answers with its result.
 fn clerk() -> Result<MockModel, String> {
     let rule = |when: &str, action| MockRule {
         when: Some(when.to_owned()),
@@ -140,9 +141,9 @@ fn clerk() -> Result<MockModel, String> {
     let call = |name: &str, arguments| {
         MockAction::ToolCalls(vec![(name.to_owned(), Projection(arguments))])
     };
-    let told = "{{ tool_results[0].error | default(tool_results[0].output) }}";
+    let answer = "{{ tool_results[0].error | default(tool_results[0].output) }}";
     let rules = vec![
-        rule("tool_results", MockAction::Reply(told.to_owned())),
+        rule("tool_results", MockAction::Reply(answer.to_owned())),
         rule(
             "'order' in prompt",
             call("order_status", json!({ "order": "prompt | split(' ') | list | last" })),

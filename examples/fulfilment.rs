@@ -1,23 +1,23 @@
-//! An order becomes parcels: for each of its items, two at once, a warehouse is asked for a parcel
-//! over HTTP and then asked again until it is packed; a person is asked first where much is wanted.
-//! Then all of it is loaded by a crane, which says how far it is and can be stopped.
+//! An order becomes parcels. For each item, two at a time, the workflow orders a parcel from a warehouse
+//! over HTTP and polls until it is packed; large quantities need a person's decision first. Then a crane
+//! loads all parcels; it reports progress and can be cancelled.
 //!
 //! ```text
 //! cargo run --example fulfilment
 //! ```
 //!
-//! It serves on `config.toml`, whose workflows and agents are there too; `--config FILE` names
-//! another one. The warehouse is a server of this program's own, on a port that was free.
-//! `stream` shows every step as it happens, and what the crane says meanwhile (`step-progress`):
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
+//! The warehouse is a second server in this program, on a free port. `stream` shows every step as it
+//! happens, and the progress of the crane (`step-progress`):
 //!
 //! ```text
 //! curl -N localhost:3141/workflows/fulfil/stream -H 'content-type: application/json' \
 //!     -d '{"input": {"items": [{"sku": "lamp", "count": 2}, {"sku": "sofa", "count": 1}]}}'
 //! ```
 //!
-//! More than 20 of a thing make the function `allot` ask. `why` says what it waits for, who can
-//! move it on and with what. Meanwhile the lamps are packed: while a step works, whoever answers
-//! another one names it:
+//! For more than 20 of an item, the function `allot` suspends. `why` shows what the execution waits for
+//! and how to resume it. The lamps are packed at the same time: while another step runs, a resume must
+//! name the suspended one:
 //!
 //! ```text
 //! W=localhost:3141/workflows/fulfil J='content-type: application/json'
@@ -28,8 +28,8 @@
 //!     "options": {"stepId": "allot"}}'
 //! ```
 //!
-//! Loading again, in a new execution that takes the parcels from the old one; and one that is
-//! stopped, with the crane in the middle of its work:
+//! The first of these loads again, in a new execution with the parcels of the old one. The others cancel
+//! an execution while its crane runs:
 //!
 //! ```text
 //! curl $W/executions/sofas/replay -H "$J" -d '{"stepId": "load"}'
@@ -55,15 +55,15 @@ use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How long the crane takes for one thing.
+/// Time in which the crane loads one item.
 const LIFT: Duration = Duration::from_millis(20);
 
 #[derive(Parser)]
 struct Arguments {
-    /// The configuration.
+    /// Configuration file.
     #[arg(long, default_value = "config.toml")]
     config: PathBuf,
-    /// Port to listen at, in place of the configured one.
+    /// Port to listen on instead of the configured one.
     #[arg(long)]
     port: Option<u16>,
 }
@@ -84,11 +84,11 @@ fn fulfil(warehouse: SocketAddr) -> Workflow {
     let parcels = format!("http://{warehouse}/parcels");
     let retry = || Retry::attempts(5).delay(Duration::from_millis(100)).jitter();
 
-    // `item` is the item, in every step of the block; `data` is what the step before gave
+    // `item` is the item in every step of the block, `data` the output of the previous step
     let ask = Block::new("ask").step(Step::run("allot", "allot").resume_schema(json!({
         "type": "object", "required": ["count"],
         "properties": { "count": { "type": "integer", "minimum": 1 } } })));
-    // each attempt carries the same Idempotency-Key: a parcel is never asked for twice
+    // each attempt has the same Idempotency-Key: a parcel is never ordered twice
     let order = Http::post(&parcels).body(json!({ "sku": "data.sku", "count": "data.count" }));
     let look = Block::new("look")
         .step(Step::sleep("pause", Duration::from_millis(50)))
@@ -124,8 +124,7 @@ struct Allotment {
     count: u32,
 }
 
-/// Suspends from code: the function is called again when the answer is there, hours or days and
-/// restarts later.
+/// Suspends from code. The function is called again after the resume, even days and restarts later.
 async fn allot(step: StepContext) -> Result<StepOutcome, StepError> {
     let Parcel { sku, count } = step.data_as()?;
     Ok(match step.resume_as::<Allotment>()? {
@@ -135,8 +134,8 @@ async fn allot(step: StepContext) -> Result<StepOutcome, StepError> {
     })
 }
 
-/// Work that blocks has a thread of its own, where `cancellation` tells it to stop; the future
-/// here is dropped then.
+/// Runs blocking work on another thread. On a cancel this future is dropped, and `cancellation` stops
+/// the thread.
 async fn load(step: StepContext) -> Result<StepOutcome, StepError> {
     let parcels: Vec<Parcel> = step.data_as()?;
     let total = parcels.iter().map(|parcel| parcel.count).sum();
@@ -157,10 +156,10 @@ fn lift(step: &StepContext, total: u32) -> u32 {
     total
 }
 
-/// How often was asked for each parcel that is not packed yet.
+/// Number of status requests for each parcel that is not packed yet.
 type Packing = Mutex<HashMap<String, u32>>;
 
-/// Stands in for a service of somebody else's, which takes orders and packs them in a while.
+/// Starts a mock of an external service, which takes orders and packs them after a while.
 fn open_warehouse() -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -177,7 +176,7 @@ fn open_warehouse() -> std::io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// The key names the parcel: whoever orders again with the same one gets the same one.
+/// Names the parcel by the key: a repeated order with the same key gets the same parcel.
 async fn take_order(request: HttpRequest, order: web::Json<Value>) -> HttpResponse {
     let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
     let Some(id) = key else { return HttpResponse::BadRequest().body("no Idempotency-Key") };
@@ -185,10 +184,10 @@ async fn take_order(request: HttpRequest, order: web::Json<Value>) -> HttpRespon
 }
 
 async fn status(
-    asked: web::Query<HashMap<String, String>>,
+    query: web::Query<HashMap<String, String>>,
     all: web::Data<Packing>,
 ) -> HttpResponse {
-    let Some(id) = asked.get("id") else { return HttpResponse::BadRequest().body("which parcel?") };
+    let Some(id) = query.get("id") else { return HttpResponse::BadRequest().body("which parcel?") };
     let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
     let times = all.entry(id.clone()).or_default();
     *times += 1;

@@ -5,15 +5,15 @@
 //! cargo run --example orders
 //! ```
 //!
-//! It serves on `config.toml`, whose workflows and agents are there too; `--config FILE` names
-//! another one. A small order goes through at once:
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
+//! A small order completes at once:
 //!
 //! ```text
 //! curl localhost:3141/workflows/order/execute -H 'content-type: application/json' \
 //!     -d '{"input": {"item": "lamp", "quantity": 2}}'
 //! ```
 //!
-//! A large one suspends, for as long as it takes and over restarts of the server:
+//! A large one suspends until it is resumed, also across restarts of the server:
 //!
 //! ```text
 //! curl localhost:3141/workflows/order/execute -H 'content-type: application/json' \
@@ -22,7 +22,7 @@
 //!     -H 'content-type: application/json' -d '{"resumeData": {"approved": true}}'
 //! ```
 //!
-//! Where somebody may click twice, the answer names the suspension that was seen (`suspension.id` of
+//! To guard against double clicks, a resume can name its suspension (`suspension.id` of
 //! what `execute`, `state`, lists and `why` show): `"options": {"suspensionId": "..."}`.
 
 use std::error::Error;
@@ -37,10 +37,10 @@ use serde_json::json;
 
 #[derive(Parser)]
 struct Arguments {
-    /// The configuration.
+    /// Configuration file.
     #[arg(long, default_value = "config.toml")]
     config: PathBuf,
-    /// Port to listen at, in place of the configured one.
+    /// Port to listen on instead of the configured one.
     #[arg(long)]
     port: Option<u16>,
 }
@@ -56,8 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Expressions see the output of the step before as `data`, of any step as `steps.<id>`, and
-/// what the execution was started with as `input`.
+/// Expressions read the output of the previous step as `data`, of any step as `steps.<id>`, and the
+/// input of the execution as `input`.
 fn order() -> Workflow {
     let approval = Suspend::when("data.total > 1000")
         .reason("{{ input.quantity }} x {{ input.item }} for {{ data.total }}")
@@ -74,7 +74,7 @@ fn order() -> Workflow {
             "properties": { "item": { "type": "string" },
                 "quantity": { "type": "integer", "minimum": 1 } } }))
         .step(Step::run("price", "price"))
-        // Suspends before the body when the expression holds; the answer is `resume` then.
+        // suspends before the body if the expression holds; `resume` is the resume data then
         .step(
             Step::map(
                 "approve",
@@ -92,7 +92,7 @@ fn order() -> Workflow {
             "receipt": "data.receipt" }))
 }
 
-/// Fails, for good or until the next attempt, with any text.
+/// Computes the price. A step may fail with any text; its retry policy decides what follows.
 async fn price(step: StepContext) -> Result<StepOutcome, StepError> {
     let item = step.input["item"].as_str().ok_or("the item is missing")?;
     let quantity = step.input["quantity"].as_u64().ok_or("the quantity is missing")?;
@@ -104,8 +104,8 @@ async fn price(step: StepContext) -> Result<StepOutcome, StepError> {
     Ok(json!({ "total": each * quantity }).into())
 }
 
-/// A finished step never runs again. One that a crash interrupts does: the key is then the same,
-/// and whoever takes the money can tell that this is the same payment.
+/// Pays. A finished step never runs again. One that a crash interrupts does, with the same key, by which
+/// the bank recognizes the same payment.
 async fn pay(step: StepContext) -> Result<StepOutcome, StepError> {
     if step.data["approved"] != true {
         return Ok(json!({ "status": "refused", "receipt": null }).into());

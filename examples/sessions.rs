@@ -1,12 +1,12 @@
-//! People sign in with a password and are known by a cookie from then on: a provider of one's own,
-//! routes of one's own, and a tool that knows who asks.
+//! Sign-in with a password and a session cookie: a custom identity provider, custom routes, and a tool
+//! that knows its caller.
 //!
 //! ```text
 //! cargo run --example sessions
 //! ```
 //!
-//! It serves on `config.toml`, whose workflows and agents are there too; `--config FILE` names
-//! another one. Without a session there is nothing to see:
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
+//! Requests without a session are refused:
 //!
 //! ```text
 //! curl localhost:3141/me
@@ -45,7 +45,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// Name, password, role. In place of a directory, which would keep slow hashes of passwords.
+/// Name, password, role. A real directory would store slow hashes of passwords.
 const PEOPLE: [(&str, &str, &str); 2] =
     [("ann", "open sesame", "staff"), ("ben", "let me in", "guest")];
 
@@ -55,15 +55,15 @@ const REPORTS: [(u32, &str, &str); 3] =
 
 const COOKIE: &str = "session";
 const SESSION: Duration = Duration::from_secs(8 * 3600);
-/// Beyond it, nobody else signs in until a session ends.
+/// Limit of open sessions; further sign-ins are refused.
 const SESSIONS_MAX: usize = 10_000;
 
 #[derive(Parser)]
 struct Arguments {
-    /// The configuration.
+    /// Configuration file.
     #[arg(long, default_value = "config.toml")]
     config: PathBuf,
-    /// Port to listen at, in place of the configured one.
+    /// Port to listen on instead of the configured one.
     #[arg(long)]
     port: Option<u16>,
 }
@@ -80,13 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             routes.post("/login", login).summary("Sign in with user and password");
             let logout = move |request: HttpRequest| ready(leaving.logout(&request));
             routes.post("/logout", logout).summary("End the session");
-            routes.get("/me", me).summary("Show who is signed in");
-            routes.get("/reports/:id", report).summary("Show a report of one's own");
+            routes.get("/me", me).summary("Show the signed-in user");
+            routes.get("/reports/:id", report).summary("Show a report of the user");
         })
         .model("clerk", Arc::new(clerk()?))
         .tool(
             "my_reports",
-            "Lists the reports of whoever asks",
+            "Lists the reports of the caller",
             json!({ "type": "object" }),
             my_reports,
         )
@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Who is signed in, by the value of the cookie.
+/// Signed-in users by the value of their cookie.
 #[derive(Clone, Default)]
 struct Sessions(Arc<Mutex<HashMap<String, User>>>);
 
@@ -116,23 +116,23 @@ impl Sessions {
         let known = PEOPLE.iter().find(|(name, password, _)| {
             (*name, *password) == (who.user.as_str(), who.password.as_str())
         });
-        // The same words for both mistakes: nobody learns who has an account.
+        // the same text for both mistakes: it does not reveal which accounts exist
         let Some((name, _, role)) = known else {
             return Err(ErrorUnauthorized("Wrong user or password"));
         };
         let now = SystemClock.now();
         let ends_at = now.plus_ms(u64::try_from(SESSION.as_millis()).unwrap_or(u64::MAX));
         let user = user(name, role).map_err(ApiError::from)?.until(Some(ends_at));
-        // 122 random bits, which nobody guesses.
+        // 122 random bits
         let id = Uuid::new_v4().simple().to_string();
         let mut open = self.open();
-        open.retain(|_, user| !is_over(user, now));
+        open.retain(|_, user| !has_expired(user, now));
         if open.len() >= SESSIONS_MAX {
             return Err(ApiError::Busy { execution: None }.into());
         }
         open.insert(id.clone(), user);
         let seconds = SESSION.as_secs();
-        // `Secure` belongs here as well where the server is reached by HTTPS.
+        // add `Secure` if the server is reached by HTTPS
         let value = format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}");
         Ok(HttpResponse::Ok().insert_header((SET_COOKIE, value)).json(json!({ "user": name })))
     }
@@ -146,7 +146,7 @@ impl Sessions {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, User>> {
-        // Nothing is half done between two changes of the map.
+        // a panic cannot leave the map half changed
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,7 +163,7 @@ impl AuthProvider for Sessions {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<User, AuthError>> {
         let known = self.open().get(token).cloned();
         let verdict = match known {
-            Some(user) if is_over(&user, SystemClock.now()) => Err(AuthError::Expired),
+            Some(user) if has_expired(&user, SystemClock.now()) => Err(AuthError::Expired),
             Some(user) => Ok(user),
             None => Err(AuthError::invalid("no such session")),
         };
@@ -175,13 +175,13 @@ impl AuthProvider for Sessions {
     }
 }
 
-/// What routes, agents and tools know of somebody.
+/// Makes the user that routes, agents and tools see.
 fn user(name: &str, role: &str) -> Result<User, AuthError> {
     let profile: [(_, Value); 2] = [("id", name.into()), ("roles", json!([role]))];
     User::new(Map::from_iter(profile.map(|(key, value)| (key.to_owned(), value))))
 }
 
-fn is_over(user: &User, now: Timestamp) -> bool {
+fn has_expired(user: &User, now: Timestamp) -> bool {
     user.expires_at().is_some_and(|end| end <= now)
 }
 
@@ -190,7 +190,7 @@ async fn me(Authenticated(user): Authenticated) -> web::Json<Map<String, Value>>
     ready(web::Json(user.profile().clone())).await
 }
 
-/// `GET /reports/:id`. A report of somebody else is as good as none.
+/// `GET /reports/:id`. Reports of other users are not found.
 async fn report(
     Authenticated(user): Authenticated,
     id: web::Path<u32>,
@@ -204,23 +204,23 @@ async fn report(
     ready(answer).await
 }
 
-/// The tool; who asks is in its context, wherever the call comes from.
+/// Lists the caller's reports. The context has the user, whatever the route of the call.
 async fn my_reports(_: Value, context: ToolContext) -> Result<Value, ToolError> {
-    let user = context.user_id.ok_or("nobody asks")?;
+    let user = context.user_id.ok_or("the call has no user")?;
     let own = REPORTS.iter().filter(|(_, owner, _)| *owner == &*user);
     Ok(own.map(|(number, ..)| *number).collect())
 }
 
-/// In place of a model: asks the tool and says what it gave.
+/// Makes a mock model that calls the tool and answers with its result.
 fn clerk() -> Result<MockModel, String> {
-    let told = "Your reports: {{ tool_results[0].output }}".to_owned();
+    let answer = "Your reports: {{ tool_results[0].output }}".to_owned();
     let rule = |when: &str, action| MockRule {
         when: Some(when.to_owned()),
         delay: Duration::ZERO,
         action,
     };
     let call = MockAction::ToolCalls(vec![("my_reports".to_owned(), Projection(json!({})))]);
-    let rules = vec![rule("tool_results", MockAction::Reply(told)), rule("tools", call)];
+    let rules = vec![rule("tool_results", MockAction::Reply(answer)), rule("tools", call)];
     MockModel::new(MockConfig { pace: Duration::ZERO, rules })
         .map_err(|problems| problems.join("; "))
 }

@@ -101,7 +101,7 @@ impl<'a> Sampler<'a> {
         made
     }
 
-    /// Makes a value from keywords that refer to no other schema.
+    /// Makes a value from keywords without references to other schemas.
     fn plain(&mut self, keywords: &Keywords, variant: usize) -> Result<Value, String> {
         let mut types = types_of(keywords);
         if self.is_recursing() {

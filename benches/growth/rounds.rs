@@ -1,4 +1,5 @@
-//! What a long execution costs: bytes written and CPU for each round, however many there are.
+//! Cost of a long execution: bytes written and CPU per round, which should not depend on the number of
+//! rounds.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::instance::{connect, execute};
 use crate::server::Server;
 use crate::{Outcome, client};
 
-/// Rounds in all, in executions of so many each: short ones cost too little to be measured alone.
+/// Rounds in total, over all executions of a row: single short ones cost too little to be measured.
 const ROUNDS_IN_ALL: usize = 100_000;
-/// Beyond this many times what the shortest writes, a round is no longer what it was.
+/// Bytes per round, relative to the shortest execution, that count as a failure.
 const BYTES_ALARM: f64 = 1.5;
-/// The same of CPU, which other work on the machine disturbs.
+/// The same for CPU, which other work on the machine disturbs.
 const CPU_ALARM: f64 = 3.0;
 
 const HEAD: &str = "\
@@ -22,7 +24,7 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|---|---|
 ";
 
-/// What runs a block many times.
+/// Step that runs a block many times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     ForEach,
@@ -59,7 +61,7 @@ struct Row {
     rebuilt: Duration,
 }
 
-/// Every number of rounds that was asked for, the smallest first, of each kind.
+/// Rows for each kind, in the order of the requested numbers of rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds(Vec<Row>);
 
@@ -83,7 +85,7 @@ impl Rounds {
         (row.bytes / first.bytes, row.cpu.as_secs_f64() / first.cpu.as_secs_f64())
     }
 
-    /// What is worse than any noise.
+    /// Returns the rows that are worse than any noise.
     pub(crate) fn failures(&self) -> Vec<String> {
         let grown = self.0.iter().filter_map(|row| {
             let (bytes, cpu) = self.ratios(row);
@@ -119,13 +121,13 @@ fn measure(kind: Kind, rounds: usize) -> Outcome<Row> {
     })
 }
 
-/// Kills a server in the middle of an execution, and gives how long the next one takes from its
-/// start until it says where that execution is.
+/// Kills a server in the middle of an execution, and returns the time from the start of the next one
+/// until it answers a request about that execution.
 fn rebuilt(kind: Kind, rounds: usize) -> Outcome<Duration> {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let server = Server::start(directory.path())?;
     let address = server.address();
-    // it is never answered
+    // never answered
     std::thread::spawn(move || run(address, kind, rounds, "killed"));
     let path = format!("/workflows/{}/executions/killed/why", kind.workflow());
     let begun = Instant::now();
@@ -142,7 +144,7 @@ fn rebuilt(kind: Kind, rounds: usize) -> Outcome<Duration> {
 fn run(address: SocketAddr, kind: Kind, rounds: usize, id: &str) -> Outcome<()> {
     let options = json!({ "executionId": id });
     let body = json!({ "input": kind.input(rounds), "options": options });
-    client::execute_with(address, kind.workflow(), &body.to_string(), "\"completed\"")
+    execute(&mut connect(address)?, kind.workflow(), &body.to_string(), "\"completed\"")
 }
 
 impl fmt::Display for Rounds {

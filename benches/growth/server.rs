@@ -1,19 +1,17 @@
-//! The server, as a process of its own over a store that outlives it.
+//! The server, as a separate process over a store that outlives it.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::instance::{CONFIG, Instance};
 use crate::process::Process;
 use crate::{Outcome, client};
 
-const CONFIG: &str = include_str!("../http/greenroom.toml");
-/// Executions leave memory soon, and many may be on their way out.
+/// Executions are unloaded soon, and many at once.
 const STORE: &str = "\n[store]\npassivate_after = \"1s\"\n\n[limits]\nexecutions_live_max = 1000000\n\
                      events_max = 1000000\n\n[logs]\nlevel = \"warn\"\n";
-/// Long executions, of a step that does next to nothing.
+/// Long executions of cheap steps.
 const LONG: &str = r#"
 [workflows.for-each]
 steps = [{ id = "each", type = "andForEach", items = "input.items", block = "body" }]
@@ -27,83 +25,58 @@ blocks.body = [{ id = "plus", map = { n = "data.n + 1" } }]
 steps = [{ id = "again", type = "andDoUntil", block = "body", when = "data.n >= input.rounds", max_iterations = 100000 }]
 blocks.body = [{ id = "plus", map = { n = "data.n + 1" } }]
 "#;
-/// How long executions may take to leave memory.
-const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK: Duration = Duration::from_millis(100);
+/// Time in which executions must be unloaded.
+const UNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Killed when it is dropped.
+/// A server over a store in a folder.
 pub(crate) struct Server {
-    child: Child,
-    address: SocketAddr,
+    instance: Instance,
     store: PathBuf,
 }
 
 impl Server {
     /// Starts a server over the store in a folder, and waits until it listens.
     pub(crate) fn start(folder: &Path) -> Outcome<Self> {
-        std::fs::write(folder.join("config.toml"), format!("{CONFIG}{LONG}{STORE}"))?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_greenroom"))
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut lines = BufReader::new(child.stderr.take().ok_or("no log")?).lines();
-        let listens = lines.find_map(|line| {
-            let line = line.ok()?;
-            line.split_once("listens at http://").map(|(_, address)| address.trim().to_owned())
-        });
-        std::thread::spawn(move || lines.for_each(drop));
-        let address = listens.ok_or("the server does not start")?.parse()?;
-        Ok(Self { child, address, store: folder.join("greenroom.db") })
+        let instance = Instance::start(folder, &format!("{CONFIG}{LONG}{STORE}"))?;
+        Ok(Self { instance, store: folder.join("greenroom.db") })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.instance.address
     }
 
     pub(crate) fn process(&self) -> Process {
-        Process { id: self.child.id() }
+        Process { id: self.instance.id() }
     }
 
     /// Resident memory in bytes.
     pub(crate) fn memory(&self) -> Outcome<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.ok_or("no memory")?.trim().trim_end_matches(" kB");
-        Ok(kilobytes.parse::<u64>()? * 1024)
+        self.instance.memory()
     }
 
-    /// Bytes that it has handed to the kernel to be written.
+    /// Bytes that it has passed to the kernel for writing.
     pub(crate) fn written(&self) -> Outcome<u64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let text = std::fs::read_to_string(format!("/proc/{}/io", self.instance.id()))?;
         let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
         Ok(line.ok_or("no bytes written")?.trim().parse()?)
     }
 
-    /// Of the database, without its log.
+    /// Size of the database without its log, in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
         std::fs::metadata(&self.store).map_or(0, |file| file.len())
     }
 
     pub(crate) fn wait_until_none_is_live(&self) -> Outcome<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + UNLOAD_TIMEOUT;
         while Instant::now() < deadline {
-            let metrics = client::metrics(self.address)?;
+            let metrics = client::get(self.instance.address, "/metrics")?;
             let live = metrics.lines().find_map(|it| it.strip_prefix("greenroom_executions_live "));
             if live.ok_or("no such metric")?.trim() == "0" {
                 return Ok(());
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Err("executions stay in memory".into())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself; either way there is nothing left to do.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,15 +1,15 @@
-//! The table.
+//! The table of results.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Beyond this many times its target a figure is not noise but a fault.
+/// Multiple of a target that is a fault and not noise.
 const ALARM: f64 = 10.0;
-/// Targets: bytes of an execution that waits, and the start with 100,000 of them.
+/// Targets: bytes of a suspended execution, and start-up with 100,000 of them.
 const BYTES_EACH: f64 = 1024.0;
 const READY: Duration = Duration::from_secs(1);
-/// With fewer stored, what a server needs anyway outweighs what each of them does.
-const TELLING: usize = 10_000;
+/// With fewer stored, the server's own memory outweighs that of the executions.
+const STORED_MIN: usize = 10_000;
 const READY_STORED: usize = 100_000;
 
 const HEAD: &str = "\
@@ -18,22 +18,22 @@ const HEAD: &str = "\
 |---|---|---|---|---|---|---|---|---|---|---|
 ";
 
-/// What was seen with so many stored.
+/// Results with so many executions stored.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) stored: usize,
-    /// Executions a second while they were made.
+    /// Executions per second while the store was filled.
     pub(crate) fill: f64,
     pub(crate) file: u64,
-    /// Resident memory after they have left memory, above what it was before them.
+    /// Growth of resident memory after all were unloaded.
     pub(crate) grown: u64,
-    /// In each second in which nobody asked for anything.
+    /// CPU per second without requests.
     pub(crate) idle_cpu: Duration,
-    /// From the start of the process until it listened, and until it had answered.
+    /// Time from the start of the process until it listened, and until its first answer.
     pub(crate) ready: Duration,
     pub(crate) first_answer: Duration,
     pub(crate) started_memory: u64,
-    /// `noop3` over what is stored, a second, and the CPU of each.
+    /// Executions of `noop3` per second over the filled store, and the CPU of each.
     pub(crate) rate: f64,
     pub(crate) cpu: Duration,
 }
@@ -45,7 +45,7 @@ impl Row {
     }
 }
 
-/// Every number that was asked for, the smallest first.
+/// A row for each requested number.
 #[derive(Default)]
 pub(crate) struct Table(Vec<Row>);
 
@@ -54,19 +54,19 @@ impl Table {
         self.0.push(row);
     }
 
-    /// The cost of an execution as a part of what it is in the first row.
+    /// Returns the CPU of an execution relative to the first row.
     fn cpu_ratio(&self, row: &Row) -> f64 {
         let first = self.0.first().map_or(f64::NAN, |first| first.cpu.as_secs_f64());
         row.cpu.as_secs_f64() / first
     }
 
-    /// What is worse than any noise.
+    /// Returns the figures that are worse than any noise.
     pub(crate) fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         for row in &self.0 {
             let stored = row.stored;
             let each = row.bytes_each();
-            if stored >= TELLING && each > BYTES_EACH * ALARM {
+            if stored >= STORED_MIN && each > BYTES_EACH * ALARM {
                 failures.push(format!("{stored} stored: {each:.0} bytes for each of them"));
             }
             let first_answer = row.first_answer;

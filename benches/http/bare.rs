@@ -1,5 +1,5 @@
-//! The measure: actix-web, a parsed body, a group commit, an answer of greenroom's shape. No
-//! actors, no expressions, no schemas, no events, no lists; nothing could be resumed from it.
+//! The baseline: actix-web, a parsed body, a group commit, an answer of greenroom's shape. No actors,
+//! expressions, schemas, events or lists; nothing could be resumed from its store.
 
 use std::io::{self, Write};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::commits::{Commits, Row};
 use crate::server::LISTENS;
 
-/// Makes this program the bare server.
+/// Argument that makes this program the bare server.
 pub(crate) const ARGUMENT: &str = "--bare";
 
 #[derive(Deserialize)]
@@ -119,18 +119,15 @@ async fn resume(
         "status": "completed", "result": result }))
 }
 
-/// One row: what was asked and what was answered.
+/// One row with prompt and answer.
 async fn text(
     agent: web::Path<String>,
     body: web::Json<Generate>,
     commits: web::Data<Commits>,
 ) -> HttpResponse {
     let text = body.into_inner().input;
-    let words = text.split_whitespace().count();
-    let usage = json!({ "promptTokens": words, "completionTokens": words,
-        "totalTokens": 2 * words, "cachedInputTokens": 0, "reasoningTokens": 0 });
-    let record = json!({ "agent": agent.as_str(), "input": text, "text": text, "usage": usage });
-    if !commits.add(new_id(), vec![row(0, "generated", &record)]).await {
+    let (usage, row) = generated(&agent, &text);
+    if !commits.add(new_id(), vec![row]).await {
         return HttpResponse::ServiceUnavailable().finish();
     }
     answer(&json!({ "text": text, "usage": usage, "finishReason": "stop",
@@ -144,10 +141,7 @@ async fn stream(
     commits: web::Data<Commits>,
 ) -> HttpResponse {
     let text = body.into_inner().input;
-    let words = text.split_whitespace().count();
-    let usage = json!({ "promptTokens": words, "completionTokens": words,
-        "totalTokens": 2 * words, "cachedInputTokens": 0, "reasoningTokens": 0 });
-    let record = json!({ "agent": agent.as_str(), "input": text, "text": text, "usage": usage });
+    let (usage, row) = generated(&agent, &text);
     let id = new_id();
     let mut events = vec![event(1, &json!({ "type": "start", "messageId": &*id }))];
     let deltas = (2..).zip(text.split_inclusive(' '));
@@ -159,11 +153,20 @@ async fn stream(
         &json!({ "type": "finish", "finishReason": "stop", "usage": usage }),
     );
     let finish = async move {
-        let is_durable = commits.add(id, vec![row(0, "generated", &record)]).await;
+        let is_durable = commits.add(id, vec![row]).await;
         is_durable.then_some(last).ok_or_else(|| io::Error::other("not durable"))
     };
     let body = stream::iter(events).map(Ok).chain(stream::once(finish));
     HttpResponse::Ok().content_type("text/event-stream").streaming(body)
+}
+
+/// Returns the usage of an answer that repeats its prompt, and the row that records both.
+fn generated(agent: &str, text: &str) -> (Value, Row) {
+    let words = text.split_whitespace().count();
+    let usage = json!({ "promptTokens": words, "completionTokens": words,
+        "totalTokens": 2 * words, "cachedInputTokens": 0, "reasoningTokens": 0 });
+    let record = json!({ "agent": agent, "input": text, "text": text, "usage": usage });
+    (usage, row(0, "generated", &record))
 }
 
 fn event(number: usize, data: &Value) -> Bytes {
@@ -182,7 +185,7 @@ fn new_id() -> Arc<str> {
     Uuid::new_v4().to_string().into()
 }
 
-/// As it stands in answers.
+/// Current time in the format of answers.
 fn now() -> String {
     SystemClock.now().to_iso()
 }

@@ -1,4 +1,4 @@
-//! The bare server's group commit: one thread takes whatever is queued into one transaction.
+//! The bare server's group commit: one thread puts all queued requests into one transaction.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct Job {
     done: oneshot::Sender<()>,
 }
 
-/// The way to the thread that commits.
+/// Handle of the thread that commits.
 #[derive(Clone)]
 pub(crate) struct Commits {
     queue: Sender<Job>,
@@ -53,7 +53,7 @@ impl Commits {
         Ok(Self { queue })
     }
 
-    /// Waits until the rows are durable. Tells whether they are.
+    /// Waits until the rows are durable; false if the store failed.
     pub(crate) async fn add(&self, owner: Arc<str>, rows: Vec<Row>) -> bool {
         let (done, is_done) = oneshot::channel();
         self.queue.send(Job { owner, rows, done }).is_ok() && is_done.await.is_ok()
@@ -75,7 +75,7 @@ fn write(connection: &Connection, jobs: &Receiver<Job>) -> rusqlite::Result<()> 
         }
         commit.execute([])?;
         for job in batch.drain(..) {
-            // Who has left does not need the answer.
+            // the request may have been dropped
             let _ = job.done.send(());
         }
     }

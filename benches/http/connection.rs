@@ -1,4 +1,4 @@
-//! One keep-alive connection: as little HTTP/1.1 as both servers speak.
+//! One keep-alive connection, with the minimum of HTTP/1.1 that both servers need.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use crate::work::{Request, find};
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const LENGTH: &str = "content-length:";
 const CHUNKED: &str = "transfer-encoding: chunked";
-/// The last chunk of a body whose length nobody knew, with the line break of the one before.
+/// The last chunk of a chunked body, with the line break of the one before.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
-/// What the first event of a stream begins with.
+/// Beginning of the first event of a stream.
 const EVENT: &[u8] = b"data:";
 
 /// An open connection and the bytes of the last answer.
@@ -27,14 +27,14 @@ pub(crate) struct Connection {
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
-    /// When the first event of a stream had come.
+    /// Time at which the first event of a stream was received.
     pub(crate) first_event: Option<Instant>,
 }
 
 struct Head {
     status: u16,
     body_begin: usize,
-    /// None: the body comes in chunks.
+    /// `None` for a chunked body.
     body_length: Option<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Connection {
         Ok(Answer { status: head.status, body, first_event: None })
     }
 
-    /// The body keeps the sizes of its chunks: what is looked for in it is never cut by one.
+    /// Reads a chunked body. It keeps the sizes of its chunks; no searched text spans two chunks.
     async fn read_chunks(&mut self, head: Head) -> io::Result<Answer<'_>> {
         let mut first_event = None;
         loop {
@@ -91,7 +91,7 @@ impl Connection {
     }
 }
 
-/// `bytes`: up to the empty line, which is not part of it.
+/// Parses the head, up to the empty line and without it.
 fn parse_head(bytes: &[u8]) -> io::Result<Head> {
     let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
     let status = text.get(9..12).and_then(|digits| digits.parse().ok());
@@ -104,6 +104,6 @@ fn parse_head(bytes: &[u8]) -> io::Result<Head> {
         Some(status) if length.is_some() || is_chunked => {
             Ok(Head { status, body_begin: bytes.len() + HEAD_END.len(), body_length: length })
         }
-        _ => Err(io::Error::other(format!("an answer that is not understood: {text}"))),
+        _ => Err(io::Error::other(format!("cannot parse the answer: {text}"))),
     }
 }

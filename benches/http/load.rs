@@ -1,4 +1,4 @@
-//! The load: every connection sends its next request when the last one is answered.
+//! The load: every connection sends its next request after the last answer.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,8 +15,8 @@ use crate::process::{Process, Spent};
 use crate::server::Kind;
 use crate::work::{Request, Work, find};
 
-/// An answer that takes longer than the run and this is no answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of answers beyond the end of the run.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One run.
 pub(crate) struct Plan {
@@ -29,18 +29,18 @@ pub(crate) struct Plan {
     pub(crate) measured: Duration,
 }
 
-/// What a run gave.
+/// Results of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     /// Units per second.
     pub(crate) rate: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// Median time to the first event; none where the answer is no stream.
+    /// Median time to the first event; `None` unless the answer is a stream.
     pub(crate) first_event_ms: Option<f64>,
-    /// Of the server, user and system, per unit.
+    /// CPU of the server, user and system, per unit.
     pub(crate) cpu_us: f64,
-    /// How often a thread of the server went to sleep, per unit.
+    /// Voluntary context switches of the server, per unit.
     pub(crate) sleeps: f64,
     pub(crate) errors: usize,
 }
@@ -64,12 +64,12 @@ enum Phase {
     Over,
 }
 
-/// What the connections and the clock share; they live on one thread.
+/// State shared by the connections and the clock, on one thread.
 struct Board {
     phase: Cell<Phase>,
-    /// Of the units that ended while it was measured.
+    /// Latencies of the units that ended in the measured phase.
     latencies_us: RefCell<Vec<u32>>,
-    /// Until the first event of a stream.
+    /// Times to the first event of a stream.
     first_events_us: RefCell<Vec<u32>>,
     errors: Cell<usize>,
     first_error: RefCell<Option<String>>,
@@ -78,12 +78,12 @@ struct Board {
 /// Loads the server and measures it.
 pub(crate) fn run(plan: Plan) -> Outcome<Sample> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let patience = plan.warm_up + plan.measured + PATIENCE;
+    let timeout = plan.warm_up + plan.measured + ANSWER_TIMEOUT;
     let local = LocalSet::new();
     runtime.block_on(local.run_until(async move {
-        tokio::time::timeout(patience, drive(plan))
+        tokio::time::timeout(timeout, drive(plan))
             .await
-            .map_err(|_| "an answer has not come".to_owned())?
+            .map_err(|_| "an answer is missing".to_owned())?
     }))
 }
 
@@ -134,7 +134,7 @@ fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usi
 
 fn quantile_ms(times_us: &mut [u32], quantile: f64) -> Option<f64> {
     times_us.sort_unstable();
-    // A position within a slice: the cast loses nothing that counts.
+    // a position within a slice: the cast is exact enough
     let position = (times_us.len() as f64 * quantile) as usize;
     let time = times_us.get(position).or_else(|| times_us.last())?;
     Some(f64::from(*time) / 1000.0)
@@ -144,7 +144,7 @@ fn micros(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// One connection, until the run is over.
+/// Runs one connection until the end of the run.
 async fn user(address: SocketAddr, kind: Kind, work: Work, board: Rc<Board>) {
     let first = work.first(kind);
     let mut open = None;
@@ -161,7 +161,7 @@ async fn user(address: SocketAddr, kind: Kind, work: Work, board: Rc<Board>) {
                 open = None;
                 board.errors.set(board.errors.get() + 1);
                 board.first_error.borrow_mut().get_or_insert(error);
-                // A server that refuses everything must not be asked in a tight loop.
+                // no tight loop over a server that refuses everything
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }

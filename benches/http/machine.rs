@@ -1,4 +1,4 @@
-//! The machine in a sentence: what the numbers depend on most.
+//! The machine in a sentence, for comparison of results.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ use crate::Outcome;
 const PAGE: [u8; 4096] = [7; 4096];
 const WRITES: usize = 200;
 
-/// Cores, kernel, and what it costs to make 4 KiB durable.
+/// Describes cores, kernel, and the time to make 4 KiB durable.
 pub(crate) fn describe() -> Outcome<String> {
     let cores = std::thread::available_parallelism()?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
@@ -26,7 +26,7 @@ pub(crate) fn describe() -> Outcome<String> {
     ))
 }
 
-/// Writes page after page from where the file stands.
+/// Writes pages from the current position of the file; returns the median time.
 fn median_sync(file: &mut File) -> Outcome<Duration> {
     let mut times = Vec::with_capacity(WRITES);
     for _ in 0..WRITES {

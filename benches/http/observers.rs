@@ -1,26 +1,26 @@
-//! Those who watch a server while it is measured: a collector of telemetry, and a WebSocket that
-//! reads all there is to read. Both throw away what they get.
+//! Consumers beside the measured load: a collector of telemetry, and a WebSocket that reads every
+//! event. Both discard what they receive.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use crate::Outcome;
 
-/// Takes whatever is sent to it, on threads that end with the process.
+/// Accepts all telemetry, on threads that end with the process.
 pub(crate) fn collector() -> Outcome<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
         for connection in listener.incoming().map_while(Result::ok) {
-            // A sender that leaves in the middle is no concern of a collector.
-            std::thread::spawn(move || swallow(connection).ok());
+            // a sender may disconnect at any time
+            std::thread::spawn(move || accept_all(connection).ok());
         }
     });
     Ok(address)
 }
 
-/// Reads requests and says yes to each.
-fn swallow(connection: TcpStream) -> std::io::Result<()> {
+/// Reads requests and answers each with 200.
+fn accept_all(connection: TcpStream) -> std::io::Result<()> {
     let mut answers = connection.try_clone()?;
     let mut requests = BufReader::new(connection);
     loop {

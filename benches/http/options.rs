@@ -1,4 +1,4 @@
-//! What is measured, and for how long.
+//! Options: kinds of work, servers and durations.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -68,10 +68,10 @@ impl Options {
     }
 }
 
-/// Values between commas.
+/// Parses values separated by commas.
 fn listed<T: FromStr>(text: &str) -> Outcome<Vec<T>> {
     text.split(',')
-        .map(|part| part.trim().parse().map_err(|_| format!("{part} is not known here").into()))
+        .map(|part| part.trim().parse().map_err(|_| format!("unknown value {part}").into()))
         .collect()
 }
 

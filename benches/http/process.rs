@@ -1,14 +1,14 @@
-//! What a process has spent, by the kernel's books.
+//! CPU and context switches of a process, as counted by the kernel.
 
 use std::fs;
 use std::io;
 use std::ops::Sub;
 use std::time::Duration;
 
-/// Ticks of the kernel's books: a second has 100, on every Linux.
+/// Unit of the kernel's CPU times: 100 per second on every Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A process that is looked at from outside.
+/// A process, observed from outside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {
     pub(crate) id: u32,
@@ -30,7 +30,7 @@ impl Process {
 
     fn cpu(self) -> io::Result<Duration> {
         let text = fs::read_to_string(format!("/proc/{}/stat", self.id))?;
-        // The name of the program stands in parentheses and may hold anything.
+        // the name of the program, in parentheses, may contain anything
         let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let ticks = |index| fields.split(' ').nth(index)?.parse::<u32>().ok();
         // utime and stime, fields 14 and 15 of proc(5), counted from field 3.
@@ -43,7 +43,7 @@ impl Process {
     fn sleeps(self) -> io::Result<u64> {
         let mut sum = 0;
         for thread in fs::read_dir(format!("/proc/{}/task", self.id))? {
-            // A thread may end while it is looked at.
+            // a thread may end in the meantime
             let Ok(text) = fs::read_to_string(thread?.path().join("status")) else { continue };
             let count = text.lines().find_map(|line| {
                 line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok()

@@ -1,4 +1,4 @@
-//! The table.
+//! The table of results.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::load::Sample;
 use crate::server::Kind;
 use crate::work::Work;
 
-/// A ratio below this part of its target is not noise but a fault.
+/// Part of a target below which a ratio is a fault and not noise.
 const ALARM: f64 = 0.1;
 
 const HEAD: &str = "\
@@ -35,7 +35,7 @@ impl Comparison {
         samples.push(sample);
     }
 
-    /// The measured server's median as a part of the other's.
+    /// Returns the median of the measured server relative to the other's.
     fn ratio(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         Some(median(&self.measured, &of)? / median(&self.beside, &of)?)
     }
@@ -43,7 +43,7 @@ impl Comparison {
     fn failure(&self) -> Option<String> {
         let target = self.work.target(self.connections);
         let ratio = self.ratio(|sample| sample.rate)?;
-        // Written so that a ratio that is no number fails.
+        // a ratio that is not a number fails, too
         let is_well = ratio >= target * ALARM;
         (!is_well).then(|| {
             format!(
@@ -77,7 +77,7 @@ impl Table {
         self.0.push(comparison);
     }
 
-    /// What is worse than any noise.
+    /// Returns the figures that are worse than any noise.
     pub(crate) fn failures(&self) -> Vec<String> {
         self.0.iter().filter_map(Comparison::failure).collect()
     }
@@ -135,7 +135,7 @@ fn median_of_some(samples: &[Sample]) -> Option<f64> {
     median(samples, |sample| sample.first_event_ms.unwrap_or(f64::NAN))
 }
 
-/// Of an even number, the mean of the two in the middle.
+/// Returns the median; of an even number, the mean of the two in the middle.
 fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> Option<f64> {
     let mut values: Vec<f64> = samples.iter().map(of).collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The two servers, each as a process of its own.
+//! The two servers, each in a separate process.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,17 +16,17 @@ use tempfile::TempDir;
 use crate::process::Process;
 use crate::{Outcome, bare, observers, token};
 
-/// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Lines of its log that are kept for the case that it fails.
+/// Time in which a server must start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Last lines of its log, shown if it fails.
 const LINES_KEPT: usize = 20;
-/// What both print when they are ready.
+/// Text before the address that both print when they are ready.
 pub(crate) const LISTENS: &str = "listens at http://";
 
 const CONFIG: &str = include_str!("greenroom.toml");
-/// What the quiet server has beside.
+/// Additional configuration of the quiet server.
 const QUIET: &str = "\n[metrics]\nenabled = false\n\n[logs]\nlevel = \"off\"\n";
-/// What the guarded server has beside.
+/// Additional configuration of the guarded server.
 const GUARD: &str = "\n[auth.jwt]\nsecret = \"secret:JWT_SECRET\"\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub(crate) enum Kind {
     /// Parses the bodies and waits for a group commit.
     Bare,
     Greenroom,
-    /// The same, where callers need a token.
+    /// Greenroom with authentication by token.
     Guarded,
-    /// Where nothing is counted, logged or sent.
+    /// Greenroom without metrics, logs and telemetry.
     Quiet,
-    /// Where everything is: metrics, logs that are kept, and all spans to a collector.
+    /// Greenroom with metrics, stored logs, and all spans sent to a collector.
     Observed,
-    /// The same with a WebSocket that reads every span.
+    /// [`Self::Observed`] with a WebSocket that reads every span.
     Watched,
 }
 
@@ -104,12 +104,12 @@ impl FromStr for Kind {
     }
 }
 
-/// A running server with a store that nobody else uses. Ends when it is dropped.
+/// A running server with an empty store. Ends on drop.
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     lines: Arc<Mutex<VecDeque<String>>>,
-    /// Last, so that it goes after the process.
+    /// Last, so that it is dropped after the process.
     _directory: TempDir,
 }
 
@@ -148,7 +148,7 @@ impl Server {
         Process { id: self.child.id() }
     }
 
-    /// Fails if it has ended by itself: then what was measured is not it.
+    /// Fails if the server has ended: then the sample is invalid.
     pub(crate) fn check_alive(&mut self) -> Outcome<()> {
         match self.child.try_wait()? {
             Some(status) => Err(format!("the server has ended: {status}").into()),
@@ -156,7 +156,7 @@ impl Server {
         }
     }
 
-    /// The end of what it has logged.
+    /// Returns the last lines of its log.
     pub(crate) fn last_lines(&self) -> String {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
@@ -165,19 +165,19 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; either way there is nothing left to do.
+        // both fail if the process has ended already
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads to the end, so that the server never waits for a reader of its log.
+/// Reads the log to its end, so that the server never blocks on it.
 fn read_lines(output: ChildStderr, kept: &Mutex<VecDeque<String>>, ready: &Sender<SocketAddr>) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         if let Some((_, rest)) = line.split_once(LISTENS)
             && let Ok(address) = rest.trim().parse()
         {
-            // Only the first one is waited for.
+            // only the first address is received
             let _ = ready.send(address);
         }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,5 +189,5 @@ fn read_lines(output: ChildStderr, kept: &Mutex<VecDeque<String>>, ready: &Sende
 }
 
 fn wait_for(ready: &Receiver<SocketAddr>) -> Outcome<SocketAddr> {
-    ready.recv_timeout(PATIENCE).map_err(|error| format!("it does not start: {error}").into())
+    ready.recv_timeout(START_TIMEOUT).map_err(|error| format!("it does not start: {error}").into())
 }

@@ -1,14 +1,14 @@
-//! The token that the guarded server takes.
+//! The token of the guarded server.
 
 use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::json;
 
-/// Where the guarded server finds its secret.
+/// Environment variable with the secret of the guarded server.
 pub(crate) const SECRET_VARIABLE: &str = "JWT_SECRET";
-/// Of this program alone.
+/// Secret for benches only.
 pub(crate) const SECRET: &str = "only-for-measuring-0123456789abcdef";
 
-/// A token as identity providers give it: a subject, an address, roles, an end.
+/// Makes a token like those of identity providers: subject, email address, roles, expiry.
 pub(crate) fn signed() -> String {
     let claims = json!({
         "sub": "ada",
@@ -17,6 +17,6 @@ pub(crate) fn signed() -> String {
         "exp": jsonwebtoken::get_current_timestamp() + 24 * 3600,
     });
     let key = EncodingKey::from_secret(SECRET.as_bytes());
-    // The header and the claims are made here: nothing can fail but a lack of memory.
+    // cannot fail: the header and the claims are valid
     encode(&Header::default(), &claims, &key).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The kinds of work that are measured: their requests, what a right answer looks like, targets.
+//! The measured kinds of work: requests, marks of correct answers, targets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use crate::server::Kind;
 use crate::token;
 
-/// What one connection does again and again.
+/// Unit of work that a connection repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Executes three pure steps.
     Noop3,
-    /// The same with a token, beside greenroom without one.
+    /// [`Self::Noop3`] with a token, compared with greenroom without one.
     Token,
-    /// The same with everything observed, beside greenroom with nothing.
+    /// [`Self::Noop3`] with all telemetry, compared with greenroom without any.
     Observed,
-    /// And with a reader of all spans.
+    /// [`Self::Observed`] with a subscriber of all spans.
     Watched,
     /// Executes until the step suspends, then resumes to the end.
     Approval,
@@ -48,7 +48,7 @@ impl Work {
         }
     }
 
-    /// What one unit of the rate is.
+    /// Title of the row.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Noop3 => "execute noop3",
@@ -61,7 +61,7 @@ impl Work {
         }
     }
 
-    /// The two servers that are compared: the one beside, and the one that is measured.
+    /// Returns the two compared servers: the baseline, and the measured one.
     pub(crate) fn servers(self) -> [Kind; 2] {
         match self {
             Self::Token => [Kind::Greenroom, Kind::Guarded],
@@ -73,7 +73,7 @@ impl Work {
         }
     }
 
-    /// The part of the rate beside that the measured one is meant to reach.
+    /// Returns the target of the measured rate, relative to the baseline.
     pub(crate) fn target(self, connections: usize) -> f64 {
         match self {
             Self::Noop3 if connections > 1 => 1.0,
@@ -84,7 +84,7 @@ impl Work {
         }
     }
 
-    /// The request that opens a unit.
+    /// Returns the first request of a unit.
     pub(crate) fn first(self, kind: Kind) -> Request {
         match self {
             Self::Noop3 | Self::Token | Self::Observed | Self::Watched => {
@@ -106,7 +106,7 @@ impl Work {
         }
     }
 
-    /// What stands in every right answer to the first request.
+    /// Text in every correct answer to the first request.
     pub(crate) fn mark(self) -> &'static [u8] {
         match self {
             Self::Noop3 | Self::Token | Self::Observed | Self::Watched => br#""result":{"n":8}"#,
@@ -116,7 +116,7 @@ impl Work {
         }
     }
 
-    /// The request that closes a unit, for the answer to the first.
+    /// Returns the second request of a unit, made from the answer to the first.
     pub(crate) fn second(self, answer: &[u8]) -> Option<Result<Request, &'static str>> {
         match self {
             Self::Approval => Some(execution_id(answer).map(|id| {
@@ -132,7 +132,7 @@ impl Work {
         }
     }
 
-    /// What stands in every right answer to the second request.
+    /// Text in every correct answer to the second request.
     pub(crate) const SECOND_MARK: &'static [u8] = br#""status":"completed""#;
 }
 
@@ -150,7 +150,7 @@ impl FromStr for Work {
     }
 }
 
-/// A request as it goes over the wire.
+/// The bytes of a request.
 #[derive(Debug)]
 pub(crate) struct Request(pub(crate) Vec<u8>);
 
@@ -164,7 +164,7 @@ impl Request {
         Self(text.into_bytes())
     }
 
-    /// The same with the token that the guarded server takes.
+    /// Adds the token of the guarded server.
     fn with_token(self) -> Self {
         let header = format!("\r\nauthorization: Bearer {}\r\n\r\n", token::signed());
         let Self(mut bytes) = self;
@@ -180,10 +180,10 @@ fn execution_id(answer: &[u8]) -> Result<&str, &'static str> {
     const KEY: &[u8] = br#""executionId":""#;
     let begin = find(answer, KEY).ok_or("an answer names no execution")? + KEY.len();
     let length = find(&answer[begin..], b"\"").ok_or("an answer ends within an id")?;
-    std::str::from_utf8(&answer[begin..begin + length]).map_err(|_| "an id is no text")
+    std::str::from_utf8(&answer[begin..begin + length]).map_err(|_| "an id is not UTF-8")
 }
 
-/// The first place of a text in another.
+/// Returns the first position of a text in another.
 pub(crate) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }

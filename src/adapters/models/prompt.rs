@@ -82,7 +82,7 @@ fn asked_for<'a>(
     let native = match config.provider.format {
         // OpenAI itself refuses arrays at the top; other servers of its format accept them
         Format::OpenAi => !is_openai || is_of_object(schema),
-        // uses a forced tool call: refused with thinking, and no other tool could be called
+        // uses a forced tool call: refused with thinking, and other tools could not be called
         Format::Anthropic => is_of_object(schema) && !has_tools && !thinks(options),
         // refused together with tools
         Format::Gemini => !has_tools,

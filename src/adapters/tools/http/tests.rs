@@ -251,11 +251,11 @@ async fn a_host_chosen_by_data_must_be_public_or_allowed() {
 async fn redirects_are_checked_hop_by_hop() {
     let inner = Server::start(|_| answer(200, "text/plain", "inside"));
     let inner_url = inner.url.clone();
-    let telling_url = format!("{inner_url}/?k={CANARY}");
+    let secret_url = format!("{inner_url}/?k={CANARY}");
     let outer = Server::start(move |request| {
         let to = match request.target.as_str() {
             "/own" => "/end",
-            "/telling" => telling_url.as_str(),
+            "/secret" => secret_url.as_str(),
             "/loop" => "/loop",
             "/inside" => inner_url.as_str(),
             "/file" => "file:///etc/passwd",
@@ -270,12 +270,12 @@ async fn redirects_are_checked_hop_by_hop() {
         head.into_bytes()
     });
     let refused = || Err("calls to 127.0.0.1 are not allowed".to_owned());
-    let telling = || Err("redirected elsewhere with a secret of the call".to_owned());
+    let telling = || Err("redirected to another origin with a secret of the call".to_owned());
     for (path, hosts, expected) in [
         ("/own", &[][..], Ok(json!("end"))),
         ("/inside", &[], refused()),
         ("/inside", &["127.0.0.1"], Ok(json!("inside"))),
-        ("/telling", &["127.0.0.1"], telling()),
+        ("/secret", &["127.0.0.1"], telling()),
         ("/loop", &[], Err("redirected more than 5 times".to_owned())),
         ("/nowhere", &[], Err("redirected to an invalid URL".to_owned())),
     ] {
@@ -343,8 +343,8 @@ async fn every_failure_of_a_server_has_its_text() {
             format!("{refusing} cannot be reached: it refuses the connection"),
         ),
         (
-            "http://nobody.invalid/".to_owned(),
-            "nobody.invalid cannot be reached: its name has no address".to_owned(),
+            "http://unknown.invalid/".to_owned(),
+            "unknown.invalid cannot be reached: its name has no address".to_owned(),
         ),
         (early.url.clone(), closed_early(&early)),
         (silent.url.clone(), closed_early(&silent)),
