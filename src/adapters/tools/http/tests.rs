@@ -270,12 +270,12 @@ async fn redirects_are_checked_hop_by_hop() {
         head.into_bytes()
     });
     let refused = || Err("calls to 127.0.0.1 are not allowed".to_owned());
-    let telling = || Err("redirected to another origin with a secret of the call".to_owned());
+    let with_secret = || Err("redirected to another origin with a secret of the call".to_owned());
     for (path, hosts, expected) in [
         ("/own", &[][..], Ok(json!("end"))),
         ("/inside", &[], refused()),
         ("/inside", &["127.0.0.1"], Ok(json!("inside"))),
-        ("/secret", &["127.0.0.1"], telling()),
+        ("/secret", &["127.0.0.1"], with_secret()),
         ("/loop", &[], Err("redirected more than 5 times".to_owned())),
         ("/nowhere", &[], Err("redirected to an invalid URL".to_owned())),
     ] {
