@@ -11,16 +11,16 @@ use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::principal::Principal;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 
-/// What a step's function may know.
+/// Context of an attempt, for a step's function.
 #[derive(Debug, Clone)]
 pub struct StepContext {
-    /// Output of the step before.
+    /// Output of the previous step.
     pub data: Arc<Value>,
-    /// What the execution was started with.
+    /// Input of the execution.
     pub input: Arc<Value>,
-    /// What the resume brought, when the step was resumed.
+    /// Data of the resume, if the step was resumed.
     pub resume: Option<Arc<Value>>,
-    /// Who brought it, as far as it is known: not when a deadline did.
+    /// Caller of the resume, if known; `None` for a deadline.
     pub resumed_by: Option<Arc<Principal>>,
     /// The operation context, with `user`, `userId` and `conversationId` where known.
     pub context: Arc<Value>,
@@ -28,34 +28,34 @@ pub struct StepContext {
     pub path: StepPath,
     /// 1 for the first attempt.
     pub attempt: u32,
-    /// The same for every attempt of this step: hand it to whatever the step calls.
+    /// Same for every attempt of this step. Pass it on to services that the step calls.
     pub idempotency_key: String,
-    /// The trace that the attempt belongs to, below its span: what the function starts in this
-    /// process goes on with it.
+    /// Trace of the attempt, below its span; pass it on to work that the function starts in this
+    /// process.
     pub trace: Trace,
-    /// Fires when the step is cancelled, timed out or the server stops. The future itself is
-    /// dropped then; the token is for work that it has put on other threads.
+    /// Fires when the step is cancelled or timed out, or when the server stops. The future itself
+    /// is dropped then; the token stops work that it has moved to other threads.
     pub cancellation: CancellationToken,
-    pub(crate) speech: ProgressSender,
+    pub(crate) progress: ProgressSender,
 }
 
-/// How a step tells those who listen how far it is; unless nobody does.
+/// Sends the progress of a step to subscribers, if there are any.
 #[derive(Clone, Default)]
 pub(crate) struct ProgressSender(pub(crate) Option<Arc<dyn Fn(Value) -> bool + Send + Sync>>);
 
 impl std::fmt::Debug for ProgressSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.0.is_some() {
-            "ProgressSender(heard)"
+            "ProgressSender(connected)"
         } else {
-            "ProgressSender(unheard)"
+            "ProgressSender(disconnected)"
         })
     }
 }
 
 impl StepContext {
-    /// A context as the first attempt of a step named `step` would have it, for tests of the
-    /// function: other fields are public and can be set. Nobody hears of its progress.
+    /// Creates a context like that of the first attempt of a step named `step`, for unit tests.
+    /// Other fields are public and can be set. Progress is discarded.
     ///
     /// ```
     /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
@@ -87,27 +87,27 @@ impl StepContext {
             trace: Trace::of("test", EntityType::Workflow, &workflow, TraceOrigin::New),
             execution_id,
             cancellation: CancellationToken::new(),
-            speech: ProgressSender::default(),
+            progress: ProgressSender::default(),
         }
     }
 
-    /// The output of the step before, as a type of one's own.
+    /// Deserializes the output of the previous step.
     pub fn data_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
         read_as("data", &self.data)
     }
 
-    /// What the execution was started with, as a type of one's own.
+    /// Deserializes the input of the execution.
     pub fn input_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
         read_as("input", &self.input)
     }
 
-    /// What the resume brought, as a type of one's own; `None` when the step was not resumed.
+    /// Deserializes the data of the resume; `None` if the step was not resumed.
     ///
     /// ```
     /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
     /// use serde_json::{Value, json};
     ///
-    /// /// Asks once, and gives what was answered.
+    /// /// Asks once, and returns the answer.
     /// fn confirm(step: &StepContext) -> Result<StepOutcome, StepError> {
     ///     match step.resume_as::<bool>()? {
     ///         Some(yes) => Ok(Value::from(yes).into()),
@@ -124,10 +124,9 @@ impl StepContext {
         self.resume.as_ref().map(|resume| read_as("resume", resume)).transpose()
     }
 
-    /// Tells those who read the execution's stream at this moment how far the step is: a
-    /// `step-progress` with this `event`. Nothing of it is recorded. Returns whether it went out:
-    /// not without readers when the attempt began, not if it is larger than 64 kB, and not beyond
-    /// a hundred in a second.
+    /// Sends a `step-progress` with this `event` to the current subscribers of the execution.
+    /// Nothing is recorded. Returns false if it was not sent: without subscribers when the attempt
+    /// began, above 64 kB, and above a hundred per second.
     ///
     /// ```
     /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
@@ -144,21 +143,21 @@ impl StepContext {
     /// assert_eq!(load(&StepContext::for_test(json!(["a", "b"]))), Ok(json!(2).into()));
     /// ```
     pub fn progress(&self, event: impl Into<Value>) -> bool {
-        self.speech.0.as_ref().is_some_and(|say| say(event.into()))
+        self.progress.0.as_ref().is_some_and(|send| send(event.into()))
     }
 
-    /// The value of a `traceparent` header (W3C Trace Context), for calls of other services: their
-    /// spans become part of this trace, under the attempt's.
+    /// Returns the value of a `traceparent` header (W3C Trace Context), for calls of other
+    /// services: their spans become part of this trace, below the attempt's.
     pub fn traceparent(&self) -> Option<String> {
         self.trace.traceparent()
     }
 }
 
-/// How a function ends well.
+/// Successful outcome of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepOutcome {
     Completed(Value),
-    /// Waits for a resume; the function is then called again from its start.
+    /// Suspends the step until a resume, which calls the function again from its start.
     Suspended {
         reason: Option<String>,
         payload: Option<Value>,
@@ -166,12 +165,12 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
-    /// Waits for a resume, with these words.
+    /// Creates a suspension with a reason.
     pub fn suspended(reason: impl Into<String>) -> Self {
         Self::Suspended { reason: Some(reason.into()), payload: None }
     }
 
-    /// Shows this beside the reason while it waits; an outcome that does not wait stays what it is.
+    /// Adds a payload to a suspension; no effect on a completed outcome.
     #[must_use]
     pub fn showing(self, shown: impl Into<Value>) -> Self {
         match self {
@@ -193,7 +192,7 @@ impl From<Value> for StepOutcome {
     }
 }
 
-/// Why a function failed. The message is shown in the execution's state.
+/// Failure of a function. The message is shown in the execution's state.
 ///
 /// ```
 /// use greenroom_actors::function::StepError;
@@ -223,7 +222,7 @@ impl From<&str> for StepError {
     }
 }
 
-/// A registered function. It runs on an arbiter's thread beside other executions: work that
-/// blocks belongs into `tokio::task::spawn_blocking`.
+/// A registered function. It runs on an arbiter's thread beside other executions; move blocking
+/// work to `tokio::task::spawn_blocking`.
 pub type StepFunction =
     Arc<dyn Fn(StepContext) -> BoxFuture<'static, Result<StepOutcome, StepError>> + Send + Sync>;

@@ -1,4 +1,4 @@
-//! What can be seen of executions and generations: spans, whole traces, live events, log records.
+//! Observability of executions and generations: spans, traces, live events, log records.
 
 pub mod cut;
 pub(crate) mod feed;

@@ -1,4 +1,4 @@
-//! What the runtime asks of the outside: traits, and the plain types they speak in.
+//! Ports: traits through which the runtime reaches the outside, and their plain types.
 
 pub mod clock;
 #[doc(hidden)]

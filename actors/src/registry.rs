@@ -1,4 +1,4 @@
-//! What this process can run: workflows, functions, agents, tools and models, by name.
+//! Registry of what this process can run: workflows, functions, agents, tools and models, by name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::domain::plan::Plan;
 use crate::function::StepFunction;
 use crate::ports::model::LanguageModel;
 
-/// Everything that executions refer to by name. Built once, then shared, and exchanged as a whole.
+/// Items that executions refer to by name. Built once, shared, and replaced as a whole.
 #[derive(Default, Clone)]
 pub struct Registry {
     pub workflows: BTreeMap<String, Arc<Plan>>,
@@ -21,8 +21,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// What of an agent this process does not have: itself, its model or one of its tools, as far
-    /// as they are the same in every run.
+    /// Returns the first missing item: the agent, its model or one of its tools, as far as they are
+    /// fixed.
     pub(crate) fn missing_for_agent(&self, id: &str) -> Option<Missing> {
         let Some(agent) = self.agents.get(id) else { return Some(Missing::Agent(id.into())) };
         if let Some(model) = agent.model.fixed()
@@ -35,7 +35,7 @@ impl Registry {
         Some(Missing::Tool(Arc::from(missing.as_str())))
     }
 
-    /// Whether something that was absent is here.
+    /// Returns true if the item is registered.
     pub(crate) fn has(&self, missing: &Missing) -> bool {
         match missing {
             Missing::Agent(name) => self.agents.contains_key(&**name),
@@ -47,7 +47,7 @@ impl Registry {
     }
 }
 
-/// A name that an execution refers to and this process does not have.
+/// An item that an execution refers to and that is not registered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Missing {
     Agent(Arc<str>),

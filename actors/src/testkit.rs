@@ -1,4 +1,4 @@
-//! A world for tests: paused time, a store in memory, every actor on the test's own thread.
+//! Worlds for tests: paused time, a store in memory, every actor on the test's thread.
 
 mod workers;
 
@@ -30,10 +30,10 @@ use crate::visibility::Visibility;
 
 pub use self::workers::ScriptedWorkers;
 
-/// The time at which every test world begins: 2026-01-01T00:00:00Z.
+/// Start time of every test world: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
 
-/// Follows Tokio's time, paused or not, and counts ids.
+/// A clock that follows Tokio's time, paused or not, and counts ids.
 #[derive(Debug)]
 pub struct TestClock {
     start: Instant,
@@ -41,7 +41,7 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// Begins now, at [`EPOCH_MS`]. Call from within a runtime.
+    /// Starts at [`EPOCH_MS`]. Call from within a runtime.
     pub fn new() -> Self {
         Self { start: Instant::now(), ids: AtomicU64::new(0) }
     }
@@ -64,14 +64,20 @@ impl Clock for TestClock {
     }
 }
 
-/// A runtime and what it stands on.
+/// A runtime with its store and scripted surroundings.
 #[derive(Debug)]
 pub struct World {
     pub runtime: Runtime,
     pub store: Arc<MemoryStore>,
     pub crash_marks: Arc<MemoryCrashMarks>,
-    /// Those of this process.
+    /// Workers of this process.
     pub workers: Arc<ScriptedWorkers>,
+    setup: Setup,
+}
+
+/// Parts that a restart keeps.
+#[derive(Debug)]
+struct Setup {
     registry: Registry,
     limits: RuntimeLimits,
     clock: Arc<TestClock>,
@@ -82,10 +88,10 @@ pub struct World {
 impl World {
     /// Launches a runtime over an empty store.
     pub async fn launch(registry: Registry, limits: RuntimeLimits) -> Self {
-        Self::launch_observed(registry, limits, Vec::new()).await
+        Self::launch_with(registry, limits, Vec::new(), None).await
     }
 
-    /// Launches a runtime that these listen to, as they do to those that follow it.
+    /// Launches a runtime with observers, which a restart keeps.
     pub async fn launch_observed(
         registry: Registry,
         limits: RuntimeLimits,
@@ -94,7 +100,7 @@ impl World {
         Self::launch_with(registry, limits, observers, None).await
     }
 
-    /// Launches a runtime that calls this, as do those that follow it.
+    /// Launches a runtime with scripted external calls, which a restart keeps.
     pub async fn launch_beside(
         registry: Registry,
         limits: RuntimeLimits,
@@ -109,81 +115,45 @@ impl World {
         observers: Vec<Observer>,
         external_calls: Option<ScriptedCalls>,
     ) -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(TestClock::new());
         let limits = RuntimeLimits { placement: Placement::Here, ..limits };
-        let crash_marks = Arc::new(MemoryCrashMarks::default());
-        let workers = Arc::new(ScriptedWorkers::default());
-        let mut ports = ports(&store, &crash_marks, &clock, &observers, external_calls.as_ref());
-        ports.workers = Some(Arc::clone(&workers) as _);
-        let runtime = launch(&registry, ports, &limits).await;
-        Self {
-            runtime,
-            store,
-            crash_marks,
-            workers,
-            registry,
-            limits,
-            clock,
-            observers,
-            external_calls,
-        }
+        let clock = Arc::new(TestClock::new());
+        let setup = Setup { registry, limits, clock, observers, external_calls };
+        Self::over(MemoryStore::new(), MemoryCrashMarks::default(), setup).await
     }
 
-    /// Another process over the same store: what the first had in memory is gone.
+    /// Kills the process and launches another one over the same store.
     pub async fn restart(self) -> Self {
-        let Self { runtime, store, crash_marks, registry, .. } = self;
-        let Self { limits, clock, observers, external_calls, .. } = self;
-        // Before the end: a process that is killed records nothing more.
-        let store = Arc::new(store.reopened());
-        let crash_marks = Arc::new(crash_marks.reopened());
-        runtime.kill().await;
-        let workers = Arc::new(ScriptedWorkers::default());
-        let mut ports = ports(&store, &crash_marks, &clock, &observers, external_calls.as_ref());
-        ports.workers = Some(Arc::clone(&workers) as _);
-        let runtime = launch(&registry, ports, &limits).await;
-        Self {
-            runtime,
-            store,
-            crash_marks,
-            workers,
-            registry,
-            limits,
-            clock,
-            observers,
-            external_calls,
-        }
+        // copied first: a killed process records nothing more
+        let (store, crash_marks) = (self.store.reopened(), self.crash_marks.reopened());
+        self.runtime.kill().await;
+        Self::over(store, crash_marks, self.setup).await
     }
 
-    /// Another registry, here and after a restart.
+    async fn over(store: MemoryStore, crash_marks: MemoryCrashMarks, setup: Setup) -> Self {
+        let (store, crash_marks) = (Arc::new(store), Arc::new(crash_marks));
+        let workers = Arc::new(ScriptedWorkers::default());
+        let mut ports = RuntimePorts {
+            observers: setup.observers.clone(),
+            crash_marks: Arc::clone(&crash_marks) as _,
+            workers: Some(Arc::clone(&workers) as _),
+            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&setup.clock) as _)
+        };
+        if let Some(external_calls) = &setup.external_calls {
+            ports.external_calls = Arc::new(external_calls.clone());
+        }
+        let runtime = launch(&setup.registry, ports, &setup.limits).await;
+        Self { runtime, store, crash_marks, workers, setup }
+    }
+
+    /// Replaces the registry, also for later restarts.
     pub async fn exchange(&mut self, registry: Registry) -> Result<(), Unavailable> {
-        self.registry = registry.clone();
+        self.setup.registry = registry.clone();
         self.runtime.exchange(registry).await
     }
 
-    /// Executions in memory.
+    /// Returns the number of executions in memory.
     pub fn live(&self) -> usize {
         self.runtime.live()
-    }
-}
-
-fn ports(
-    store: &Arc<MemoryStore>,
-    crash_marks: &Arc<MemoryCrashMarks>,
-    clock: &Arc<TestClock>,
-    observers: &[Observer],
-    external_calls: Option<&ScriptedCalls>,
-) -> RuntimePorts {
-    let ports = RuntimePorts {
-        observers: observers.to_vec(),
-        crash_marks: Arc::clone(crash_marks) as _,
-        ..RuntimePorts::new(Arc::clone(store) as _, Arc::clone(clock) as _)
-    };
-    match external_calls {
-        Some(external_calls) => {
-            RuntimePorts { external_calls: Arc::new(external_calls.clone()), ..ports }
-        }
-        None => ports,
     }
 }
 
@@ -193,7 +163,7 @@ async fn launch(registry: &Registry, ports: RuntimePorts, limits: &RuntimeLimits
         .unwrap_or_else(|error| unreachable!("a store in memory takes a runtime: {error}"))
 }
 
-/// A registry of these workflows, written as JSON definitions.
+/// Returns a registry of these workflows.
 pub fn registry_of(definitions: impl IntoIterator<Item = WorkflowDefinition>) -> Registry {
     let plans = definitions.into_iter().map(|definition| {
         let plan = Plan::compile(definition)
@@ -203,18 +173,18 @@ pub fn registry_of(definitions: impl IntoIterator<Item = WorkflowDefinition>) ->
     Registry { workflows: plans.collect(), ..Registry::default() }
 }
 
-/// The spans of an execution whose facts were recorded in these commits: as they are told live,
-/// commit by commit, and as they are read from the whole record.
+/// Returns the spans of an execution with these commits, first as published commit by commit, then
+/// as derived from the whole record.
 pub fn spans_of_commits(
     header: &Arc<Header>,
     commits: &[Vec<Recorded>],
 ) -> (Vec<SpanEvent>, Vec<SpanEvent>) {
     let mut memory = SpanMemory::default();
-    let live = commits.iter().flat_map(|facts| memory.hear(header, facts)).collect();
+    let live = commits.iter().flat_map(|facts| memory.apply(header, facts)).collect();
     (live, spans_of_record(header, &commits.concat()))
 }
 
-/// A plain start.
+/// Returns a plain start.
 pub fn start(workflow: &str, id: &str, input: Value) -> StartExecution {
     StartExecution {
         workflow_id: workflow.to_owned(),
@@ -228,13 +198,13 @@ pub fn start(workflow: &str, id: &str, input: Value) -> StartExecution {
     }
 }
 
-/// The execution of this id, for somebody who sees everything.
+/// Returns the execution of this id, with full visibility.
 pub fn target(workflow: &str, id: &str) -> Target {
     let (workflow_id, execution_id) = (workflow.to_owned(), ExecutionId::trusted(id));
     Target { workflow_id, execution_id, visibility: Visibility::Everything }
 }
 
-/// Lets time pass, and everybody act on it.
+/// Lets time pass, and tasks react.
 pub async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
 }

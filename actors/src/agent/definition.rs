@@ -16,39 +16,39 @@ pub struct AgentDefinition {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// Fixed, they are taken as they stand; as a source, a template. In scope: `context`, `user`.
+    /// A fixed text is used verbatim; a source is a template over `context` and `user`.
     pub instructions: Option<Choice<String>>,
     /// Id of a registered model; as a source, a template.
     pub model: Choice<String>,
     /// Names of registered tools; as a source, an expression that gives an array of names.
     pub tools: Choice<Vec<String>>,
-    /// Ids of agents that this one can hand work to, with the tool `delegate_task`.
+    /// Ids of agents that this one can delegate to, with the tool `delegate_task`.
     pub sub_agents: Vec<String>,
-    /// Whether conversations are kept.
+    /// True if conversations are stored and read back.
     pub memory: bool,
-    /// Turns of a run when the caller does not say.
+    /// Default for the number of turns of a run; the caller may override it.
     pub max_steps: Option<u32>,
     pub budget: Budget,
     /// Options of every call, below the caller's own.
     pub options: ModelOptions,
-    /// Whether a chat goes on without its reader, to be picked up again.
+    /// True if a chat continues after its subscriber disconnects, to be picked up later.
     pub is_resumable: bool,
     pub hooks: Option<Hooks>,
 }
 
-/// Bounds of one run. None: no bound of its own.
+/// Limits of one run; `None` leaves the server's limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Tokens of all turns, sub-agents included. Beyond them no turn begins, and the run ends with
-    /// what there is.
+    /// Tokens of all turns, sub-agents included. Once they are exceeded no turn begins, and the run
+    /// ends with the answer so far.
     pub tokens: Option<u64>,
-    /// Beyond it the run fails. The time in which it is held does not count.
+    /// The run fails when it takes longer. Time spent paused does not count.
     pub time: Option<Duration>,
-    /// Calls beyond them are not made, and the model is told so.
+    /// Further calls are refused, and the model gets the refusal as their result.
     pub tool_calls: Option<u32>,
 }
 
-/// Something that is fixed, or follows from the context of a run.
+/// A value that is fixed, or computed from the context of a run.
 #[derive(Clone)]
 pub enum Choice<T> {
     Fixed(T),
@@ -58,11 +58,11 @@ pub enum Choice<T> {
     Function(ChoiceFunction<T>),
 }
 
-/// Chooses by the context of a run.
+/// Computes a value from the context of a run.
 pub type ChoiceFunction<T> = Arc<dyn Fn(&Map<String, Value>) -> Result<T, String> + Send + Sync>;
 
 impl<T> Choice<T> {
-    /// What is fixed, for those who describe the agent.
+    /// Returns the value if it is fixed, for descriptions of the agent.
     pub fn fixed(&self) -> Option<&T> {
         match self {
             Self::Fixed(value) => Some(value),
@@ -93,7 +93,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Choice<T> {
     }
 }
 
-/// What hooks are told of the run that calls them.
+/// The run that calls a hook.
 #[derive(Debug, Clone)]
 pub struct RunInfo {
     pub generation_id: Arc<str>,
@@ -103,22 +103,21 @@ pub struct RunInfo {
     pub context: Arc<Map<String, Value>>,
 }
 
-/// Rust code that follows the runs of an agent. Awaited in order; a panic or an error of
-/// `on_start` fails the run, one of `on_tool_start` refuses the call with that message, the
-/// others are logged. The time they take is the run's. `on_end` hears of every run that
-/// `on_start` has heard of, before its end is recorded; of a run that was stopped it may take a
-/// second.
+/// Rust code called along the runs of an agent, and awaited in order. A panic or an error of
+/// `on_start` fails the run, one of `on_tool_start` refuses the call with that message, the others
+/// are logged. Hooks count against the time of the run. `on_end` is called for every run for which
+/// `on_start` was called, before its end is recorded; after a stop it may take one second.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
 /// use greenroom_actors::agent::{AgentHooks, RunInfo};
 ///
-/// /// Answers to those who are known alone.
-/// struct Known;
+/// /// Refuses anonymous callers.
+/// struct SignedIn;
 ///
-/// impl AgentHooks for Known {
+/// impl AgentHooks for SignedIn {
 ///     fn on_start<'a>(&'a self, run: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
-///         ready(run.user_id.as_ref().map(drop).ok_or("who are you?".to_owned())).boxed()
+///         ready(run.user_id.as_ref().map(drop).ok_or("sign in first".to_owned())).boxed()
 ///     }
 /// }
 /// ```

@@ -1,4 +1,4 @@
-//! What a generation says while it runs: progress for those who read it live, never recorded.
+//! Events of a running generation: progress for live subscribers, never recorded.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::domain::message::{ToolCall, ToolResult};
 use crate::observe::cut::Cut;
 use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 
-/// One thing that a generation says. The order is that of the AI SDK's streams: `Start`, then
-/// for each turn `StepStart` .. `StepFinish`, then `Object` where one was asked for, then exactly
-/// one of `Finish`, `Abort` and `Error`.
+/// One event of a generation. The order is that of the AI SDK's streams: `Start`, then for each
+/// turn `StepStart` .. `StepFinish`, then `Object` where one was requested, then exactly one of
+/// `Finish`, `Abort` and `Error`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GenerationEvent {
     Start {
         generation_id: Arc<str>,
-        /// Id of the assistant's message that comes of it.
+        /// Id of the assistant's message that the run produces.
         message_id: Arc<str>,
     },
     StepStart,
-    /// Texts and reasonings have ids of their own, unique in the run; what has started ends, also
-    /// when the run is cut off.
+    /// Texts and reasonings have ids that are unique in the run. Each start is followed by its end,
+    /// also when the run is stopped.
     TextStart {
         id: Arc<str>,
     },
@@ -53,64 +53,65 @@ pub enum GenerationEvent {
     ToolInputEnd {
         tool_call_id: Arc<str>,
     },
-    /// Always after `ToolInputStart` and `ToolInputEnd` of the same call.
+    /// Sent after `ToolInputStart` and `ToolInputEnd` of the same call.
     ToolCall(ToolCall),
-    /// A result or an error, always after the call.
+    /// A result or an error, sent after its call.
     ToolResult(ToolResult),
-    /// `usage` is that of the turn.
+    /// `usage` covers this turn.
     StepFinish {
         finish_reason: FinishReason,
         usage: Usage,
     },
-    /// The answer did not meet the schema and is asked for again: what was said does not count.
+    /// The answer did not meet the schema and the model is asked again; discard the text of this
+    /// turn.
     ObjectRejected {
         detail: String,
     },
     /// The validated object.
     Object(Value),
-    /// `usage` is that of the whole run, `stand_in` who gave the last turn, where a model stood in
-    /// for the one that is configured.
+    /// `usage` covers the whole run. `stand_in` names the model of the last turn if it was a
+    /// fallback of the configured one.
     Finish {
         finish_reason: FinishReason,
         usage: Usage,
         stand_in: Option<Box<Served>>,
     },
-    /// It was cancelled.
+    /// The run was cancelled.
     Abort,
-    /// It failed. The text is fit for callers.
+    /// The run failed. `message` contains no internals.
     Error {
         message: String,
         kind: FailureKind,
     },
 }
 
-/// What failed, for programs that decide what to do about it.
+/// Cause of a failure, for programs that branch on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     Model(ModelErrorKind),
     /// The agent's own configuration, or an answer that does not meet the schema.
     Agent,
-    /// The process is about to end.
+    /// The process is shutting down.
     Draining,
     /// The server itself.
     Server,
 }
 
 impl GenerationEvent {
-    /// Whether nothing follows.
+    /// Returns true if no event follows this one.
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Finish { .. } | Self::Abort | Self::Error { .. })
     }
 }
 
-/// Tells a reader what a generation said since the last time. An empty one only asks for room: it
-/// is to be answered when more can be taken.
+/// Events since the previous message. An empty message asks for room: the subscriber answers it
+/// when it can take more.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct GenerationProgress(pub Arc<[GenerationEvent]>);
 
-/// A reader of a generation. One that cannot take a message misses none: it is cut, and counts
-/// as gone. The run waits as long as the one who asked for it answers no message.
+/// A subscriber of a generation. One whose mailbox is full is disconnected through `cut` rather
+/// than given a gap. The run waits while the subscriber that started it has not answered a message.
 #[derive(Clone)]
 pub struct GenerationSubscriber {
     pub events: Recipient<GenerationProgress>,

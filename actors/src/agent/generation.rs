@@ -1,9 +1,9 @@
-//! One generation of an agent: an actor of its own, from the prompt to the recorded answer.
+//! One generation of an agent: an actor, from the prompt to the recorded answer.
 //!
-//! The rules are free of actors: what to ask and what to make of an answer (`turn`), what to take
-//! from a conversation and to leave in it (`memory`), in which order to speak (`speech`). A `run`
-//! is one future that asks the model and its tools, records and answers, in the order that output
-//! commit demands; the actor lets it work and hears what others want of it meanwhile.
+//! The rules are plain code: what to ask and how to proceed after an answer (`turn`), what to read
+//! from and write to a conversation (`memory`), the order of events (`sequencer`). A `run` is one
+//! future that asks the model, calls tools, records and answers, each after the record that must
+//! precede it. The actor drives that future and receives cancel, pause and subscribe.
 
 mod active;
 pub(crate) mod actor;
@@ -14,9 +14,9 @@ mod handle;
 mod memory;
 mod object;
 mod options;
-mod readers;
 mod run;
 mod sequencer;
+mod subscribers;
 pub(crate) mod tools;
 mod turn;
 
@@ -40,7 +40,7 @@ pub use generation_registry::GenerationRegistry;
 pub use handle::{GenerationDeps, GenerationHandle, PauseHandle, spawn_generation};
 pub use options::effective_options;
 
-/// How the ids of generations of workflows' steps begin. No caller may choose one of these.
+/// Prefix of the ids of generations that workflow steps start. Callers cannot choose an id with it.
 pub const STEP_GENERATION_PREFIX: &str = "step-";
 
 /// Asks an agent for a text, or for an object with a schema.
@@ -49,53 +49,53 @@ pub struct GenerationRequest {
     pub agent_id: String,
     /// The caller's messages, in order; a text input is one user message.
     pub messages: Vec<Message>,
-    /// Whether `messages` are the caller's view of the whole conversation (a chat client's), not
-    /// only what is new: messages that the conversation has are then not loaded or stored twice,
-    /// and what the caller has dropped at the end is forgotten.
+    /// True if `messages` are the whole conversation as a chat client sees it, not only what is
+    /// new. Messages that are stored already are then neither loaded nor stored twice, and those
+    /// that the client dropped at the end are deleted.
     pub is_whole: bool,
-    /// The caller's input as it came, for the history.
+    /// The caller's input, verbatim, for the history.
     pub input: Value,
     pub options: ModelOptions,
     /// JSON Schema that the answer must meet.
     pub schema: Option<Value>,
-    /// Times that the model is asked again for an object; none: as configured.
+    /// Repairs of an object that misses its schema; `None`: as configured.
     pub object_repairs: Option<u32>,
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_steps: Option<u32>,
-    /// Messages of the conversation that the model sees, at most 1000; none: 10.
+    /// Stored messages given to the model, at most 1000; `None`: 10.
     pub context_limit: Option<u32>,
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
     /// The caller's context object, `user` included when a token named one.
     pub context: serde_json::Map<String, Value>,
-    /// Whether a chat client asks. The run is then to be found by its conversation while it lasts,
-    /// for readers that come back; and a question that the conversation has is asked again: what
-    /// was said after it is forgotten.
+    /// True if a chat client asks. Subscribers that reconnect then find the run by its
+    /// conversation; a question that is already stored is asked again, and the answers after it are
+    /// deleted.
     pub is_chat: bool,
     pub trace: TraceOrigin,
-    /// The step of a workflow that asks.
+    /// The workflow step that asks.
     pub origin: Option<StepOrigin>,
-    /// The id that the caller chose for the run; refused where there is one of that id already.
+    /// Id chosen by the caller; refused if a generation of that id exists.
     pub chosen_id: Option<String>,
-    /// When a reader of the run is told that it has begun.
+    /// The moment at which [`GenerationHandle::begun`] resolves.
     pub begins: Begins,
     /// Agents and workflows above this one.
     pub depth: u32,
 }
 
-/// When a run has begun, for who waits to read it. What fails before that is told to the one who
-/// asked, what fails after it to the readers.
+/// The moment at which a run counts as begun. A failure before it is returned to the caller, a
+/// later one is sent to subscribers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Begins {
-    /// With the first word of the model.
+    /// At the first output of the model.
     #[default]
     WithFirstWord,
-    /// As soon as the history has it. A cancel is then always told to the readers.
+    /// Once the history has it. A cancel is then always sent to subscribers.
     OnceRecorded,
 }
 
 impl GenerationRequest {
-    /// Whether anything in it nests deeper than so many levels: where, and what is wrong there.
+    /// Rejects values nested deeper than `depth_max`; the error names the place.
     fn check_depth(&self, depth_max: usize) -> Result<(), String> {
         let values = [
             ("input", Some(&self.input)),
@@ -110,7 +110,7 @@ impl GenerationRequest {
             .map_err(|too_deep| format!("options.context: {too_deep}"))
     }
 
-    /// Whether the run goes on without its reader, to be found again by its conversation.
+    /// Returns true if the run survives its subscriber and can be found by its conversation.
     pub(crate) fn is_resumable_chat(&self, agent: &AgentDefinition) -> bool {
         self.is_chat && agent.is_resumable && self.conversation_id.is_some()
     }

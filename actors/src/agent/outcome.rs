@@ -1,4 +1,4 @@
-//! What a generation leads to: an answer, or the reason why there is none.
+//! Outcome of a generation: an answer, or the reason for its failure.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::domain::message::{ToolCall, ToolResult};
 use crate::ports::model::{FinishReason, Served, Usage};
 use crate::requests::Unavailable;
 
-/// What an agent gave.
+/// Answer of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generation {
     pub id: String,
@@ -15,27 +15,27 @@ pub struct Generation {
     pub message_id: String,
     /// Of the last turn.
     pub text: String,
-    /// Set when a schema was given: the validated object.
+    /// The validated object; set if a schema was given.
     pub object: Option<Value>,
-    /// Of all turns and of the agents asked.
+    /// Usage of all turns and of the agents asked.
     pub usage: Usage,
     pub finish_reason: FinishReason,
     /// Of all turns.
     pub tool_calls: Vec<ToolCall>,
-    /// The calls again, each with what it gave.
+    /// Results of the calls, in the same order.
     pub tool_results: Vec<ToolResult>,
-    /// Who gave the last turn, where a model stood in for the one that is configured.
+    /// The model of the last turn, if it was a fallback of the configured one.
     pub stand_in: Option<Box<Served>>,
 }
 
-/// Why an agent gave nothing.
+/// Failure of a generation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GenerateError {
     #[error("agent {0} not found")]
     UnknownAgent(String),
     #[error("invalid schema: {0}")]
     InvalidSchema(String),
-    /// The place in the request and what is wrong there.
+    /// Place in the request, and the problem.
     #[error("invalid request: {0}")]
     InvalidRequest(String),
     #[error("{0}")]
@@ -53,13 +53,12 @@ pub enum GenerateError {
 }
 
 impl GenerateError {
-    /// What callers may read of it in events and in the history: what a store says of itself is
-    /// for the log.
+    /// Returns the text for events and the history. Details of the store go to the log only.
     pub(crate) fn for_callers(&self) -> String {
         match self {
             Self::Unavailable(
                 Unavailable::Store { .. } | Unavailable::Corrupt(_) | Unavailable::ActorLost,
-            ) => "the server cannot go on with this just now".to_owned(),
+            ) => "the server cannot continue this generation right now".to_owned(),
             Self::UnknownAgent(_)
             | Self::InvalidSchema(_)
             | Self::InvalidRequest(_)

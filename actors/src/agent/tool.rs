@@ -1,4 +1,4 @@
-//! Tools: what agents may call while they work, and callers directly.
+//! Tools, called by agents and directly by callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,32 +17,31 @@ use crate::ports::model::ToolSpec;
 /// A tool, ready to be called.
 #[derive(Clone)]
 pub struct ToolDefinition {
-    /// What models and callers are told of it.
+    /// Name, description and parameters, as models and callers see them.
     pub spec: ToolSpec,
-    /// The compiled `spec.parameters`: arguments are checked before the call.
+    /// Compiled `spec.parameters`; checks the arguments before the call.
     pub arguments: Arc<Schema>,
     pub body: ToolBody,
-    /// Bound of one call; without it `RuntimeLimits::tool_timeout`.
+    /// Time limit of one call; `None`: `RuntimeLimits::tool_timeout`.
     pub timeout: Option<Duration>,
-    /// How many calls may run at once, over all agents; the others wait. No bound without it.
+    /// Limits concurrent calls over all agents; further calls wait. `None`: unlimited.
     pub permits: Option<Arc<Semaphore>>,
 }
 
-/// What a tool does.
+/// Implementation of a tool.
 #[derive(Clone)]
 pub enum ToolBody {
     /// Rust code, or an adapter that leaves the process.
     Function(ToolFunction),
     /// Runs a workflow with the arguments as its input.
     Workflow(String),
-    /// Asks another agent; the argument `prompt` is what it is asked.
+    /// Asks another agent with the argument `prompt`.
     Agent(String),
-    /// Asks the one of these agents that the argument `agent` names; the argument `task` is what
-    /// it is asked.
+    /// Asks the agent named by the argument `agent`, one of these, with the argument `task`.
     Delegate(Vec<String>),
 }
 
-/// What a tool's function may know.
+/// Context of one call, for a tool's function.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
     /// The agent that called; none for a direct call.
@@ -54,19 +53,18 @@ pub struct ToolContext {
     pub conversation_id: Option<Arc<str>>,
     /// The operation context: the caller's object plus `user`, `userId`, `conversationId`.
     pub context: Arc<Map<String, Value>>,
-    /// The same whenever this call is made again: hand it to whatever the tool calls.
+    /// Stays the same when this call is repeated. Pass it on to services that the tool calls.
     pub idempotency_key: String,
-    /// Fires when the call is cancelled or timed out. The future itself is dropped then; the
-    /// token is for work that it has put on other threads.
+    /// Fires when the call is cancelled or timed out. The future itself is dropped then; the token
+    /// stops work that it has moved to other threads.
     pub cancellation: CancellationToken,
-    /// The trace that the call belongs to, below the call's own span: what the tool calls in turn
-    /// carries it on, by [`Trace::headers`] over HTTP. Of a direct call, its caller's, if it named
-    /// one.
+    /// Trace of the call, below the call's own span; pass it on to what the tool calls, over HTTP
+    /// with [`Trace::headers`]. For a direct call, the caller's trace, if it sent one.
     pub trace: Option<Trace>,
 }
 
-/// Why a tool gave nothing. The model is told its message, and callers see it; the retry of a step
-/// reads its class.
+/// Failure of a tool. Its message goes to the model and to callers; the retry of a step reads its
+/// class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub AttemptFailure);
@@ -89,7 +87,7 @@ impl From<&str> for ToolError {
     }
 }
 
-/// A tool as code. It runs on an arbiter's thread beside other work: what blocks belongs into
+/// A tool as Rust code. It runs on an arbiter's thread beside other work; move blocking work to
 /// `tokio::task::spawn_blocking`.
 pub type ToolFunction =
     Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
@@ -101,8 +99,8 @@ impl ToolDefinition {
         Ok(Self { spec, arguments, body, timeout: None, permits: None })
     }
 
-    /// Makes a tool that runs a workflow. Without parameters of its own it takes what the
-    /// workflow takes; without a description it has the workflow's purpose.
+    /// Creates a tool that runs a workflow. Parameters default to the workflow's input schema, the
+    /// description to its purpose.
     pub fn for_workflow(
         name: impl Into<String>,
         description: Option<String>,
@@ -119,7 +117,7 @@ impl ToolDefinition {
         Self::new(spec, ToolBody::Workflow(definition.id.clone()))
     }
 
-    /// The arguments of a tool that asks an agent.
+    /// Returns the parameters of a tool that asks an agent.
     pub fn agent_parameters() -> Value {
         json!({
             "type": "object",
@@ -129,8 +127,7 @@ impl ToolDefinition {
     }
 }
 
-/// The input schema of a workflow as one of arguments: these are an object, and providers want
-/// that said.
+/// Returns a workflow's input schema with `"type": "object"`, which providers require of tools.
 fn object_schema(schema: Option<Value>) -> Value {
     match schema {
         Some(Value::Object(mut schema)) => {

@@ -116,10 +116,10 @@ impl ExecutionActor {
             let (subscribers, clock) = (life.subscribers.clone(), Arc::clone(&self.shared.clock));
             ProgressRelay::start(self.id.clone(), Arc::clone(&context.path), subscribers, clock)
         });
-        let speech = relay.as_ref().map(|relay| relay.sender(&self.shared)).unwrap_or_default();
+        let progress = relay.as_ref().map(|relay| relay.sender(&self.shared)).unwrap_or_default();
         let flushed = relay.as_ref().map(|relay| relay.flushed());
         let token = context.cancellation.clone();
-        let context = StepContext { speech, ..context };
+        let context = StepContext { progress, ..context };
         let body = within(timeout_ms, run_function(function, context), token);
         let work = async move {
             let ended = body.await;
@@ -183,7 +183,7 @@ impl ExecutionActor {
             idempotency_key: self.idempotency_key(path),
             trace: self.trace_below(life, path, attempt),
             cancellation,
-            speech: ProgressSender::default(),
+            progress: ProgressSender::default(),
         }
     }
 

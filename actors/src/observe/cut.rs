@@ -2,5 +2,5 @@
 
 use std::sync::Arc;
 
-/// Ends a connection whose reader has stopped reading.
+/// Closes the connection of a subscriber that does not read.
 pub type Cut = Arc<dyn Fn() + Send + Sync>;

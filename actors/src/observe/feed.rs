@@ -1,4 +1,4 @@
-//! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
+//! Fan-out of durable facts to observers, as spans. All queues are bounded, and nothing waits.
 
 mod logs;
 mod settle;
@@ -23,10 +23,10 @@ use crate::observe::span::{
 use crate::observe::trace::execution::SpanMemory;
 use crate::ports::store::Header;
 
-/// Commits that may wait for the feed; beyond it they are dropped and counted.
+/// Maximum number of commits queued for the feed; further ones are dropped and counted.
 const FEED_MAILBOX: usize = 4_096;
 
-/// The writers' side of the feed: knows whether anybody watches without asking the actor.
+/// Writers' side of the feed: knows without asking the actor whether there are observers.
 #[derive(Clone)]
 pub(crate) struct FeedHandle {
     feed: Addr<Feed>,
@@ -36,11 +36,11 @@ pub(crate) struct FeedHandle {
 #[derive(Default)]
 struct Shared {
     observers: AtomicUsize,
-    /// Those of them that want spans.
+    /// Observers of spans.
     of_spans: AtomicUsize,
     of_logs: AtomicUsize,
     next_id: AtomicU64,
-    /// Dropped on the way to the feed, and not yet told to observers.
+    /// Number of spans dropped before the feed and not yet reported to observers.
     lost: AtomicU64,
     lost_logs: AtomicU64,
     dropped: AtomicU64,
@@ -48,22 +48,22 @@ struct Shared {
 
 pub(crate) struct Feed {
     shared: Arc<Shared>,
-    observers: BTreeMap<ObserverId, Watching>,
+    observers: BTreeMap<ObserverId, Subscription>,
     memory: SpanMemory,
     stall: Duration,
 }
 
-/// An observer, and how it keeps up.
-struct Watching {
+/// An observer and its backlog.
+struct Subscription {
     observer: Observer,
     spans: Backlog,
     logs: Backlog,
 }
 
-/// What one mailbox of an observer did not take.
+/// Messages rejected by one mailbox of an observer.
 #[derive(Default)]
 struct Backlog {
-    /// Not yet told to the observer.
+    /// Not yet reported to the observer.
     missed: u64,
     full_since: Option<Instant>,
 }
@@ -80,12 +80,12 @@ struct Publish(Commit);
 #[rtype(result = "()")]
 struct PublishSpans(Arc<[SpanEvent]>);
 
-/// Spans of an execution that were open when it was taken up again.
+/// Spans of an execution that were open when it was loaded.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Recall(ExecutionId, Vec<Span>);
 
-/// Strikes a user from the spans that are open.
+/// Erases a user from open spans.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct ForgetUser(Arc<str>);
@@ -112,12 +112,12 @@ impl FeedHandle {
         Self { feed, shared }
     }
 
-    /// Whether anybody wants spans.
+    /// Returns true if there are observers of spans.
     pub(crate) fn is_watched(&self) -> bool {
         self.shared.of_spans.load(Ordering::Relaxed) > 0
     }
 
-    /// Hands a commit over; drops it when the feed is behind, never waits.
+    /// Queues a commit; drops it if the feed is behind. Never waits.
     pub(crate) fn publish(&self, commit: Commit) {
         let facts = commit.iter().map(|(_, facts)| facts.len() as u64).sum();
         if self.feed.try_send(Publish(commit)).is_err() {
@@ -125,7 +125,7 @@ impl FeedHandle {
         }
     }
 
-    /// Hands spans of one owner over, as [`Self::publish`] does.
+    /// Queues spans of one owner, like [`Self::publish`].
     pub(crate) fn publish_spans(&self, spans: Arc<[SpanEvent]>) {
         let count = spans.len() as u64;
         if self.is_watched() && self.feed.try_send(PublishSpans(spans)).is_err() {
@@ -133,16 +133,16 @@ impl FeedHandle {
         }
     }
 
-    /// Says which spans of an execution are open, so that their ends are told although their
-    /// beginnings were not.
+    /// Adds the open spans of an execution, whose starts were not published, so that their ends are
+    /// complete.
     pub(crate) fn recall(&self, id: &ExecutionId, open: Vec<Span>) {
-        // full: what the facts of their ends say is enough for most of them
+        // if the feed is full, the facts of their ends suffice for most of them
         let _ = self.feed.try_send(Recall(id.clone(), open));
     }
 
-    /// Returns when no span that ends from now on names the user.
+    /// Resolves once no span that ends later can name the user.
     pub(crate) async fn forget_user(&self, user: Arc<str>) {
-        // one that has ended tells of nothing any more
+        // a stopped feed publishes nothing
         let _ = self.feed.send(ForgetUser(user)).await;
     }
 
@@ -154,12 +154,13 @@ impl FeedHandle {
         crate::mailbox::tell(&self.feed, Forget(id));
     }
 
-    /// Observers registered now.
+    /// Returns the number of observers.
     pub(crate) fn observers(&self) -> usize {
         self.shared.observers.load(Ordering::Relaxed)
     }
 
-    /// All that observers did not get since the start, because they or the feed were behind.
+    /// Returns the number of spans and records that observers missed since the start, because they
+    /// or the feed were behind.
     pub(crate) fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
@@ -175,9 +176,9 @@ impl Actor for Feed {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(FEED_MAILBOX);
-        // A dead observer is noticed even when nothing happens.
+        // notices disconnected observers when there are no events
         ctx.run_interval(Duration::from_secs(30), |feed, _| {
-            feed.observers.retain(|_, watching| watching.observer.is_connected());
+            feed.observers.retain(|_, subscription| subscription.observer.is_connected());
             feed.count();
         });
     }
@@ -195,17 +196,17 @@ impl Feed {
         }
     }
 
-    /// Offers spans of one owner to everybody who asked for such.
-    fn tell(&mut self, spans: &Arc<[SpanEvent]>) {
+    /// Sends spans of one owner to the observers that match.
+    fn send(&mut self, spans: &Arc<[SpanEvent]>) {
         let Some(first) = spans.first() else { return };
         let lost = self.shared.lost.swap(0, Ordering::Relaxed);
         let (stall, shared) = (self.stall, &self.shared);
         let before = self.observers.len();
-        self.observers.retain(|_, watching| {
-            // Each of the lost may have been of interest to anybody.
-            watching.spans.missed += lost;
-            !matches(&watching.observer.filter, &first.span.owner)
-                || watching.offer_spans(spans, stall, &shared.dropped)
+        self.observers.retain(|_, subscription| {
+            // any observer may have wanted the lost ones
+            subscription.spans.missed += lost;
+            !matches(&subscription.observer.filter, &first.span.owner)
+                || subscription.offer_spans(spans, stall, &shared.dropped)
         });
         if self.observers.len() < before {
             self.count();
@@ -213,8 +214,8 @@ impl Feed {
     }
 }
 
-impl Watching {
-    /// Whether the observer stays.
+impl Subscription {
+    /// Sends spans; returns false if the observer is to be removed.
     fn offer_spans(
         &mut self,
         spans: &Arc<[SpanEvent]>,
@@ -232,8 +233,8 @@ impl Watching {
 }
 
 impl Backlog {
-    /// Notes how an offer of so many went, and cuts an observer that has taken nothing for too
-    /// long. Whether the observer stays.
+    /// Updates the backlog after a send, and disconnects an observer that has accepted nothing for
+    /// `stall`. Returns false if the observer is to be removed.
     fn settle<M>(
         &mut self,
         outcome: &Result<(), SendError<M>>,
@@ -250,26 +251,26 @@ impl Backlog {
             Err(SendError::Full(_)) => {
                 self.missed += count as u64;
                 let since = *self.full_since.get_or_insert_with(Instant::now);
-                let is_over = since.elapsed() >= stall;
-                if is_over {
+                let has_stalled = since.elapsed() >= stall;
+                if has_stalled {
                     cut();
                 }
-                !is_over
+                !has_stalled
             }
         }
     }
 }
 
-/// The filter asks for an entity: what is its own, and all that is in a trace of which it is the
-/// root. The user of a trace is that of its root.
+/// Returns true if the filter selects the owner itself, or the root of its trace. Visibility is
+/// that of the root's user.
 fn matches(filter: &ObserverFilter, owner: &Owner) -> bool {
     let is_of = |(kind, id): (EntityType, &str)| {
         filter.entity_type.is_none_or(|wanted| wanted == kind)
             && filter.entity_id.as_deref().is_none_or(|wanted| wanted == id)
     };
     let trace = owner.trace();
-    let is_wanted = is_of((trace.root_type, &trace.root_id)) || is_of(owner.entity());
-    is_wanted && filter.visibility.reaches(owner.user_id())
+    let is_selected = is_of((trace.root_type, &trace.root_id)) || is_of(owner.entity());
+    is_selected && filter.visibility.reaches(owner.user_id())
 }
 
 impl Handler<Publish> for Feed {
@@ -277,8 +278,8 @@ impl Handler<Publish> for Feed {
 
     fn handle(&mut self, message: Publish, _: &mut Self::Context) {
         for (header, facts) in message.0 {
-            let spans = self.memory.hear(&header, &facts);
-            self.tell(&spans.into());
+            let spans = self.memory.apply(&header, &facts);
+            self.send(&spans.into());
         }
     }
 }
@@ -287,7 +288,7 @@ impl Handler<PublishSpans> for Feed {
     type Result = ();
 
     fn handle(&mut self, message: PublishSpans, _: &mut Self::Context) {
-        self.tell(&message.0);
+        self.send(&message.0);
     }
 }
 
@@ -314,8 +315,8 @@ impl Handler<Observe> for Feed {
     fn handle(&mut self, message: Observe, _: &mut Self::Context) -> Self::Result {
         let id = ObserverId(self.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1);
         let (spans, logs) = (Backlog::default(), Backlog::default());
-        let watching = Watching { observer: message.0, spans, logs };
-        self.observers.insert(id, watching);
+        let subscription = Subscription { observer: message.0, spans, logs };
+        self.observers.insert(id, subscription);
         self.count();
         actix::MessageResult(id)
     }

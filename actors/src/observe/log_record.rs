@@ -1,8 +1,7 @@
-//! Log records, and whom they are about.
+//! Log records, and the scope that gives them ids.
 //!
-//! What runs for an execution or a generation runs within a [`LogScope`]; every record that is
-//! logged meanwhile carries its ids. The scope belongs to a task, not to a thread: it comes and
-//! goes with the future that it was given to.
+//! Work for an execution or a generation runs within a [`LogScope`], whose ids every record logged
+//! by it carries. The scope belongs to a task, not to a thread: it moves with the future.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, SpanId};
 
-/// How grave a record is; ordered from the least to the most.
+/// Severity of a record, ordered from least to most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
     Trace,
@@ -23,10 +22,10 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// From the least grave to the most.
+    /// All levels, from least to most severe.
     pub const ALL: [Self; 5] = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
 
-    /// The word for it on the wire and in labels.
+    /// Returns the name on the wire and in labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace",
@@ -37,7 +36,7 @@ impl LogLevel {
         }
     }
 
-    /// OpenTelemetry's `SeverityText`.
+    /// Returns OpenTelemetry's `SeverityText`.
     pub fn severity_text(self) -> &'static str {
         match self {
             Self::Trace => "TRACE",
@@ -48,7 +47,7 @@ impl LogLevel {
         }
     }
 
-    /// OpenTelemetry's `SeverityNumber`.
+    /// Returns OpenTelemetry's `SeverityNumber`.
     pub fn severity_number(self) -> u8 {
         match self {
             Self::Trace => 1,
@@ -72,17 +71,17 @@ impl From<log::Level> for LogLevel {
     }
 }
 
-/// What a record is about, as far as it is about something.
+/// Ids attached to log records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogScope {
     pub trace_id: Option<Arc<str>>,
     pub span_id: Option<SpanId>,
-    /// What the root of the trace is: observers ask for it. Not kept with the record.
+    /// Type of the root of the trace, for filters of observers. Not stored.
     pub root_type: Option<EntityType>,
-    /// The id of that workflow or agent.
+    /// Id of that workflow or agent. Not stored.
     pub root_id: Option<Arc<str>>,
     pub execution_id: Option<ExecutionId>,
-    /// The execution above that one: its logs include those of its children.
+    /// Parent of the execution: its logs include those of its children.
     pub parent_execution_id: Option<ExecutionId>,
     pub workflow_id: Option<Arc<str>>,
     pub generation_id: Option<Arc<str>>,
@@ -92,12 +91,12 @@ pub struct LogScope {
     pub request_id: Option<Arc<str>>,
 }
 
-/// One record, with every secret struck out.
+/// A log record, with secrets removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogRecord {
     pub at: Timestamp,
     pub level: LogLevel,
-    /// The module that logged it.
+    /// Module that logged it.
     pub target: Arc<str>,
     pub message: String,
     /// Key and value pairs of the record.
@@ -110,28 +109,28 @@ tokio::task_local! {
 }
 
 impl LogScope {
-    /// The scope of what runs now on this thread.
+    /// Returns the scope of the current task.
     pub fn current() -> Option<Arc<Self>> {
         SCOPE.try_with(Arc::clone).ok()
     }
 
-    /// The scope of an execution of which only the id is known.
+    /// Returns the scope of an execution known only by id.
     pub(crate) fn of_execution(id: &ExecutionId) -> Arc<Self> {
         Arc::new(Self { execution_id: Some(id.clone()), ..Self::default() })
     }
 
-    /// The same within a span of its own.
+    /// Returns this scope with another span.
     #[must_use]
     pub fn at(&self, span: SpanId) -> Arc<Self> {
         Arc::new(Self { span_id: Some(span), ..self.clone() })
     }
 
-    /// Runs a function within the scope.
+    /// Runs a function in the scope.
     pub fn within<T>(self: &Arc<Self>, run: impl FnOnce() -> T) -> T {
         SCOPE.sync_scope(Arc::clone(self), run)
     }
 
-    /// Runs a future within the scope, wherever it is polled.
+    /// Runs a future in the scope, wherever it is polled.
     pub fn during<F: Future>(
         self: &Arc<Self>,
         work: F,

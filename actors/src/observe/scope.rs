@@ -1,4 +1,4 @@
-//! The ids that log records about an execution carry.
+//! Log scope of an execution.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::observe::log_record::LogScope;
 use crate::observe::trace::execution::execution_span;
 use crate::ports::store::Header;
 
-/// Returns the ids of an execution. An actor keeps them for its life.
+/// Returns the log scope of an execution. Its actor keeps it.
 pub(crate) fn scope_of(header: &Header) -> Arc<LogScope> {
     Arc::new(LogScope {
         trace_id: Some(Arc::clone(&header.trace.id)),

@@ -1,4 +1,4 @@
-//! Spans of executions and generations, as observers get them: derived from what is recorded.
+//! Spans of executions and generations, derived from records.
 
 mod attributes;
 
@@ -20,7 +20,7 @@ use crate::visibility::Visibility;
 pub use attributes::AttributeValue;
 pub(crate) use attributes::CONTENT_BYTES_MAX;
 
-/// A span that began or ended.
+/// Start or end of a span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanEvent {
     pub phase: SpanPhase,
@@ -33,13 +33,12 @@ pub enum SpanPhase {
     Ended,
 }
 
-/// One span. Cheap to make and to clone: names and attributes are written when somebody reads
-/// them.
+/// A span. Cheap to create and to clone: names and attributes are computed on demand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
     pub id: SpanId,
     pub parent: Option<SpanId>,
-    /// Whose span it is.
+    /// Execution or generation of the span.
     pub owner: Owner,
     pub start: Timestamp,
     /// Set once the span has ended.
@@ -48,7 +47,7 @@ pub struct Span {
     pub work: SpanWork,
 }
 
-/// What a span belongs to.
+/// Execution or generation that a span belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Owner {
     Execution(Arc<Header>),
@@ -56,10 +55,10 @@ pub enum Owner {
     Generation(Arc<GenerationRecord>),
 }
 
-/// What was done in a span.
+/// Activity of a span.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpanWork {
-    /// A whole execution. The values are content: shown when content is switched on.
+    /// A whole execution. Values are content, exported only if content is enabled.
     Workflow {
         input: Option<Arc<Value>>,
         output: Option<Arc<Value>>,
@@ -72,21 +71,21 @@ pub enum SpanWork {
     Wait {
         path: Option<StepPath>,
         reason: Arc<str>,
-        /// Of the suspension, as far as it is known.
+        /// Id of the suspension, if known.
         id: Option<Arc<str>>,
-        /// Who placed the hold.
+        /// Caller that paused the execution.
         suspended_by: Option<Arc<Principal>>,
         resumed_by: Option<Arc<Principal>>,
-        /// Whether its deadline passed and the definition answered.
+        /// True if the deadline passed and the definition's answer was used.
         by_deadline: bool,
     },
     /// A whole generation.
     Agent { usage: Option<Usage> },
-    /// One question to a model: the turn that it gave.
+    /// One question to a model, with its turn.
     Chat { number: u32, turn: Arc<GenerationStep> },
-    /// A call of a tool: the `call`-th of the turn.
+    /// A tool call: the `call`-th of the turn.
     Tool { call: usize, turn: Arc<GenerationStep> },
-    /// What was read from a conversation before the first turn, or written to it at the end.
+    /// Reading of a conversation before the first turn, or writing at the end.
     Memory { operation: MemoryOperation },
 }
 
@@ -103,16 +102,16 @@ pub enum SpanStatus {
     Error(Arc<str>),
 }
 
-/// OpenTelemetry's kinds, as far as there are such spans here.
+/// OpenTelemetry's span kinds used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     Internal,
-    /// It called another process.
+    /// A call to another process.
     Client,
 }
 
 impl Span {
-    /// Strikes a user who is to be forgotten.
+    /// Erases a user.
     pub(crate) fn forget(&mut self, user: &str) {
         match &mut self.work {
             SpanWork::Workflow { replayed_by: one, cancelled_by: other, .. }
@@ -132,12 +131,12 @@ impl Span {
         self.owner.trace()
     }
 
-    /// The event of its beginning.
+    /// Returns the event of its start.
     pub fn started(self) -> SpanEvent {
         SpanEvent { phase: SpanPhase::Started, span: self }
     }
 
-    /// The event of its end.
+    /// Returns the event of its end.
     pub fn ended(self, at: Timestamp, status: SpanStatus) -> SpanEvent {
         let span = Self { end: Some(at), status, ..self };
         SpanEvent { phase: SpanPhase::Ended, span }
@@ -174,25 +173,25 @@ impl Owner {
     }
 }
 
-/// Which traces an observer wants; decided by the root of each trace.
+/// Filter of an observer, applied to the root of each trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObserverFilter {
     pub entity_type: Option<EntityType>,
     pub entity_id: Option<String>,
-    /// A trace belongs to the user of its root, and so does all that is below it.
+    /// A trace belongs to the user of its root, including everything below.
     pub visibility: Visibility,
 }
 
-/// Tells an observer what happened to one execution or generation in one commit.
+/// Spans of one execution or generation from one commit, for an observer.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct SpansObserved {
     pub spans: Arc<[SpanEvent]>,
-    /// Earlier ones that found the observer's mailbox full, or the feed too far behind.
+    /// Number of earlier spans lost because the observer or the feed was behind.
     pub missed: u64,
 }
 
-/// Tells an observer what was logged.
+/// Log records for an observer.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct LogsObserved {
@@ -201,19 +200,19 @@ pub struct LogsObserved {
     pub missed: u64,
 }
 
-/// A listener of spans and logs: addresses with bounded mailboxes of their own.
+/// An observer of spans and logs. Its mailboxes are bounded.
 #[derive(Clone)]
 pub struct Observer {
-    /// None: it wants no spans.
+    /// `None`: no spans.
     pub spans: Option<Recipient<SpansObserved>>,
-    /// None: it wants no logs.
+    /// `None`: no logs.
     pub logs: Option<Recipient<LogsObserved>>,
     pub filter: ObserverFilter,
     pub cut: Cut,
 }
 
 impl Observer {
-    /// Whether anybody hears what it is told.
+    /// Returns true while a mailbox is connected.
     pub(crate) fn is_connected(&self) -> bool {
         self.spans.as_ref().is_some_and(Recipient::connected)
             || self.logs.as_ref().is_some_and(Recipient::connected)
@@ -226,6 +225,6 @@ impl std::fmt::Debug for Observer {
     }
 }
 
-/// Names a registered observer.
+/// Id of a registered observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObserverId(pub u64);

@@ -1,4 +1,4 @@
-//! Spans from what is recorded: pure.
+//! Pure functions that derive spans from records.
 
 pub(crate) mod execution;
 pub(crate) mod generation;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::observe::span::{SpanEvent, SpanId};
 
-/// The spans of these events, each as its last event has it, in the order of their first.
+/// Returns the spans of these events, each in its last state, in the order of their first event.
 pub(crate) fn latest_of(
     events: impl IntoIterator<Item = SpanEvent>,
 ) -> Vec<crate::observe::span::Span> {

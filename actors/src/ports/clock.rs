@@ -1,15 +1,16 @@
-//! Time and fresh ids, so that nothing else reads a clock or a random source.
+//! Time and new ids. Nothing else reads a clock or a random source.
 
 use std::sync::Arc;
 
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 
-/// Wall-clock time and ids that follow it.
+/// Wall-clock time, and ids derived from it.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// A fresh id, sorted by the time it was made (UUID v7: neighbours in the store's index).
+    /// Returns a new id, sortable by creation time (UUID v7, so that neighbours share pages of the
+    /// store's index).
     fn new_id(&self) -> Arc<str>;
 
     fn new_execution_id(&self) -> ExecutionId {
@@ -17,11 +18,11 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
-#[expect(clippy::disallowed_methods, reason = "this is the Clock that all others ask")]
+#[expect(clippy::disallowed_methods, reason = "this is the Clock that everything else uses")]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp(chrono::Utc::now().timestamp_millis())

@@ -1,48 +1,49 @@
-//! What was being done for executions when a process ended, as the next process finds it.
+//! Marks of work on executions, left for the next process if this one crashes.
 //!
-//! No part of the record: a mark is written without a commit, since it has to outlive the process
-//! and not the machine.
+//! Marks are not part of the record. They are written without a commit, because they have to
+//! survive the process and not the machine.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::ExecutionId;
 
-/// Marks that may be set at once.
+/// Maximum number of marks set at once.
 pub const CRASH_MARK_SLOTS: usize = 64;
 
-/// Says what is being done for an execution just now.
+/// Work currently done for an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashMark {
     pub execution: ExecutionId,
-    /// Number of its last event: what is done again at the same point has the same.
+    /// Number of its last event; equal for repeated work at the same point.
     pub last_seq: u64,
     pub work: MarkedWork,
 }
 
-/// Work that may be the end of a process.
+/// Work that could crash the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MarkedWork {
-    /// The execution is rebuilt from its rows.
+    /// Rebuilding the execution from its rows.
     Load,
-    /// It is decided how it goes on.
+    /// Evaluating its next steps.
     Decide,
 }
 
-/// An execution that was worked on when processes ended.
+/// An execution whose work was interrupted by crashes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
     #[serde(flatten)]
     pub mark: CrashMark,
-    /// Processes that ended there, one after the other.
+    /// Number of consecutive crashes at this point.
     pub count: u32,
 }
 
-/// Where marks are kept. Failures to write are told of by the adapter: nothing else depends on it.
+/// Storage of crash marks. The adapter logs failures to write, because nothing else depends on
+/// them.
 pub trait CrashMarks: Send + Sync {
-    /// What processes ended in the middle of, the last one included, as it was at the start.
+    /// Returns the work that crashes interrupted, including the last one, as found at the start.
     fn crashes(&self) -> Vec<Crash>;
 
-    /// Remembers these and forgets all others.
+    /// Stores these and removes all others.
     fn keep(&self, crashes: &[Crash]);
 
     /// Sets the mark of a slot, below [`CRASH_MARK_SLOTS`]. Never waits for a disk.
@@ -50,11 +51,11 @@ pub trait CrashMarks: Send + Sync {
 
     fn clear(&self, slot: usize);
 
-    /// The process ends in order: what it is in the middle of is no crash.
+    /// Marks an orderly shutdown: unfinished work then does not count as a crash.
     fn close(&self);
 }
 
-/// Remembers nothing: for stores that do not outlive the process either.
+/// Stores nothing: for stores that do not survive the process either.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCrashMarks;
 
@@ -72,8 +73,8 @@ impl CrashMarks for NoCrashMarks {
     fn close(&self) {}
 }
 
-/// Counts what the last process left behind into what is known. An execution that has got further
-/// since begins anew.
+/// Adds the marks of the last process to the known crashes. Work at a later event starts a new
+/// count.
 pub fn count_crashes(known: Vec<Crash>, left: Vec<CrashMark>) -> Vec<Crash> {
     let mut crashes = known;
     for mark in left {
@@ -108,11 +109,11 @@ mod tests {
         for (name, known, left, expected) in cases {
             let work = left.work;
             let counted = count_crashes(known, vec![left]);
-            let told = counted.iter().map(|Crash { mark, count }| {
+            let counts = counted.iter().map(|Crash { mark, count }| {
                 let CrashMark { execution, last_seq, .. } = mark;
                 (execution.as_str(), *last_seq, *count)
             });
-            assert_eq!(told.collect::<Vec<_>>(), expected, "{name}");
+            assert_eq!(counts.collect::<Vec<_>>(), expected, "{name}");
             assert_eq!(counted.last().unwrap().mark.work, work, "{name}");
         }
     }

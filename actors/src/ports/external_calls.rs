@@ -1,4 +1,4 @@
-//! What steps do outside of this process: calls of other servers, runs of programs.
+//! Calls of steps out of this process: to other servers, and to programs.
 
 pub mod scripted;
 
@@ -12,8 +12,8 @@ use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::ExecutionId;
 use crate::domain::trace::Trace;
 
-/// Makes the calls of steps. A call ends well with a value, or with its failure, whose words are
-/// fit for callers, without a secret. Dropping the future ends the call and all that it began.
+/// Makes the calls of steps. A call returns a value or a failure whose message contains no secret.
+/// Dropping the future ends the call and everything it started.
 pub trait ExternalCalls: Send + Sync {
     /// Calls another server.
     fn http(
@@ -30,20 +30,20 @@ pub trait ExternalCalls: Send + Sync {
     ) -> BoxFuture<'static, Result<Value, AttemptFailure>>;
 }
 
-/// On whose behalf a call is made.
+/// Originator of a call.
 #[derive(Debug, Clone)]
 pub struct CallOrigin {
-    /// For the log, such as `step charge` or `tool weather`.
+    /// Name for the log, such as `step charge` or `tool weather`.
     pub name: Arc<str>,
-    /// The same for every attempt, so that the other side can tell a repetition.
+    /// Same for every attempt, so that the other side can recognize repetitions.
     pub idempotency_key: String,
-    /// Of a step: its execution, and which attempt it is.
+    /// Execution and attempt number, for a step.
     pub attempt: Option<(ExecutionId, u32)>,
-    /// What the other side goes on with.
+    /// Trace for the other side to continue.
     pub trace: Option<Trace>,
 }
 
-/// Nothing is outside.
+/// Rejects every call.
 #[derive(Debug, Clone, Copy)]
 pub struct NoExternalCalls;
 
@@ -53,7 +53,7 @@ impl ExternalCalls for NoExternalCalls {
         _: HttpRequest,
         _: CallOrigin,
     ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
-        let why = "this process calls no other server";
+        let why = "this process makes no HTTP calls";
         ready(Err(AttemptFailure::new(ErrorKind::Request, why))).boxed()
     }
 

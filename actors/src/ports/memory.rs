@@ -1,13 +1,13 @@
 //! A store that lives as long as the process: for tests and for `url = "memory:"`.
 //!
 //! Every append is decided and acknowledged inside [`Journal::append`], on the caller's thread,
-//! so that a test with paused time never waits for another thread. It keeps the rules of the
-//! port to the letter and promises nothing about the cost of filtered lists.
+//! so that a test with paused time never waits for another thread. It obeys all rules of the port,
+//! except that the cost of filtered lists is unbounded.
 
 mod agents;
 mod counts;
 mod crash_marks;
-mod ends;
+mod lists;
 mod retention;
 mod traces;
 
@@ -24,16 +24,14 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Projection, Read,
-    ReadError, Row, Snapshot, Status, StoredExecution, Timer, TimerChange, TimerKey,
+    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
+    Projection, Read, ReadError, Row, Snapshot, Status, StoredExecution, Timer, TimerChange,
+    TimerKey, Written,
 };
-use crate::ports::store::{Place, Portion};
-
-use ends::shows;
 
 pub use crash_marks::MemoryCrashMarks;
 
-/// Keeps executions, timers, keys, definitions and generations in memory.
+/// A store of everything in memory.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -41,6 +39,7 @@ pub struct MemoryStore {
     last_row: AtomicI64,
     last_generation: AtomicI64,
     refuses_writes: AtomicBool,
+    refuses_reads: AtomicBool,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -59,7 +58,12 @@ impl MemoryStore {
         self.refuses_writes.store(!writable, Ordering::SeqCst);
     }
 
-    /// The same record for another process: nobody listens to its commits yet.
+    /// Makes every read fail with [`ReadError::Unavailable`], or succeed again.
+    pub fn set_readable(&self, readable: bool) {
+        self.refuses_reads.store(!readable, Ordering::SeqCst);
+    }
+
+    /// Returns a copy for another process, without a receiver of commits.
     #[must_use]
     pub fn reopened(&self) -> Self {
         Self {
@@ -68,11 +72,12 @@ impl MemoryStore {
             last_row: AtomicI64::new(self.last_row.load(Ordering::SeqCst)),
             last_generation: AtomicI64::new(self.last_generation.load(Ordering::SeqCst)),
             refuses_writes: AtomicBool::new(false),
+            refuses_reads: AtomicBool::new(false),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock; if a defect does, the others may as well go on.
+        // nothing panics while it holds the lock; after a defect that does, continue
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,6 +87,18 @@ impl MemoryStore {
         } else {
             Err(AppendError::Unavailable(Arc::from("writes are switched off")))
         }
+    }
+
+    fn written<T: Send + 'static>(&self, change: impl FnOnce(&mut State) -> T) -> Written<T> {
+        Box::pin(ready(self.write(change)))
+    }
+
+    fn read<'a, T: Send + 'a>(&'a self, read: impl FnOnce(&State) -> T) -> Read<'a, T> {
+        let result = match self.refuses_reads.load(Ordering::SeqCst) {
+            true => Err(ReadError::Unavailable(Arc::from("reads are switched off"))),
+            false => Ok(read(&self.state())),
+        };
+        Box::pin(ready(result))
     }
 }
 
@@ -95,9 +112,8 @@ struct State {
     timers_by_due: BTreeSet<(Timestamp, ExecutionId, TimerKey)>,
     keys: HashMap<Arc<str>, IdempotencyRecord>,
     definitions: HashMap<String, Value>,
-    /// In the order in which they were first recorded.
     agents: agents::Agents,
-    logs: traces::KeptLogs,
+    logs: traces::LogRecords,
 }
 
 #[derive(Clone)]
@@ -112,18 +128,18 @@ struct Entry {
 struct StoredSnapshot {
     last_seq: u64,
     state: Vec<u8>,
-    /// How many facts it includes.
+    /// Number of facts included.
     facts: usize,
 }
 
 impl State {
-    /// Strikes a user from the record of executions.
+    /// Erases a user from executions.
     fn forget_user(&mut self, user: &str) {
         for entry in self.executions.values_mut() {
-            let struck = entry.facts.iter_mut().fold(false, |any, it| it.forget(user) | any);
-            if struck {
+            let has_changed = entry.facts.iter_mut().fold(false, |any, it| it.forget(user) | any);
+            if has_changed {
                 entry.projection.forget(user);
-                // Rebuilt from the facts, which have been struck.
+                // it will be rebuilt from the erased facts
                 entry.snapshot = None;
             }
         }
@@ -183,13 +199,18 @@ impl State {
         }
     }
 
-    fn keep(&mut self, kept: Snapshot) {
-        let Snapshot { execution, row, last_seq, state } = kept;
+    fn store_snapshot(&mut self, snapshot: Snapshot) {
+        let Snapshot { execution, row, last_seq, state } = snapshot;
         let entry = self.executions.get_mut(&execution);
         let is_newest = |it: &&mut Entry| it.row == row && it.projection.last_seq == last_seq;
         if let Some(entry) = entry.filter(is_newest) {
             entry.snapshot = Some(StoredSnapshot { last_seq, state, facts: entry.facts.len() });
         }
+    }
+
+    fn facts_above(&self, id: &ExecutionId, seq: u64) -> &[Recorded] {
+        let facts = self.executions.get(id).map_or(&[][..], |entry| &entry.facts);
+        &facts[facts.partition_point(|fact| fact.seq <= seq)..]
     }
 
     fn change_timers(&mut self, changes: Vec<TimerChange>) {
@@ -213,7 +234,7 @@ impl State {
     }
 
     fn drop_node_timers(&mut self, id: &ExecutionId) {
-        // `Node` is the first kind of key: the execution's range begins with its node timers.
+        // `Node` is the first kind of key, so the execution's range begins with its node timers
         let first = (id.clone(), TimerKey::Node(Arc::from("")));
         let node_keys: Vec<TimerKey> = self
             .timers
@@ -231,7 +252,7 @@ impl State {
 impl Journal for MemoryStore {
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.sink.set(sink).is_err() {
-            log::error!("a second listener of commits was ignored");
+            log::error!("the store has a receiver of commits already; a second one was ignored");
         }
     }
 
@@ -246,7 +267,7 @@ impl Journal for MemoryStore {
         let header = append.projection.header.clone();
         let facts = append.facts.clone();
         let result = self.write(|state| state.append(append)).flatten();
-        // The lock is free again: the sink may append from within its answer.
+        // the lock is released: the sink may append in `committed`
         let Some(sink) = self.sink.get() else { return };
         if result.is_ok() && sink.wants_facts() {
             sink.publish(vec![(header, facts)]);
@@ -254,9 +275,9 @@ impl Journal for MemoryStore {
         sink.committed(ticket.shard, vec![Acknowledgement { ticket, upto, result }]);
     }
 
-    fn store_snapshot(&self, kept: Snapshot) {
-        // A state that is not kept costs the time to fold some facts.
-        let _ = self.write(|state| state.keep(kept));
+    fn store_snapshot(&self, snapshot: Snapshot) {
+        // without it, a rebuild applies more facts
+        let _ = self.write(|state| state.store_snapshot(snapshot));
     }
 
     fn is_writable(&self) -> bool {
@@ -265,31 +286,28 @@ impl Journal for MemoryStore {
 
     fn change_timers(&self, changes: Vec<TimerChange>) {
         if self.write(|state| state.change_timers(changes)).is_err() {
-            log::warn!("a change of timers was lost: writes are switched off");
+            log::warn!("timer changes were lost: writes are switched off");
         }
     }
 }
 
 impl Executions for MemoryStore {
     fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
-        let found = self.state().executions.get(id).map(|entry| {
-            let included = entry.snapshot.as_ref().map_or(0, |snapshot| snapshot.facts);
-            StoredExecution {
+        self.read(|state| {
+            let entry = state.executions.get(id)?;
+            let snapshot = entry.snapshot.as_ref();
+            let included = snapshot.map_or(0, |snapshot| snapshot.facts);
+            Some(StoredExecution {
                 row: entry.row,
                 projection: entry.projection.clone(),
-                snapshot: entry
-                    .snapshot
-                    .as_ref()
-                    .map(|snapshot| (snapshot.last_seq, snapshot.state.clone())),
+                snapshot: snapshot.map(|snapshot| (snapshot.last_seq, snapshot.state.clone())),
                 facts: entry.facts[included..].to_vec(),
-            }
-        });
-        Box::pin(ready(Ok(found)))
+            })
+        })
     }
 
     fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
-        let found = self.state().executions.get(id).map(|entry| entry.projection.clone());
-        Box::pin(ready(Ok(found)))
+        self.read(|state| state.executions.get(id).map(|entry| entry.projection.clone()))
     }
 
     fn facts<'a>(
@@ -298,26 +316,24 @@ impl Executions for MemoryStore {
         after: u64,
         limit: usize,
     ) -> Read<'a, Vec<Recorded>> {
-        let mut page = Vec::new();
-        let mut left = limit;
-        if let Some(entry) = self.state().executions.get(id) {
-            let first = entry.facts.partition_point(|fact| fact.seq <= after);
-            for fact in &entry.facts[first..] {
+        self.read(|state| {
+            let mut page = Vec::new();
+            let mut left = limit;
+            for fact in state.facts_above(id, after) {
                 if left == 0 {
                     break;
                 }
                 left -= usize::from(!events_of(&fact.fact).is_empty());
                 page.push(fact.clone());
             }
-        }
-        Box::pin(ready(Ok(page)))
+            page
+        })
     }
 
     fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
-        let (mut facts, mut left, mut has_event) = (Vec::new(), bytes, false);
-        if let Some(entry) = self.state().executions.get(id) {
-            let first = entry.facts.partition_point(|fact| fact.seq <= from.above);
-            for fact in &entry.facts[first..] {
+        self.read(|state| {
+            let (mut facts, mut left, mut has_event) = (Vec::new(), bytes, false);
+            for fact in state.facts_above(id, from.above) {
                 let length = serde_json::to_vec(fact).map_or(0, |json| json.len());
                 if has_event && length > left {
                     break;
@@ -326,10 +342,10 @@ impl Executions for MemoryStore {
                 has_event |= !events_of(&fact.fact).is_empty();
                 facts.push(fact.clone());
             }
-        }
-        let last = facts.last().map(|fact: &Recorded| fact.next_seq().saturating_sub(1));
-        let next = Place::above(last.unwrap_or(from.above));
-        Box::pin(ready(Ok(Portion { facts, next })))
+            let last = facts.last().map(|fact: &Recorded| fact.next_seq().saturating_sub(1));
+            let next = Place::above(last.unwrap_or(from.above));
+            Portion { facts, next }
+        })
     }
 
     fn list<'a>(
@@ -338,66 +354,39 @@ impl Executions for MemoryStore {
         after: Option<Cursor>,
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
-        let state = self.state();
-        if filter.is_of_ends() {
-            return Box::pin(ready(Ok(state.list_of_ends(filter, after, limit))));
-        }
-        let older_than =
-            after.map_or((Timestamp(i64::MAX), Row::MAX), |cursor| (cursor.at, cursor.row));
-        let mut matching = state
-            .by_creation
-            .range(..older_than)
-            .rev()
-            .filter_map(|(_, id)| state.executions.get(id))
-            .filter(|entry| shows(filter, &entry.projection));
-        let page: Vec<&Entry> = matching.by_ref().take(limit).collect();
-        let next = page
-            .last()
-            .filter(|_| matching.next().is_some())
-            .map(|last| Cursor { at: last.projection.header.created_at, row: last.row });
-        let projections = page.into_iter().map(|entry| entry.projection.clone()).collect();
-        Box::pin(ready(Ok((projections, next))))
+        self.read(|state| match filter.is_of_ends() {
+            true => state.list_by_end(filter, after, limit),
+            false => state.list_by_creation(filter, after, limit),
+        })
     }
 
     fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
-        Box::pin(ready(Ok(self.state().counts())))
+        self.read(State::counts)
     }
 
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
-        Box::pin(ready(Ok(self.state().counts_of_user(user_id, limit))))
+        self.read(|state| state.counts_of_user(user_id, limit))
     }
 
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
-        let state = self.state();
-        let later = state.running.range(after.saturating_add(1)..);
-        let found = later.take(limit).map(|(row, id)| (*row, id.clone())).collect();
-        Box::pin(ready(Ok(found)))
+        self.read(|state| {
+            let later = state.running.range(after.saturating_add(1)..);
+            later.take(limit).map(|(row, id)| (*row, id.clone())).collect()
+        })
     }
 
     fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
-        let state = self.state();
-        let due = state.timers_by_due.iter().take_while(|(due, _, _)| *due < until).take(limit);
-        let timers = due
-            .map(|(due, execution, key)| Timer {
-                execution: execution.clone(),
-                key: key.clone(),
-                due: *due,
-            })
-            .collect();
-        Box::pin(ready(Ok(timers)))
+        self.read(|state| {
+            let due = state.timers_by_due.iter().take_while(|(due, _, _)| *due < until);
+            due.take(limit).map(|(due, execution, key)| timer(execution, key, *due)).collect()
+        })
     }
 
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
-        let state = self.state();
-        let of_it = state.timers.iter().filter(|((execution, _), _)| execution == id);
-        let timers = of_it
-            .map(|((execution, key), due)| Timer {
-                execution: execution.clone(),
-                key: key.clone(),
-                due: *due,
-            })
-            .collect();
-        Box::pin(ready(Ok(timers)))
+        self.read(|state| {
+            let of_execution = state.timers.iter().filter(|((execution, _), _)| execution == id);
+            of_execution.map(|((execution, key), due)| timer(execution, key, *due)).collect()
+        })
     }
 
     fn idempotency<'a>(
@@ -405,9 +394,12 @@ impl Executions for MemoryStore {
         scope: &'a str,
         now: Timestamp,
     ) -> Read<'a, Option<IdempotencyRecord>> {
-        let kept = self.state().keys.get(scope).filter(|kept| kept.expires_at > now).cloned();
-        Box::pin(ready(Ok(kept)))
+        self.read(|state| state.keys.get(scope).filter(|key| key.expires_at > now).cloned())
     }
+}
+
+fn timer(execution: &ExecutionId, key: &TimerKey, due: Timestamp) -> Timer {
+    Timer { execution: execution.clone(), key: key.clone(), due }
 }
 
 impl Definitions for MemoryStore {
@@ -419,7 +411,7 @@ impl Definitions for MemoryStore {
     }
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
-        Box::pin(ready(Ok(self.state().definitions.get(hash).cloned())))
+        self.read(|state| state.definitions.get(hash).cloned())
     }
 }
 

@@ -1,48 +1,49 @@
-//! What is counted and measured, as it becomes true.
+//! Metrics of the runtime and the store.
 
 use std::time::Duration;
 
 use crate::domain::fact::Recorded;
 use crate::ports::store::{GenerationRecord, GenerationStep, Header};
 
-/// Counts. Called on the threads of actors after the facts are durable; must not block.
+/// Metrics of the runtime. Called on the threads of actors after the facts are durable; must not
+/// block.
 pub trait Meter: Send + Sync {
-    /// Facts of one execution, in order.
+    /// Counts facts of one execution, in order.
     fn recorded(&self, header: &Header, facts: &[Recorded]);
 
-    /// An execution was suspended for so long and goes on, or has ended.
+    /// Measures a suspension that a resume or the end of the execution finished.
     fn waited(&self, header: &Header, wait: Duration);
 
-    /// A step kept its thread from everybody else for so long.
+    /// Measures how long a step blocked its thread.
     fn blocked(&self, header: &Header, path: &str, held: Duration);
 
-    /// A timer came up, so much later than it was due. One that comes up again counts again.
+    /// Measures the delay of a timer. One that fires again counts again.
     fn timer_fired(&self, late: Duration);
 
-    /// A generation has ended: its record as it is in the history, and its turns.
+    /// Counts an ended generation, with its recorded entry and turns.
     fn generation_ended(
         &self,
         record: &GenerationRecord,
         turns: &mut dyn Iterator<Item = &GenerationStep>,
     );
 
-    /// A record was read that makes no sense.
+    /// Counts a corrupt record that was read.
     fn met_defect(&self);
 }
 
-/// Measures how a store writes, on its writer's thread, and what it reads, on any; must not block.
+/// Metrics of a store. Writes are measured on the writer's thread, reads on any; must not block.
 pub trait JournalMeter: Send + Sync {
-    /// So many requests became durable together, which took so long.
+    /// Measures a commit of `jobs` requests.
     fn committed(&self, jobs: usize, elapsed: Duration);
 
-    /// Something that was asked for could not be written.
+    /// Counts a request that could not be written.
     fn failed(&self);
 
-    /// A record was to be read that makes no sense.
+    /// Counts a corrupt record that was read.
     fn met_defect(&self);
 }
 
-/// Counts nothing.
+/// Discards all measurements.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoMeter;
 

@@ -1,4 +1,4 @@
-//! Language models, as the runtime sees them.
+//! Port to language models.
 
 pub mod scripted;
 mod served;
@@ -16,7 +16,7 @@ use crate::domain::trace::Trace;
 pub use crate::domain::usage::Usage;
 pub use served::Served;
 
-/// A tool that the model may ask for.
+/// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     pub name: String,
@@ -25,7 +25,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// The options of a call, in the wire names of the specification. `None` where nobody set one.
+/// Options of a call, in the wire names of the specification; `None`: unset.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelOptions {
@@ -39,18 +39,17 @@ pub struct ModelOptions {
     pub provider_options: Option<Value>,
 }
 
-/// A prompt, whole.
+/// A complete prompt.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
-    /// As [`crate::domain::message::for_model`] makes them. Shared: a turn adds to them when the
-    /// model has let go of the last one.
+    /// Result of [`crate::domain::message::for_model`]. Shared: a turn appends once the model has
+    /// dropped the last request.
     pub messages: Arc<Vec<Message>>,
     pub tools: Arc<[ToolSpec]>,
     /// JSON Schema that the answer must meet.
     pub schema: Option<Arc<Value>>,
     pub options: ModelOptions,
-    /// The trace that the call belongs to, below the call's own span: what leaves the process
-    /// carries it on.
+    /// Trace of the call, below the call's own span; sent to providers.
     pub trace: Option<Trace>,
 }
 
@@ -66,7 +65,7 @@ pub enum FinishReason {
     Other,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelAnswer {
     pub text: String,
@@ -74,16 +73,16 @@ pub struct ModelAnswer {
     pub tool_calls: Vec<ToolCall>,
     pub usage: Usage,
     pub finish_reason: FinishReason,
-    /// What the provider wants to see again in the next turn of this run.
+    /// State to send back to the provider in the next turn of this run.
     pub provider_state: Option<ProviderState>,
-    /// Who gave it; none: the model that was asked.
+    /// The model that answered; `None`: the requested one.
     pub served: Option<Box<Served>>,
 }
 
 /// A provider's own data about an answer; see [`Part::ProviderState`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderState {
-    /// Who understands it.
+    /// Name of the provider that understands it.
     pub provider: String,
     pub state: Value,
 }
@@ -93,17 +92,17 @@ pub struct ProviderState {
 pub enum ModelEvent {
     TextDelta(String),
     ReasoningDelta(String),
-    /// The arguments of a call begin to arrive. Optional: a model may give calls whole.
+    /// Start of a call's arguments. Optional: a model may give calls whole.
     ToolInputStart {
         tool_call_id: String,
         tool_name: String,
     },
-    /// The next piece of a call's arguments, as JSON text.
+    /// Next piece of a call's arguments, as JSON text.
     ToolInputDelta {
         tool_call_id: String,
         delta: String,
     },
-    /// A call is complete. Its id is unique in the run.
+    /// A complete call. Its id is unique in the run.
     ToolCall(ToolCall),
     ProviderState(ProviderState),
     Finished {
@@ -114,25 +113,25 @@ pub enum ModelEvent {
     },
 }
 
-/// Why a model gave no answer. The message is fit for callers: no secret, no stack.
+/// Failure of a model. The message is safe for callers: no secret, no stack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
     pub kind: ModelErrorKind,
     pub message: String,
-    /// How long the provider wants to be left alone.
+    /// Delay that the provider requests before another attempt.
     pub retry_after: Option<Duration>,
 }
 
 impl ModelError {
-    /// An error without advice on when to try again.
+    /// Creates an error without `retry_after`.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    /// The end of an answer before its last word.
-    pub(crate) fn broken_off() -> Self {
-        Self::new(ModelErrorKind::Unavailable, "the model's answer broke off")
+    /// Creates the error of an answer without an end.
+    pub(crate) fn incomplete() -> Self {
+        Self::new(ModelErrorKind::Unavailable, "the model's answer ended early")
     }
 }
 
@@ -141,10 +140,9 @@ pub enum ModelErrorKind {
     RateLimited,
     Auth,
     Timeout,
-    /// The provider could not be reached or failed (5xx, a cut connection): worth another try.
+    /// The provider could not be reached or failed (5xx, a broken connection): worth a retry.
     Unavailable,
-    /// The provider refused the request, or what it sent cannot be read: another try would not
-    /// help.
+    /// The provider refused the request, or its response is unreadable: a retry would not help.
     Other,
 }
 
@@ -157,7 +155,7 @@ pub enum ModelErrorKind {
 ///     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, Usage,
 /// };
 ///
-/// /// Never at a loss for the same words.
+/// /// Always gives the same answer.
 /// struct Parrot;
 ///
 /// impl LanguageModel for Parrot {
@@ -191,13 +189,13 @@ pub enum ModelErrorKind {
 /// }
 /// ```
 pub trait LanguageModel: Send + Sync {
-    /// Shown to callers, e.g. `rehearsal`.
+    /// Returns the name shown to callers, e.g. `rehearsal`.
     fn name(&self) -> &str;
 
-    /// Whether a call leaves the process; facts before it must then be durable.
+    /// Returns true if calls leave the process; facts before a call must then be durable.
     fn is_remote(&self) -> bool;
 
-    /// Who will answer, as far as that is known before it does.
+    /// Returns the model that will answer, as far as known in advance.
     fn expected(&self) -> Served {
         Served::of(self.name())
     }

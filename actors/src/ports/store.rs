@@ -1,8 +1,8 @@
-//! The journal and what is derived from it.
+//! Port to the store: the journal, and the data derived from it.
 //!
-//! Two rules bind every adapter. An append is acknowledged after it is durable and not before;
-//! acknowledgements come in the order of the commits. And an append that does not start where
-//! the stored execution ends is refused whole: the actor that sent it reloads.
+//! Two rules bind every adapter. An append is acknowledged after it is durable and not before, in
+//! the order of commits. An append that does not start where the stored execution ends is rejected
+//! whole, and the actor that sent it reloads.
 
 mod conversations;
 mod generations;
@@ -42,10 +42,10 @@ pub use stored_json::{STORED_DEPTH_MAX, read_stored};
 pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
 pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 
-/// The store's own number of an execution.
+/// Number of an execution in the store.
 pub type Row = i64;
 
-/// What an execution is, from its first fact on.
+/// Immutable properties of an execution, known from its first fact on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Header {
     pub id: ExecutionId,
@@ -58,26 +58,26 @@ pub struct Header {
     pub created_at: Timestamp,
 }
 
-/// The row of an execution that lists and recovery read.
+/// Row of an execution, read by lists and recovery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     pub header: Arc<Header>,
     pub status: Status,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
-    /// Number of the last event that went out; 0 before the first.
+    /// Number of the last published event; 0 before the first.
     pub last_seq: u64,
     /// The suspension shown while `suspended`.
     pub suspension: Option<Arc<Suspension>>,
-    /// What it waits for beside that, as far as lists tell.
+    /// Other open suspensions, as far as lists show them.
     pub others: Option<Arc<Others>>,
-    /// Why it failed, shortened.
+    /// Failure, shortened.
     pub error: Option<Arc<Failure>>,
-    /// In the middle of which execution it began; rows of older versions do not say it.
+    /// Replayed execution; absent in rows of older versions.
     pub replayed_from: Option<ReplayedFrom>,
 }
 
-/// The execution that another one replays, and the step that began anew.
+/// Replayed execution, and the step that ran again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayedFrom {
     pub execution: ExecutionId,
@@ -85,7 +85,7 @@ pub struct ReplayedFrom {
 }
 
 impl Projection {
-    /// Strikes a user from what it shows.
+    /// Erases a user.
     pub fn forget(&mut self, user: &str) {
         if let Some(shown) = &mut self.suspension {
             Arc::make_mut(shown).forget(user);
@@ -96,22 +96,22 @@ impl Projection {
     }
 }
 
-/// Why an execution failed.
+/// Failure of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub message: Arc<str>,
-    /// The step that failed; none where the execution as a whole did.
+    /// Failed step; `None` if the execution failed as a whole.
     pub step_id: Option<Arc<str>>,
-    /// Where the step is.
+    /// Path of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<StepPath>,
-    /// None of what an earlier version recorded.
+    /// Absent in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
 }
 
 impl Failure {
-    /// Returns why an execution failed, if this is how it ended.
+    /// Returns the failure, if this outcome is one.
     pub fn of(outcome: &Outcome) -> Option<Self> {
         match outcome {
             Outcome::Failed { error, step_id, path, class } => Some(Self {
@@ -125,10 +125,10 @@ impl Failure {
     }
 }
 
-/// Bytes of a failure's message that a row has: a list shows hundreds of them.
+/// Maximum bytes of a failure's message in a row: a list shows hundreds of them.
 pub const ROW_ERROR_BYTES_MAX: usize = 500;
 
-/// How many executions of a workflow stand where.
+/// Number of executions of a workflow with a status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionCount {
     pub workflow_id: Arc<str>,
@@ -136,24 +136,23 @@ pub struct ExecutionCount {
     pub count: u64,
 }
 
-/// The counts of one user.
+/// Counts of one user's executions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CountsOfUser {
-    /// By workflow and status; what there is none of is left out.
+    /// Counts by workflow and status, without zeros.
     pub counts: Vec<ExecutionCount>,
-    /// Whether all executions of the user were counted.
+    /// True if all executions of the user were counted.
     pub is_complete: bool,
 }
 
-/// Identifies who asked for an append: a shard and a key of its own choice.
+/// Identifies the sender of an append: a shard, and a key that it chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     pub shard: usize,
     pub key: u64,
 }
 
-/// Something that has to happen to an execution at a time, kept by the store.
-/// One per (execution, key); arming it again moves it.
+/// A stored timer of an execution. One per (execution, key); arming it again moves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timer {
     pub execution: ExecutionId,
@@ -161,14 +160,14 @@ pub struct Timer {
     pub due: Timestamp,
 }
 
-/// What a timer is for.
+/// Purpose of a timer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TimerKey {
-    /// The node at this path has waited long enough.
+    /// Wakes the node at this path.
     Node(Arc<str>),
-    /// A child said something that its parent has not recorded yet: ask the child.
+    /// Asks a child for a result that its parent has not recorded.
     AskChild(ExecutionId),
-    /// The parent of this execution no longer wants it.
+    /// Cancels this execution, whose parent no longer needs it.
     Abandoned,
 }
 
@@ -178,20 +177,20 @@ pub enum TimerChange {
     Disarm { execution: ExecutionId, key: TimerKey },
 }
 
-/// A caller's `Idempotency-Key`, as it is kept.
+/// A stored `Idempotency-Key` of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyRecord {
     /// Route, execution (of a resume), user and key, joined by the front end.
     pub scope: Arc<str>,
-    /// Fingerprint of the body.
+    /// Hash of the body.
     pub body_hash: Arc<str>,
     pub execution: ExecutionId,
-    /// The answer is the first rest of the execution after this number.
+    /// The answer is the first suspension or end after this event.
     pub after_seq: u64,
     pub expires_at: Timestamp,
 }
 
-/// One atomic addition to an execution's record.
+/// One atomic append to an execution.
 #[derive(Debug)]
 pub struct Append {
     pub ticket: Ticket,
@@ -199,30 +198,29 @@ pub struct Append {
     /// The execution's `last_seq` in the store; `None` creates the execution.
     pub expected: Option<u64>,
     pub projection: Projection,
-    /// Never empty. Facts in order.
+    /// Facts in order; never empty.
     pub facts: Arc<[Recorded]>,
-    /// Changes in order. A terminal projection drops the `Node` timers that the execution still
-    /// has after them.
+    /// Changes in order. A terminal projection removes the `Node` timers that remain after them.
     pub timers: Vec<TimerChange>,
-    /// Refused with [`AppendError::KeyTaken`] when the scope is taken and has not expired at the
-    /// projection's `updated_at`; looked at before anything else.
+    /// Rejected with [`AppendError::KeyTaken`] if the scope is taken and has not expired at the
+    /// projection's `updated_at`; checked before anything else.
     pub idempotency: Option<IdempotencyRecord>,
-    /// The machine's state after these facts, to rebuild from.
+    /// Snapshot of the machine after these facts.
     pub snapshot: Option<Vec<u8>>,
 }
 
-/// The state of an execution that leaves memory.
+/// Snapshot of an execution that is unloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub execution: ExecutionId,
     pub row: Row,
-    /// What the stored execution's must be: a state that others have gone beyond is not kept.
+    /// Must equal the stored execution's; an outdated snapshot is ignored.
     pub last_seq: u64,
-    /// The machine's state after all facts that are stored or queued.
+    /// State of the machine after all stored and queued facts.
     pub state: Vec<u8>,
 }
 
-/// Why an append was not taken. Nothing of it was stored.
+/// Reason for rejecting an append, of which nothing was stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     #[error("an execution with this id exists")]
@@ -231,11 +229,11 @@ pub enum AppendError {
     Stale,
     #[error("the idempotency key is taken")]
     KeyTaken,
-    #[error("the store does not take writes: {0}")]
+    #[error("the store rejects writes: {0}")]
     Unavailable(Arc<str>),
 }
 
-/// The outcome of an append.
+/// Outcome of an append.
 #[derive(Debug, Clone)]
 pub struct Acknowledgement {
     pub ticket: Ticket,
@@ -244,33 +242,33 @@ pub struct Acknowledgement {
     pub result: Result<(), AppendError>,
 }
 
-/// Hears of commits: the actors' side of the journal.
+/// Receiver of commits: the actors' side of the journal.
 pub trait CommitSink: Send + Sync {
-    /// Takes all outcomes of one commit that belong to one shard, in commit order.
-    /// Called on the writer's thread; must not block.
+    /// Receives all outcomes of one commit for one shard, in commit order. Called on the writer's
+    /// thread; must not block.
     fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>);
 
-    /// Whether anybody wants [`CommitSink::publish`] just now.
+    /// Returns true if [`CommitSink::publish`] has a receiver.
     fn wants_facts(&self) -> bool;
 
-    /// Takes the facts of one commit, in commit order. Called on the writer's thread before
+    /// Receives the facts of one commit, in commit order. Called on the writer's thread before
     /// `committed`; must not block.
     fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>);
 }
 
-/// An execution as it is stored.
+/// A stored execution.
 #[derive(Debug, Clone)]
 pub struct StoredExecution {
     pub row: Row,
     pub projection: Projection,
-    /// The newest state kept, and the `last_seq` it includes.
+    /// Newest snapshot, and the `last_seq` it includes.
     pub snapshot: Option<(u64, Vec<u8>)>,
-    /// All facts recorded after the append that brought the snapshot (all facts without one).
-    /// Not told apart by numbers: a fact that gives no event does not move `last_seq`.
+    /// All facts after the append that stored the snapshot (all facts without one). Not selected by
+    /// number: a fact without events does not advance `last_seq`.
     pub facts: Vec<Recorded>,
 }
 
-/// Which executions a list shows. All filters are combined.
+/// Filter of a list of executions. All conditions must hold.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionFilter {
     pub workflow_id: Option<String>,
@@ -284,77 +282,76 @@ pub struct ExecutionFilter {
     pub ended_from: Option<Timestamp>,
     /// Ended before.
     pub ended_to: Option<Timestamp>,
-    /// Replays of this execution.
+    /// Id of the execution replayed.
     pub replay_of: Option<String>,
 }
 
 impl ExecutionFilter {
-    /// Whether the list is of ends: those that ended last come first, and what has not ended is
-    /// left out.
+    /// Returns true for a list by end: last ended first, without running executions.
     pub fn is_of_ends(&self) -> bool {
         self.ended_from.is_some() || self.ended_to.is_some()
     }
 }
 
-/// A place in the list: rows older than this one follow.
+/// Position in the list; older rows follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// When the row was created; in a list of ends, when it ended.
+    /// Creation time; in a list by end, the end time.
     pub at: Timestamp,
     pub row: Row,
 }
 
-/// Failure to read.
+/// Failed read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The store does not answer. It may later.
+    /// The store does not answer. A later read may succeed.
     #[error("the store cannot be read: {0}")]
     Unavailable(Arc<str>),
-    /// It answers, and what it has of the one thing that is named makes no sense: asking again does
-    /// not help. The store itself has told why. Lists and searches leave such things out instead.
+    /// The named record is corrupt, and a retry does not help. The store has logged the reason.
+    /// Lists and searches skip such records instead.
     #[error("the record of {0} is corrupt")]
     Corrupt(Arc<str>),
 }
 
 pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;
 
-/// The append side. One writer drains what is queued into one transaction.
+/// Writes of executions. One writer commits all queued requests in one transaction.
 pub trait Journal: Send + Sync {
-    /// Says who hears of commits. Called once, before the first append.
+    /// Sets the receiver of commits. Called once, before the first append.
     fn attach(&self, sink: Arc<dyn CommitSink>);
 
-    /// Commits what is queued and closes in order; blocks. Whatever is asked afterwards fails.
+    /// Commits queued requests and closes; blocks. Later requests fail.
     fn close(&self);
 
-    /// A fresh row number. Never blocks.
+    /// Returns a new row number. Never blocks.
     fn next_row(&self) -> Row;
 
-    /// Queues an addition. Never blocks; the sink hears of the outcome. Additions of one shard
-    /// are committed in the order in which they were queued.
+    /// Queues an append. Never blocks; the sink gets the outcome. Appends of one shard are
+    /// committed in the order in which they were queued.
     fn append(&self, append: Append);
 
-    /// Queues a state to rebuild from, in place of an older one. Never blocks and promises nothing:
-    /// the facts can do without.
+    /// Queues a snapshot that replaces an older one. Never blocks, and may be lost: facts suffice
+    /// to rebuild.
     fn store_snapshot(&self, kept: Snapshot);
 
-    /// Whether writes are expected to succeed.
+    /// Returns true if writes are expected to succeed.
     fn is_writable(&self) -> bool;
 
-    /// Queues the change of timers alone (a fired timer that nobody needs any more).
+    /// Queues timer changes without facts (removal of a fired timer that is no longer needed).
     fn change_timers(&self, changes: Vec<TimerChange>);
 }
 
-/// The read side.
+/// Reads of executions.
 pub trait Executions: Send + Sync {
-    /// The whole execution, or nothing.
+    /// Returns the whole execution, if it exists.
     fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>>;
 
-    /// The row alone.
+    /// Returns the row only.
     fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
 
-    /// Facts whose numbers are above `after`, oldest first, at most `limit` that give events:
-    /// facts without an event do not count, so that a page always gets further. The next page
-    /// follows the last event given, `next_seq() - 1` of the last fact.
+    /// Returns facts with numbers above `after`, oldest first, at most `limit` of them with events:
+    /// facts without events do not count, so that a page always makes progress. The next page
+    /// follows the last event, `next_seq() - 1` of the last fact.
     fn facts<'a>(
         &'a self,
         id: &'a ExecutionId,
@@ -362,13 +359,13 @@ pub trait Executions: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<Recorded>>;
 
-    /// Facts from a place on, about `bytes` of them as they are stored: one that gives an event at
-    /// least, where there is one, so that a reader always gets further. Costs as much as it gives,
-    /// however large the execution is, where the place is one that a portion before it named.
+    /// Returns about `bytes` of facts (as stored) from a place on, at least one with an event if
+    /// there is one, so that a reader always makes progress. The cost depends only on the size of
+    /// the result if `from` comes from the previous portion.
     fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
 
-    /// Newest first, at most `limit`, and where the next page begins. A list of ends may end a
-    /// page early, so that its cost is bounded.
+    /// Returns at most `limit` rows, newest first, and the next page's cursor. A list by end may
+    /// return a short page, so that its cost is bounded.
     fn list<'a>(
         &'a self,
         filter: &'a ExecutionFilter,
@@ -376,23 +373,23 @@ pub trait Executions: Send + Sync {
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)>;
 
-    /// How many executions are kept, by workflow and then status; what there is none of is left
-    /// out. Its cost does not depend on how many there are.
+    /// Returns the number of stored executions by workflow and status, without zeros. The cost does
+    /// not depend on the number of executions.
     fn counts(&self) -> Read<'_, Vec<ExecutionCount>>;
 
-    /// The same of one user, whose newest `limit` executions are looked at.
+    /// Returns the counts of a user's newest `limit` executions.
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
 
-    /// Ids of executions with the status `running`, oldest first, after the given row.
+    /// Returns executions with status `running`, oldest first, after the given row.
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>>;
 
-    /// Timers due before `until`, soonest first.
+    /// Returns timers due before `until`, soonest first.
     fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>>;
 
-    /// All timers of an execution, in no order.
+    /// Returns all timers of an execution, in no order.
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
 
-    /// An idempotency record that has not expired.
+    /// Returns the idempotency record of a scope unless it has expired.
     fn idempotency<'a>(
         &'a self,
         scope: &'a str,
@@ -400,7 +397,7 @@ pub trait Executions: Send + Sync {
     ) -> Read<'a, Option<IdempotencyRecord>>;
 }
 
-/// Definitions by hash, so that an execution goes on with the one it started with.
+/// Definitions by hash, so that an execution keeps the one it started with.
 pub trait Definitions: Send + Sync {
     fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()>;
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>>;

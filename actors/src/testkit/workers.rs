@@ -1,4 +1,4 @@
-//! Workers that a test holds and lets go.
+//! Workers that a test can hold and release.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::ports::workers::{Job, Lane, Workers};
 use crate::shard::evaluation::lanes::Lanes;
 
-/// Does jobs on the test's own thread: each at once, or while they are held, when they are let go.
+/// Runs jobs on the test's thread: at once, or after release while they are held.
 #[derive(Default)]
 pub struct ScriptedWorkers(Mutex<Script>);
 
 #[derive(Default)]
 struct Script {
     is_held: bool,
-    /// Jobs that came while they were held.
+    /// Held jobs.
     jobs: Lanes<Job>,
 }
 
@@ -22,26 +22,26 @@ impl ScriptedWorkers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves jobs undone from now on.
+    /// Holds jobs from now on.
     pub fn hold(&self) {
         self.lock().is_held = true;
     }
 
-    /// Does the job that is held and whose turn it is; those that come with it are held as before.
+    /// Runs the next held job; jobs that it queues are held.
     pub fn do_one(&self) {
         let job = self.lock().jobs.pop();
         job.into_iter().for_each(soon);
     }
 
-    /// Does what was held, and what comes at once.
-    pub fn let_go(&self) {
+    /// Runs held jobs, and later ones at once.
+    pub fn release(&self) {
         let mut script = self.lock();
         script.is_held = false;
         let mut jobs = std::mem::take(&mut script.jobs);
         std::iter::from_fn(|| jobs.pop()).for_each(soon);
     }
 
-    /// Jobs that are held.
+    /// Returns the number of held jobs.
     pub fn held(&self) -> usize {
         self.lock().jobs.len()
     }

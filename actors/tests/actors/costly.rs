@@ -81,7 +81,7 @@ async fn many_evaluations_of_one_user_do_not_delay_those_of_another() {
         let done: Vec<_> = ids.iter().zip(&executing).filter(|(_, it)| it.is_finished()).collect();
         assert!(done.iter().map(|(id, _)| **id).eq(ended.iter().copied()), "{ended:?}");
     }
-    world.workers.let_go();
+    world.workers.release();
     for execution in executing {
         assert_eq!(execution.await.unwrap().unwrap().status(), Status::Completed);
     }

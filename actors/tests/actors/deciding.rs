@@ -189,7 +189,7 @@ impl Scene {
 
     /// Ends the evaluation and waits for what follows; a process that ends is followed by another.
     async fn finish(&mut self, happening: &str) {
-        self.world().workers.let_go();
+        self.world().workers.release();
         pass(Duration::from_millis(20)).await;
         if happening == "stop" {
             pass(Duration::from_secs(6)).await;
@@ -334,7 +334,7 @@ async fn a_body_whose_end_waits_to_be_decided_does_not_run_again() {
     let ended = actix::spawn(async move { runtime.execute(start("two", "e", json!(1))).await });
     pass(Duration::from_millis(10)).await;
     assert_eq!((world.workers.held(), calls.count()), (1, 2), "one is decided, one waits");
-    world.workers.let_go();
+    world.workers.release();
     let outcome = ended.await.unwrap().unwrap();
     assert_eq!(outcome.result(), Some(&json!([text(), text()])));
     assert_eq!(calls.count(), 2);
@@ -350,7 +350,7 @@ async fn a_drain_waits_until_the_result_of_a_body_is_decided() {
         let drained = actix::spawn(async move { runtime.drain(Duration::from_secs(grace)).await });
         pass(Duration::from_millis(500)).await;
         assert!(!drained.is_finished(), "{grace}");
-        scene.world().workers.let_go();
+        scene.world().workers.release();
         drained.await.unwrap();
         let news = scene.news().await;
         assert!(news.contains("a gives") && !news.contains("a released"), "{grace}: {news}");
@@ -379,7 +379,7 @@ async fn resumes_are_refused_when_too_many_wait_for_a_decision() {
     }
     let refused: Vec<_> = resumes.iter().filter(|resume| resume.is_finished()).collect();
     assert_eq!(refused.len(), 300 - 1 - 256, "one is decided, others wait for it");
-    world.workers.let_go();
+    world.workers.release();
     let mut taken = 0;
     for resume in resumes {
         taken += usize::from(resume.await.unwrap().is_ok());

@@ -176,7 +176,7 @@ async fn a_queue_is_one_commit_and_is_acknowledged_in_order() {
         let result = if i % 5 == 4 { Err(AppendError::Exists) } else { Ok(()) };
         expected.push((draft.ticket, result));
     }
-    assert!(bench.heard_already().is_none(), "nothing is acknowledged before the commit");
+    assert!(bench.outcome_now().is_none(), "nothing is acknowledged before the commit");
     drop(go_on);
     let mut heard = Vec::new();
     for _ in 0..100 {

@@ -152,12 +152,12 @@ mod tests {
         let trace_id = record.trace.id.to_string();
         let step = GenerationStep {
             text: "so far".to_owned(),
-            course: TurnTiming { first_piece: Some(Timestamp(3)), ..TurnTiming::default() },
+            timing: TurnTiming { first_piece: Some(Timestamp(3)), ..TurnTiming::default() },
             ..GenerationStep::default()
         };
         let error = TurnError { kind: TurnErrorKind::Timeout, message: "no".to_owned() };
-        let course = TurnTiming { error: Some(Box::new(error)), ..TurnTiming::default() };
-        let empty = GenerationStep { course, ..GenerationStep::default() };
+        let timing = TurnTiming { error: Some(Box::new(error)), ..TurnTiming::default() };
+        let empty = GenerationStep { timing, ..GenerationStep::default() };
         let page = GenerationPage {
             entries: vec![GenerationEntry { record, steps: vec![step, empty] }],
             total: 11,

@@ -100,13 +100,13 @@ impl Turns {
     }
 
     pub(super) fn count(&self, agent: &str, turn: &GenerationStep) {
-        let course = &turn.course;
+        let timing = &turn.timing;
         let names = self.names();
         let agent = known(&names.agents, agent);
-        let model = course.served.as_ref().map_or(OTHER, |it| known(&names.models, &it.model));
+        let model = timing.served.as_ref().map_or(OTHER, |it| known(&names.models, &it.model));
         self.count_tokens(&[agent, model], &turn.usage);
-        if let Some(asked) = course.chat {
-            let status = match course.error.as_ref().map(|error| error.kind) {
+        if let Some(asked) = timing.chat {
+            let status = match timing.error.as_ref().map(|error| error.kind) {
                 None => "completed",
                 Some(TurnErrorKind::Stopped) => "cancelled",
                 Some(
@@ -120,7 +120,7 @@ impl Turns {
             if let Some(seconds) = seconds_of(asked) {
                 self.inferences.of(&[model, status]).observe(seconds);
             }
-            if let Some(first) = course.first_piece {
+            if let Some(first) = timing.first_piece {
                 let waited = Duration::from_millis(first.ms_since(asked.start));
                 self.first_chunks.of(&[model]).observe(waited.as_secs_f64());
             }
@@ -145,7 +145,7 @@ impl Turns {
     fn count_tools(&self, names: &Names, turn: &GenerationStep) {
         for (index, call) in turn.tool_calls.iter().enumerate() {
             // one that never began was not called
-            let Some(period) = turn.course.calls.get(index) else { continue };
+            let Some(period) = turn.timing.calls.get(index) else { continue };
             let end = match turn.result_of(index).map(|result| &result.outcome) {
                 Some(ToolOutcome::Output(_)) => 0,
                 Some(ToolOutcome::Error(_)) => 1,

@@ -215,7 +215,7 @@ fn who_never_stops_is_cut_off() {
         // where nobody listens meanwhile, the answer's own bound comes first
         let bound = match *route {
             "text" | "object" => "the model's answer has more than 16777216 bytes",
-            _ => "the model said more than 1000000 bytes",
+            _ => "the model's output exceeds 1000000 bytes",
         };
         assert!(reply.text().contains(bound), "{route}: {:?}", reply.text().get(..300));
         assert_eq!(reply.status, if bound.contains("answer") { 500 } else { 200 });

@@ -1,4 +1,4 @@
-//! How many generations of each agent run now.
+//! Counts running generations by agent.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ impl Default for ActiveGenerations {
 }
 
 impl ActiveGenerations {
-    /// Counts a generation of the agent until the guard goes.
+    /// Counts a generation of the agent until the guard is dropped.
     pub fn enter(self: &Arc<Self>, agent_id: &str) -> ActiveGuard {
         let agent_id: Arc<str> = Arc::from(agent_id);
         *self.counts().entry(Arc::clone(&agent_id)).or_insert(0) += 1;
@@ -27,17 +27,17 @@ impl ActiveGenerations {
         ActiveGuard { active: Arc::clone(self), agent_id }
     }
 
-    /// Whether a generation of the agent is live.
+    /// Returns true while a generation of the agent is live.
     pub fn is_working(&self, agent_id: &str) -> bool {
         self.counts().contains_key(agent_id)
     }
 
-    /// Live generations of all agents.
+    /// Returns the number of live generations, over all agents.
     pub fn live(&self) -> usize {
         *self.all.borrow()
     }
 
-    /// Resolves once no generation is live, each one's last record being durable by then.
+    /// Resolves once no generation is live. The last record of each is durable by then.
     pub async fn idle(&self) {
         // the sender lives as long as `self`: waiting cannot fail
         let _ = self.all.subscribe().wait_for(|live| *live == 0).await;
@@ -60,7 +60,7 @@ impl ActiveGenerations {
     }
 }
 
-/// One live generation; leaves the count when dropped, also while a panic unwinds.
+/// One live generation; uncounts it on drop, also during unwinding.
 #[derive(Debug)]
 pub struct ActiveGuard {
     active: Arc<ActiveGenerations>,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_works_while_a_guard_of_it_lives() {
+    fn an_agent_is_working_while_a_guard_lives() {
         let active = Arc::new(ActiveGenerations::default());
         let first = active.enter("writer");
         let second = active.enter("writer");

@@ -1,4 +1,4 @@
-//! The actor of one generation: lets its run work, and hears what others want of it meanwhile.
+//! The actor of one generation: drives its run and receives commands.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,38 +12,38 @@ use crate::shard::messages::KillForTest;
 
 use super::GenerationSubscriber;
 use super::control::{Control, Stop};
-use super::readers::Readers;
 use super::run::{Run, Start};
+use super::subscribers::Subscribers;
 
-/// Few messages come: orders of the one who holds the handle, and of those who look for the
-/// generation by its id or conversation. The latter wait for room.
+/// Few messages arrive: commands of the handle, and of callers that find the generation by its id
+/// or conversation. The latter wait for room.
 const MAILBOX_CAPACITY: usize = 16;
 
-/// Asks a generation to stop. Without effect once its end is decided.
+/// Stops a generation. No effect once its end is decided.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct CancelGeneration {
-    /// Dropped when the end is durable.
+    /// Dropped once the end is durable.
     pub(crate) ended: Option<oneshot::Sender<()>>,
 }
 
-/// The process is about to end.
+/// Stops a generation because the process is shutting down.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Interrupt;
 
-/// What is under way goes on, no further turn begins.
+/// Pauses a generation: what runs finishes, no further turn begins.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct HoldGeneration;
 
-/// Turns begin again.
+/// Ends a pause.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ReleaseGeneration;
 
-/// Adds a reader, from the first event on. Gives the generation's id, or none when no reader is
-/// taken.
+/// Adds a subscriber, which gets all events from the first on. Replies with the generation's id, or
+/// `None` if it takes no subscriber.
 #[derive(Debug, Message)]
 #[rtype(result = "Option<Arc<str>>")]
 pub(crate) struct SubscribeToGeneration(pub(crate) GenerationSubscriber);
@@ -51,11 +51,11 @@ pub(crate) struct SubscribeToGeneration(pub(crate) GenerationSubscriber);
 /// One generation.
 pub(crate) struct GenerationActor {
     id: Arc<str>,
-    /// Until it is at work.
+    /// Taken when the actor starts.
     start: Option<Start>,
     control: watch::Sender<Control>,
     /// Shared with the run.
-    readers: Rc<RefCell<Readers>>,
+    subscribers: Rc<RefCell<Subscribers>>,
     /// Dropped with the actor.
     waiting_for_end: Vec<oneshot::Sender<()>>,
 }
@@ -64,14 +64,14 @@ impl GenerationActor {
     pub(super) fn new(mut start: Start) -> Self {
         Self {
             id: start.id(),
-            readers: Rc::new(RefCell::new(start.readers())),
+            subscribers: Rc::new(RefCell::new(start.subscribers())),
             start: Some(start),
             control: watch::Sender::new(Control::default()),
             waiting_for_end: Vec::new(),
         }
     }
 
-    /// Stops the run; what stopped it first counts.
+    /// Stops the run; the first reason counts.
     fn stop(&self, why: Stop) {
         self.control.send_if_modified(|control| {
             let is_first = control.stop.is_none();
@@ -89,11 +89,11 @@ impl Actor for GenerationActor {
         let Some(start) = self.start.take() else { return };
         let scope = start.scope();
         let control = self.control.subscribe();
-        let readers = Rc::clone(&self.readers);
-        let (run, question, answer) = Run::new(start, control, readers, ctx.address());
+        let subscribers = Rc::clone(&self.subscribers);
+        let (run, question, answer) = Run::new(start, control, subscribers, ctx.address());
         let work = scope.during(run.perform(question));
         ctx.spawn(work.into_actor(self).map(|outcome, _, ctx| {
-            // the caller may have left
+            // the caller may be gone
             let _ = answer.send(outcome);
             ctx.stop();
         }));
@@ -121,7 +121,7 @@ impl Handler<Interrupt> for GenerationActor {
 impl Handler<KillForTest> for GenerationActor {
     type Result = ();
 
-    /// As the end of the process would have it: nothing is recorded, nobody is told.
+    /// Behaves like the end of the process: records and sends nothing.
     fn handle(&mut self, _: KillForTest, ctx: &mut Self::Context) {
         ctx.stop();
     }
@@ -148,6 +148,6 @@ impl Handler<SubscribeToGeneration> for GenerationActor {
 
     fn handle(&mut self, command: SubscribeToGeneration, _: &mut Self::Context) -> Self::Result {
         let SubscribeToGeneration(reader) = command;
-        self.readers.borrow_mut().attach(reader).then(|| Arc::clone(&self.id))
+        self.subscribers.borrow_mut().attach(reader).then(|| Arc::clone(&self.id))
     }
 }

@@ -1,7 +1,7 @@
-//! Templates, expressions and tool lists of agents, compiled when they are first used.
+//! Cache of agents' templates, expressions and tool lists, compiled on first use.
 //!
-//! Definitions stay as they are while the process runs, so there are as many of these as agents
-//! have texts and lists.
+//! Unbounded, because definitions do not change: it holds at most one entry per text or list of an
+//! agent.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -10,17 +10,16 @@ use crate::domain::expression::{Expression, Template};
 
 use super::tools::Toolset;
 
-/// Templates and expressions by their source, lists of tools by the agent's id; shared by all
-/// arbiters.
+/// Templates and expressions by source, tool lists by agent id; shared by all arbiters.
 #[derive(Default)]
 pub(crate) struct CompiledAgents {
     pub(super) templates: Cache<Template>,
     pub(super) expressions: Cache<Expression>,
-    /// Of agents that have the same tools in every run.
+    /// Only of agents with a fixed tool list.
     pub(super) toolsets: Cache<Toolset>,
 }
 
-/// Values that are made once each, by their key.
+/// Values by key, each made once.
 pub(super) struct Cache<V> {
     made: RwLock<HashMap<String, V>>,
 }
@@ -32,7 +31,7 @@ impl<V> Default for Cache<V> {
 }
 
 impl<V: Clone> Cache<V> {
-    /// Returns the value of this key; a value that cannot be made is tried again the next time.
+    /// Returns the value of this key, making it if it is missing. Failures are not cached.
     pub(super) fn get_or_make<E>(
         &self,
         key: &str,
@@ -41,7 +40,7 @@ impl<V: Clone> Cache<V> {
         if let Some(made) = self.made.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Ok(made.clone());
         }
-        // outside the lock: two at once make two, and one of them is kept
+        // outside the lock: of two concurrent makers, the last one's value is kept
         let value = make()?;
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         made.insert(key.to_owned(), value.clone());

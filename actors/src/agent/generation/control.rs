@@ -1,4 +1,4 @@
-//! What others want of a run while it works.
+//! Pause and stop of a run.
 
 use std::time::Duration;
 
@@ -10,42 +10,42 @@ use crate::requests::Unavailable;
 
 use super::GenerateError;
 
-/// As the actor was told last.
+/// Latest commands to the actor.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     pub(super) is_held: bool,
     pub(super) stop: Option<Stop>,
 }
 
-/// Why a run stops before its end.
+/// Reason for stopping a run early.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stop {
     Cancelled,
-    /// The process is about to end.
+    /// The process is shutting down.
     Interrupted,
 }
 
-/// Waits while the run is held.
+/// Waits while the run is paused.
 pub(super) async fn released(control: &mut watch::Receiver<Control>) {
-    // an error says that the actor has gone, and the run goes with it
+    // on an error the actor is gone, and this run with it
     let _ = control.wait_for(|control| !control.is_held).await;
 }
 
-/// Resolves when the run has to stop, with what its caller is told.
+/// Resolves with the caller's error when the run has to stop.
 pub(super) async fn stopped(
     control: watch::Receiver<Control>,
     time: Option<Duration>,
 ) -> GenerateError {
-    let Some(time) = time else { return told_to_stop(control).await };
+    let Some(time) = time else { return stop_requested(control).await };
     let held = control.clone();
     tokio::select! {
         biased;
-        error = told_to_stop(control) => error,
+        error = stop_requested(control) => error,
         error = out_of_time(held, time) => error.into(),
     }
 }
 
-async fn told_to_stop(mut control: watch::Receiver<Control>) -> GenerateError {
+async fn stop_requested(mut control: watch::Receiver<Control>) -> GenerateError {
     loop {
         let stop = control.wait_for(|control| control.stop.is_some()).await;
         match stop.map(|control| control.stop) {
@@ -54,13 +54,13 @@ async fn told_to_stop(mut control: watch::Receiver<Control>) -> GenerateError {
                 return Unavailable::Draining { execution: None }.into();
             }
             Ok(None) => {}
-            // the actor has gone, and the run goes with it
+            // the actor is gone, and this run with it
             Err(_) => std::future::pending().await,
         }
     }
 }
 
-/// The time in which the run is held does not count.
+/// Resolves after `time`, not counting pauses.
 async fn out_of_time(mut control: watch::Receiver<Control>, time: Duration) -> ModelError {
     let mut left = time;
     loop {

@@ -1,4 +1,4 @@
-//! The generations that are at work, by id and by conversation, for those who come from outside.
+//! Registry of live generations, by id and by conversation.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +23,11 @@ pub struct GenerationRegistry {
 struct Entries {
     generations: HashMap<Arc<str>, Entry>,
     chats: HashMap<ConversationKey, Addr<GenerationActor>>,
-    /// The process is about to end: what starts now is interrupted at once.
+    /// True once the process shuts down; a generation that starts now is interrupted at once.
     is_closed: bool,
 }
 
-/// What is known of a live generation.
+/// A live generation.
 pub(super) struct Entry {
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) user_id: Option<Arc<str>>,
@@ -35,14 +35,15 @@ pub(super) struct Entry {
 }
 
 impl GenerationRegistry {
-    /// Lets a generation be found by its id until the guard goes. One whose id is its own takes the
-    /// place of an earlier attempt of the same step; else none when another one has this id.
+    /// Registers a generation until the guard is dropped. If `is_id_ours` (the server made the id),
+    /// it replaces an earlier attempt of the same step; otherwise returns `None` if the id is
+    /// taken.
     pub(super) fn enter(
         self: &Arc<Self>,
         id: Arc<str>,
         entry: Entry,
         is_id_ours: bool,
-    ) -> Option<LiveGuard> {
+    ) -> Option<RegistryGuard> {
         let actor = entry.actor.clone();
         let mut entries = self.entries();
         if entries.is_closed {
@@ -53,10 +54,10 @@ impl GenerationRegistry {
         }
         entries.generations.insert(Arc::clone(&id), entry);
         drop(entries);
-        Some(LiveGuard { live: Arc::clone(self), id, chat: None, actor })
+        Some(RegistryGuard { live: Arc::clone(self), id, chat: None, actor })
     }
 
-    /// The agent's generation of this id, for those who see it.
+    /// Returns the agent's generation of this id, if it is visible.
     pub(crate) fn find(
         &self,
         agent_id: &str,
@@ -64,27 +65,29 @@ impl GenerationRegistry {
         visibility: &Visibility,
     ) -> Option<Addr<GenerationActor>> {
         let entries = self.entries();
-        let is_it =
-            |it: &&Entry| it.agent.id == agent_id && visibility.reaches(it.user_id.as_deref());
-        entries.generations.get(id).filter(is_it).map(|entry| entry.actor.clone())
+        let entry = entries.generations.get(id).filter(|entry| {
+            entry.agent.id == agent_id && visibility.reaches(entry.user_id.as_deref())
+        })?;
+        Some(entry.actor.clone())
     }
 
-    /// All generations for a user.
+    /// Returns all generations for a user.
     pub(crate) fn of_user(&self, user_id: &str) -> Vec<Addr<GenerationActor>> {
         let entries = self.entries();
-        let of_user = entries.generations.values();
-        of_user
+        entries
+            .generations
+            .values()
             .filter(|entry| entry.user_id.as_deref() == Some(user_id))
             .map(|entry| entry.actor.clone())
             .collect()
     }
 
-    /// The newest chat in a conversation that can be picked up again.
+    /// Returns the newest resumable chat of a conversation.
     pub(crate) fn chat(&self, key: &ConversationKey) -> Option<Addr<GenerationActor>> {
         self.entries().chats.get(key).cloned()
     }
 
-    /// Interrupts all, and those that come.
+    /// Interrupts all generations, and those that start later.
     pub(crate) fn close(&self) {
         let mut entries = self.entries();
         entries.is_closed = true;
@@ -93,7 +96,7 @@ impl GenerationRegistry {
         }
     }
 
-    /// Ends all without a word, as the end of the process would: for tests of recovery.
+    /// Kills all without recording anything, like a crash: for tests of recovery.
     pub(crate) fn vanish(&self) {
         for Entry { actor, .. } in self.entries().generations.values() {
             tell(actor, KillForTest);
@@ -112,26 +115,26 @@ impl std::fmt::Debug for GenerationRegistry {
     }
 }
 
-/// One live generation; is not found any more when dropped, also while a panic unwinds.
-pub(super) struct LiveGuard {
+/// Registration of one generation; removed on drop, also during unwinding.
+pub(super) struct RegistryGuard {
     live: Arc<GenerationRegistry>,
     id: Arc<str>,
     chat: Option<ConversationKey>,
     actor: Addr<GenerationActor>,
 }
 
-impl LiveGuard {
-    /// Lets readers find the generation by its conversation as well, in place of an earlier one.
+impl RegistryGuard {
+    /// Registers the generation for its conversation too, replacing an earlier one.
     pub(super) fn show_chat(&mut self, key: ConversationKey) {
         self.live.entries().chats.insert(key.clone(), self.actor.clone());
         self.chat = Some(key);
     }
 }
 
-impl Drop for LiveGuard {
+impl Drop for RegistryGuard {
     fn drop(&mut self) {
         let mut entries = self.live.entries();
-        // a later one may have taken the place
+        // a later generation may have replaced this one
         if entries.generations.get(&self.id).is_some_and(|entry| entry.actor == self.actor) {
             entries.generations.remove(&self.id);
         }

@@ -1,4 +1,4 @@
-//! A generation as its caller holds it.
+//! The caller's handle of a generation.
 
 use std::sync::Arc;
 
@@ -22,38 +22,38 @@ use super::run::Start;
 use super::tools::{RunWorkflow, ToolLimits};
 use super::{GenerateError, Generation, GenerationRequest, GenerationSubscriber};
 
-/// What a generation needs of its surroundings. Cheap to clone.
+/// Dependencies of a generation. Cheap to clone.
 #[derive(Clone)]
 pub struct GenerationDeps {
-    /// Names the agents, models and tools.
+    /// Agents, models and tools.
     pub registry: Arc<Registry>,
-    /// Keeps the history.
+    /// Store of the history.
     pub generations: Arc<dyn Generations>,
-    /// Keeps what agents remember.
+    /// Store of conversations.
     pub conversations: Arc<dyn Conversations>,
-    /// Stamps the history.
+    /// Source of timestamps and ids.
     pub clock: Arc<dyn Clock>,
-    /// Counts live generations.
+    /// Counter of live generations.
     pub active: Arc<ActiveGenerations>,
-    /// Runs the workflows that are tools.
+    /// Runner of workflows that are tools.
     pub(crate) workflows: Arc<dyn RunWorkflow>,
-    /// Bounds the calls of tools.
+    /// Limits of tool calls.
     pub(crate) tool_limits: ToolLimits,
-    /// What agents' definitions say, ready for use.
+    /// Compiled templates, expressions and tool lists.
     pub(crate) compiled: Arc<CompiledAgents>,
-    /// Finds live generations.
+    /// Registry of live generations.
     pub live: Arc<GenerationRegistry>,
-    /// Tells those who watch of spans.
+    /// Feed of spans to observers.
     pub(crate) feed: FeedHandle,
-    /// Takes what costs more than a turn.
+    /// Workers for evaluations that exceed the budget of a turn.
     pub(crate) evaluations: Arc<Evaluations>,
-    /// Counts what has ended.
+    /// Metrics of ended generations.
     pub meter: Arc<dyn Meter>,
-    /// How often a model is asked again for an object that did not meet its schema.
+    /// Repairs of an object that misses its schema.
     pub object_repairs: u32,
-    /// Turns of one run, whatever the caller or the agent says.
+    /// Upper bound on turns of one run.
     pub steps_max: u32,
-    /// All that the model of one run may say, and all that its tools may give, in bytes each.
+    /// Maximum bytes of model output of one run, and separately of its tool results.
     pub bytes_max: usize,
 }
 
@@ -67,9 +67,9 @@ impl std::fmt::Debug for GenerationDeps {
     }
 }
 
-/// Starts a generation as an actor on the arbiter. The id must be fresh, or that of the same step
-/// before a crash: the history has one entry by that id. The agent counts as working from here
-/// on. The subscriber hears all that the generation says.
+/// Starts a generation as an actor on the arbiter. The id must be new, or that of the same step
+/// before a crash, because the history has one entry per id. The agent counts as working from here
+/// on. The subscriber gets every event.
 pub fn spawn_generation(
     arbiter: &ArbiterHandle,
     deps: GenerationDeps,
@@ -81,15 +81,15 @@ pub fn spawn_generation(
     let (begin, begun) = oneshot::channel();
     let start = match Start::resolve(deps, request, id, subscriber, begin, answer) {
         Ok(start) => start,
-        Err(refusal) => return GenerationHandle { state: State::Over(Box::new(Err(refusal))) },
+        Err(refusal) => return GenerationHandle { state: State::Ended(Box::new(Err(refusal))) },
     };
     let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
     let guard = CancelOnDrop { actor, is_detached: false };
     GenerationHandle { state: State::Live { awaited, begun: Some(begun), guard } }
 }
 
-/// A generation under way. Dropping the handle, or the future of [`GenerationHandle::outcome`],
-/// cancels it, unless it was let go: nobody would read the answer.
+/// A running generation. Dropping the handle, or the future of [`GenerationHandle::outcome`],
+/// cancels it, unless it was detached.
 #[derive(Debug)]
 pub struct GenerationHandle {
     state: State,
@@ -97,28 +97,28 @@ pub struct GenerationHandle {
 
 #[derive(Debug)]
 enum State {
-    /// Never started, and nothing of it is in the history; or ended, and its end is known.
-    Over(Box<Result<Generation, GenerateError>>),
+    /// Never started and not in the history, or ended with a known outcome.
+    Ended(Box<Result<Generation, GenerateError>>),
     Live {
         awaited: oneshot::Receiver<Result<Generation, GenerateError>>,
-        /// Until somebody waits for it.
+        /// Taken by the first wait.
         begun: Option<oneshot::Receiver<()>>,
         guard: CancelOnDrop,
     },
 }
 
 impl GenerationHandle {
-    /// Whether it was started, and is in the history or will be.
+    /// Returns true if it was started, and so is or will be in the history.
     pub(crate) fn is_started(&self) -> bool {
         self.actor().is_some()
     }
 
-    /// Waits for the end. Resolves after the history's entry of it is durable.
+    /// Waits for the end. Resolves once the record of the end is durable.
     pub async fn outcome(self) -> Result<Generation, GenerateError> {
         match self.state {
-            State::Over(outcome) => *outcome,
+            State::Ended(outcome) => *outcome,
             State::Live { awaited, begun, guard } => {
-                // nobody waits for the first word any more
+                // dropped first: an error then goes to subscribers, not to `begun`
                 drop(begun);
                 let outcome = awaited.await;
                 drop(guard);
@@ -127,46 +127,46 @@ impl GenerationHandle {
         }
     }
 
-    /// Waits until it has begun for the subscriber, or has ended well without a word. The error is
-    /// that of a run that failed before.
+    /// Waits until the run has begun ([`Begins`]), or has ended without output. Returns the error
+    /// of a run that failed before that.
     pub async fn begun(&mut self) -> Result<(), GenerateError> {
         if let State::Live { awaited, begun, .. } = &mut self.state
             && let Some(begins) = begun.take()
             && begins.await.is_err()
         {
             let outcome = awaited.await.unwrap_or_else(|_| Err(lost()));
-            self.state = State::Over(Box::new(outcome));
+            self.state = State::Ended(Box::new(outcome));
         }
         match &self.state {
             State::Live { .. } => Ok(()),
-            State::Over(outcome) => outcome.as_ref().as_ref().map(drop).map_err(Clone::clone),
+            State::Ended(outcome) => outcome.as_ref().as_ref().map(drop).map_err(Clone::clone),
         }
     }
 
-    /// Asks the generation to stop; [`GenerationHandle::outcome`] then tells whether it did, or
-    /// had ended before.
+    /// Requests a stop; [`GenerationHandle::outcome`] then returns whether it stopped or had
+    /// already ended.
     pub fn cancel(&self) {
         if let Some(actor) = self.actor() {
             tell(actor, CancelGeneration { ended: None });
         }
     }
 
-    /// Returns a handle that pauses the generation while this one waits for the outcome.
+    /// Returns a handle to pause the generation while this one waits for the outcome.
     pub fn pause_handle(&self) -> PauseHandle {
         PauseHandle { actor: self.actor().cloned() }
     }
 
-    /// Lets the generation run on after the handle is dropped.
+    /// Keeps the generation running after the handle is dropped.
     pub fn detach(&mut self) {
         match &mut self.state {
-            State::Over(_) => {}
+            State::Ended(_) => {}
             State::Live { guard, .. } => guard.is_detached = true,
         }
     }
 
     fn actor(&self) -> Option<&Addr<GenerationActor>> {
         match &self.state {
-            State::Over(_) => None,
+            State::Ended(_) => None,
             State::Live { guard, .. } => Some(&guard.actor),
         }
     }
@@ -176,21 +176,21 @@ fn lost() -> GenerateError {
     GenerateError::Unavailable(Unavailable::ActorLost)
 }
 
-/// Pauses and unpauses a generation. Without effect on one that has ended. Cheap to clone.
+/// Pauses and unpauses a generation. No effect on one that has ended. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct PauseHandle {
     actor: Option<Addr<GenerationActor>>,
 }
 
 impl PauseHandle {
-    /// Lets the generation finish what is under way, and begin no further turn.
+    /// Pauses: what runs finishes, no further turn begins.
     pub fn hold(&self) {
         if let Some(actor) = &self.actor {
             tell(actor, HoldGeneration);
         }
     }
 
-    /// Lets it go on after a [`PauseHandle::hold`].
+    /// Ends a [`PauseHandle::hold`].
     pub fn release(&self) {
         if let Some(actor) = &self.actor {
             tell(actor, ReleaseGeneration);
@@ -198,7 +198,7 @@ impl PauseHandle {
     }
 }
 
-/// Cancels when dropped. After the end this reaches nobody and changes nothing.
+/// Cancels on drop, which has no effect after the end.
 #[derive(Debug)]
 struct CancelOnDrop {
     actor: Addr<GenerationActor>,

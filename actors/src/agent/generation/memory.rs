@@ -1,4 +1,5 @@
-//! What a run takes from its conversation and leaves in it. No actor, no clock, no I/O.
+//! Rules for reading a conversation before a run and writing it afterwards. No actor, no clock, no
+//! I/O.
 
 use std::collections::HashSet;
 
@@ -7,28 +8,27 @@ use crate::domain::message::{Message, Part, Role, keep_whole_calls};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ConversationKey, ConversationWrite, StoredMessage};
 
-/// Messages of a conversation that the model sees when the caller does not say.
+/// Default number of stored messages given to the model.
 pub(super) const CONTEXT_LIMIT_DEFAULT: u32 = 10;
 
-/// Messages of a conversation that the model sees at most.
+/// Maximum number of stored messages given to the model.
 pub(super) const CONTEXT_LIMIT_MAX: u32 = 1000;
 
-/// Stored messages that are looked at beside those that a chat client lists: what it has cut off
-/// is among them.
+/// Stored messages read in addition to those that a chat client lists, to find those it dropped.
 pub(super) const BESIDE_LIST_MAX: usize = 200;
 
-/// Stored messages that are looked at beside those that the model sees, where a chat client sends
-/// the newest message alone: one that it asks again is among them.
+/// Stored messages read in addition to those given to the model if a chat client sends only its
+/// newest message, to find that message when it is asked again.
 pub(super) const ASKED_AGAIN_MAX: usize = 20;
 
-/// What a caller's messages are to the conversation.
+/// Relation of the caller's messages to the stored conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// They follow what is stored.
+    /// Messages that follow the stored ones.
     New,
-    /// The newest of a chat: one that is stored already is asked again.
+    /// The newest message of a chat; asked again if it is stored already.
     Newest,
-    /// The caller's view of all of it.
+    /// The caller's view of the whole conversation.
     Whole,
 }
 
@@ -42,8 +42,8 @@ impl Sent {
     }
 }
 
-/// What a caller asks, as memory sees it.
-pub(super) struct Asked<'a> {
+/// The caller's messages, and the values that memory needs.
+pub(super) struct MemoryInput<'a> {
     pub(super) messages: &'a [Message],
     pub(super) sent: Sent,
     pub(super) context_limit: usize,
@@ -51,20 +51,20 @@ pub(super) struct Asked<'a> {
     pub(super) at: Timestamp,
 }
 
-/// What a run has to do with its conversation.
+/// The conversation of a run.
 #[derive(Debug)]
 pub(super) struct Remembered {
     key: ConversationKey,
     pub(super) working_memory: Option<String>,
-    /// Said before what is asked, oldest first. Taken when the prompt is made.
+    /// Stored messages before the caller's, oldest first. Taken when the prompt is made.
     pub(super) older: Vec<Message>,
     cut_after: Option<String>,
-    /// What is asked, as far as it is new or has changed.
+    /// The caller's messages that are new or changed.
     input: Vec<StoredMessage>,
     continued: Continued,
 }
 
-/// The assistant's message that a run goes on with, or begins.
+/// The assistant's message that a run continues or begins.
 #[derive(Debug)]
 struct Continued {
     message_id: String,
@@ -72,8 +72,8 @@ struct Continued {
     created_at: Option<Timestamp>,
 }
 
-/// Id of the assistant's message that comes of a run: that of the message that is gone on with,
-/// or the run's own.
+/// Returns the id of the assistant's message that the run produces: that of the message it
+/// continues, or the run's own.
 pub(super) fn message_id<'a>(messages: &'a [Message], generation_id: &'a str) -> &'a str {
     let said = messages.iter().rev().find(|message| match message.role {
         Role::User | Role::Assistant => true,
@@ -83,7 +83,7 @@ pub(super) fn message_id<'a>(messages: &'a [Message], generation_id: &'a str) ->
     continued.and_then(|message| message.id.as_deref()).unwrap_or(generation_id)
 }
 
-/// Stored messages that are to be read, the newest.
+/// Returns the number of newest stored messages to read.
 pub(super) fn messages_to_read(listed: usize, sent: Sent, context_limit: usize) -> usize {
     context_limit
         + match sent {
@@ -94,12 +94,12 @@ pub(super) fn messages_to_read(listed: usize, sent: Sent, context_limit: usize) 
 }
 
 impl Remembered {
-    /// Compares what is stored with what is asked.
+    /// Compares the stored messages with the caller's.
     pub(super) fn new(
         key: ConversationKey,
         working_memory: Option<String>,
         stored: Vec<StoredMessage>,
-        asked: &Asked<'_>,
+        asked: &MemoryInput<'_>,
     ) -> Self {
         let mut input = as_stored(asked.messages);
         let message_id = message_id(asked.messages, asked.generation_id).to_owned();
@@ -137,7 +137,7 @@ impl Remembered {
         Self { key, working_memory, older, cut_after, input, continued }
     }
 
-    /// What the conversation gets when the assistant has said something.
+    /// Returns the write that adds the assistant's parts to the conversation.
     pub(super) fn write(
         self,
         said: Vec<Part>,
@@ -160,9 +160,9 @@ impl Remembered {
     }
 }
 
-/// Ids follow from the run's where the caller has none: a run that is made again, for a step of
-/// a workflow, does not store its input twice.
-fn to_store(message: Message, number: usize, asked: &Asked<'_>) -> StoredMessage {
+/// Converts a message for the store. A missing id is derived from the run's, so that a repeated run
+/// of a workflow step does not store its input twice.
+fn to_store(message: Message, number: usize, asked: &MemoryInput<'_>) -> StoredMessage {
     let Message { id, role, parts } = message;
     StoredMessage {
         id: id.unwrap_or_else(|| format!("{}-{number}", asked.generation_id)),
@@ -173,7 +173,7 @@ fn to_store(message: Message, number: usize, asked: &Asked<'_>) -> StoredMessage
     }
 }
 
-/// Messages of users and of the assistant alone: results of tools join the message before them.
+/// Keeps messages of users and of the assistant; tool results join the message before them.
 fn as_stored(messages: &[Message]) -> Vec<Message> {
     let mut kept: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -192,12 +192,12 @@ fn as_stored(messages: &[Message]) -> Vec<Message> {
     kept
 }
 
-/// The caller's last question, when something was said after it that the caller does not list:
-/// the answer is asked for again.
+/// Returns the id of the caller's last question if messages after it are stored that the caller
+/// does not list: the answer is being regenerated.
 fn cut_after(
     stored: &[StoredMessage],
     listed: &HashSet<String>,
-    asked: &Asked<'_>,
+    asked: &MemoryInput<'_>,
 ) -> Option<String> {
     if asked.sent == Sent::New {
         return None;
@@ -209,13 +209,13 @@ fn cut_after(
     stored[at + 1..].iter().any(is_dropped).then(|| id.to_owned())
 }
 
-/// What stands before the caller's messages: at most as many as the limit says, from a question
-/// on. An answer without its question would confuse a model, and some providers refuse it.
+/// Returns the stored messages before the caller's: at most `context_limit`, beginning with a
+/// question. An answer without its question would confuse a model, and some providers refuse it.
 fn older(
     stored: Vec<StoredMessage>,
     listed: &HashSet<String>,
     cut_after: Option<&str>,
-    asked: &Asked<'_>,
+    asked: &MemoryInput<'_>,
 ) -> Vec<Message> {
     let is_end = |message: &StoredMessage| match asked.sent {
         Sent::Whole => listed.contains(&message.id),

@@ -1,4 +1,4 @@
-//! Objects in models' answers: found, read and checked.
+//! Extracts and validates JSON objects in models' answers.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use crate::domain::schema::Schema;
 
 const FENCE: &str = "```";
 
-/// Why an answer is not the object that was asked for.
+/// Reason for rejecting an answer as the requested object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unfit {
-    /// Fit for the model itself, which is asked again with it, and for callers.
+    /// Text for the model, which is asked again with it, and for callers.
     pub(super) detail: String,
-    /// The check costs too much: another answer would not help.
+    /// True if the check itself is too costly, so that another answer would not help.
     pub(super) is_final: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn read_object(text: &str, schema: &Schema, depth_max: usize) -> Resu
     Ok(object)
 }
 
-/// JSON as it stands, or inside a fence: many models cannot be talked out of one.
+/// Parses JSON, bare or inside a fence: many models add one despite instructions.
 fn parse(text: &str) -> Result<Value, String> {
     let refused = match serde_json::from_str(text.trim()) {
         Ok(object) => return Ok(object),
@@ -38,7 +38,7 @@ fn parse(text: &str) -> Result<Value, String> {
     fenced(text).and_then(|inner| serde_json::from_str(inner).ok()).ok_or(refused)
 }
 
-/// What stands between the first fence, with or without a language, and the next.
+/// Returns the text between the first fence, with or without a language, and the next.
 fn fenced(text: &str) -> Option<&str> {
     let (_, opened) = text.split_once(FENCE)?;
     let (inner, _) = opened.split_once(FENCE)?;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conforming_json_is_refused_with_the_reason() {
+    fn nonconforming_json_is_refused_with_the_reason() {
         let schema = Schema::compile(&json!({ "type": "object", "required": ["a"] })).unwrap();
         let cases = [
             ("prose", "no idea", "the answer is not JSON"),

@@ -1,16 +1,16 @@
-//! The options that reach the model.
+//! Effective options of a model call.
 
 use crate::ports::model::ModelOptions;
 
-/// The specification's defaults: they reach the model when neither caller nor agent chose.
+/// Defaults of the specification, used when neither caller nor agent sets a value.
 const DEFAULT_TEMPERATURE: f64 = 0.7;
 const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 4000;
 const DEFAULT_TOP_P: f64 = 1.0;
 const DEFAULT_FREQUENCY_PENALTY: f64 = 0.0;
 const DEFAULT_PRESENCE_PENALTY: f64 = 0.0;
 
-/// Puts the caller's options over the agent's and both over the specification's defaults.
-/// An option is taken whole: `providerOptions` of the two are not mixed.
+/// Merges options: the caller's override the agent's, which override the defaults. Each option is
+/// taken whole: `providerOptions` are not merged.
 pub fn effective_options(caller: ModelOptions, agent: &ModelOptions) -> ModelOptions {
     ModelOptions {
         temperature: caller.temperature.or(agent.temperature).or(Some(DEFAULT_TEMPERATURE)),
@@ -44,14 +44,14 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_is_above_the_agent_and_the_agent_above_the_defaults() {
+    fn the_caller_overrides_the_agent_and_the_agent_the_defaults() {
         let defaults = json!({
             "temperature": 0.7, "maxOutputTokens": 4000, "topP": 1.0,
             "frequencyPenalty": 0.0, "presencePenalty": 0.0,
             "seed": null, "stopSequences": null, "providerOptions": null
         });
         let cases = [
-            ("nobody chose", json!({}), json!({}), json!({})),
+            ("no choice", json!({}), json!({}), json!({})),
             ("the agent chose", json!({}), json!({ "seed": 7 }), json!({ "seed": 7 })),
             ("the caller chose", json!({ "topP": 0.5 }), json!({}), json!({ "topP": 0.5 })),
             (

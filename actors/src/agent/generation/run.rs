@@ -1,12 +1,12 @@
-//! One run of an agent from the prompt to its recorded end, as one future.
+//! One run of an agent, from the prompt to its recorded end, as one future.
 //!
-//! What leaves the process waits for the record: a call until the history says `working`, tools
-//! until it has the turn that asks for them, an answer and the last event until it has the end.
-//! A model in this process that nobody reads live needs the last record only.
+//! Whatever leaves the process waits for a record: a call for status `working` in the history,
+//! tools for the turn that calls them, an answer and the last event for the end. A local model
+//! without live subscribers needs only the record of the end.
 
-mod announce;
 mod answer;
 mod hooks;
+mod publish;
 mod record;
 mod remember;
 mod start;
@@ -29,7 +29,7 @@ use crate::agent::AgentDefinition;
 use crate::agent::generation::object::{Unfit, read_object};
 use crate::domain::effort::{Budget, within};
 use crate::domain::schema::Schema;
-use crate::observe::trace::generation::Told;
+use crate::observe::trace::generation::PublishedSpans;
 use crate::ports::model::LanguageModel;
 use crate::ports::store::{ConversationKey, GenerationRecord, Period, Row};
 use crate::ports::workers::Lane;
@@ -39,28 +39,28 @@ use crate::shard::evaluation::Cancel;
 use super::active::ActiveGuard;
 use super::actor::GenerationActor;
 use super::control::{Control, released, stopped};
-use super::generation_registry::{Entry, LiveGuard};
+use super::generation_registry::{Entry, RegistryGuard};
 use super::memory::Remembered;
 use super::options::effective_options;
-use super::readers::Readers;
-use super::sequencer::{EventSequencer, FinalEvent};
+use super::sequencer::EventSequencer;
+use super::subscribers::Subscribers;
 use super::tools::Toolset;
 use super::turn::{
-    Bounds, Ended, Heard, Next, Question, STEPS_DEFAULT, Transcript, Turns, choices,
+    AnswerBuffer, Bounds, Ended, Next, Question, STEPS_DEFAULT, Transcript, Turns, choices,
     compile_schema, prompt,
 };
-use super::{Begins, GenerateError, Generation, GenerationDeps};
+use super::{Begins, GenerateError, Generation, GenerationDeps, GenerationEvent};
 
 pub(super) use start::Start;
 
-use start::Asked;
+use start::RunInput;
 
-/// How long the hook at the end may take of a run that was stopped.
+/// Time limit of the end hook of a stopped run.
 const LAST_HOOK_MAX: Duration = Duration::from_secs(1);
 
 type Outcome = Result<Generation, GenerateError>;
 
-/// A run at work.
+/// A running generation.
 pub(super) struct Run {
     deps: GenerationDeps,
     agent: Arc<AgentDefinition>,
@@ -69,61 +69,61 @@ pub(super) struct Run {
     message_id: String,
     context: Arc<Map<String, Value>>,
     depth: u32,
-    /// The history's entry, as it was recorded last or will be.
+    /// The history's entry, as recorded last or next.
     record: GenerationRecord,
     row: Row,
     is_recorded: bool,
     transcript: Transcript,
-    heard: Heard,
-    /// Bytes that the results of tools may still take.
+    answer: AnswerBuffer,
+    /// Bytes left for results of tools.
     results_left: usize,
     memory: Option<Remembered>,
-    /// When that was read, until a turn tells of it.
+    /// Time of reading `memory`; taken by the first turn.
     memory_read: Option<Period>,
-    /// What those who watch spans were told.
-    told: Told,
-    /// The record, as spans have it.
+    /// Spans published so far.
+    published: PublishedSpans,
+    /// The record, shared with spans.
     shared: Option<Arc<GenerationRecord>>,
-    /// None when nobody reads it live.
+    /// `None` without live subscribers.
     sequencer: Option<EventSequencer>,
-    readers: Rc<RefCell<Readers>>,
-    /// Whether the agent's hooks have heard of it.
-    is_followed: bool,
-    /// Until who waits to read it is told that it has begun.
+    subscribers: Rc<RefCell<Subscribers>>,
+    /// True once `on_start` was called.
+    is_start_hook_called: bool,
+    /// Taken when the caller is notified that the run has begun.
     begin: Option<oneshot::Sender<()>>,
     begins: Begins,
-    /// Whether the history has no other run of this id. Until then nothing is recorded.
+    /// True once the id is known to be unique. Nothing is recorded before.
     is_id_ours: bool,
-    /// The conversation by which readers are to find it, until they can.
+    /// Conversation to register the run for; taken when that is done.
     chat: Option<ConversationKey>,
     control: watch::Receiver<Control>,
-    /// Without the second, another run of this id is at work.
-    guards: (ActiveGuard, Option<LiveGuard>),
+    /// Without a `RegistryGuard`, another run of this id is live.
+    guards: (ActiveGuard, Option<RegistryGuard>),
 }
 
 impl Run {
-    /// Lets the generation be found, and gives what it is asked and where the answer goes.
+    /// Registers the generation; returns it with its input and the channel of its outcome.
     pub(super) fn new(
         start: Start,
         control: watch::Receiver<Control>,
-        readers: Rc<RefCell<Readers>>,
+        subscribers: Rc<RefCell<Subscribers>>,
         actor: Addr<GenerationActor>,
-    ) -> (Self, Asked, oneshot::Sender<Outcome>) {
+    ) -> (Self, RunInput, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
         let (is_id_ours, begins) = (!start.is_id_chosen, start.begins);
-        let Start { deps, agent, model, id, asked, record, row, active, begin, answer, .. } = start;
+        let Start { deps, agent, model, id, input, record, row, active, begin, answer, .. } = start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
         let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours);
-        let message_id = super::memory::message_id(&asked.messages, &id).to_owned();
-        let is_read = readers.borrow().are_expected();
-        let sequencer =
-            is_read.then(|| EventSequencer::new(Arc::clone(&id), Arc::from(message_id.as_str())));
+        let message_id = super::memory::message_id(&input.messages, &id).to_owned();
+        let has_subscribers = subscribers.borrow().are_expected();
+        let sequencer = has_subscribers
+            .then(|| EventSequencer::new(Arc::clone(&id), Arc::from(message_id.as_str())));
         let mut run = Self {
-            heard: Heard::new(deps.bytes_max, deps.tool_limits.value_depth_max),
+            answer: AnswerBuffer::new(deps.bytes_max, deps.tool_limits.value_depth_max),
             results_left: deps.bytes_max,
-            context: Arc::clone(&asked.context),
-            depth: asked.depth,
+            context: Arc::clone(&input.context),
+            depth: input.depth,
             deps,
             agent,
             model,
@@ -135,11 +135,11 @@ impl Run {
             transcript: Transcript::default(),
             memory: None,
             memory_read: None,
-            told: Told::default(),
+            published: PublishedSpans::default(),
             shared: None,
             sequencer,
-            readers,
-            is_followed: false,
+            subscribers,
+            is_start_hook_called: false,
             begin,
             begins,
             is_id_ours,
@@ -150,18 +150,17 @@ impl Run {
         if is_id_ours {
             run.show_chat();
         }
-        (run, asked, answer)
+        (run, input, answer)
     }
 
-    /// Works until there is an answer, or until it is told to stop; records the end; only then
-    /// says the last word.
-    pub(super) async fn perform(mut self, asked: Asked) -> Outcome {
+    /// Runs until there is an answer or a stop; records the end; then sends the last event.
+    pub(super) async fn perform(mut self, input: RunInput) -> Outcome {
         let mut stop = pin!(stopped(self.control.clone(), self.agent.budget.time));
         let (outcome, is_stopped) = tokio::select! {
             biased;
             error = &mut stop => (Err(error), true),
-            // drops whatever was under way when it is stopped: upstream requests, tools
-            ended = AssertUnwindSafe(self.work(asked)).catch_unwind() => {
+            // a stop drops this future, and with it upstream requests and tools
+            ended = AssertUnwindSafe(self.work(input)).catch_unwind() => {
                 (ended.unwrap_or_else(|_| Err(defect())), false)
             }
         };
@@ -174,16 +173,16 @@ impl Run {
         self.end(outcome).await
     }
 
-    async fn work(&mut self, asked: Asked) -> Result<Ended, GenerateError> {
+    async fn work(&mut self, input: RunInput) -> Result<Ended, GenerateError> {
         self.claim_id().await?;
-        let (mut turns, toolset) = self.prepare(asked).await?;
-        // a reader hears the first words as soon as there are any
+        let (mut turns, toolset) = self.prepare(input).await?;
+        // subscribers get output as soon as there is any
         if self.sequencer.is_some() {
             self.record_progress().await?;
         }
         if let (Begins::OnceRecorded, Some(sequencer)) = (self.begins, &mut self.sequencer) {
             sequencer.start();
-            self.tell_readers().await?;
+            self.publish().await?;
         }
         self.start_hook().await?;
         loop {
@@ -194,12 +193,12 @@ impl Run {
         }
     }
 
-    /// Makes sure that an id that the caller chose is no other run's, at work or in the history.
+    /// Rejects an id chosen by the caller that a live or recorded run has.
     async fn claim_id(&mut self) -> Result<(), GenerateError> {
         if self.is_id_ours {
             return Ok(());
         }
-        // whoever is at work under this id is found first: nobody can come in between
+        // live runs are checked first, so that none can slip in between
         let is_free = self.guards.1.is_some() && {
             let known = self.deps.generations.generation(&self.id).await;
             known.map_err(Unavailable::from)?.is_none()
@@ -218,13 +217,13 @@ impl Run {
         }
     }
 
-    /// Compiles, chooses and remembers all that the first question needs.
-    async fn prepare(&mut self, asked: Asked) -> Result<(Turns, Toolset), GenerateError> {
-        // the caller's mistake is told before anything has happened: no part of the history
-        let schema = asked.schema.map(compile_schema).transpose()?;
+    /// Prepares the first question: schema, instructions, tools, conversation, options.
+    async fn prepare(&mut self, input: RunInput) -> Result<(Turns, Toolset), GenerateError> {
+        // first: a caller's mistake leaves no trace in the history
+        let schema = input.schema.map(compile_schema).transpose()?;
         let (instructions, toolset) = self.chosen().await?;
         let read_from = self.deps.clock.now();
-        self.memory = self.remember(&asked.messages, asked.sent, asked.context_limit).await?;
+        self.memory = self.remember(&input.messages, input.sent, input.context_limit).await?;
         self.memory_read = self.memory.as_ref().map(|_| {
             let end = Some(self.deps.clock.now());
             Period { start: read_from, end }
@@ -234,22 +233,22 @@ impl Run {
             None => (None, Vec::new()),
         };
         let question = Question {
-            messages: prompt::compose(instructions, working_memory, older, asked.messages),
+            messages: prompt::compose(instructions, working_memory, older, input.messages),
             tools: toolset.specs(),
             schema,
-            options: effective_options(asked.options, &self.agent.options),
+            options: effective_options(input.options, &self.agent.options),
         };
-        let steps = asked.max_steps.or(self.agent.max_steps).unwrap_or(STEPS_DEFAULT);
+        let steps = input.max_steps.or(self.agent.max_steps).unwrap_or(STEPS_DEFAULT);
         let bounds = Bounds {
             steps: steps.min(self.deps.steps_max).max(1),
             tokens: self.agent.budget.tokens,
             tool_calls: self.agent.budget.tool_calls,
-            object_repairs: asked.object_repairs.unwrap_or(self.deps.object_repairs),
+            object_repairs: input.object_repairs.unwrap_or(self.deps.object_repairs),
         };
         Ok((Turns::new(question, bounds), toolset))
     }
 
-    /// Asks the model once, and its tools as far as it wants them.
+    /// Runs one turn: asks the model and calls the tools that it requests.
     async fn turn(
         &mut self,
         turns: &mut Turns,
@@ -271,19 +270,19 @@ impl Run {
         }
         match next {
             Next::Done(ended) => return Ok(ControlFlow::Break(ended)),
-            Next::Call(_) | Next::Ask => self.turn_over(),
+            Next::Call(_) | Next::Ask => self.finish_turn(),
             Next::Repair { detail } => {
-                self.turn_over();
+                self.finish_turn();
                 if let Some(sequencer) = &mut self.sequencer {
-                    sequencer.rejected(detail);
+                    sequencer.reject(detail);
                 }
             }
         }
-        self.tell_readers().await?;
+        self.publish().await?;
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Reads an object here, or elsewhere where that costs more than a turn.
+    /// Parses and validates an object, on a worker if that exceeds the budget of a turn.
     async fn read_object(
         &self,
         text: &str,
@@ -301,12 +300,13 @@ impl Run {
         read.await.ok_or_else(ending)
     }
 
-    /// Whose evaluations these are.
+    /// Returns the fairness lane of the run's evaluations.
     fn lane(&self) -> Lane {
         Lane::of(&self.record.agent_id, self.record.user_id.as_deref())
     }
 
-    /// The agent's own words, and its tools.
+    /// Evaluates the agent's instructions and tools, on a worker if that exceeds the budget of a
+    /// turn.
     async fn chosen(&self) -> Result<(Option<String>, Toolset), GenerateError> {
         fn choose(
             deps: &GenerationDeps,
@@ -328,29 +328,29 @@ impl Run {
         chosen.await.ok_or_else(ending)?
     }
 
-    fn turn_over(&mut self) {
+    fn finish_turn(&mut self) {
         if let (Some(sequencer), Some(step)) = (&mut self.sequencer, self.transcript.last()) {
-            sequencer.turn_over(step.finish_reason, step.usage);
+            sequencer.finish_turn(step.finish_reason, step.usage);
         }
     }
 
-    /// Hands what was said to the readers, and waits for the first one where it is behind. Cancels
-    /// a run that has lost all of them and lives for them only.
-    async fn tell_readers(&mut self) -> Result<(), GenerateError> {
-        let said = self.sequencer.as_mut().map(EventSequencer::take).unwrap_or_default();
-        if said.is_empty() {
+    /// Sends pending events to subscribers, and waits for the first one if it is behind. Returns
+    /// `Cancelled` if the run has lost its last subscriber and does not continue without.
+    async fn publish(&mut self) -> Result<(), GenerateError> {
+        let events = self.sequencer.as_mut().map(EventSequencer::take).unwrap_or_default();
+        if events.is_empty() {
             return Ok(());
         }
-        if !self.readers.borrow_mut().tell(said) {
+        if !self.subscribers.borrow_mut().send(events) {
             return Err(GenerateError::Cancelled);
         }
-        // only now: the first words are there before the caller hears that there are any
+        // after sending, so that the first events are there when `begun` resolves
         if let Some(begin) = self.begin.take() {
-            // who spawned it may not wait for that
+            // the caller may not wait for it
             let _ = begin.send(());
         }
-        let Some(room) = self.readers.borrow_mut().ask_for_room() else { return Ok(()) };
-        if room.await.is_err() && !self.readers.borrow_mut().lose_first() {
+        let Some(room) = self.subscribers.borrow_mut().ask_for_room() else { return Ok(()) };
+        if room.await.is_err() && !self.subscribers.borrow_mut().lose_first() {
             return Err(GenerateError::Cancelled);
         }
         Ok(())
@@ -372,53 +372,53 @@ impl Run {
         }
     }
 
-    /// Records how it ended; only then its caller and its readers hear of it.
+    /// Records the end, then notifies caller and subscribers.
     async fn end(mut self, outcome: Outcome) -> Outcome {
         if let Err(error) = &outcome {
             self.keep_unfinished_turn(error);
         }
         let recorded = self.record_end(&outcome).await;
         self.log_end(&outcome);
-        let Self { sequencer, readers, guards, transcript, begin, begins, .. } = self;
-        // who has the answer, or the last event, must not find the agent still working
+        let Self { sequencer, subscribers, guards, transcript, begin, begins, .. } = self;
+        // before answering: the agent must not count as working once the caller has the answer
         drop(guards);
         let outcome = recorded.and(outcome);
-        let is_waited_for = begin.as_ref().is_some_and(|begin| !begin.is_closed());
-        let is_cut_off = matches!(outcome, Err(GenerateError::Cancelled));
-        let is_for_readers = begins == Begins::OnceRecorded && is_cut_off;
-        // who waits for the first word is told by the handle that there is none
-        if outcome.is_err() && is_waited_for && !is_for_readers {
-            readers.borrow_mut().forget_first();
+        let has_waiter = begin.as_ref().is_some_and(|begin| !begin.is_closed());
+        let is_cancelled = matches!(outcome, Err(GenerateError::Cancelled));
+        let is_for_subscribers = begins == Begins::OnceRecorded && is_cancelled;
+        // the caller in `begun` gets this error from the handle
+        if outcome.is_err() && has_waiter && !is_for_subscribers {
+            subscribers.borrow_mut().forget_first();
         }
         if let Some(mut sequencer) = sequencer {
             if let (Ok(_), Some(step)) = (&outcome, transcript.last()) {
-                sequencer.turn_over(step.finish_reason, step.usage);
+                sequencer.finish_turn(step.finish_reason, step.usage);
             }
-            sequencer.over(final_event(&outcome));
-            readers.borrow_mut().tell(sequencer.take());
+            let object = outcome.as_ref().ok().and_then(|generation| generation.object.clone());
+            sequencer.finish(object, final_event(&outcome));
+            subscribers.borrow_mut().send(sequencer.take());
         }
-        if let Some(begin) = begin.filter(|_| is_for_readers) {
-            // who spawned it may not wait for that
+        if let Some(begin) = begin.filter(|_| is_for_subscribers) {
+            // the caller may not wait for it
             let _ = begin.send(());
         }
         outcome
     }
 }
 
-fn final_event(outcome: &Outcome) -> FinalEvent {
+fn final_event(outcome: &Outcome) -> GenerationEvent {
     match outcome {
-        Ok(Generation { object, finish_reason, usage, stand_in, .. }) => FinalEvent::Finish {
-            object: object.clone(),
+        Ok(Generation { finish_reason, usage, stand_in, .. }) => GenerationEvent::Finish {
             finish_reason: *finish_reason,
             usage: *usage,
             stand_in: stand_in.clone(),
         },
-        Err(GenerateError::Cancelled) => FinalEvent::Abort,
-        Err(error) => FinalEvent::Error { message: error.for_callers(), kind: error.kind() },
+        Err(GenerateError::Cancelled) => GenerationEvent::Abort,
+        Err(error) => GenerationEvent::Error { message: error.for_callers(), kind: error.kind() },
     }
 }
 
-/// A defect of ours ends its run, and is recorded. What it said is in the panic's own report.
+/// Failure for a panic of ours. The panic message is in the panic hook's log only.
 fn defect() -> GenerateError {
     GenerateError::Failed("the generation stopped unexpectedly".to_owned())
 }

@@ -1,24 +1,24 @@
-//! The order of what a run says: the one place where events are made.
+//! The only place where a run's events are made, and ordered.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::domain::message::{ToolCall, ToolResult};
-use crate::ports::model::{FinishReason, ModelEvent, Served, Usage};
+use crate::ports::model::{FinishReason, ModelEvent, Usage};
 
-use crate::agent::event::{FailureKind, GenerationEvent};
+use crate::agent::event::GenerationEvent;
 
-/// Makes events, whatever comes in, in the order that [`GenerationEvent`] promises.
+/// Makes events in the order that [`GenerationEvent`] promises, for any order of input.
 #[derive(Debug)]
 pub(super) struct EventSequencer {
     generation_id: Arc<str>,
     message_id: Arc<str>,
-    /// Said, and not taken yet.
-    said: Vec<GenerationEvent>,
+    /// Events not yet taken.
+    pending: Vec<GenerationEvent>,
     stage: Stage,
     open: Option<Open>,
-    /// Calls whose arguments are on their way.
+    /// Calls whose arguments are incomplete.
     inputs: Vec<Arc<str>>,
     texts: u32,
     reasonings: u32,
@@ -26,33 +26,17 @@ pub(super) struct EventSequencer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Silent,
+    NotStarted,
     BetweenTurns,
     InTurn,
-    Over,
+    Finished,
 }
 
-/// What is being said piece by piece.
+/// The text that deltas currently extend.
 #[derive(Debug)]
 enum Open {
     Text(Arc<str>),
     Reasoning(Arc<str>),
-}
-
-/// How a run ends for its readers.
-#[derive(Debug)]
-pub(super) enum FinalEvent {
-    Finish {
-        object: Option<Value>,
-        finish_reason: FinishReason,
-        usage: Usage,
-        stand_in: Option<Box<Served>>,
-    },
-    Abort,
-    Error {
-        message: String,
-        kind: FailureKind,
-    },
 }
 
 impl EventSequencer {
@@ -60,8 +44,8 @@ impl EventSequencer {
         Self {
             generation_id,
             message_id,
-            said: Vec::new(),
-            stage: Stage::Silent,
+            pending: Vec::new(),
+            stage: Stage::NotStarted,
             open: None,
             inputs: Vec::new(),
             texts: 0,
@@ -69,22 +53,22 @@ impl EventSequencer {
         }
     }
 
-    /// What was said since the last time.
+    /// Takes the events since the last call.
     pub(super) fn take(&mut self) -> Vec<GenerationEvent> {
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.pending)
     }
 
-    /// Passes on a piece of the model's answer.
-    pub(super) fn hear(&mut self, event: ModelEvent) {
+    /// Adds the events of a piece of the model's answer.
+    pub(super) fn push(&mut self, event: ModelEvent) {
         self.enter_turn();
         match event {
             ModelEvent::TextDelta(delta) => {
                 let id = self.open_text();
-                self.said.push(GenerationEvent::TextDelta { id, delta });
+                self.pending.push(GenerationEvent::TextDelta { id, delta });
             }
             ModelEvent::ReasoningDelta(delta) => {
                 let id = self.open_reasoning();
-                self.said.push(GenerationEvent::ReasoningDelta { id, delta });
+                self.pending.push(GenerationEvent::ReasoningDelta { id, delta });
             }
             ModelEvent::ToolInputStart { tool_call_id, tool_name } => {
                 self.start_input(Arc::from(tool_call_id), Arc::from(tool_name));
@@ -92,7 +76,7 @@ impl EventSequencer {
             ModelEvent::ToolInputDelta { tool_call_id, delta } => {
                 if let Some(id) = self.inputs.iter().find(|id| ***id == *tool_call_id) {
                     let tool_call_id = Arc::clone(id);
-                    self.said.push(GenerationEvent::ToolInputDelta { tool_call_id, delta });
+                    self.pending.push(GenerationEvent::ToolInputDelta { tool_call_id, delta });
                 }
             }
             ModelEvent::ToolCall(call) => self.call(call),
@@ -100,50 +84,43 @@ impl EventSequencer {
         }
     }
 
-    /// Tells what a tool gave.
-    pub(super) fn result(&mut self, result: ToolResult) {
+    /// Adds a tool's result.
+    pub(super) fn tool_result(&mut self, result: ToolResult) {
         self.enter_turn();
-        self.said.push(GenerationEvent::ToolResult(result));
+        self.pending.push(GenerationEvent::ToolResult(result));
     }
 
     /// Ends the turn.
-    pub(super) fn turn_over(&mut self, finish_reason: FinishReason, usage: Usage) {
+    pub(super) fn finish_turn(&mut self, finish_reason: FinishReason, usage: Usage) {
         self.enter_turn();
         self.close_all();
         self.stage = Stage::BetweenTurns;
-        self.said.push(GenerationEvent::StepFinish { finish_reason, usage });
+        self.pending.push(GenerationEvent::StepFinish { finish_reason, usage });
     }
 
-    /// Takes back what the turn said.
-    pub(super) fn rejected(&mut self, detail: String) {
-        self.said.push(GenerationEvent::ObjectRejected { detail });
+    /// Marks the answer of the turn as rejected.
+    pub(super) fn reject(&mut self, detail: String) {
+        self.pending.push(GenerationEvent::ObjectRejected { detail });
     }
 
-    /// Says the last word; nothing follows.
-    pub(super) fn over(&mut self, last: FinalEvent) {
-        if self.stage == Stage::Over {
+    /// Adds the object, if any, and the last event, once.
+    pub(super) fn finish(&mut self, object: Option<Value>, last: GenerationEvent) {
+        debug_assert!(last.is_last());
+        if self.stage == Stage::Finished {
             return;
         }
         self.start();
         self.close_all();
-        self.stage = Stage::Over;
-        match last {
-            FinalEvent::Finish { object, finish_reason, usage, stand_in } => {
-                self.said.extend(object.map(GenerationEvent::Object));
-                self.said.push(GenerationEvent::Finish { finish_reason, usage, stand_in });
-            }
-            FinalEvent::Abort => self.said.push(GenerationEvent::Abort),
-            FinalEvent::Error { message, kind } => {
-                self.said.push(GenerationEvent::Error { message, kind });
-            }
-        }
+        self.stage = Stage::Finished;
+        self.pending.extend(object.map(GenerationEvent::Object));
+        self.pending.push(last);
     }
 
-    /// Says that the run has begun, once.
+    /// Adds `Start`, once.
     pub(super) fn start(&mut self) {
-        if self.stage == Stage::Silent {
+        if self.stage == Stage::NotStarted {
             self.stage = Stage::BetweenTurns;
-            self.said.push(GenerationEvent::Start {
+            self.pending.push(GenerationEvent::Start {
                 generation_id: Arc::clone(&self.generation_id),
                 message_id: Arc::clone(&self.message_id),
             });
@@ -154,7 +131,7 @@ impl EventSequencer {
         self.start();
         if self.stage == Stage::BetweenTurns {
             self.stage = Stage::InTurn;
-            self.said.push(GenerationEvent::StepStart);
+            self.pending.push(GenerationEvent::StepStart);
         }
     }
 
@@ -166,7 +143,7 @@ impl EventSequencer {
         let id: Arc<str> = Arc::from(format!("text-{}", self.texts));
         self.texts += 1;
         self.open = Some(Open::Text(Arc::clone(&id)));
-        self.said.push(GenerationEvent::TextStart { id: Arc::clone(&id) });
+        self.pending.push(GenerationEvent::TextStart { id: Arc::clone(&id) });
         id
     }
 
@@ -178,7 +155,7 @@ impl EventSequencer {
         let id: Arc<str> = Arc::from(format!("reasoning-{}", self.reasonings));
         self.reasonings += 1;
         self.open = Some(Open::Reasoning(Arc::clone(&id)));
-        self.said.push(GenerationEvent::ReasoningStart { id: Arc::clone(&id) });
+        self.pending.push(GenerationEvent::ReasoningStart { id: Arc::clone(&id) });
         id
     }
 
@@ -186,11 +163,11 @@ impl EventSequencer {
         self.close();
         if !self.inputs.contains(&tool_call_id) {
             self.inputs.push(Arc::clone(&tool_call_id));
-            self.said.push(GenerationEvent::ToolInputStart { tool_call_id, tool_name });
+            self.pending.push(GenerationEvent::ToolInputStart { tool_call_id, tool_name });
         }
     }
 
-    /// A call that was given whole gets the words that lead to it.
+    /// Adds a call; one given whole gets input events first.
     fn call(&mut self, call: ToolCall) {
         let known = self.inputs.iter().position(|id| **id == *call.tool_call_id);
         let id = match known {
@@ -201,19 +178,19 @@ impl EventSequencer {
                 self.inputs.pop();
                 let delta = call.input.to_string();
                 let tool_call_id = Arc::clone(&id);
-                self.said.push(GenerationEvent::ToolInputDelta { tool_call_id, delta });
+                self.pending.push(GenerationEvent::ToolInputDelta { tool_call_id, delta });
                 id
             }
         };
         self.close();
-        self.said.push(GenerationEvent::ToolInputEnd { tool_call_id: id });
-        self.said.push(GenerationEvent::ToolCall(call));
+        self.pending.push(GenerationEvent::ToolInputEnd { tool_call_id: id });
+        self.pending.push(GenerationEvent::ToolCall(call));
     }
 
     fn close(&mut self) {
         match self.open.take() {
-            Some(Open::Text(id)) => self.said.push(GenerationEvent::TextEnd { id }),
-            Some(Open::Reasoning(id)) => self.said.push(GenerationEvent::ReasoningEnd { id }),
+            Some(Open::Text(id)) => self.pending.push(GenerationEvent::TextEnd { id }),
+            Some(Open::Reasoning(id)) => self.pending.push(GenerationEvent::ReasoningEnd { id }),
             None => {}
         }
     }
@@ -221,7 +198,8 @@ impl EventSequencer {
     fn close_all(&mut self) {
         self.close();
         let ends = self.inputs.drain(..);
-        self.said.extend(ends.map(|tool_call_id| GenerationEvent::ToolInputEnd { tool_call_id }));
+        self.pending
+            .extend(ends.map(|tool_call_id| GenerationEvent::ToolInputEnd { tool_call_id }));
     }
 }
 
@@ -230,6 +208,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::agent::event::FailureKind;
     use crate::domain::message::ToolOutcome;
 
     fn text(delta: &str) -> ModelEvent {
@@ -248,7 +227,7 @@ mod tests {
         ModelEvent::ToolInputDelta { tool_call_id: id.to_owned(), delta: delta.to_owned() }
     }
 
-    /// The events in short.
+    /// Abbreviates events.
     fn shown(events: &[GenerationEvent]) -> Vec<String> {
         let shown = events.iter().map(|event| match event {
             GenerationEvent::Start { .. } => "start".to_owned(),
@@ -280,12 +259,12 @@ mod tests {
 
     fn sequencer(events: Vec<ModelEvent>) -> EventSequencer {
         let mut sequencer = EventSequencer::new(Arc::from("g1"), Arc::from("m1"));
-        events.into_iter().for_each(|event| sequencer.hear(event));
+        events.into_iter().for_each(|event| sequencer.push(event));
         sequencer
     }
 
     #[test]
-    fn pieces_are_framed_by_their_starts_and_ends() {
+    fn deltas_are_framed_by_starts_and_ends() {
         let thought = || ModelEvent::ReasoningDelta("hm".to_owned());
         let rows = [
             (
@@ -325,48 +304,48 @@ mod tests {
         ];
         for (name, events, expected) in rows {
             let mut sequencer = sequencer(events);
-            sequencer.turn_over(FinishReason::Stop, Usage::default());
+            sequencer.finish_turn(FinishReason::Stop, Usage::default());
             assert_eq!(shown(&sequencer.take()).join(" "), expected, "{name}");
         }
     }
 
     #[test]
-    fn a_run_has_one_last_word() {
-        let finish = || FinalEvent::Finish {
-            object: Some(json!(1)),
+    fn a_run_has_one_last_event() {
+        let finish = || GenerationEvent::Finish {
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             stand_in: None,
         };
-        let error = || FinalEvent::Error { message: "no".to_owned(), kind: FailureKind::Agent };
+        let error =
+            || GenerationEvent::Error { message: "no".to_owned(), kind: FailureKind::Agent };
         let rows = [
-            ("finish", finish(), "text-0) object finish"),
-            ("abort", FinalEvent::Abort, "text-0) abort"),
-            ("error", error(), "text-0) error"),
+            ("finish", Some(json!(1)), finish(), "text-0) object finish"),
+            ("abort", None, GenerationEvent::Abort, "text-0) abort"),
+            ("error", None, error(), "text-0) error"),
         ];
-        for (name, last, expected) in rows {
+        for (name, object, last, expected) in rows {
             let mut sequencer = sequencer(vec![text("a")]);
             sequencer.take();
-            sequencer.over(last);
-            sequencer.over(FinalEvent::Abort);
+            sequencer.finish(object, last);
+            sequencer.finish(None, GenerationEvent::Abort);
             assert_eq!(shown(&sequencer.take()).join(" "), expected, "{name}");
         }
         let mut silent = sequencer(vec![]);
-        silent.over(error());
+        silent.finish(None, error());
         assert_eq!(shown(&silent.take()).join(" "), "start error");
     }
 
     #[test]
-    fn turns_follow_one_another() {
+    fn each_turn_starts_and_finishes() {
         let mut sequencer = sequencer(vec![ModelEvent::ToolCall(call("c1"))]);
         let ToolCall { tool_call_id, tool_name, input } = call("c1");
         let outcome = ToolOutcome::Output(json!(2));
-        sequencer.result(ToolResult { tool_call_id, tool_name, input, outcome });
-        sequencer.turn_over(FinishReason::ToolCalls, Usage::default());
-        sequencer.hear(text("{"));
-        sequencer.turn_over(FinishReason::Stop, Usage::default());
-        sequencer.rejected("no JSON".to_owned());
-        sequencer.hear(text("{}"));
+        sequencer.tool_result(ToolResult { tool_call_id, tool_name, input, outcome });
+        sequencer.finish_turn(FinishReason::ToolCalls, Usage::default());
+        sequencer.push(text("{"));
+        sequencer.finish_turn(FinishReason::Stop, Usage::default());
+        sequencer.reject("no JSON".to_owned());
+        sequencer.push(text("{}"));
         let said = shown(&sequencer.take()).join(" ");
         let expected = "start step c1( c1:[1] c1) c1! c1= step. step text-0( text-0:{ text-0) \
                         step. rejected step text-1( text-1:{}";

@@ -6,10 +6,9 @@ mod chosen;
 mod control;
 mod conversations;
 mod hooks;
-mod readers;
 mod spans;
+mod subscribers;
 mod tools;
-mod unreadable;
 
 use crate::domain::message::ToolCall;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +43,7 @@ use crate::visibility::Visibility;
 
 use super::*;
 
-/// A history whose commits the test allows one by one, or that commits at once.
+/// A history that commits at once, or when the test allows it.
 #[derive(Default)]
 struct History {
     store: Arc<MemoryStore>,
@@ -71,7 +70,7 @@ impl History {
         self.writes.lock().unwrap().last().unwrap().record.clone()
     }
 
-    /// Every step as it was written: its number, its text, its calls and the results of these.
+    /// Returns every step as written: number, text, calls and results.
     fn steps(&self) -> Vec<String> {
         let writes = self.writes.lock().unwrap();
         let steps = writes.iter().flat_map(|write| &write.steps).map(|(number, step)| {
@@ -134,7 +133,7 @@ impl crate::ports::store::Generations for History {
     }
 }
 
-/// A clock that stands still.
+/// A clock that always returns noon.
 struct Noon;
 
 impl Clock for Noon {
@@ -164,7 +163,7 @@ impl World {
         Self::new(ScriptedModel::local(script), History::default())
     }
 
-    /// With a change to the agent `writer`.
+    /// Creates a world with a change to the agent `writer`.
     fn with(
         model: ScriptedModel,
         history: History,
@@ -226,22 +225,32 @@ impl World {
         spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), reader)
     }
 
+    /// Spawns a generation with a recording subscriber, which lives as long as its address.
+    fn spawn_read(
+        &self,
+        request: GenerationRequest,
+    ) -> (GenerationHandle, Reader, actix::Addr<ReaderActor>) {
+        let reader = Reader::default();
+        let (subscriber, actor) = reader.subscribe();
+        (self.spawn_for(request, Some(subscriber)), reader, actor)
+    }
+
     async fn run(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
         self.spawn(request).outcome().await
     }
 }
 
-/// What the tools of the tests were called for.
+/// Counts calls of the tests' tools.
 #[derive(Default, Clone)]
 struct Calls {
     made: Arc<AtomicUsize>,
-    under_way: Arc<AtomicUsize>,
+    running: Arc<AtomicUsize>,
 }
 
-/// Counts a call under way while it lives.
-struct UnderWay(Arc<AtomicUsize>);
+/// A running call; uncounts it on drop.
+struct RunningCall(Arc<AtomicUsize>);
 
-impl Drop for UnderWay {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -252,20 +261,21 @@ impl Calls {
         self.made.load(Ordering::SeqCst)
     }
 
-    fn under_way(&self) -> usize {
-        self.under_way.load(Ordering::SeqCst)
+    fn running(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
     }
 
-    /// `add` gives n + 1 after n seconds, `fail` an error, `hang` nothing.
+    /// Returns the tools: `add` returns n + 1 after n seconds, `say` n letters, `fail` an error,
+    /// `hang` never returns.
     fn tools(&self) -> impl Iterator<Item = ToolDefinition> {
         ["add", "fail", "hang", "say"].into_iter().map(|name| {
             let calls = self.clone();
             let body = ToolBody::Function(Arc::new(move |input: Value, _| {
                 calls.made.fetch_add(1, Ordering::SeqCst);
-                calls.under_way.fetch_add(1, Ordering::SeqCst);
-                let under_way = UnderWay(Arc::clone(&calls.under_way));
+                calls.running.fetch_add(1, Ordering::SeqCst);
+                let running = RunningCall(Arc::clone(&calls.running));
                 async move {
-                    let _under_way = under_way;
+                    let _running = running;
                     let n = input["n"].as_u64().unwrap_or_default();
                     match name {
                         "add" if n == 0 => {}
@@ -286,10 +296,10 @@ impl Calls {
     }
 }
 
-/// A reader that keeps all it hears.
+/// Records received events.
 #[derive(Default, Clone)]
 struct Reader {
-    heard: Arc<Mutex<Vec<GenerationEvent>>>,
+    received: Arc<Mutex<Vec<GenerationEvent>>>,
     cuts: Arc<AtomicUsize>,
 }
 
@@ -303,7 +313,7 @@ impl actix::Handler<GenerationProgress> for ReaderActor {
     type Result = ();
 
     fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Self::Context) {
-        self.0.heard.lock().unwrap().extend(events.iter().cloned());
+        self.0.received.lock().unwrap().extend(events.iter().cloned());
     }
 }
 
@@ -329,13 +339,13 @@ impl Reader {
         (GenerationSubscriber { events: actor.clone().recipient(), cut }, actor)
     }
 
-    fn heard(&self) -> Vec<GenerationEvent> {
-        self.heard.lock().unwrap().clone()
+    fn received(&self) -> Vec<GenerationEvent> {
+        self.received.lock().unwrap().clone()
     }
 
-    fn said(&self) -> String {
-        let heard = self.heard();
-        let deltas = heard.iter().filter_map(|event| match event {
+    fn text(&self) -> String {
+        let received = self.received();
+        let deltas = received.iter().filter_map(|event| match event {
             GenerationEvent::TextDelta { delta, .. } => Some(delta.as_str()),
             _ => None,
         });
@@ -370,7 +380,7 @@ fn calls(calls: impl IntoIterator<Item = ToolCall>) -> ScriptedAnswer {
     ScriptedAnswer::ToolCalls(calls.into_iter().collect())
 }
 
-/// An agent with the tools of the tests.
+/// Gives an agent the tests' tools.
 fn with_tools(agent: &mut AgentDefinition) {
     agent.tools = Choice::Fixed(["add", "fail", "hang", "say"].map(str::to_owned).to_vec());
 }

@@ -1,8 +1,8 @@
-//! Tools as a generation calls them: which ones an agent has, and a call that always returns.
+//! Tools of a generation: which ones an agent has, and a call that always returns.
 //!
-//! A call is checked and bounded here (`call`), whatever it then does: run a function, run a
-//! workflow (`workflow`), or ask another agent (`agent`, `delegate`). A model is not trusted with
-//! names or arguments, a tool neither with time nor with the size of what it gives.
+//! Calls are checked and bounded here (`call`), for every kind of tool: a function, a workflow
+//! (`workflow`), another agent (`agent`, `delegate`). A model is not trusted with names or
+//! arguments, a tool neither with time nor with the size of its result.
 
 mod agent;
 mod call;
@@ -34,23 +34,23 @@ pub(crate) use call::{Invocation, check_shape, checked, invoke};
 pub(crate) use workflow::NoWorkflows;
 pub(crate) use workflow::RunWorkflow;
 
-/// Longest message of a failed call, in characters: a model reads it, and pays for it.
+/// Maximum characters of an error message: a model reads it, and it costs tokens.
 const MESSAGE_CHARS_MAX: usize = 2_000;
-/// Characters of a name that no tool has which the answer repeats.
+/// Maximum characters of an unknown tool's name in the error.
 const NAME_CHARS_SHOWN: usize = 100;
 
-/// Bounds of a call.
+/// Limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToolLimits {
-    /// Of a tool that has no time limit of its own.
+    /// Default time limit.
     pub(crate) timeout: Duration,
-    /// Of a result, as JSON.
+    /// Maximum size of a result as JSON.
     pub(crate) result_bytes_max: usize,
-    /// How deep arguments and results may nest.
+    /// Maximum nesting of arguments and results.
     pub(crate) value_depth_max: usize,
-    /// Agents and workflows above one another.
+    /// Maximum depth of agents and workflows that start one another.
     pub(crate) depth_max: u32,
-    /// Generations at once, those that tools ask for included.
+    /// Maximum number of live generations, those started by tools included.
     pub(crate) generations_live_max: usize,
 }
 
@@ -73,12 +73,12 @@ pub(crate) struct Toolset {
     specs: Arc<[ToolSpec]>,
 }
 
-/// The generation that calls.
+/// The calling generation.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) agent_id: Arc<str>,
     pub(crate) generation_id: Arc<str>,
-    /// What a call makes belongs below this.
+    /// Parent of the trace of calls.
     pub(crate) trace: Trace,
     pub(crate) user_id: Option<Arc<str>>,
     pub(crate) conversation_id: Option<Arc<str>>,
@@ -86,22 +86,22 @@ pub(crate) struct Caller {
     pub(crate) context: Arc<Map<String, Value>>,
     /// Agents and workflows above the caller.
     pub(crate) depth: u32,
-    /// Calls of the generation before this one that had its id.
+    /// Number of earlier calls of the generation with the same id.
     pub(crate) repetition: usize,
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolReturn {
     pub(crate) outcome: ToolOutcome,
-    /// Of the agents that were asked; nothing for other tools.
+    /// Usage of agents asked; zero for other tools.
     pub(crate) usage: Usage,
-    /// What is known of an error beside its message.
+    /// Details of an error.
     pub(crate) failure: Option<Box<AttemptFailure>>,
 }
 
-/// The tools of these names, then `delegate_task` where there are agents to hand work to. A name
-/// that comes twice counts once. The error names what is not registered.
+/// Returns the tools of these names without duplicates, then `delegate_task` if there are
+/// sub-agents. The error names what is not registered.
 pub(crate) fn tools_of(
     registry: &Registry,
     names: &[String],
@@ -117,7 +117,7 @@ pub(crate) fn tools_of(
     }
     if let Some(delegate) = delegate::tool(registry, sub_agents)? {
         if tools.iter().any(|tool| tool.spec.name == delegate.spec.name) {
-            return Err(format!("tool {} is also the way to sub-agents", delegate.spec.name));
+            return Err(format!("the tool name {} is reserved for sub-agents", delegate.spec.name));
         }
         tools.push(Arc::new(delegate));
     }
@@ -125,9 +125,8 @@ pub(crate) fn tools_of(
 }
 
 impl Registry {
-    /// The tools that an agent has whatever the context of a run is: those of its list and, for
-    /// one with sub-agents, `delegate_task`, as its model is told of them. The error names what
-    /// is not registered.
+    /// Returns the tools that an agent has in any context: its fixed list, and `delegate_task` if
+    /// it has sub-agents, as shown to its model. The error names what is not registered.
     pub fn tools_of(&self, agent: &AgentDefinition) -> Result<Vec<Arc<ToolDefinition>>, String> {
         let names = agent.tools.fixed().map(Vec::as_slice).unwrap_or_default();
         tools_of(self, names, &agent.sub_agents)
@@ -135,8 +134,7 @@ impl Registry {
 }
 
 impl Toolset {
-    /// Finds the tools of these names, and makes `delegate_task` for an agent that has others to
-    /// hand work to.
+    /// Looks up the tools of these names, and adds `delegate_task` for an agent with sub-agents.
     pub(crate) fn of(
         registry: &Registry,
         names: &[String],
@@ -147,14 +145,14 @@ impl Toolset {
         Ok(Self { tools: tools.into(), specs })
     }
 
-    /// What the model is told of them, in the order of the agent's list.
+    /// Returns the descriptions for the model, in the order of the agent's list.
     pub(crate) fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
     }
 
-    /// Calls a tool for a model. Never fails and never panics: arguments are checked, the call is
-    /// bounded in time and its result in size, and whatever goes wrong is the outcome. Dropping
-    /// the future cancels the call, with the workflow or the agent that it waits for.
+    /// Calls a tool for a model. Never fails and never panics: arguments are checked, time and size
+    /// of the result are bounded, and any failure is the outcome. Dropping the future cancels the
+    /// call, and the workflow or agent that it waits for.
     pub(crate) fn call(
         &self,
         deps: &GenerationDeps,
@@ -170,7 +168,7 @@ impl Toolset {
         let (deps, tool, depth) = (deps.clone(), Arc::clone(tool), caller.depth + 1);
         async move {
             let depth_max = deps.tool_limits.value_depth_max;
-            match checked(&deps.evaluations, lane, &tool, given(input), depth_max).await {
+            match checked(&deps.evaluations, lane, &tool, or_empty_object(input), depth_max).await {
                 Ok(arguments) => invoke(deps, tool, Invocation { arguments, context, depth }).await,
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
             }
@@ -189,13 +187,13 @@ impl Toolset {
 }
 
 impl Caller {
-    /// The same for the call that has this span, when so many before it had its id.
+    /// Returns the caller with the span and repetition of one of its calls.
     pub(crate) fn below(&self, span: SpanId, repetition: usize) -> Self {
         Self { trace: self.trace.below(span), repetition, ..self.clone() }
     }
 
-    /// The same for the same call when its turn comes again after a crash, another one for another
-    /// call of the same id.
+    /// Returns a key that stays the same if the turn is repeated after a crash, and differs for
+    /// another call with the same id.
     fn idempotency_key(&self, tool_call_id: &str) -> String {
         let Self { generation_id, repetition, .. } = self;
         match repetition {
@@ -241,8 +239,8 @@ impl<E: Into<String>> From<Result<Value, E>> for ToolReturn {
     }
 }
 
-/// For a tool without arguments models write nothing at all, or null.
-fn given(input: Value) -> Value {
+/// Converts null and blank text to `{}`: models send these for a tool without arguments.
+fn or_empty_object(input: Value) -> Value {
     match &input {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),

@@ -1,8 +1,8 @@
-//! The rules of a run's turns: what to ask the model and what to make of its answer. No actor,
-//! no clock, no I/O.
+//! Rules of a run's turns: what to ask the model, and how to proceed after its answer. No actor, no
+//! clock, no I/O.
 
+mod answer;
 pub(super) mod choices;
-mod heard;
 pub(super) mod prompt;
 mod transcript;
 
@@ -17,16 +17,16 @@ use crate::ports::model::{FinishReason, ModelAnswer, ModelOptions, ModelRequest,
 use super::GenerateError;
 use super::object::Unfit;
 
-pub(super) use heard::Heard;
+pub(super) use answer::AnswerBuffer;
 pub(super) use transcript::Transcript;
 
-/// Turns of a run when neither the caller nor the agent says.
+/// Default number of turns.
 pub(super) const STEPS_DEFAULT: u32 = 10;
 
-/// Calls of one turn that are made; a model that asks for more is told so.
+/// Maximum number of calls made per turn; further calls are refused.
 pub(super) const CALLS_PER_TURN_MAX: usize = 64;
 
-/// Bounds of one run's turns.
+/// Limits of one run's turns.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     /// At least 1. Repairs of an object do not count.
@@ -36,17 +36,17 @@ pub(super) struct Bounds {
     pub(super) object_repairs: u32,
 }
 
-/// What a run asks its model.
+/// First question of a run.
 #[derive(Debug, Default)]
 pub(super) struct Question {
-    /// As [`prompt::compose`] makes them.
+    /// Result of [`prompt::compose`].
     pub(super) messages: Vec<Message>,
     pub(super) tools: Arc<[ToolSpec]>,
     pub(super) schema: Option<(Value, Schema)>,
     pub(super) options: ModelOptions,
 }
 
-/// A run between its turns.
+/// State of a run between its turns.
 #[derive(Debug)]
 pub(super) struct Turns {
     prompt: ModelRequest,
@@ -54,37 +54,37 @@ pub(super) struct Turns {
     bounds: Bounds,
     repairs: u32,
     calls_made: u32,
-    /// The model's last answer, while its tools work.
+    /// The model's last answer, while its tools run.
     asked_for_tools: Option<ModelAnswer>,
 }
 
-/// What follows from a turn.
+/// Next action of a run.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// The tools are called, then [`Turns::tools_returned`] is asked.
+    /// Call the tools, then [`Turns::tools_returned`].
     Call(Vec<Planned>),
-    /// The answer missed its schema: the model is asked again, with what is wrong.
+    /// Ask the model again, because its answer missed the schema.
     Repair {
         detail: String,
     },
-    /// The model is asked again.
+    /// Ask the model again.
     Ask,
     Done(Ended),
 }
 
-/// A call of the model's, in its order.
+/// A call requested by the model.
 #[derive(Debug, PartialEq)]
 pub(super) struct Planned {
     pub(super) call: ToolCall,
-    /// It is not made, and the model is told why.
+    /// If set, the call is not made, and the model gets this text.
     pub(super) refusal: Option<String>,
 }
 
-/// How a run ended well.
+/// Successful end of a run.
 #[derive(Debug, PartialEq)]
 pub(super) struct Ended {
     pub(super) finish_reason: FinishReason,
-    /// The validated object, where one was asked for.
+    /// The validated object, if one was requested.
     pub(super) object: Option<Value>,
 }
 
@@ -98,18 +98,18 @@ impl Turns {
         Self { prompt, schema: compiled, bounds, repairs: 0, calls_made: 0, asked_for_tools: None }
     }
 
-    /// What the model is to be asked now.
+    /// Returns the next question.
     pub(super) fn request(&self) -> ModelRequest {
         self.prompt.clone()
     }
 
-    /// The schema that this answer is to be read by, if it is to be an object.
+    /// Returns the schema for this answer, if it is to be an object.
     pub(super) fn reads(&self, answer: &ModelAnswer) -> Option<&Schema> {
         self.schema.as_ref().filter(|_| answer.tool_calls.is_empty())
     }
 
-    /// Takes the model's answer to [`Turns::request`] into the transcript, with what was read of
-    /// it by [`Turns::reads`].
+    /// Adds the model's answer to [`Turns::request`] to the transcript; `read` is the object read
+    /// with [`Turns::reads`].
     pub(super) fn answered(
         &mut self,
         mut answer: ModelAnswer,
@@ -117,10 +117,10 @@ impl Turns {
         transcript: &mut Transcript,
     ) -> Result<Next, GenerateError> {
         if !answer.tool_calls.is_empty() {
-            // some providers say `stop` all the same
+            // some providers say `stop` nevertheless
             answer.finish_reason = FinishReason::ToolCalls;
             transcript.push(&answer);
-            return self.wants_tools(answer, transcript);
+            return self.plan_calls(answer, transcript);
         }
         transcript.push(&answer);
         let Unfit { detail, is_final } = match read.transpose() {
@@ -139,15 +139,15 @@ impl Turns {
         Ok(Next::Repair { detail })
     }
 
-    /// What follows when all calls of the last turn have their results.
+    /// Decides how to proceed once all calls of the last turn have results.
     pub(super) fn tools_returned(
         &mut self,
         results: Vec<ToolResult>,
         transcript: &Transcript,
     ) -> Result<Next, GenerateError> {
         if let Some(answer) = self.asked_for_tools.take() {
-            let said = prompt::turn(answer, results);
-            Arc::make_mut(&mut self.prompt.messages).extend(said);
+            let messages = prompt::turn(answer, results);
+            Arc::make_mut(&mut self.prompt.messages).extend(messages);
         }
         if self.is_spent(transcript) {
             return self.break_off(FinishReason::Length);
@@ -159,12 +159,12 @@ impl Turns {
         Ok(Next::Ask)
     }
 
-    fn wants_tools(
+    fn plan_calls(
         &mut self,
         answer: ModelAnswer,
         transcript: &Transcript,
     ) -> Result<Next, GenerateError> {
-        // tools may spend more: agents are among them
+        // tools may use more tokens: agents are among them
         if self.is_spent(transcript) {
             return self.break_off(FinishReason::Length);
         }
@@ -180,28 +180,28 @@ impl Turns {
         Ok(Next::Call(planned))
     }
 
-    /// Why the call of this number in its turn is not made.
+    /// Returns the reason for not making the call with this index, if any.
     fn refusal(&self, number: usize) -> Option<String> {
         if number >= CALLS_PER_TURN_MAX {
-            return Some(format!("not called: more than {CALLS_PER_TURN_MAX} calls at once"));
+            return Some(format!("not called: the turn has more than {CALLS_PER_TURN_MAX} calls"));
         }
         let most = self.bounds.tool_calls?;
         (self.calls_made >= most)
-            .then(|| format!("not called: the run's {most} tool calls are used up"))
+            .then(|| format!("not called: the run reached its limit of {most} tool calls"))
     }
 
     fn is_spent(&self, transcript: &Transcript) -> bool {
         self.bounds.tokens.is_some_and(|most| transcript.usage().total_tokens > most)
     }
 
-    /// Ends before the model has said all that it wants.
+    /// Ends a run at a limit; an error if an object was requested.
     fn break_off(&self, finish_reason: FinishReason) -> Result<Next, GenerateError> {
         if self.schema.is_none() {
             return Ok(Next::Done(Ended { finish_reason, object: None }));
         }
         let why = match finish_reason {
-            FinishReason::Length => "the run's tokens are used up".to_owned(),
-            _ => format!("the run has taken its {} steps", self.bounds.steps),
+            FinishReason::Length => "the run's token budget is used up".to_owned(),
+            _ => format!("the run reached its limit of {} steps", self.bounds.steps),
         };
         Err(GenerateError::Failed(format!("the model gave no object: {why}")))
     }
@@ -224,7 +224,7 @@ pub(super) fn compile_schema(schema: Value) -> Result<(Value, Schema), GenerateE
     }
 }
 
-/// The place only where there is one: the error around it says that it is about a schema.
+/// Returns place and message; the enclosing error says that it is about a schema.
 fn schema_detail(error: SchemaError) -> String {
     let SchemaError { pointer, message } = error;
     if pointer.is_empty() { message } else { format!("{pointer}: {message}") }

@@ -1,4 +1,4 @@
-//! Log records for observers, beside the spans.
+//! Log records for observers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use actix::dev::SendError;
 use actix::{Context, Handler, Message};
 
-use super::{Feed, FeedHandle, Watching};
+use super::{Feed, FeedHandle, Subscription};
 use crate::observe::log_record::{LogRecord, LogScope};
 use crate::observe::span::{EntityType, LogsObserved, ObserverFilter};
 
-/// Records in the order in which they are kept.
+/// Records in the order of writing.
 type Batch = Arc<[Arc<LogRecord>]>;
 
 #[derive(Message)]
@@ -19,7 +19,7 @@ type Batch = Arc<[Arc<LogRecord>]>;
 pub(super) struct PublishLogs(Batch);
 
 impl FeedHandle {
-    /// Hands records over; drops them when the feed is behind, never waits.
+    /// Queues records; drops them if the feed is behind. Never waits.
     pub(crate) fn publish_logs(&self, batch: Batch) {
         if self.shared.of_logs.load(Ordering::Relaxed) == 0 {
             return;
@@ -40,9 +40,9 @@ impl Handler<PublishLogs> for Feed {
         let lost = self.shared.lost_logs.swap(0, Ordering::Relaxed);
         let (stall, shared) = (self.stall, &self.shared);
         let before = self.observers.len();
-        self.observers.retain(|_, watching| {
-            watching.logs.missed += lost;
-            watching.offer_logs(&batch, stall, &shared.dropped)
+        self.observers.retain(|_, subscription| {
+            subscription.logs.missed += lost;
+            subscription.offer_logs(&batch, stall, &shared.dropped)
         });
         if self.observers.len() < before {
             self.count();
@@ -50,8 +50,8 @@ impl Handler<PublishLogs> for Feed {
     }
 }
 
-impl Watching {
-    /// Offers those of a batch that the observer asked for. False: it does not stay.
+impl Subscription {
+    /// Sends the matching records of a batch; returns false if the observer is to be removed.
     fn offer_logs(&mut self, batch: &Batch, stall: Duration, dropped: &AtomicU64) -> bool {
         let Some(recipient) = &self.observer.logs else { return true };
         let logs = admitted(&self.observer.filter, batch);
@@ -67,7 +67,7 @@ impl Watching {
     }
 }
 
-/// Those of a batch that an observer wants: all of it as it is, where they are all.
+/// Returns the matching records of a batch, without copying if all match.
 fn admitted(filter: &ObserverFilter, batch: &Batch) -> Batch {
     if batch.iter().all(|record| admits(filter, &record.scope)) {
         return Arc::clone(batch);
@@ -75,8 +75,8 @@ fn admitted(filter: &ObserverFilter, batch: &Batch) -> Batch {
     batch.iter().filter(|record| admits(filter, &record.scope)).cloned().collect()
 }
 
-/// Records go where the spans of their trace go. What is about no trace goes to those who ask for
-/// no entity.
+/// Returns true if the observer gets the spans of the record's trace. Records without a trace go to
+/// observers that select no entity.
 fn admits(filter: &ObserverFilter, scope: &LogScope) -> bool {
     let ObserverFilter { entity_type, entity_id, visibility } = filter;
     let is_of = |kind: Option<EntityType>, id: &Option<Arc<str>>| {
@@ -85,8 +85,8 @@ fn admits(filter: &ObserverFilter, scope: &LogScope) -> bool {
     };
     let is_own = is_of(Some(EntityType::Workflow), &scope.workflow_id)
         || is_of(Some(EntityType::Agent), &scope.agent_id);
-    let is_wanted = is_of(scope.root_type, &scope.root_id) || (entity_id.is_some() && is_own);
-    is_wanted && visibility.reaches(scope.user_id.as_deref())
+    let is_selected = is_of(scope.root_type, &scope.root_id) || (entity_id.is_some() && is_own);
+    is_selected && visibility.reaches(scope.user_id.as_deref())
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn records_go_where_the_spans_of_their_trace_go() {
+    fn records_are_filtered_like_the_spans_of_their_trace() {
         let workflow = EntityType::Workflow;
         let server = LogScope::default();
         let order = scope((workflow, "order"), None, Some("ann"));

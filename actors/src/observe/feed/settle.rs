@@ -1,4 +1,4 @@
-//! Knowing that observers were told of everything that has happened.
+//! Waits until observers have received all events.
 
 use actix::{Context, Handler, Message};
 
@@ -9,9 +9,9 @@ use super::{Feed, FeedHandle};
 struct Settle;
 
 impl FeedHandle {
-    /// Returns when everything that was published before is in the mailboxes of observers.
+    /// Resolves once everything published before is in the mailboxes of observers.
     pub(crate) async fn settled(&self) {
-        // a feed that is gone tells nobody anything
+        // a stopped feed publishes nothing
         let _ = self.feed.send(Settle).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who hears of what, and what happens to those who do not listen.
+//! Routing to observers, and slow observers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::visibility::Visibility;
 
 const STALL: Duration = Duration::from_secs(10);
 
-/// Notes how many spans come with each message, and how many were missed before it.
+/// Records the number of spans of each message, and of those missed before it.
 #[derive(Default)]
 struct Watcher(Rc<RefCell<Vec<(usize, u64)>>>);
 
@@ -28,18 +28,18 @@ impl Handler<SpansObserved> for Watcher {
     }
 }
 
-/// Nobody: wants neither spans nor logs.
+/// Returns an observer of neither spans nor logs.
 fn observer() -> Observer {
     Observer { spans: None, logs: None, filter: ObserverFilter::default(), cut: Arc::new(|| {}) }
 }
 
-/// One span of `order`.
+/// Returns one span of `order`.
 fn span() -> Arc<[SpanEvent]> {
     spans_of_record(&header_of("e"), &[started()]).into()
 }
 
 #[test]
-fn a_filter_asks_for_the_root_of_a_trace_or_for_the_entity_itself() {
+fn a_filter_selects_the_root_of_a_trace_or_the_entity_itself() {
     let mut header = Header::clone(&header_of("e"));
     header.trace.root_type = EntityType::Agent;
     header.trace.root_id = Arc::from("clerk");
@@ -67,7 +67,7 @@ fn a_filter_asks_for_the_root_of_a_trace_or_for_the_entity_itself() {
 }
 
 #[actix::test]
-async fn only_who_wants_spans_costs_executions_anything() {
+async fn only_observers_of_spans_enable_publishing() {
     let feed = FeedHandle::start(&Arbiter::current(), STALL);
     assert!(!feed.is_watched());
     let of_logs = feed.observe(observer()).await;
@@ -82,25 +82,25 @@ async fn only_who_wants_spans_costs_executions_anything() {
 }
 
 #[actix::test]
-async fn spans_of_facts_and_of_others_come_in_the_order_in_which_they_were_given() {
+async fn spans_are_sent_in_the_order_of_publishing() {
     let feed = FeedHandle::start(&Arbiter::current(), STALL);
     let watcher = Watcher::default();
-    let heard = Rc::clone(&watcher.0);
+    let received = Rc::clone(&watcher.0);
     feed.observe(Observer { spans: Some(watcher.start().recipient()), ..observer() }).await;
     let header = header_of("e");
     feed.publish(vec![(Arc::clone(&header), [started(), Story::step("a", 1)].into())]);
     feed.publish_spans(span());
     feed.publish(vec![(header, [Story::done("a", 1), completed(), completed()].into())]);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(*heard.borrow(), [(2, 0), (1, 0), (3, 0)]);
+    assert_eq!(*received.borrow(), [(2, 0), (1, 0), (3, 0)]);
     assert_eq!(feed.dropped(), 0);
 }
 
 #[actix::test]
-async fn who_does_not_take_them_is_told_how_many_it_missed() {
+async fn a_slow_observer_gets_the_number_of_missed_spans() {
     let feed = FeedHandle::start(&Arbiter::current(), STALL);
     let watcher = Watcher::default();
-    let heard = Rc::clone(&watcher.0);
+    let received = Rc::clone(&watcher.0);
     feed.observe(Observer { spans: Some(watcher.start().recipient()), ..observer() }).await;
     for _ in 0..FEED_MAILBOX + 100 {
         feed.publish_spans(span());
@@ -110,10 +110,10 @@ async fn who_does_not_take_them_is_told_how_many_it_missed() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     feed.publish_spans(span());
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let (taken, missed) = heard
+    let (taken, missed) = received
         .borrow()
         .iter()
         .fold((0, 0), |sum, (spans, missed)| (sum.0 + *spans as u64, sum.1 + missed));
-    assert_eq!(taken + missed, FEED_MAILBOX as u64 + 101, "nothing is lost without a word");
+    assert_eq!(taken + missed, FEED_MAILBOX as u64 + 101, "all missed spans are reported");
     assert_eq!(missed, feed.dropped());
 }

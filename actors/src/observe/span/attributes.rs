@@ -1,4 +1,4 @@
-//! Names, kinds and attributes of spans, in OpenTelemetry's words.
+//! Names, kinds and attributes of spans, after OpenTelemetry's conventions.
 //!
 //! Names of agents', models' and tools' spans follow the GenAI conventions
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>), which are in development.
@@ -12,7 +12,7 @@ use crate::domain::ids::step_id_of;
 
 use super::{Owner, Span, SpanKind, SpanWork};
 
-/// Longest text that an attribute shows of what was said, given or taken, in bytes.
+/// Maximum bytes of content in an attribute.
 pub(crate) const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// A value of an attribute.
@@ -46,7 +46,7 @@ impl From<u64> for AttributeValue {
 }
 
 impl Span {
-    /// What the span is called; of few different values.
+    /// Returns the name, of low cardinality.
     pub fn name(&self) -> String {
         let (_, entity) = self.owner.entity();
         match &self.work {
@@ -73,8 +73,8 @@ impl Span {
         }
     }
 
-    /// What is known of it. With `content`, also what was said: prompts, answers, arguments,
-    /// results, inputs and outputs.
+    /// Returns the attributes. `content` adds prompts, answers, arguments, results, inputs and
+    /// outputs.
     pub fn attributes(&self, content: bool) -> Attributes {
         let mut attributes = self.owner.attributes();
         match &self.work {
@@ -95,7 +95,7 @@ impl Owner {
         let (kind, entity) = self.entity();
         let mut attributes =
             vec![("entity.type", kind.as_str().into()), ("entity.id", entity.into())];
-        // what a person calls it may change and may be written twice; the id names it
+        // the display name may change and need not be unique, so the id is used
         attributes.push(("entity.name", entity.into()));
         match self {
             Self::Execution(header) => {
@@ -119,20 +119,20 @@ impl Owner {
     }
 }
 
-/// A value as JSON text, cut where it becomes too long for an attribute.
+/// Returns a value as JSON text, truncated to the limit.
 fn content_text(value: &Value) -> AttributeValue {
     let mut text = Bounded::default();
     let is_whole = serde_json::to_writer(&mut text, value).is_ok();
     let mut text = String::from_utf8_lossy(&text.0).into_owned();
     if !is_whole {
-        // half a character at the cut reads as this
+        // removes half a character at the cut
         text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
         text.push('…');
     }
     AttributeValue::Text(text)
 }
 
-/// Takes as much as an attribute shows, and no more.
+/// Accepts bytes up to the limit.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
 

@@ -1,9 +1,9 @@
-//! Spans from the facts of executions: pure.
+//! Derives spans from the facts of executions.
 //!
-//! An execution is a span, and each attempt of a step and each wait is one below it. A condition
-//! that did not hold has none, nor has the pause before another attempt: it is the gap between the
-//! two. A sleep is its step's attempt. An attempt ends where its step begins to wait for a resume;
-//! one that waits for a child goes on.
+//! An execution is a span, with a child span for each attempt of a step and each suspension. A
+//! condition that did not hold has none, nor has the delay before a retry: it is the gap between
+//! two attempts. A sleep is its step's attempt. An attempt ends when its step is suspended, but
+//! continues while its step waits for a child.
 
 mod memory;
 #[cfg(test)]
@@ -23,35 +23,36 @@ use crate::ports::store::Header;
 
 pub(crate) use memory::SpanMemory;
 
-/// What is said of work that a caller, a parent or a won race ended, generations included.
+/// Status of work that a caller, a parent or a won race ended, generations included.
 pub(crate) const CANCELLED: &str = "cancelled";
-/// What is said of an attempt that the end of the process cut off.
+/// Status of an attempt that a crash or shutdown interrupted.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// The span of an execution.
+/// Returns the span id of an execution.
 pub(crate) fn execution_span(trace: &Trace, id: &ExecutionId) -> SpanId {
     trace.span(&[id.as_str()])
 }
 
-/// The span of a step's attempt.
+/// Returns the span id of a step's attempt.
 pub(crate) fn attempt_span(trace: &Trace, id: &ExecutionId, path: &str, attempt: u32) -> SpanId {
     trace.span(&[id.as_str(), path, &attempt.to_string()])
 }
 
-/// The span of a wait that began with this event: of a step, or of the whole execution.
+/// Returns the span id of a suspension that began with this event, of a step or the whole
+/// execution.
 fn wait_span(trace: &Trace, id: &ExecutionId, path: &str, seq: u64) -> SpanId {
     trace.span(&[id.as_str(), path, "wait", &seq.to_string()])
 }
 
-/// The spans of an execution whose facts these are, from the first on.
+/// Returns the spans of an execution from all its facts.
 pub(crate) fn spans_of_record(header: &Arc<Header>, facts: &[Recorded]) -> Vec<SpanEvent> {
     let mut open = OpenSpans::of(header);
     let mut events = Vec::new();
-    facts.iter().for_each(|recorded| open.hear(recorded, &mut events));
+    facts.iter().for_each(|recorded| open.apply(recorded, &mut events));
     events
 }
 
-/// The spans that are open in this state.
+/// Returns the spans that are open in this state.
 pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Vec<Span> {
     let mut open = OpenSpans::of(header);
     if state.end.is_some() {
@@ -86,29 +87,29 @@ pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Ve
     open.spans
 }
 
-/// Spans of one execution that have begun and not ended, outer ones first.
+/// Open spans of one execution, outer ones first.
 struct OpenSpans<'a> {
     header: &'a Arc<Header>,
     spans: Vec<Span>,
 }
 
-/// What a span in the memory is of.
+/// Key of an open span.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     Workflow,
     Attempt(&'a StepPath),
-    /// No path: of the whole execution.
+    /// Without a path: of the whole execution.
     Wait(Option<&'a StepPath>),
 }
 
-/// What a wait says of itself when it begins.
+/// Properties of a suspension that are known when it begins.
 struct Waiting<'a> {
     id: Option<&'a Arc<str>>,
     reason: &'a Arc<str>,
     by: Option<&'a Arc<Principal>>,
 }
 
-/// An execution that begins.
+/// Returns the work of an execution that starts.
 fn begun(start: &Start) -> SpanWork {
     SpanWork::Workflow {
         input: Some(Arc::clone(&start.input)),
@@ -134,16 +135,16 @@ impl<'a> OpenSpans<'a> {
         Self { header, spans: Vec::new() }
     }
 
-    /// Takes a fact in and tells what begins and ends with it.
-    fn hear(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
+    /// Applies a fact; adds the spans that start and end with it.
+    fn apply(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
         let at = recorded.at;
         match &recorded.fact {
             Fact::WorkflowStarted(start) => {
                 self.begin(self.root(begun(start), at), events);
             }
             Fact::StepStarted { path, attempt, interrupted, .. } => {
-                let cut_off = if *interrupted { failed(INTERRUPTED) } else { SpanStatus::Unset };
-                self.end(Of::Attempt(path), at, cut_off, events);
+                let status = if *interrupted { failed(INTERRUPTED) } else { SpanStatus::Unset };
+                self.end(Of::Attempt(path), at, status, events);
                 self.begin(self.attempt(path, *attempt, at), events);
             }
             Fact::StepSlept { path, attempt, .. } => {
@@ -160,7 +161,7 @@ impl<'a> OpenSpans<'a> {
             Fact::StepCompleted { .. }
             | Fact::StepFailed { .. }
             | Fact::StepReleased { .. }
-            | Fact::StepCancelled { .. } => self.hear_end_of_step(recorded, events),
+            | Fact::StepCancelled { .. } => self.apply_end_of_step(recorded, events),
             Fact::HoldPlaced { reason, id } => {
                 let what = Waiting { id: id.as_ref(), reason, by: recorded.by.as_ref() };
                 self.begin(self.wait(None, what, (recorded.seq, at)), events);
@@ -188,7 +189,7 @@ impl<'a> OpenSpans<'a> {
         }
     }
 
-    fn hear_end_of_step(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
+    fn apply_end_of_step(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
         let at = recorded.at;
         if let Fact::StepCompleted { path, attempt, since, output, usage } = &recorded.fact {
             let work = SpanWork::Step {
@@ -201,7 +202,7 @@ impl<'a> OpenSpans<'a> {
             events.push(span.ended(at, SpanStatus::Ok));
         } else if let Fact::StepFailed { path, attempt, since, error, usage, .. } = &recorded.fact {
             let status = SpanStatus::Error(Arc::clone(error));
-            // it waited, and nobody answered in time
+            // a suspension whose deadline passed
             self.end(Of::Wait(Some(path)), at, status.clone(), events);
             let (path, attempt, output) = (Arc::clone(path), *attempt, None);
             let known = self.take_attempt(&path, attempt, *since);
@@ -211,7 +212,7 @@ impl<'a> OpenSpans<'a> {
             let span = self.take_attempt(path, *attempt, *since);
             events.push(span.ended(at, failed(INTERRUPTED)));
         } else if let Fact::StepCancelled { path, .. } = &recorded.fact {
-            // between two attempts there is nothing to end
+            // no-ops between two attempts
             self.end(Of::Wait(Some(path)), at, failed(CANCELLED), events);
             self.end(Of::Attempt(path), at, failed(CANCELLED), events);
         }
@@ -228,7 +229,7 @@ impl<'a> OpenSpans<'a> {
         }
     }
 
-    /// A wait is over because somebody, or its deadline, resumed it.
+    /// Ends a suspension that a caller or its deadline resumed.
     fn end_wait(
         &mut self,
         path: Option<&StepPath>,
@@ -244,7 +245,7 @@ impl<'a> OpenSpans<'a> {
         events.push(span.ended(recorded.at, SpanStatus::Unset));
     }
 
-    /// Ends the execution and whatever of it has not ended.
+    /// Ends the execution and all spans that are still open.
     fn finish(
         &mut self,
         since: Timestamp,
@@ -274,7 +275,7 @@ impl<'a> OpenSpans<'a> {
         Some(self.spans.remove(place))
     }
 
-    /// The attempt that is open, or that the fact of its end speaks of.
+    /// Takes the open attempt; if it is unknown, rebuilds it from the fact of its end.
     fn take_attempt(&mut self, path: &StepPath, attempt: u32, since: Timestamp) -> Span {
         let known = self.take(Of::Attempt(path)).filter(
             |span| matches!(span.work, SpanWork::Step { attempt: known, .. } if known == attempt),
@@ -319,8 +320,8 @@ impl<'a> OpenSpans<'a> {
         Span { id, parent, owner, start, end: None, status: SpanStatus::Unset, work }
     }
 
-    /// The span that a step's attempts and waits are in. It is open while they are, and as a rule
-    /// known.
+    /// Returns the parent of a step's attempts and suspensions. It is open while they are, and
+    /// usually known.
     fn parent_of(&self, path: &str) -> SpanId {
         let Header { id, trace, .. } = &**self.header;
         let container = container_of(path);
@@ -331,7 +332,7 @@ impl<'a> OpenSpans<'a> {
         });
         match (known, container) {
             (Some(span), _) => span.id,
-            // Containers have one attempt.
+            // containers have one attempt
             (None, Some(container)) => attempt_span(trace, id, container, 1),
             (None, None) => execution_span(trace, id),
         }

@@ -1,8 +1,7 @@
-//! Spans of generations, from their records: pure.
+//! Derives spans from the records of generations.
 //!
-//! A generation's own span has below it one for each question to the model, one for each call of
-//! a tool, and what was read from and written to its conversation. Turns that were stored before
-//! their course was kept give none.
+//! The span of a generation has a child for each question to the model, for each tool call, and for
+//! reading and writing its conversation. Turns stored without timing have none.
 
 use std::sync::Arc;
 
@@ -13,17 +12,17 @@ use crate::observe::span::{MemoryOperation, Owner, Span, SpanEvent, SpanStatus, 
 use crate::observe::trace::execution::CANCELLED;
 use crate::ports::store::{GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep};
 
-/// The span of a generation.
+/// Returns the span id of a generation.
 pub(crate) fn generation_span(trace: &Trace, id: &str) -> SpanId {
     trace.span(&[id])
 }
 
-/// The span of the question that gave the turn of this number.
+/// Returns the span id of the question of a turn.
 pub(crate) fn chat_span(trace: &Trace, id: &str, turn: usize) -> SpanId {
     trace.span(&[id, "turn", &turn.to_string()])
 }
 
-/// The span of a call that the turn asked for.
+/// Returns the span id of a call of a turn.
 pub(crate) fn call_span(trace: &Trace, id: &str, turn: usize, call: usize) -> SpanId {
     trace.span(&[id, "turn", &turn.to_string(), "call", &call.to_string()])
 }
@@ -36,32 +35,32 @@ fn memory_span(trace: &Trace, id: &str, operation: MemoryOperation) -> SpanId {
     trace.span(&[id, "memory", operation])
 }
 
-/// All spans of a generation, in the order in which they became known.
+/// Returns all spans of a generation, in the order in which they become known.
 pub(crate) fn spans_of_entry(entry: &GenerationEntry) -> Vec<SpanEvent> {
     let turns: Vec<_> = entry.steps.iter().cloned().map(Arc::new).collect();
-    news(&Arc::new(entry.record.clone()), turns.iter(), &mut Told::default())
+    new_spans(&Arc::new(entry.record.clone()), turns.iter(), &mut PublishedSpans::default())
 }
 
-/// Which spans of a generation were told of.
+/// Spans of a generation published so far.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct PublishedSpans {
     has_begun: bool,
-    turns: Vec<ToldTurn>,
+    turns: Vec<PublishedTurn>,
 }
 
 #[derive(Debug, Default)]
-struct ToldTurn {
+struct PublishedTurn {
     has_chat: bool,
-    /// Of the calls that have begun, which have ended.
+    /// For each started call, true if its end was published.
     calls: Vec<bool>,
 }
 
-/// The spans that have begun or ended and that nobody was told of. What begins comes before what
-/// is below it, and ends behind it.
-pub(crate) fn news<'a>(
+/// Returns starts and ends of spans that were not published. A parent starts before and ends after
+/// its children.
+pub(crate) fn new_spans<'a>(
     record: &Arc<GenerationRecord>,
     turns: impl Iterator<Item = &'a Arc<GenerationStep>>,
-    told: &mut Told,
+    published: &mut PublishedSpans,
 ) -> Vec<SpanEvent> {
     let mut events = Vec::new();
     let agent = Span {
@@ -73,18 +72,18 @@ pub(crate) fn news<'a>(
         status: SpanStatus::Unset,
         work: SpanWork::Agent { usage: record.usage },
     };
-    if !std::mem::replace(&mut told.has_begun, true) {
+    if !std::mem::replace(&mut published.has_begun, true) {
         events.push(agent.clone().started());
     }
     let (mut has_memory, mut has_text) = (false, false);
     for (number, turn) in turns.enumerate() {
-        has_memory |= turn.course.memory_read.is_some();
-        has_text |= !turn.text.is_empty() && !turn.course.is_rejected;
-        if told.turns.len() == number {
-            told.turns.push(ToldTurn::default());
+        has_memory |= turn.timing.memory_read.is_some();
+        has_text |= !turn.text.is_empty() && !turn.timing.is_rejected;
+        if published.turns.len() == number {
+            published.turns.push(PublishedTurn::default());
         }
-        if let Some(told) = told.turns.get_mut(number) {
-            news_of_turn(&agent, record, number, turn, told, &mut events);
+        if let Some(published) = published.turns.get_mut(number) {
+            new_spans_of_turn(&agent, record, number, turn, published, &mut events);
         }
     }
     let Some(at) = record.end_time else { return events };
@@ -95,32 +94,32 @@ pub(crate) fn news<'a>(
             SpanStatus::Error(Arc::from(why_ended(record)))
         }
     };
-    let is_kept = match record.status {
+    let is_stored = match record.status {
         GenerationStatus::Completed => true,
-        // as far as something was said
+        // only if there is text
         GenerationStatus::Cancelled => has_text,
         GenerationStatus::Working | GenerationStatus::Error => false,
     };
-    if has_memory && is_kept {
-        // it is part of the commit that ends the run
+    if has_memory && is_stored {
+        // it is part of the commit of the end
         whole(memory(&agent, record, MemoryOperation::Write, at), at, SpanStatus::Ok, &mut events);
     }
     events.push(agent.ended(at, status));
     events
 }
 
-fn news_of_turn(
+fn new_spans_of_turn(
     agent: &Span,
     record: &GenerationRecord,
     number: usize,
     turn: &Arc<GenerationStep>,
-    told: &mut ToldTurn,
+    published: &mut PublishedTurn,
     events: &mut Vec<SpanEvent>,
 ) {
-    let course = &turn.course;
-    let Some(chat) = course.chat else { return };
-    if !std::mem::replace(&mut told.has_chat, true) {
-        if let Some(read) = course.memory_read {
+    let timing = &turn.timing;
+    let Some(chat) = timing.chat else { return };
+    if !std::mem::replace(&mut published.has_chat, true) {
+        if let Some(read) = timing.memory_read {
             let span = memory(agent, record, MemoryOperation::Read, read.start);
             whole(span, read.end.unwrap_or(read.start), SpanStatus::Ok, events);
         }
@@ -129,31 +128,31 @@ fn news_of_turn(
             number: u32::try_from(number).unwrap_or(u32::MAX),
             turn: Arc::clone(turn),
         };
-        let status = match &course.error {
+        let status = match &timing.error {
             None => SpanStatus::Ok,
             Some(error) => SpanStatus::Error(Arc::from(error.message.as_str())),
         };
         whole(below(agent, id, chat.start, work), chat.end.unwrap_or(chat.start), status, events);
     }
-    let spans = course.calls.iter().enumerate().map(|(call, period)| {
+    let spans = timing.calls.iter().enumerate().map(|(call, period)| {
         let id = call_span(&record.trace, &record.id, number, call);
         let work = SpanWork::Tool { call, turn: Arc::clone(turn) };
         below(agent, id, period.start, work)
     });
     for (call, span) in spans.enumerate() {
-        if told.calls.len() == call {
-            told.calls.push(false);
+        if published.calls.len() == call {
+            published.calls.push(false);
             events.push(span.clone().started());
         }
-        let end = course.calls.get(call).and_then(|period| period.end).or(record.end_time);
-        let Some((at, has_ended)) = end.zip(told.calls.get_mut(call)) else { continue };
+        let end = timing.calls.get(call).and_then(|period| period.end).or(record.end_time);
+        let Some((at, has_ended)) = end.zip(published.calls.get_mut(call)) else { continue };
         if !std::mem::replace(has_ended, true) {
             events.push(span.ended(at, outcome(record, turn, call)));
         }
     }
 }
 
-/// How a call ended. What has no result was cut off with the run.
+/// Returns the status of a call; one without a result was interrupted with the run.
 fn outcome(record: &GenerationRecord, turn: &GenerationStep, call: usize) -> SpanStatus {
     match turn.result_of(call).map(|result| &result.outcome) {
         Some(ToolOutcome::Output(_)) => SpanStatus::Ok,
@@ -185,7 +184,7 @@ fn memory(
     below(agent, id, start, SpanWork::Memory { operation })
 }
 
-/// A span that is known when it is over.
+/// Adds start and end of a span that is known only after its end.
 fn whole(span: Span, end: Timestamp, status: SpanStatus, events: &mut Vec<SpanEvent>) {
     events.push(span.clone().started());
     events.push(span.ended(end, status));
@@ -220,7 +219,7 @@ mod tests {
         }
     }
 
-    /// A turn that asks for a tool, which works.
+    /// Returns a turn with a running tool call.
     fn turn() -> GenerationStep {
         let call = ToolCall {
             tool_call_id: "c1".to_owned(),
@@ -237,7 +236,7 @@ mod tests {
         GenerationStep {
             tool_calls: vec![call],
             finish_reason: FinishReason::ToolCalls,
-            course: TurnTiming {
+            timing: TurnTiming {
                 chat: Some(Period { start: Timestamp(110), end: Some(Timestamp(150)) }),
                 first_piece: Some(Timestamp(125)),
                 asked_with: AskedWith::new(&options, true),
@@ -262,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn a_record_gives_the_spans_that_are_known() {
+    fn spans_are_derived_from_partial_and_whole_records() {
         let begun = ["100 invoke_agent clerk", "110 chat small", "-150 chat small"];
         let working = [begun.as_slice(), &["160 execute_tool add"]].concat();
-        let cut_off = |why| {
+        let interrupted = |why| {
             let ends = [
                 format!("-200 execute_tool add: {why}"),
                 format!("-200 invoke_agent clerk: {why}"),
@@ -275,15 +274,18 @@ mod tests {
         use GenerationStatus::{Cancelled, Completed, Error, Working};
         assert_eq!(lines(record(Working, None, None), vec![turn()]), working);
         let why = "interrupted by a restart";
-        assert_eq!(lines(record(Error, Some(200), Some(why)), vec![turn()]), cut_off(why));
-        assert_eq!(lines(record(Cancelled, Some(200), None), vec![turn()]), cut_off("cancelled"));
-        let old = GenerationStep { course: TurnTiming::default(), ..turn() };
+        assert_eq!(lines(record(Error, Some(200), Some(why)), vec![turn()]), interrupted(why));
+        assert_eq!(
+            lines(record(Cancelled, Some(200), None), vec![turn()]),
+            interrupted("cancelled")
+        );
+        let old = GenerationStep { timing: TurnTiming::default(), ..turn() };
         let whole = ["100 invoke_agent clerk", "-200 invoke_agent clerk"];
         assert_eq!(lines(record(Completed, Some(200), None), vec![old]), whole);
     }
 
     #[test]
-    fn a_chat_says_who_answered_and_when_and_what_only_if_asked() {
+    fn chat_attributes_include_content_only_on_request() {
         let record = record(GenerationStatus::Working, None, None);
         let spans = spans_of_entry(&GenerationEntry { record, steps: vec![turn()] });
         let attributes = spans[2].span.attributes(false);
@@ -310,9 +312,10 @@ mod tests {
         for (name, expected) in rows {
             assert_eq!(of(name), expected, "{name}");
         }
-        let said = spans[2].span.attributes(true);
-        let said = said.iter().find(|(key, _)| *key == "gen_ai.output.messages").unwrap();
-        let AttributeValue::Text(said) = &said.1 else { panic!("{said:?}") };
-        assert!(said.contains("tool_call") && said.contains("\"n\":1"), "{said}");
+        let with_content = spans[2].span.attributes(true);
+        let content =
+            with_content.iter().find(|(key, _)| *key == "gen_ai.output.messages").unwrap();
+        let AttributeValue::Text(text) = &content.1 else { panic!("{content:?}") };
+        assert!(text.contains("tool_call") && text.contains("\"n\":1"), "{text}");
     }
 }

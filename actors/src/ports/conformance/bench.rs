@@ -1,4 +1,4 @@
-//! A store under test, what it said, and appends in the making.
+//! A store under test, its outcomes, and drafts of appends.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,29 +17,29 @@ use crate::ports::store::{
 };
 use crate::ports::store::{Place, Portion, ReplayedFrom};
 
-/// A store under test, and what it said.
+/// A store under test, and its commits.
 pub struct Bench {
     pub store: Arc<dyn Store>,
-    listener: Arc<Listener>,
-    pub(super) heard: UnboundedReceiver<Heard>,
+    sink: Arc<Sink>,
+    pub(super) commits: UnboundedReceiver<Commit>,
     outcomes: VecDeque<Acknowledgement>,
     tickets: u64,
 }
 
-pub(super) enum Heard {
+pub(super) enum Commit {
     Published(Vec<(Arc<Header>, Arc<[Recorded]>)>),
     Committed(usize, Vec<Acknowledgement>),
 }
 
-struct Listener {
-    heard: UnboundedSender<Heard>,
+struct Sink {
+    commits: UnboundedSender<Commit>,
     wants_facts: Mutex<bool>,
 }
 
-impl CommitSink for Listener {
+impl CommitSink for Sink {
     fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>) {
-        // A bench that is gone wants to hear nothing.
-        let _ = self.heard.send(Heard::Committed(shard, outcomes));
+        // the bench may be gone
+        let _ = self.commits.send(Commit::Committed(shard, outcomes));
     }
 
     fn wants_facts(&self) -> bool {
@@ -47,20 +47,21 @@ impl CommitSink for Listener {
     }
 
     fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>) {
-        let _ = self.heard.send(Heard::Published(facts));
+        let _ = self.commits.send(Commit::Published(facts));
     }
 }
 
 impl Bench {
-    /// Attaches itself to a store that has no sink yet.
+    /// Attaches to a store without a sink.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let (sender, heard) = unbounded_channel();
-        let listener = Arc::new(Listener { heard: sender, wants_facts: Mutex::new(false) });
-        store.attach(listener.clone());
-        Self { store, listener, heard, outcomes: VecDeque::new(), tickets: 0 }
+        let (sender, commits) = unbounded_channel();
+        let sink = Arc::new(Sink { commits: sender, wants_facts: Mutex::new(false) });
+        store.attach(sink.clone());
+        Self { store, sink, commits, outcomes: VecDeque::new(), tickets: 0 }
     }
 
-    /// The start of an execution of the workflow `order`, created and suspended at time 1000.
+    /// Drafts the start of an execution of the workflow `order`, created and suspended at time
+    /// 1000.
     pub fn creation(&mut self, id: &str) -> Draft {
         let header = Header {
             id: ExecutionId::trusted(id),
@@ -92,7 +93,7 @@ impl Bench {
         }
     }
 
-    /// What follows a draft that was taken.
+    /// Drafts an append after another.
     pub fn continuation(&mut self, of: &Draft, facts: Vec<Recorded>) -> Draft {
         self.tickets += 1;
         let last_seq = facts.last().map_or(of.last_seq, |fact| fact.next_seq() - 1);
@@ -115,47 +116,47 @@ impl Bench {
     /// Appends and waits for the outcome.
     pub async fn append(&mut self, draft: &Draft) -> Result<(), AppendError> {
         self.store.append(draft.append());
-        let heard = self.outcome().await;
-        assert_eq!(heard.ticket, draft.ticket, "the outcome names who asked");
-        assert_eq!(heard.upto, draft.last_seq, "the outcome names the appended number");
-        heard.result
+        let outcome = self.outcome().await;
+        assert_eq!(outcome.ticket, draft.ticket, "the outcome has the append's ticket");
+        assert_eq!(outcome.upto, draft.last_seq, "the outcome names the appended number");
+        outcome.result
     }
 
-    /// Appends what must be taken.
+    /// Appends, and asserts that it is accepted.
     pub async fn take(&mut self, draft: &Draft) {
         assert_eq!(self.append(draft).await, Ok(()), "append to {}", draft.header.id);
     }
 
-    /// The next outcome, waited for.
+    /// Waits for the next outcome.
     pub async fn outcome(&mut self) -> Acknowledgement {
         loop {
             if let Some(outcome) = self.outcomes.pop_front() {
                 return outcome;
             }
-            let heard = self.heard.recv().await.expect("the listener lives as long as the bench");
-            self.take_in(heard);
+            let commit = self.commits.recv().await.expect("the sink lives as long as the bench");
+            self.add(commit);
         }
     }
 
-    /// The next outcome, if it has come.
-    pub fn heard_already(&mut self) -> Option<Acknowledgement> {
-        while let Ok(heard) = self.heard.try_recv() {
-            self.take_in(heard);
+    /// Returns the next outcome, if there is one.
+    pub fn outcome_now(&mut self) -> Option<Acknowledgement> {
+        while let Ok(commit) = self.commits.try_recv() {
+            self.add(commit);
         }
         self.outcomes.pop_front()
     }
 
-    /// Wants to hear of facts from now on.
+    /// Subscribes to facts.
     pub(super) fn want_facts(&self) {
-        *self.listener.wants_facts.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.sink.wants_facts.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
-    fn take_in(&mut self, heard: Heard) {
-        match heard {
-            Heard::Published(_) => {}
-            Heard::Committed(shard, outcomes) => {
+    fn add(&mut self, commit: Commit) {
+        match commit {
+            Commit::Published(_) => {}
+            Commit::Committed(shard, outcomes) => {
                 let same = outcomes.iter().all(|outcome| outcome.ticket.shard == shard);
-                assert!(same, "a shard hears of its own appends alone");
+                assert!(same, "a shard gets only outcomes of its appends");
                 self.outcomes.extend(outcomes);
             }
         }
@@ -187,7 +188,7 @@ impl Bench {
     }
 }
 
-/// An append in the making.
+/// Draft of an append.
 #[derive(Debug, Clone)]
 pub struct Draft {
     pub ticket: Ticket,
@@ -195,7 +196,7 @@ pub struct Draft {
     pub header: Header,
     pub expected: Option<u64>,
     pub status: Status,
-    /// When it is appended.
+    /// Time of the append.
     pub at: Timestamp,
     pub last_seq: u64,
     pub suspension: Option<Suspension>,
@@ -245,7 +246,7 @@ pub(super) fn recorded(seq: u64, fact: Fact) -> Recorded {
     Recorded { seq, at: Timestamp(1000), fact, by: None }
 }
 
-/// The first fact of an execution.
+/// Returns the first fact of an execution.
 pub fn started(seq: u64) -> Recorded {
     let start = Start {
         workflow_id: Arc::from("order"),
@@ -262,7 +263,7 @@ pub fn started(seq: u64) -> Recorded {
     recorded(seq, Fact::WorkflowStarted(Box::new(start)))
 }
 
-/// A fact that gives one event.
+/// Returns a fact with one event.
 pub fn step_started(seq: u64) -> Recorded {
     recorded(
         seq,
@@ -270,12 +271,12 @@ pub fn step_started(seq: u64) -> Recorded {
     )
 }
 
-/// A fact that gives no event.
+/// Returns a fact without events.
 pub fn held(seq: u64) -> Recorded {
     recorded(seq, Fact::HoldPlaced { reason: Arc::from("wait"), id: None })
 }
 
-/// The last fact of an execution: two events.
+/// Returns the last fact of an execution, with two events.
 pub fn completed(seq: u64) -> Recorded {
     let result = Arc::new(json!([1, "two", null]));
     recorded(seq, Fact::WorkflowCompleted { since: Timestamp(1000), result })

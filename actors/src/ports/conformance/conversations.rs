@@ -1,4 +1,4 @@
-//! What every store keeps of conversations.
+//! Rules of conversations.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::ports::store::{
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
     messages_come_with_their_generation(bench()).await;
-    messages_keep_their_order_and_take_places(bench()).await;
-    what_follows_a_message_can_be_cut(bench()).await;
-    messages_come_in_pages(bench()).await;
-    every_part_comes_back(bench()).await;
+    changed_messages_keep_their_position(bench()).await;
+    messages_after_one_can_be_deleted(bench()).await;
+    messages_are_paged(bench()).await;
+    all_kinds_of_parts_are_stored(bench()).await;
     owners_are_apart(bench()).await;
     a_conversation_is_created_once(bench()).await;
-    a_patch_changes_what_it_names(bench()).await;
+    a_patch_changes_only_its_fields(bench()).await;
     lists_are_filtered_and_paged(bench()).await;
 }
 
-/// A conversation of the agent `clerk`.
+/// Returns the key of a conversation of the agent `clerk`.
 pub(super) fn key(user: Option<&str>, id: &str) -> ConversationKey {
     ConversationKey {
         agent_id: Arc::from("clerk"),
@@ -45,7 +45,7 @@ pub(super) fn message(id: &str, text: &str) -> StoredMessage {
     }
 }
 
-/// Messages whose text is their id.
+/// Returns messages whose text is their id.
 fn named(ids: &[&str]) -> Vec<StoredMessage> {
     ids.iter().map(|id| message(id, id)).collect()
 }
@@ -54,12 +54,11 @@ pub(super) fn write(key: &ConversationKey, messages: Vec<StoredMessage>) -> Conv
     ConversationWrite { key: key.clone(), cut_after: None, messages, at: Timestamp(1000) }
 }
 
-/// Records the messages with a generation that has nothing else to say.
+/// Records the messages with an empty generation.
 pub(super) async fn add(bench: &Bench, messages: ConversationWrite) {
-    let record_of_them = working("carrier");
     let write = GenerationWrite {
         row: 0,
-        record: record_of_them,
+        record: working("carrier"),
         steps: Vec::new(),
         messages: Some(messages),
     };
@@ -110,10 +109,10 @@ async fn messages_come_with_their_generation(bench: Bench) {
     assert_eq!(ids(&messages(&bench, &key).await), ["m1", "m2", "m3"], "added at the end");
 }
 
-async fn messages_keep_their_order_and_take_places(bench: Bench) {
+async fn changed_messages_keep_their_position(bench: Bench) {
     let (one, other) = (key(None, "c1"), key(None, "c2"));
     add(&bench, write(&one, named(&["b", "a", "c"]))).await;
-    // Written in turns, so that their rows lie between one another.
+    // written alternately, so that their rows interleave
     add(&bench, write(&other, named(&["a", "b"]))).await;
     let mut changed = message("a", "changed");
     changed.role = Role::Assistant;
@@ -126,7 +125,7 @@ async fn messages_keep_their_order_and_take_places(bench: Bench) {
     assert_eq!(messages(&bench, &other).await, named(&["a", "b"]), "ids of another conversation");
 }
 
-async fn what_follows_a_message_can_be_cut(bench: Bench) {
+async fn messages_after_one_can_be_deleted(bench: Bench) {
     let (one, other) = (key(None, "c1"), key(None, "c2"));
     add(&bench, write(&one, named(&["1", "2", "3", "4"]))).await;
     add(&bench, write(&other, named(&["1", "2", "3"]))).await;
@@ -148,7 +147,7 @@ async fn what_follows_a_message_can_be_cut(bench: Bench) {
     assert_eq!(ids(&messages(&bench, &other).await), ["1", "2", "3"], "another conversation");
 }
 
-async fn messages_come_in_pages(bench: Bench) {
+async fn messages_are_paged(bench: Bench) {
     let key = key(Some("u1"), "long");
     let all: Vec<_> = (0..1000).map(|i| message(&format!("m{i}"), "text")).collect();
     for some in all.chunks(300) {
@@ -169,7 +168,7 @@ async fn messages_come_in_pages(bench: Bench) {
     assert!(read(bench.store.messages(&key, None, 0)).await.is_empty(), "a page of none");
 }
 
-async fn every_part_comes_back(bench: Bench) {
+async fn all_kinds_of_parts_are_stored(bench: Bench) {
     let key = key(Some("Jürgen 🎭"), "Gespräch \u{0000} \"1\"");
     let mut said = message("ü'\"; DROP TABLE messages", "grün \u{0000} 👋 \\ %_");
     said.role = Role::Assistant;
@@ -224,7 +223,7 @@ async fn a_conversation_is_created_once(bench: Bench) {
     assert_eq!(conversation(&bench, &spoken.key).await, Some(spoken), "a write keeps the rest");
 }
 
-async fn a_patch_changes_what_it_names(bench: Bench) {
+async fn a_patch_changes_only_its_fields(bench: Bench) {
     let mut expected = bare(&key(Some("u1"), "c1"), 500);
     let patch = ConversationPatch::default();
     let unknown = bench.store.change_conversation(expected.key.clone(), patch, Timestamp(600));
@@ -266,12 +265,12 @@ async fn lists_are_filtered_and_paged(bench: Bench) {
         let agent = ["clerk", "cook"][usize::from(i % 3 == 0)];
         let user = [None, Some("u1"), Some("u2")][(i % 4).min(2) as usize];
         let key = ConversationKey { agent_id: Arc::from(agent), ..key(user, &format!("c{i}")) };
-        // Pairs that change at one time.
+        // pairs with the same change time
         let made = bare(&key, 1000 + i / 2);
         assert_eq!(bench.store.create_conversation(made.clone()).await, Ok(()), "create {i}");
         all.push(made);
     }
-    // The oldest becomes the newest.
+    // the oldest becomes the newest
     let at = Timestamp(9000);
     let changed =
         bench.store.change_conversation(all[1].key.clone(), ConversationPatch::default(), at);
@@ -280,8 +279,8 @@ async fn lists_are_filtered_and_paged(bench: Bench) {
     moved.updated_at = at;
     all.push(moved);
     all.reverse();
-    for agent in [None, Some("clerk"), Some("cook"), Some("nobody")] {
-        for owner in [None, Some(None), Some(Some("u1")), Some(Some("nobody"))] {
+    for agent in [None, Some("clerk"), Some("cook"), Some("unknown")] {
+        for owner in [None, Some(None), Some(Some("u1")), Some(Some("unknown"))] {
             let agent_id = agent.map(str::to_owned);
             let filter = ConversationFilter { agent_id, owner: owner.map(|it| it.map(Arc::from)) };
             let is_wanted = |it: &&Conversation| {

@@ -1,4 +1,4 @@
-//! How many executions every store says there are.
+//! Rules of counts of executions.
 
 use std::sync::Arc;
 
@@ -48,16 +48,16 @@ async fn counts_follow_every_change(mut bench: Bench) {
     let mut resumed = bench.continuation(&drafts[1], vec![step_started(2)]);
     resumed.status = Status::Running;
     bench.take(&resumed).await;
-    let goes_on = bench.continuation(&resumed, vec![step_started(3)]);
-    bench.take(&goes_on).await;
-    let mut over = bench.continuation(&drafts[2], vec![completed(2)]);
-    over.status = Status::Completed;
-    bench.take(&over).await;
+    let next = bench.continuation(&resumed, vec![step_started(3)]);
+    bench.take(&next).await;
+    let mut ended = bench.continuation(&drafts[2], vec![completed(2)]);
+    ended.status = Status::Completed;
+    bench.take(&ended).await;
     let expected = ["order completed 1", "order running 2", "refund error 1"];
-    assert_eq!(shown(read(bench.store.counts()).await), expected, "went on");
+    assert_eq!(shown(read(bench.store.counts()).await), expected, "continued");
 
     let rows = drafts.iter().map(|draft| draft.row).collect();
-    assert_eq!(bench.store.drop_executions(rows).await, Ok(2), "those that are over");
+    assert_eq!(bench.store.drop_executions(rows).await, Ok(2), "ended ones only");
     assert_eq!(shown(read(bench.store.counts()).await), ["order running 2"], "dropped");
 }
 
@@ -82,6 +82,6 @@ async fn counts_of_a_user_are_bounded(mut bench: Bench) {
             (expected.iter().map(ToString::to_string).collect(), is_complete)
         );
     }
-    let none = own("nobody", 0).await;
-    assert_eq!(none, CountsOfUser { counts: Vec::new(), is_complete: true }, "of a stranger");
+    let none = own("unknown", 0).await;
+    assert_eq!(none, CountsOfUser { counts: Vec::new(), is_complete: true }, "of an unknown user");
 }

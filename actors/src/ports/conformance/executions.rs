@@ -1,4 +1,4 @@
-//! What every store keeps of executions.
+//! Rules of executions.
 
 use std::sync::Arc;
 
@@ -119,10 +119,10 @@ pub(super) async fn refusals_store_nothing(mut bench: Bench) {
     assert!(bench.timers(i64::MAX, 10).await.is_empty(), "nor arms timers");
     let kept = read(bench.store.idempotency("k", Timestamp(0))).await;
     assert_eq!(kept, None, "nor takes a key");
-    assert!(bench.store.is_writable(), "a refusal is no failure of the store");
+    assert!(bench.store.is_writable(), "a refusal is not a failure of the store");
 }
 
-pub(super) async fn snapshots_cut_the_history(mut bench: Bench) {
+pub(super) async fn snapshots_shorten_the_facts_that_load_returns(mut bench: Bench) {
     let mut first = bench.creation("a");
     first.snapshot = Some(b"one".to_vec());
     bench.take(&first).await;
@@ -136,7 +136,7 @@ pub(super) async fn snapshots_cut_the_history(mut bench: Bench) {
     assert_eq!(stored.snapshot, Some((1, b"one".to_vec())), "kept while there is no newer one");
     assert_eq!(numbers(&stored.facts), [2, 3, 4], "only facts after it");
 
-    // A snapshot that ends with facts without events: they are in it, whatever their number.
+    // a snapshot that ends with facts without events includes them, whatever their number
     let mut third = bench.continuation(&second, vec![step_started(5), held(6)]);
     third.snapshot = Some(b"two".to_vec());
     bench.take(&third).await;
@@ -144,12 +144,12 @@ pub(super) async fn snapshots_cut_the_history(mut bench: Bench) {
     bench.take(&fourth).await;
     let stored = bench.load("a").await;
     assert_eq!(stored.snapshot, Some((5, b"two".to_vec())), "the newest snapshot");
-    assert_eq!(stored.facts, [held(6), step_started(6)], "what was appended after the snapshot");
+    assert_eq!(stored.facts, [held(6), step_started(6)], "facts appended after the snapshot");
     let all = bench.facts("a", 0, 100).await;
-    assert_eq!(numbers(&all), [1, 2, 3, 4, 5, 6, 6, 6], "readers still find the whole history");
+    assert_eq!(numbers(&all), [1, 2, 3, 4, 5, 6, 6, 6], "the whole history can still be read");
 }
 
-pub(super) async fn states_are_kept_unless_others_went_beyond(mut bench: Bench) {
+pub(super) async fn snapshots_of_an_older_event_are_ignored(mut bench: Bench) {
     let keep = |bench: &Bench, of: &Draft, state: &str| {
         let (row, last_seq, state) = (of.row, of.last_seq, state.as_bytes().to_vec());
         let execution = of.header.id.clone();
@@ -158,7 +158,7 @@ pub(super) async fn states_are_kept_unless_others_went_beyond(mut bench: Bench) 
     let first = bench.creation("a");
     bench.take(&first).await;
     keep(&bench, &first, "one");
-    // What is queued later is done later.
+    // later requests are committed later
     let next = bench.creation("b");
     bench.take(&next).await;
     let stored = bench.load("a").await;
@@ -179,10 +179,10 @@ pub(super) async fn states_are_kept_unless_others_went_beyond(mut bench: Bench) 
     bench.take(&third).await;
     let stored = bench.load("a").await;
     assert_eq!(stored.snapshot, Some((2, b"two".to_vec())), "a newer state takes its place");
-    assert_eq!(stored.facts, [held(3), step_started(3)], "and what was queued behind it follows");
+    assert_eq!(stored.facts, [held(3), step_started(3)], "and facts queued after it follow");
 }
 
-pub(super) async fn facts_come_in_pages(mut bench: Bench) {
+pub(super) async fn facts_are_paged(mut bench: Bench) {
     let first = bench.creation("a");
     bench.take(&first).await;
     let second = bench.continuation(&first, steps(2..6));
@@ -205,7 +205,7 @@ pub(super) async fn facts_come_in_pages(mut bench: Bench) {
     }
 }
 
-pub(super) async fn portions_give_every_fact_once(mut bench: Bench) {
+pub(super) async fn portions_return_every_fact_once(mut bench: Bench) {
     let bytes = [1, 200, 1000, 1 << 20];
     assert!(bench.portion("a", Place::default(), 10).await.facts.is_empty(), "nothing is stored");
     let first = bench.creation("a");
@@ -216,21 +216,21 @@ pub(super) async fn portions_give_every_fact_once(mut bench: Bench) {
     bench.take(&third).await;
     let fourth = bench.continuation(&third, steps(7..40));
     bench.take(&fourth).await;
-    // Those without events may come again.
-    let told = |mut facts: Vec<Recorded>| {
+    // facts without events may be returned twice
+    let with_events = |mut facts: Vec<Recorded>| {
         facts.retain(|fact| !events_of(&fact.fact).is_empty());
         facts
     };
-    let all = told(bench.facts("a", 0, 1000).await);
+    let all = with_events(bench.facts("a", 0, 1000).await);
     for bytes in bytes {
         for above in [0, 1, 5, 6, 30, 39, 50] {
             let wanted: Vec<_> = all.iter().filter(|fact| fact.seq > above).cloned().collect();
             let (mut place, mut read) = (Place::above(above), Vec::new());
             loop {
                 let Portion { facts, next } = bench.portion("a", place, bytes).await;
-                let facts = told(facts);
+                let facts = with_events(facts);
                 let sought = bench.portion("a", Place::above(place.above), bytes).await.facts;
-                assert_eq!(told(sought).first(), facts.first(), "with or without a mark");
+                assert_eq!(with_events(sought).first(), facts.first(), "with or without a mark");
                 if facts.is_empty() {
                     break;
                 }
@@ -245,7 +245,7 @@ pub(super) async fn portions_give_every_fact_once(mut bench: Bench) {
     let fifth = bench.continuation(&fourth, vec![completed(40)]);
     bench.take(&fifth).await;
     let rest = bench.portion("a", end, 1).await;
-    assert_eq!(rest.facts, [completed(40)], "what was recorded later follows");
+    assert_eq!(rest.facts, [completed(40)], "later facts follow");
 }
 
 pub(super) async fn facts_without_events_keep_their_place(mut bench: Bench) {
@@ -253,7 +253,7 @@ pub(super) async fn facts_without_events_keep_their_place(mut bench: Bench) {
     bench.take(&first).await;
     let mut draft = bench.continuation(&first, vec![held(2)]);
     bench.take(&draft).await;
-    assert_eq!(draft.last_seq, 1, "no event went out");
+    assert_eq!(draft.last_seq, 1, "no event was published");
     draft = bench.continuation(&draft, vec![held(2), held(2)]);
     bench.take(&draft).await;
     let resumed = Fact::StepResumed {

@@ -1,4 +1,4 @@
-//! What a user did to executions, when the user is forgotten.
+//! Rules of erasing a user from executions.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ fn name_of(by: Option<&Arc<Principal>>) -> &str {
     by.map_or("", |by| &by.id)
 }
 
-/// A user is struck from records that nest deeper than a parser's usual bound.
-pub(super) async fn a_user_is_struck_from_what_is_deep(mut bench: Bench) {
+/// Erases a user from records that nest deeper than a parser's default limit.
+pub(super) async fn deeply_nested_facts_of_a_user_are_erased(mut bench: Bench) {
     let by = Some(Arc::new(Principal::verified("lea")));
     let deep = (0..300).fold(json!("lea"), |inner, _| json!([inner]));
     let mut first = bench.creation("deep");
@@ -33,8 +33,8 @@ pub(super) async fn a_user_is_struck_from_what_is_deep(mut bench: Bench) {
     assert_eq!(facts[1].fact, completed);
 }
 
-/// What a user did to executions keeps no name and no data, wherever it is stored.
-pub(super) async fn what_a_user_did_is_struck(mut bench: Bench) {
+/// Erases name and data of a user wherever they are stored.
+pub(super) async fn facts_and_history_of_a_user_are_erased(mut bench: Bench) {
     let by = |id: &str| Some(Arc::new(Principal::verified(id)));
     let done = |seq: u64, id: &str| {
         let (path, data) = (Arc::from("a"), Arc::new(json!({ "note": id })));
@@ -72,14 +72,14 @@ pub(super) async fn what_a_user_did_is_struck(mut bench: Bench) {
     let noted: Vec<_> = noted.collect();
     assert_eq!(noted, [json!(null), json!({ "note": "ann" }), json!(null)]);
     let stored = bench.load("x").await;
-    assert_eq!(stored.snapshot, None, "states are made anew");
+    assert_eq!(stored.snapshot, None, "the snapshot is removed");
     let shown = stored.projection.suspension.expect("it is suspended");
     assert_eq!(name_of(shown.by.as_ref()), FORGOTTEN);
-    assert_eq!(shown.payload, held("x").payload, "what steps made is theirs");
+    assert_eq!(shown.payload, held("x").payload, "payloads of steps are kept");
     let others = &stored.projection.others.expect("others wait").suspensions;
     let others: Vec<_> = others.iter().map(|it| name_of(it.by.as_ref())).collect();
     assert_eq!(others, ["ann", FORGOTTEN]);
-    // The execution goes on where it was, and may be acted on by whoever comes back.
+    // the execution continues, and a returning user may act on it
     let third = bench.continuation(&second, vec![done(5, "lea")]);
     bench.take(&third).await;
     assert_eq!(name_of(bench.facts("x", 4, 1).await[0].by.as_ref()), "lea");

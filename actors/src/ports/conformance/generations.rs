@@ -1,4 +1,4 @@
-//! What every store keeps of generations.
+//! Rules of generations.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    a_record_comes_back_whole(bench()).await;
-    the_newest_record_wins(bench()).await;
-    the_newest_of_a_step_wins(bench()).await;
+    a_record_is_stored_whole(bench()).await;
+    a_later_record_replaces_an_earlier_one(bench()).await;
+    a_later_step_replaces_an_earlier_one(bench()).await;
     steps_of_a_first_record_can_be_changed(bench()).await;
-    a_run_that_begins_anew_leaves_no_old_steps(bench()).await;
+    a_restarted_run_has_no_old_steps(bench()).await;
     the_history_is_in_the_order_of_first_records(bench()).await;
     agents_are_apart(bench()).await;
-    those_of_a_user_are_counted_and_paged(bench()).await;
-    a_restart_interrupts_what_belongs_to_nobody(bench()).await;
+    generations_of_a_user_are_counted_and_paged(bench()).await;
+    a_restart_interrupts_generations_without_a_step(bench()).await;
 }
 
-/// A generation that works, of the agent `clerk` unless named.
+/// Returns a working generation of the agent `clerk`.
 pub(super) fn working(id: &str) -> GenerationRecord {
     GenerationRecord {
         id: id.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn working(id: &str) -> GenerationRecord {
     }
 }
 
-/// One that has ended.
+/// Returns a completed generation.
 pub(super) fn completed(id: &str) -> GenerationRecord {
     GenerationRecord {
         status: GenerationStatus::Completed,
@@ -76,11 +76,11 @@ fn step_with_tools() -> Arc<GenerationStep> {
         tool_results: vec![ToolResult { tool_call_id, tool_name, input, outcome }],
         usage: Usage { prompt_tokens: 5, ..Usage::default() },
         finish_reason: FinishReason::ToolCalls,
-        course: course(),
+        timing: timing(),
     })
 }
 
-fn course() -> TurnTiming {
+fn timing() -> TurnTiming {
     let period = |start, end| Period { start: Timestamp(start), end };
     TurnTiming {
         chat: Some(period(101, Some(Timestamp(105)))),
@@ -91,7 +91,7 @@ fn course() -> TurnTiming {
     }
 }
 
-/// A record without messages.
+/// Returns a write without messages.
 pub(super) fn with_steps(
     record: &GenerationRecord,
     steps: &[(u32, Arc<GenerationStep>)],
@@ -118,7 +118,7 @@ async fn assert_kept(bench: &Bench, record: &GenerationRecord, steps: &[Arc<Gene
     assert_eq!(listed, Some(&expected), "in the history");
 }
 
-/// The ids of a page and the total.
+/// Returns the ids of a page.
 pub(super) async fn page(bench: &Bench, agent: &str, offset: u64, limit: usize) -> Vec<String> {
     let page = read(bench.store.generations(agent, None, offset, limit)).await;
     page.entries.into_iter().map(|entry| entry.record.id).collect()
@@ -128,7 +128,7 @@ pub(super) async fn total(bench: &Bench, agent: &str) -> u64 {
     read(bench.store.generations(agent, None, 0, 1)).await.total
 }
 
-async fn a_record_comes_back_whole(bench: Bench) {
+async fn a_record_is_stored_whole(bench: Bench) {
     assert_eq!(entry(&bench, "g1").await, None, "nothing is stored at first");
     assert_eq!(total(&bench, "clerk").await, 0, "no history");
     let one = completed("g1");
@@ -146,7 +146,7 @@ async fn a_record_comes_back_whole(bench: Bench) {
     assert_kept(&bench, &two, &[]).await;
 }
 
-async fn the_newest_record_wins(bench: Bench) {
+async fn a_later_record_replaces_an_earlier_one(bench: Bench) {
     record(&bench, with_steps(&working("g1"), &[])).await;
     assert_kept(&bench, &working("g1"), &[]).await;
     record(&bench, with_steps(&completed("g1"), &[])).await;
@@ -154,7 +154,7 @@ async fn the_newest_record_wins(bench: Bench) {
     assert_eq!(total(&bench, "clerk").await, 1, "it is one generation");
 }
 
-async fn the_newest_of_a_step_wins(bench: Bench) {
+async fn a_later_step_replaces_an_earlier_one(bench: Bench) {
     let g1 = working("g1");
     record(&bench, with_steps(&g1, &[(0, step("first"))])).await;
     assert_kept(&bench, &g1, &[step("first")]).await;
@@ -174,14 +174,14 @@ async fn steps_of_a_first_record_can_be_changed(bench: Bench) {
     assert_kept(&bench, &g1, &[step("first"), step("again"), step("third")]).await;
 }
 
-async fn a_run_that_begins_anew_leaves_no_old_steps(bench: Bench) {
+async fn a_restarted_run_has_no_old_steps(bench: Bench) {
     let old = [(0, step("first")), (1, step("second")), (2, step("third"))];
-    for (name, cut_off) in [("working", working("g1")), ("completed", completed("g2"))] {
-        record(&bench, with_steps(&cut_off, &old)).await;
-        let again = working(&cut_off.id);
+    for (name, interrupted_run) in [("working", working("g1")), ("completed", completed("g2"))] {
+        record(&bench, with_steps(&interrupted_run, &old)).await;
+        let again = working(&interrupted_run.id);
         record(&bench, with_steps(&again, &[])).await;
         record(&bench, with_steps(&again, &[(0, step("again"))])).await;
-        let done = completed(&cut_off.id);
+        let done = completed(&interrupted_run.id);
         record(&bench, with_steps(&done, &[(0, step("again")), (1, step(name))])).await;
         assert_kept(&bench, &done, &[step("again"), step(name)]).await;
     }
@@ -190,7 +190,7 @@ async fn a_run_that_begins_anew_leaves_no_old_steps(bench: Bench) {
 async fn the_history_is_in_the_order_of_first_records(bench: Bench) {
     for i in 1..=5 {
         let mut one = working(&format!("g{i}"));
-        // The time of the start does not count: clocks are set back.
+        // start times do not matter: clocks are set back
         one.start_time = Timestamp(1000 - i);
         record(&bench, with_steps(&one, &[])).await;
     }
@@ -218,14 +218,14 @@ async fn agents_are_apart(bench: Bench) {
         record(&bench, with_steps(&one, &[])).await;
     }
     for (agent, expected) in
-        [("clerk", &["g3", "g1"][..]), ("cook", &["g2"]), ("büro", &["g4"]), ("nobody", &[])]
+        [("clerk", &["g3", "g1"][..]), ("cook", &["g2"]), ("büro", &["g4"]), ("unknown", &[])]
     {
         assert_eq!(page(&bench, agent, 0, 10).await, expected, "of {agent}");
         assert_eq!(total(&bench, agent).await, expected.len() as u64, "of {agent}");
     }
 }
 
-async fn those_of_a_user_are_counted_and_paged(bench: Bench) {
+async fn generations_of_a_user_are_counted_and_paged(bench: Bench) {
     let users = [Some("u1"), None, Some("u2"), Some("u1"), Some("")];
     let mut own = Vec::new();
     for i in 0..40 {
@@ -237,7 +237,7 @@ async fn those_of_a_user_are_counted_and_paged(bench: Bench) {
             own.insert(0, id);
         }
     }
-    // Changed by a later record; one that becomes the user's has its place all the same.
+    // changed by a later record; one that becomes the user's later keeps its position
     for id in [&own[3], "g1"] {
         record(&bench, with_steps(&completed(id), &[(0, step("one")), (1, step("two"))])).await;
     }
@@ -256,14 +256,14 @@ async fn those_of_a_user_are_counted_and_paged(bench: Bench) {
         assert_eq!(of_user("u1", offset, limit).await, (page, count), "{offset} {limit}");
     }
     assert_eq!(of_user("", 0, 100).await.1, 7, "an empty name is a name");
-    assert_eq!(of_user("nobody", 0, 100).await, (Vec::new(), 0));
+    assert_eq!(of_user("unknown", 0, 100).await, (Vec::new(), 0));
     assert_eq!(bench.store.forget_user("u1".to_owned()).await, Ok(0), "no conversations");
     assert_eq!(of_user("u1", 0, 100).await, (Vec::new(), 0), "forgotten");
     record(&bench, with_steps(&completed("new"), &[(0, step("one"))])).await;
     assert_eq!(of_user("u1", 0, 100).await, (vec!["new".to_owned()], 1));
 }
 
-async fn a_restart_interrupts_what_belongs_to_nobody(bench: Bench) {
+async fn a_restart_interrupts_generations_without_a_step(bench: Bench) {
     let alone = working("alone");
     let done = completed("done");
     let mut of_step = working("of-step");

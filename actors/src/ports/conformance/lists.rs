@@ -1,4 +1,4 @@
-//! Which executions every store finds.
+//! Rules of lists of executions.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReplayedFrom, Status};
 
 pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
-    // Three statuses, two workflows, two users and nobody, pairs created at the same time.
+    // three statuses, two workflows, two users and anonymous, pairs created at the same time
     let mut drafts = Vec::new();
     for i in 0..60_i64 {
         let mut draft = bench.creation(&format!("e{i:02}"));
         draft.header.workflow_id = Arc::from(["order", "refund"][usize::from(i % 4 == 0)]);
         draft.header.created_at = Timestamp(1000 + i / 2);
-        // Ends are in another order, and some at the same time.
+        // ends are in another order, and some at the same time
         draft.at = Timestamp(2000 + (i * 7) % 40);
         draft.replayed_from = (i % 7 == 0).then(|| ReplayedFrom {
             execution: ExecutionId::trusted(["e01", "e02"][usize::from(i % 2 == 0)]),
@@ -35,7 +35,7 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
         bench.take(&draft).await;
         drafts.push(draft);
     }
-    // Some move on, so that no list shows where they once were.
+    // some change, so that lists must not show them with their old status
     for draft in drafts.iter_mut().filter(|draft| draft.status == Status::Suspended).step_by(2) {
         let mut next = bench.continuation(draft, vec![completed(2)]);
         next.status = Status::Cancelled;
@@ -44,7 +44,7 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
     }
 
     for filter in every_filter() {
-        let mut expected: Vec<&Draft> = drafts.iter().filter(|d| wanted(&filter, d)).collect();
+        let mut expected: Vec<&Draft> = drafts.iter().filter(|d| matches(&filter, d)).collect();
         expected.sort_by_key(|draft| {
             let at = if filter.is_of_ends() { draft.at } else { draft.header.created_at };
             std::cmp::Reverse((at, draft.row))
@@ -98,7 +98,7 @@ fn every_filter() -> Vec<ExecutionFilter> {
     filters
 }
 
-fn wanted(filter: &ExecutionFilter, draft: &Draft) -> bool {
+fn matches(filter: &ExecutionFilter, draft: &Draft) -> bool {
     let header = &draft.header;
     let ended = draft.status.is_terminal().then_some(draft.at);
     let replayed = draft.replayed_from.as_ref().map(|from| from.execution.as_str());
@@ -121,7 +121,7 @@ async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<
     pages.await.into_iter().flatten().collect()
 }
 
-pub(super) async fn running_ones_are_found(mut bench: Bench) {
+pub(super) async fn running_executions_are_listed(mut bench: Bench) {
     let mut rows = Vec::new();
     for (id, status) in [
         ("a", Status::Running),

@@ -1,4 +1,4 @@
-//! Which log records every store keeps, and which it finds.
+//! Rules of log records.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ports::store::{LogFilter, LogPage};
 use crate::visibility::Visibility;
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    records_come_back_whole(bench()).await;
+    records_are_stored_whole(bench()).await;
     records_are_filtered_and_paged(bench()).await;
     the_oldest_are_pruned(bench()).await;
     records_about_a_user_are_forgotten(bench()).await;
@@ -30,7 +30,7 @@ fn plain(number: i64) -> LogRecord {
     }
 }
 
-/// Records with every mixture of ids.
+/// Returns a record with a mixture of ids that depends on the number.
 fn various(number: i64) -> LogRecord {
     let id = |every: i64, name: &str| {
         (number % every == 0).then(|| Arc::from(format!("{name}{}", number % 2)))
@@ -57,7 +57,7 @@ async fn write(bench: &Bench, records: impl IntoIterator<Item = LogRecord>) {
     assert_eq!(bench.store.write_logs(batch).await, Ok(()), "write");
 }
 
-/// All that a filter wants, read in pages.
+/// Reads all matching records, in pages.
 async fn all(bench: &Bench, filter: &LogFilter, limit: usize) -> Vec<LogRecord> {
     let pages = pages::every("log records", async |before| {
         let LogPage { records, older } = read(bench.store.logs(filter, before, limit)).await;
@@ -67,7 +67,7 @@ async fn all(bench: &Bench, filter: &LogFilter, limit: usize) -> Vec<LogRecord> 
     pages.await.into_iter().rev().flatten().collect()
 }
 
-async fn records_come_back_whole(bench: Bench) {
+async fn records_are_stored_whole(bench: Bench) {
     assert_eq!(read(bench.store.log_count()).await, 0, "nothing is kept at first");
     assert_eq!(all(&bench, &LogFilter::default(), 10).await, []);
     let mut full = various(0);

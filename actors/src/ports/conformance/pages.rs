@@ -1,9 +1,9 @@
-//! Lists that come in pages, read to their end.
+//! Reads paged lists to their end.
 
-/// Pages of the longest list that is read here, and then many.
+/// Upper bound on pages, far above the longest list of the suite.
 const PAGES_MAX: usize = 2_000;
 
-/// All pages of a list. `page` is given the cursor of the page before, and gives the next one.
+/// Reads all pages of a list. `page` gets the cursor of the previous page and returns the next one.
 pub(super) async fn every<T, C>(
     list: &str,
     mut page: impl AsyncFnMut(Option<C>) -> (Vec<T>, Option<C>),
@@ -12,8 +12,7 @@ pub(super) async fn every<T, C>(
     loop {
         assert!(
             pages.len() < PAGES_MAX,
-            "the pages of {list} do not come to an end: a page goes on behind the cursor that it is \
-             given"
+            "the pages of {list} never end: a page must continue after the cursor that it gets"
         );
         let (found, next) = page(after).await;
         pages.push(found);
@@ -42,7 +41,7 @@ mod tests {
     }
 
     #[tokio::test]
-    #[should_panic(expected = "the pages of numbers do not come to an end")]
+    #[should_panic(expected = "the pages of numbers never end")]
     async fn a_list_that_ignores_its_cursor_ends_the_suite() {
         every("numbers", async |_: Option<u32>| page_of(&[1, 2, 3], None)).await;
     }

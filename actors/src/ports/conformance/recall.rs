@@ -1,4 +1,4 @@
-//! What every store finds again, copies and forgets.
+//! Rules of searching, copying and deleting what agents remember.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::ports::store::{
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
     texts_are_found(bench()).await;
-    the_last_recorded_is_found_first(bench()).await;
+    the_last_recorded_message_is_found_first(bench()).await;
     a_search_is_bounded(bench()).await;
-    what_is_gone_is_not_found(bench()).await;
+    changed_and_deleted_messages_are_not_found(bench()).await;
     a_conversation_is_copied(bench()).await;
-    deleted_ones_are_gone(bench()).await;
-    a_user_is_forgotten(bench()).await;
+    deleted_conversations_are_gone(bench()).await;
+    all_data_of_a_user_is_deleted(bench()).await;
     a_history_with_holes_is_counted_and_paged(bench()).await;
 }
 
-/// Ids of the messages found, of the agent `clerk`.
+/// Searches messages of the agent `clerk`; returns their ids.
 async fn search(bench: &Bench, user: Option<&str>, text: &str, limit: usize) -> Vec<String> {
     let found = read(bench.store.search_messages("clerk", user, text, limit)).await;
     found.into_iter().map(|(_, message)| message.id).collect()
@@ -92,18 +92,18 @@ async fn texts_are_found(bench: Bench) {
     for (text, expected) in cases {
         assert_eq!(search(&bench, Some("u1"), text, 100).await, expected, "search {text:?}");
     }
-    assert_eq!(search(&bench, None, "turin", 9).await, ["stranger"], "of nobody");
-    let nobody = read(bench.store.search_messages("nobody", Some("u1"), "turin", 9)).await;
-    assert!(nobody.is_empty(), "of an agent that remembers nothing");
+    assert_eq!(search(&bench, None, "turin", 9).await, ["stranger"], "of anonymous callers");
+    let unknown = read(bench.store.search_messages("unknown", Some("u1"), "turin", 9)).await;
+    assert!(unknown.is_empty(), "of an agent without conversations");
     let found = read(bench.store.search_messages("clerk", Some("u1"), "turin", 9)).await;
     assert_eq!(found, [(own, said[0].clone())], "where it was said, and the whole message");
 }
 
-async fn the_last_recorded_is_found_first(bench: Bench) {
+async fn the_last_recorded_message_is_found_first(bench: Bench) {
     let (one, other) = (key(None, "c1"), key(None, "c2"));
     add(&bench, write(&one, vec![message("1", "tea please"), message("2", "tea")])).await;
     add(&bench, write(&other, vec![message("3", "tea")])).await;
-    // The time does not count, nor that a message has changed.
+    // neither time nor changes matter, only the first record
     let early = StoredMessage { created_at: Timestamp(1), ..message("4", "more tea") };
     add(&bench, write(&one, vec![early, message("1", "green tea")])).await;
     for text in ["tea", "te"] {
@@ -120,14 +120,18 @@ async fn a_search_is_bounded(bench: Bench) {
     said.extend((1..SCANNED_MESSAGES_MAX).map(|i| message(&format!("m{i}"), "filler")));
     add(&bench, write(&own, said)).await;
     assert_eq!(search(&bench, None, "xend", 9).await, ["long"], "the last that is searched");
-    assert!(search(&bench, None, "end and", 9).await.is_empty(), "what is behind is not");
+    assert!(search(&bench, None, "end and", 9).await.is_empty(), "text after it is not");
     assert_eq!(search(&bench, None, "qq is", 9).await, ["first"], "however old");
     assert!(search(&bench, None, "qq", 9).await.is_empty(), "too short for old messages");
     let sought = "x".repeat(SOUGHT_CHARS_MAX) + " is left out";
-    assert_eq!(search(&bench, None, &sought, 9).await, ["long"], "the beginning is looked for");
+    assert_eq!(
+        search(&bench, None, &sought, 9).await,
+        ["long"],
+        "only the beginning is searched for"
+    );
 }
 
-async fn what_is_gone_is_not_found(bench: Bench) {
+async fn changed_and_deleted_messages_are_not_found(bench: Bench) {
     let own = key(Some("u1"), "c1");
     add(&bench, write(&own, vec![message("1", "old text"), message("2", "cut text")])).await;
     let changed = ConversationWrite {
@@ -139,7 +143,7 @@ async fn what_is_gone_is_not_found(bench: Bench) {
     assert_eq!(search(&bench, Some("u1"), "new words", 9).await, ["1"], "as it is now");
     let silent = StoredMessage { parts: Vec::new(), ..message("1", "") };
     add(&bench, write(&own, vec![silent])).await;
-    assert!(search(&bench, Some("u1"), "new words", 9).await.is_empty(), "no text any more");
+    assert!(search(&bench, Some("u1"), "new words", 9).await.is_empty(), "its text was removed");
 }
 
 async fn a_conversation_is_copied(bench: Bench) {
@@ -169,18 +173,18 @@ async fn a_conversation_is_copied(bench: Bench) {
     };
     assert_eq!(read(bench.store.conversation(&to)).await, Some(expected), "the copy");
     assert_eq!(messages(&bench, &to).await, said, "its messages");
-    // Each goes its own way from here.
+    // both change independently from here on
     add(&bench, write(&to, vec![message("m0", "other words"), message("new", "new text")])).await;
     assert_eq!(messages(&bench, &own).await, said, "the original is as it was");
     assert_eq!(search(&bench, Some("u1"), "text", 2).await, ["new", "m599"], "both are searched");
     assert_eq!(search(&bench, Some("u1"), "text", 5000).await.len(), 1200, "both are searched");
 }
 
-async fn deleted_ones_are_gone(bench: Bench) {
+async fn deleted_conversations_are_gone(bench: Bench) {
     let (one, other) = (key(Some("u1"), "c1"), key(Some("u1"), "c2"));
     let delete = |key: &ConversationKey| bench.store.delete_conversation(key.clone());
     assert_eq!(delete(&one).await, Ok(false), "there is none");
-    // More than is deleted at once, and a whole number of times as many.
+    // more than one batch of deletion, and an exact multiple of it
     for count in [1, 500, 1200] {
         let said: Vec<_> = (0..count).map(|i| message(&format!("m{i}"), "some text")).collect();
         add(&bench, write(&one, said)).await;
@@ -195,9 +199,9 @@ async fn deleted_ones_are_gone(bench: Bench) {
     assert_eq!(ids(&messages(&bench, &one).await), ["new"], "the id is free again");
 }
 
-async fn a_user_is_forgotten(bench: Bench) {
+async fn all_data_of_a_user_is_deleted(bench: Bench) {
     let forget = |user: &str| bench.store.forget_user(user.to_owned());
-    assert_eq!(forget("u1").await, Ok(0), "nobody knows them");
+    assert_eq!(forget("u1").await, Ok(0), "an unknown user");
     let cook = ConversationKey { agent_id: Arc::from("cook"), ..key(Some("u1"), "c1") };
     let said: Vec<_> = (0..700).map(|i| message(&format!("m{i}"), "secret")).collect();
     for own in [key(Some("u1"), "c1"), key(Some("u1"), "c2"), cook] {
@@ -226,14 +230,14 @@ async fn a_user_is_forgotten(bench: Bench) {
     assert_eq!(read(bench.store.generation("g0")).await, None, "not by its id either");
 }
 
-/// Whose every `one_of`th generation is of the user.
+/// A user with every `one_of`th generation.
 struct Rhythm {
     user: &'static str,
     one_of: usize,
 }
 
 async fn a_history_with_holes_is_counted_and_paged(bench: Bench) {
-    // More than are counted together; some in a row, some scattered, the newest and the oldest.
+    // more than one block of counts; some in a row, some scattered, the newest and the oldest
     let rhythms = [
         Rhythm { user: "every", one_of: 1 },
         Rhythm { user: "second", one_of: 2 },
@@ -254,7 +258,7 @@ async fn a_history_with_holes_is_counted_and_paged(bench: Bench) {
         let forgotten = bench.store.forget_user(rhythm.user.to_owned()).await;
         assert_eq!(forgotten, Ok(0), "{} has no conversations", rhythm.user);
         left.retain(|(_, user)| *user != rhythm.user);
-        // Numbers are not given twice, and the newest come first.
+        // row numbers are not reused, and the newest come first
         let (id, user) = (format!("after {}", rhythm.user), "");
         let next = GenerationRecord { user_id: Some(user.to_owned()), ..working(&id) };
         record(&bench, with_steps(&next, &[])).await;

@@ -1,4 +1,4 @@
-//! What a store that was closed has when it is opened again.
+//! Rules of a store that is closed and opened again.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::timers::key;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ExecutionFilter, Status, Store};
 
-pub(super) async fn what_was_acknowledged_is_there_again(open: &impl Fn() -> Arc<dyn Store>) {
+pub(super) async fn acknowledged_writes_survive_reopening(open: &impl Fn() -> Arc<dyn Store>) {
     let mut bench = Bench::new(open());
     let mut first = bench.creation("reopened-a");
     first.idempotency = Some(key("reopened", 1, 5000));
@@ -37,19 +37,22 @@ pub(super) async fn what_was_acknowledged_is_there_again(open: &impl Fn() -> Arc
     assert_eq!(kept, Some(key("reopened", 1, 5000)), "keys are still taken");
     let definition = read(bench.store.definition("reopened")).await;
     assert_eq!(definition, Some(json!({ "id": "order" })), "definitions are kept");
-    assert!(bench.store.next_row() > waiting.row, "numbers of rows go on, none comes twice");
+    assert!(bench.store.next_row() > waiting.row, "row numbers continue, none is used twice");
     bench.store.close();
 }
 
-pub(super) async fn a_closed_store_takes_nothing(open: &impl Fn() -> Arc<dyn Store>) {
+pub(super) async fn a_closed_store_rejects_writes(open: &impl Fn() -> Arc<dyn Store>) {
     let mut bench = Bench::new(open());
     let late = bench.creation("closed-late");
     bench.store.close();
-    assert!(bench.append(&late).await.is_err(), "an append to a closed store is refused, in words");
+    assert!(
+        bench.append(&late).await.is_err(),
+        "an append to a closed store is refused with a reason"
+    );
     let asked = bench.store.describe(&late.header.id).await;
-    assert!(asked.is_err(), "a closed store answers no question");
+    assert!(asked.is_err(), "a closed store cannot be read");
     drop(bench);
     let bench = Bench::new(open());
-    assert_eq!(bench.describe("closed-late").await, None, "what was refused is not there");
+    assert_eq!(bench.describe("closed-late").await, None, "the refused append is not stored");
     bench.store.close();
 }

@@ -1,4 +1,4 @@
-//! What every store drops when it has been over for long enough, and what not.
+//! Rules of retention.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::ports::store::{
 };
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    what_is_over_is_found_in_looks_of_a_few(bench()).await;
+    ended_executions_are_found_in_bounded_searches(bench()).await;
     children_wait_for_their_parents(bench()).await;
-    an_execution_goes_whole(bench()).await;
-    what_is_not_over_stays(bench()).await;
-    a_history_drops_its_oldest_and_keeps_its_pages(bench()).await;
+    an_execution_is_deleted_whole(bench()).await;
+    executions_that_have_not_ended_are_kept(bench()).await;
+    old_generations_are_deleted_and_pages_move_up(bench()).await;
 }
 
-/// An execution that was created and ended at these times.
+/// Creates an execution that was created and ended at these times.
 async fn ended(bench: &mut Bench, id: &str, created: i64, ended: i64) -> Draft {
     let mut first = bench.creation(id);
     first.header.created_at = Timestamp(created);
@@ -40,24 +40,24 @@ fn of_order(before: i64, after: Option<Cursor>) -> EndedExecutions {
     EndedExecutions { workflow_id, status, before: Timestamp(before), after }
 }
 
-/// What looks of so many find, and how many looks there were.
+/// Searches with a limit per search; returns the rows found and the number of searches.
 async fn found(bench: &Bench, before: i64, limit: usize) -> (Vec<Row>, usize) {
-    let pages = pages::every("executions that are over", async |after| {
+    let pages = pages::every("ended executions", async |after| {
         let page = read(bench.store.ended_executions(&of_order(before, after), limit)).await;
         (page.rows, page.next)
     });
     let pages = pages.await;
-    let looks = pages.len();
-    (pages.into_iter().flatten().collect(), looks)
+    let searches = pages.len();
+    (pages.into_iter().flatten().collect(), searches)
 }
 
-async fn what_is_over_is_found_in_looks_of_a_few(mut bench: Bench) {
+async fn ended_executions_are_found_in_bounded_searches(mut bench: Bench) {
     assert_eq!(read(bench.store.workflow_after("")).await, None, "nothing is stored");
-    let mut over = Vec::new();
+    let mut old = Vec::new();
     for n in 0..5 {
-        over.push(ended(&mut bench, &format!("old-{n}"), 1000, 2000 + n).await.row);
+        old.push(ended(&mut bench, &format!("old-{n}"), 1000, 2000 + n).await.row);
     }
-    // Created when the others were, and ended lately.
+    // created with the others, and ended later
     ended(&mut bench, "long", 1000, 9000).await;
     ended(&mut bench, "new", 5000, 5001).await;
     let open = bench.creation("open");
@@ -66,10 +66,14 @@ async fn what_is_over_is_found_in_looks_of_a_few(mut bench: Bench) {
     other.header.workflow_id = Arc::from("return");
     bench.take(&other).await;
 
-    for (limit, looks) in [(2, 3), (3, 2), (6, 1), (100, 1)] {
-        assert_eq!(found(&bench, 5000, limit).await, (over.clone(), looks), "looks of {limit}");
+    for (limit, searches) in [(2, 3), (3, 2), (6, 1), (100, 1)] {
+        assert_eq!(
+            found(&bench, 5000, limit).await,
+            (old.clone(), searches),
+            "searches of {limit}"
+        );
     }
-    assert_eq!(found(&bench, 2002, 100).await.0, over[..2], "ended before, not at");
+    assert_eq!(found(&bench, 2002, 100).await.0, old[..2], "ended before, not at");
     assert!(found(&bench, 1000, 100).await.0.is_empty(), "nothing is that old");
     let names = ["", "order", "return"].map(|name| bench.store.workflow_after(name));
     let [first, second, third] = names;
@@ -77,9 +81,9 @@ async fn what_is_over_is_found_in_looks_of_a_few(mut bench: Bench) {
     assert_eq!(read(second).await.as_deref(), Some("return"), "the next one");
     assert_eq!(read(third).await, None, "there is no third");
 
-    assert_eq!(bench.store.drop_executions(over.clone()).await, Ok(5), "dropped");
-    assert_eq!(bench.store.drop_executions(over).await, Ok(0), "they are gone");
-    assert!(found(&bench, 5000, 100).await.0.is_empty(), "and not found any more");
+    assert_eq!(bench.store.drop_executions(old.clone()).await, Ok(5), "dropped");
+    assert_eq!(bench.store.drop_executions(old).await, Ok(0), "they are gone");
+    assert!(found(&bench, 5000, 100).await.0.is_empty(), "and no longer found");
     let filter = ExecutionFilter::default();
     let (listed, _) = read(bench.store.list(&filter, None, 100)).await;
     let ids: Vec<_> = listed.iter().map(|it| it.header.id.as_str()).collect();
@@ -100,15 +104,15 @@ async fn children_wait_for_their_parents(mut bench: Bench) {
         bench.take(&last).await;
         rows.push(last.row);
     }
-    assert_eq!(found(&bench, 9000, 100).await.0, rows[1..], "a parent that is open is asked for");
+    assert_eq!(found(&bench, 9000, 100).await.0, rows[1..], "the child of an open parent is kept");
     let mut last = bench.continuation(&parent, vec![completed(2)]);
     last.status = Status::Completed;
     last.at = Timestamp(9000);
     bench.take(&last).await;
-    assert_eq!(found(&bench, 9000, 100).await.0, rows, "one that is over is not");
+    assert_eq!(found(&bench, 9000, 100).await.0, rows, "the child of an ended one is not");
 }
 
-async fn an_execution_goes_whole(mut bench: Bench) {
+async fn an_execution_is_deleted_whole(mut bench: Bench) {
     let timer = |key| Timer { execution: ExecutionId::trusted("a"), key, due: Timestamp(7) };
     let mut first = bench.creation("a");
     first.idempotency = Some(key("k", 1, 5000));
@@ -132,25 +136,25 @@ async fn an_execution_goes_whole(mut bench: Bench) {
     assert!(bench.timers(i64::MAX, 10).await.is_empty(), "the timers");
     assert!(bench.describe("b").await.is_some(), "another one stays");
 
-    // The id is free again, and nothing of the old one is found under it.
+    // the id is free again, and no data of the old execution is left
     let again = bench.creation("a");
     bench.take(&again).await;
     let stored = bench.load("a").await;
-    assert_eq!(stored.snapshot, None, "no kept state");
+    assert_eq!(stored.snapshot, None, "no snapshot");
     assert_eq!(stored.facts, again.facts, "its own facts");
     let next = bench.continuation(&again, vec![step_started(2)]);
     bench.take(&next).await;
-    assert_eq!(bench.load("a").await.facts.len(), 2, "it goes on");
+    assert_eq!(bench.load("a").await.facts.len(), 2, "it continues");
 }
 
-async fn what_is_not_over_stays(mut bench: Bench) {
+async fn executions_that_have_not_ended_are_kept(mut bench: Bench) {
     let first = bench.creation("a");
     bench.take(&first).await;
     let mut running = bench.creation("b");
     running.status = Status::Running;
     bench.take(&running).await;
     let rows = vec![first.row, running.row, 999];
-    assert_eq!(bench.store.drop_executions(rows).await, Ok(0), "nothing is over");
+    assert_eq!(bench.store.drop_executions(rows).await, Ok(0), "nothing has ended");
     assert!(bench.describe("a").await.is_some(), "the suspended one");
     assert!(bench.describe("b").await.is_some(), "the running one");
 }
@@ -168,7 +172,7 @@ async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) ->
     row
 }
 
-async fn a_history_drops_its_oldest_and_keeps_its_pages(bench: Bench) {
+async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
     let mut rows = Vec::new();
     for n in 1..=9 {
         let status = if n == 3 { GenerationStatus::Working } else { GenerationStatus::Completed };
@@ -179,7 +183,7 @@ async fn a_history_drops_its_oldest_and_keeps_its_pages(bench: Bench) {
     assert_eq!(read(bench.store.agent_after("clerk")).await.as_deref(), Some("porter"));
     assert_eq!(read(bench.store.agent_after("porter")).await, None);
 
-    let pages = pages::every("generations that are over", async |after: Option<_>| {
+    let pages = pages::every("ended generations", async |after: Option<_>| {
         let after = after.unwrap_or_default();
         let sought =
             EndedGenerations { agent_id: Arc::from("clerk"), before: Timestamp(6001), after };
@@ -187,12 +191,16 @@ async fn a_history_drops_its_oldest_and_keeps_its_pages(bench: Bench) {
         (rows, next)
     });
     let pages = pages.await;
-    let looks = pages.len();
+    let searches = pages.len();
     let mut old: Vec<_> = pages.into_iter().flatten().collect();
     let wanted = [&rows[..2], &rows[3..5]].concat();
-    assert_eq!((&old, looks), (&wanted, 3), "six began before; one works and one ended at it");
+    assert_eq!(
+        (&old, searches),
+        (&wanted, 3),
+        "six started before; one is working and one ended at it"
+    );
     old.push(rows[2]);
-    assert_eq!(bench.store.drop_generations(old.clone()).await, Ok(4), "one that works stays");
+    assert_eq!(bench.store.drop_generations(old.clone()).await, Ok(4), "the working one is kept");
     assert_eq!(bench.store.drop_generations(old).await, Ok(0), "they are gone");
 
     let left: Vec<String> = [9, 8, 7, 6, 3].iter().map(|n| format!("clerk-{n}")).collect();

@@ -1,10 +1,10 @@
-//! What every store keeps beside executions: timers, keys, definitions; and who hears of commits.
+//! Rules of timers, idempotency keys, definitions and commits.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::bench::{Bench, Heard, completed, step_started};
+use super::bench::{Bench, Commit, completed, step_started};
 use super::read;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
@@ -47,7 +47,7 @@ pub(super) async fn timers_are_armed_moved_and_disarmed(mut bench: Bench) {
     assert_eq!(bench.timers(100, 10).await, [moved.clone(), abandoned.clone()], "moved");
 
     bench.store.change_timers(vec![disarm(&abandoned), arm(&of_ask)]);
-    // The append behind it tells that the change was made.
+    // once this later append is acknowledged, the change is made
     let third = bench.continuation(&second, vec![step_started(3)]);
     bench.take(&third).await;
     assert_eq!(bench.timers(100, 10).await, [moved, of_ask], "changed without an append");
@@ -92,7 +92,7 @@ pub(super) async fn idempotency_keys_are_taken_until_they_expire(mut bench: Benc
     let kept = |scope, now| read(bench.store.idempotency(scope, Timestamp(now)));
     assert_eq!(kept("k", 4999).await, Some(key("k", 1, 5000)), "kept until it expires");
     assert_eq!(kept("k", 5000).await, None, "not found once it has expired");
-    assert_eq!(kept("other", 0).await, None, "a key that nobody took");
+    assert_eq!(kept("other", 0).await, None, "an unused key");
 
     let mut second = bench.creation("b");
     second.at = Timestamp(4999);
@@ -102,12 +102,12 @@ pub(super) async fn idempotency_keys_are_taken_until_they_expire(mut bench: Benc
     let mut again = bench.creation("a");
     again.idempotency = Some(key("k", 2, 9000));
     let refusal = bench.append(&again).await;
-    assert_eq!(refusal, Err(AppendError::KeyTaken), "a repeated request hears of its key first");
+    assert_eq!(refusal, Err(AppendError::KeyTaken), "a taken key is reported first");
 
     second.at = Timestamp(5000);
     bench.take(&second).await;
     let kept = read(bench.store.idempotency("k", Timestamp(5000))).await;
-    assert_eq!(kept, Some(key("k", 2, 9000)), "an expired key is used anew");
+    assert_eq!(kept, Some(key("k", 2, 9000)), "an expired key can be used again");
 }
 
 pub(super) async fn definitions_are_put_once(bench: Bench) {
@@ -120,20 +120,20 @@ pub(super) async fn definitions_are_put_once(bench: Bench) {
 }
 
 pub(super) async fn facts_are_published_before_they_are_acknowledged(mut bench: Bench) {
-    let unheard = bench.creation("a");
-    bench.take(&unheard).await;
+    let unpublished = bench.creation("a");
+    bench.take(&unpublished).await;
     bench.want_facts();
     let (taken, refused) = (bench.creation("b"), bench.creation("a"));
     bench.store.append(taken.append());
     bench.store.append(refused.append());
     let (mut published, mut results) = (Vec::new(), Vec::new());
     while results.len() < 2 {
-        match bench.heard.recv().await.expect("the listener lives as long as the bench") {
-            Heard::Published(facts) => {
+        match bench.commits.recv().await.expect("the sink lives as long as the bench") {
+            Commit::Published(facts) => {
                 assert!(results.is_empty(), "published before acknowledged");
                 published.extend(facts);
             }
-            Heard::Committed(_, outcomes) => {
+            Commit::Committed(_, outcomes) => {
                 results.extend(outcomes.into_iter().map(|outcome| outcome.result));
             }
         }

@@ -1,4 +1,4 @@
-//! Which traces every store finds, and what it finds of them.
+//! Rules of traces.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::ports::store::{
 use crate::visibility::Visibility;
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    traces_come_back_as_they_were(bench()).await;
+    traces_are_stored_unchanged(bench()).await;
     roots_are_filtered_and_paged(bench()).await;
-    a_walk_goes_on_while_new_ones_come(bench()).await;
-    a_trace_has_all_that_works_for_it(bench()).await;
-    one_traceparent_may_begin_several_roots(bench()).await;
-    what_is_found_of_a_trace_is_bounded(bench()).await;
-    what_is_not_wanted_takes_no_room(bench()).await;
-    rows_lead_to_their_traces(bench()).await;
+    paging_is_stable_while_roots_are_added(bench()).await;
+    a_trace_contains_all_its_executions_and_generations(bench()).await;
+    one_traceparent_may_start_several_roots(bench()).await;
+    the_size_of_a_trace_is_bounded(bench()).await;
+    unmatched_content_does_not_count_against_the_limit(bench()).await;
+    traces_are_found_by_row(bench()).await;
 }
 
 fn uuid(number: u32) -> String {
@@ -48,7 +48,7 @@ fn of_agent(id: &str, from: TraceOrigin) -> Trace {
     Trace::of(id, EntityType::Agent, &Arc::from("clerk"), from)
 }
 
-/// The start of a root, as runtimes make it.
+/// Drafts the start of a root, as runtimes make it.
 fn root(bench: &mut Bench, id: &str, from: TraceOrigin) -> Draft {
     let mut draft = bench.creation(id);
     let anchor = Anchor::of(RootRow::Execution(draft.row));
@@ -56,7 +56,7 @@ fn root(bench: &mut Bench, id: &str, from: TraceOrigin) -> Draft {
     draft
 }
 
-/// A generation that is a root, as runtimes make it.
+/// Returns a generation that is a root, as runtimes make it.
 fn root_generation(bench: &Bench, id: &str, from: TraceOrigin) -> GenerationWrite {
     let row = bench.store.next_generation_row();
     let anchor = Anchor::of(RootRow::Generation(row));
@@ -68,7 +68,7 @@ async fn put(bench: &Bench, write: GenerationWrite) {
     assert_eq!(bench.store.record_generation(write).await, Ok(()), "record a generation");
 }
 
-async fn traces_come_back_as_they_were(mut bench: Bench) {
+async fn traces_are_stored_unchanged(mut bench: Bench) {
     let remote = TraceOrigin::Remote(traceparent());
     let family = of_workflow(&uuid(99), TraceOrigin::New).below(span());
     let in_workflow = Trace { anchor: Anchor::of(RootRow::Execution(7)), ..family };
@@ -84,7 +84,7 @@ async fn traces_come_back_as_they_were(mut bench: Bench) {
     for (name, origin) in origins {
         for id in [uuid(number), format!("chosen-{number}")] {
             number += 1;
-            // without an anchor of its own, as in old files, and with it
+            // with an anchor, and without, as in old files
             for (id, is_anchored) in [(id.clone(), true), (format!("{id}-old"), false)] {
                 let mut draft = bench.creation(&id);
                 draft.header.trace = of_workflow(&id, origin.clone());
@@ -102,13 +102,13 @@ async fn traces_come_back_as_they_were(mut bench: Bench) {
                 assert_eq!(kept.as_ref(), Some(&write.record), "{name} {id}");
                 put(&bench, write.clone()).await;
                 let kept = read(bench.store.generation(&id)).await.map(|entry| entry.record);
-                assert_eq!(kept.as_ref(), Some(&write.record), "{name} {id}, once more");
+                assert_eq!(kept.as_ref(), Some(&write.record), "{name} {id}, repeated");
             }
         }
     }
 }
 
-/// What a list of roots shows of one.
+/// A root as shown by a list.
 #[derive(Debug, Clone, PartialEq)]
 struct Shown {
     kind: EntityType,
@@ -141,7 +141,7 @@ impl Shown {
         }
     }
 
-    fn is_wanted(&self, filter: &RootFilter) -> bool {
+    fn matches(&self, filter: &RootFilter) -> bool {
         filter.entity_type.is_none_or(|kind| kind == self.kind)
             && filter.entity_id.as_deref().is_none_or(|id| id == self.entity)
             && filter.visibility.reaches(self.user.as_deref())
@@ -149,7 +149,7 @@ impl Shown {
     }
 }
 
-/// Executions and generations, one each millisecond; every fourth works for another. Gives the
+/// Adds executions and generations, one each millisecond, every fourth below another. Returns the
 /// roots, oldest first.
 async fn fill(bench: &mut Bench, numbers: std::ops::Range<u32>) -> Vec<Shown> {
     let mut roots = Vec::new();
@@ -205,7 +205,7 @@ async fn walk(
 async fn roots_are_filtered_and_paged(mut bench: Bench) {
     let mut roots = fill(&mut bench, 0..48).await;
     roots.reverse();
-    // A generation of a step is none, whatever its trace says.
+    // a generation of a step is not a root, whatever its trace says
     let origin = StepOrigin { execution_id: ExecutionId::trusted("e1"), path: Arc::from("ask") };
     record(&bench, with_steps(&GenerationRecord { origin: Some(origin), ..working("s") }, &[]))
         .await;
@@ -218,7 +218,7 @@ async fn roots_are_filtered_and_paged(mut bench: Bench) {
                     let (entity_id, visibility) =
                         (entity_id.map(str::to_owned), visibility.clone());
                     let filter = RootFilter { entity_type, entity_id, visibility, from };
-                    let wanted = roots.iter().filter(|root| root.is_wanted(&filter));
+                    let wanted = roots.iter().filter(|root| root.matches(&filter));
                     let wanted: Vec<_> = wanted.cloned().collect();
                     for n in [1, 5, 100] {
                         let shown = walk(&bench, &filter, None, n).await;
@@ -230,7 +230,7 @@ async fn roots_are_filtered_and_paged(mut bench: Bench) {
     }
 }
 
-async fn a_walk_goes_on_while_new_ones_come(mut bench: Bench) {
+async fn paging_is_stable_while_roots_are_added(mut bench: Bench) {
     let mut roots = fill(&mut bench, 0..20).await;
     roots.reverse();
     let filter = RootFilter::default();
@@ -251,7 +251,7 @@ async fn found(bench: &Bench, trace_id: &str) -> TraceRecord {
     part(bench, trace_id, 1000).await
 }
 
-/// The ids of what was found, executions before generations.
+/// Returns the ids, executions before generations.
 fn ids(found: &TraceRecord) -> Vec<String> {
     let executions = found.executions.iter().map(|(header, _)| header.id.to_string());
     executions.chain(found.generations.iter().map(|entry| entry.record.id.clone())).collect()
@@ -261,7 +261,7 @@ fn turn(text: &str) -> Arc<GenerationStep> {
     Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() })
 }
 
-/// An execution with a child, which went on, and a generation of two turns for a step of it.
+/// Adds an execution, a child with several appends, and a generation of two turns for a step.
 async fn family(bench: &mut Bench) -> (Draft, Draft, GenerationRecord) {
     let parent = root(bench, &uuid(1), TraceOrigin::New);
     bench.take(&parent).await;
@@ -285,7 +285,7 @@ fn with_trace(draft: &Draft, trace: &Trace) -> Header {
     Header { trace: trace.clone(), ..draft.header.clone() }
 }
 
-async fn a_trace_has_all_that_works_for_it(mut bench: Bench) {
+async fn a_trace_contains_all_its_executions_and_generations(mut bench: Bench) {
     let (parent, child, step) = family(&mut bench).await;
     let agent = root_generation(&bench, &uuid(3), TraceOrigin::New);
     put(&bench, agent.clone()).await;
@@ -310,19 +310,19 @@ async fn a_trace_has_all_that_works_for_it(mut bench: Bench) {
     assert_eq!(ids(&of_agent), [called.header.id.as_str(), &*uuid(3), &*uuid(4)]);
     assert_eq!(of_agent.generations[0].record, agent.record);
     assert_eq!(ids(&found(&bench, &own_trace_id("chosen")).await), ["chosen"]);
-    for unknown in [&*own_trace_id(&uuid(2)), &own_trace_id("nobody"), "", "nope", &uuid(1)] {
+    for unknown in [&*own_trace_id(&uuid(2)), &own_trace_id("unknown"), "", "nope", &uuid(1)] {
         assert_eq!(found(&bench, unknown).await, TraceRecord::default(), "{unknown}");
     }
 }
 
-async fn one_traceparent_may_begin_several_roots(mut bench: Bench) {
+async fn one_traceparent_may_start_several_roots(mut bench: Bench) {
     let remote = || TraceOrigin::Remote(traceparent());
     for id in [uuid(1), "chosen".to_owned()] {
         let draft = root(&mut bench, &id, remote());
         bench.take(&draft).await;
     }
     put(&bench, root_generation(&bench, &uuid(2), remote())).await;
-    // One that has the very name of the trace, which somebody else began.
+    // its own id would give this trace id, which another caller already uses
     let namesake = "0af76519-16cd-43dd-8448-eb211c80319c";
     let draft = root(&mut bench, namesake, remote());
     bench.take(&draft).await;
@@ -331,9 +331,9 @@ async fn one_traceparent_may_begin_several_roots(mut bench: Bench) {
     assert_eq!(walk(&bench, &RootFilter::default(), None, 10).await.len(), 4, "all are roots");
 }
 
-async fn what_is_found_of_a_trace_is_bounded(mut bench: Bench) {
+async fn the_size_of_a_trace_is_bounded(mut bench: Bench) {
     let (parent, ..) = family(&mut bench).await;
-    // One fact of the parent, four of the child, the generation, its two turns.
+    // one fact of the parent, four of the child, the generation, its two turns
     let rows: [(usize, &[usize], &[usize]); 8] = [
         (0, &[], &[]),
         (1, &[1], &[]),
@@ -353,9 +353,9 @@ async fn what_is_found_of_a_trace_is_bounded(mut bench: Bench) {
     }
 }
 
-/// Several users and several roots in one trace of a caller: each sees its own, however much of
-/// the others' is before it, and a root is found alone.
-async fn what_is_not_wanted_takes_no_room(mut bench: Bench) {
+/// Checks filters by user and root in a trace of several of each: unmatched content does not count
+/// against the limit.
+async fn unmatched_content_does_not_count_against_the_limit(mut bench: Bench) {
     let mut anchors = Vec::new();
     for (id, user) in [("one", "ann"), ("two", "ann"), ("three", "ben")] {
         let mut draft = root(&mut bench, id, TraceOrigin::Remote(traceparent()));
@@ -382,7 +382,7 @@ async fn what_is_not_wanted_takes_no_room(mut bench: Bench) {
     }
 }
 
-async fn rows_lead_to_their_traces(mut bench: Bench) {
+async fn traces_are_found_by_row(mut bench: Bench) {
     let execution = root(&mut bench, &uuid(1), TraceOrigin::New);
     bench.take(&execution).await;
     let own = root_generation(&bench, &uuid(2), TraceOrigin::New);

@@ -1,4 +1,4 @@
-//! An outside for tests: does what it is told to and remembers who called.
+//! External calls for tests, with scripted outcomes and recorded calls.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +11,14 @@ use super::{CallOrigin, ExternalCalls};
 use crate::domain::call::{CommandRun, HttpRequest};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 
-/// What a [`ScriptedCalls`] does when it is called.
+/// Behaviour of [`ScriptedCalls`] for one call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptedEnd {
     Gives(Value),
-    /// As a connection that breaks.
+    /// Fails like a broken connection.
     Fails(String),
     Refuses(AttemptFailure),
-    /// Gives it after a pause, which follows Tokio's time.
+    /// Returns the value after a pause in Tokio's time.
     Later(Duration, Value),
     /// Never ends.
     Hangs,
@@ -26,19 +26,19 @@ pub enum ScriptedEnd {
     Panics,
 }
 
-/// A call as it came.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub struct ExternalCall {
     /// The URL, or the program.
     pub callee: String,
-    /// How many calls came before it.
+    /// Number of calls before it.
     pub number: usize,
     pub origin: CallOrigin,
 }
 
 type Script = dyn Fn(&ExternalCall) -> ScriptedEnd + Send + Sync;
 
-/// The twin of other servers and programs for tests. Clones share the script and what was seen.
+/// Scripted servers and programs. Clones share script and records.
 #[derive(Clone)]
 pub struct ScriptedCalls {
     script: Arc<Script>,
@@ -52,17 +52,17 @@ struct Seen {
 }
 
 impl ScriptedCalls {
-    /// Does with each call what the script says of it.
+    /// Creates calls whose behaviour the script decides.
     pub fn new(script: impl Fn(&ExternalCall) -> ScriptedEnd + Send + Sync + 'static) -> Self {
         Self { script: Arc::new(script), seen: Arc::default() }
     }
 
-    /// Every call so far.
+    /// Returns all calls so far.
     pub fn calls(&self) -> Vec<ExternalCall> {
         self.seen.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Calls whose future was dropped before its end.
+    /// Returns the number of calls dropped before their end.
     pub fn abandoned(&self) -> usize {
         self.seen.abandoned.load(Ordering::SeqCst)
     }
@@ -79,7 +79,7 @@ impl ScriptedCalls {
             call
         };
         let end = (self.script)(&call);
-        let at_work = AtWork { seen: Arc::clone(&self.seen), has_ended: false };
+        let pending = PendingCall { seen: Arc::clone(&self.seen), has_ended: false };
         async move {
             let result = match end {
                 ScriptedEnd::Gives(value) => Ok(value),
@@ -91,12 +91,12 @@ impl ScriptedCalls {
                 }
                 ScriptedEnd::Hangs => std::future::pending().await,
                 ScriptedEnd::Panics => {
-                    at_work.ended();
-                    // unwinds like a panic, without the hook that would print into the test's output
+                    pending.ended();
+                    // unwinds like a panic, without the panic hook's output
                     std::panic::resume_unwind(Box::new("scripted panic"))
                 }
             };
-            at_work.ended();
+            pending.ended();
             result
         }
         .boxed()
@@ -127,20 +127,20 @@ impl ExternalCalls for ScriptedCalls {
     }
 }
 
-/// Counts a call that is dropped.
-struct AtWork {
+/// A running call; counts it as abandoned on drop.
+struct PendingCall {
     seen: Arc<Seen>,
     has_ended: bool,
 }
 
-impl AtWork {
-    /// The end; of a whole, so that a future has the whole of it.
+impl PendingCall {
+    /// Marks the end. Takes `self`, so that the future captures the whole guard.
     fn ended(mut self) {
         self.has_ended = true;
     }
 }
 
-impl Drop for AtWork {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         if !self.has_ended {
             self.seen.abandoned.fetch_add(1, Ordering::SeqCst);

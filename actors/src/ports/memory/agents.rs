@@ -1,4 +1,4 @@
-//! What agents leave behind, in memory: their history and their conversations.
+//! History and conversations of agents, in memory.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::ports::store::{
     is_too_short_for_index, sought_text,
 };
 
-/// Of all agents.
+/// Records of all agents, in the order in which they were first recorded.
 #[derive(Clone, Default)]
 pub(super) struct Agents {
     generations: Vec<GenerationEntry>,
-    /// Their numbers.
+    /// Rows of `generations`.
     rows: Vec<Row>,
-    conversations: Vec<Kept>,
+    conversations: Vec<StoredConversation>,
     last_message: u64,
 }
 
 /// A conversation with its messages, oldest first.
 #[derive(Clone)]
-struct Kept {
+struct StoredConversation {
     conversation: Conversation,
     messages: Vec<StoredMessage>,
-    /// Numbers of the messages, in the order in which all were first recorded.
+    /// Numbers of the messages, which order the messages of all conversations.
     numbers: Vec<u64>,
 }
 
-impl Kept {
+impl StoredConversation {
     fn new(conversation: Conversation) -> Self {
         Self { conversation, messages: Vec::new(), numbers: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl Agents {
                 created_at: at,
                 updated_at: at,
             };
-            self.conversations.push(Kept::new(conversation));
+            self.conversations.push(StoredConversation::new(conversation));
             self.conversations.len() - 1
         });
         let kept = &mut self.conversations[index];
@@ -104,7 +104,7 @@ impl Agents {
         self.conversations.iter().position(|kept| kept.conversation.key == *key)
     }
 
-    fn find(&self, key: &ConversationKey) -> Option<&Kept> {
+    fn find(&self, key: &ConversationKey) -> Option<&StoredConversation> {
         self.position(key).and_then(|index| self.conversations.get(index))
     }
 
@@ -130,14 +130,14 @@ impl Agents {
         Ok(true)
     }
 
-    /// All generations with their numbers, newest first.
+    /// Returns all generations with their rows, newest first.
     pub(super) fn placed(&self) -> impl Iterator<Item = (Row, &GenerationEntry)> {
         let mut placed: Vec<_> = self.rows.iter().copied().zip(&self.generations).collect();
         placed.sort_by_key(|(row, _)| std::cmp::Reverse(*row));
         placed.into_iter()
     }
 
-    /// Drops those of these rows that are over; gives how many.
+    /// Deletes ended generations among these rows; returns their number.
     pub(super) fn drop_ended(&mut self, rows: &[Row]) -> u64 {
         let before = self.rows.len();
         self.retain(|row, entry| {
@@ -170,13 +170,13 @@ impl Generations for MemoryStore {
         &self,
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        Box::pin(ready(self.write(|state| state.agents.record(write))))
+        self.written(|state| state.agents.record(write))
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
-        let state = self.state();
-        let entry = state.agents.generations.iter().find(|entry| entry.record.id == id);
-        Box::pin(ready(Ok(entry.cloned())))
+        self.read(|state| {
+            state.agents.generations.iter().find(|entry| entry.record.id == id).cloned()
+        })
     }
 
     fn generations<'a>(
@@ -186,20 +186,19 @@ impl Generations for MemoryStore {
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage> {
-        let state = self.state();
-        let is_wanted = |entry: &&GenerationEntry| {
+        let matches = |entry: &&GenerationEntry| {
             entry.record.agent_id == agent_id
                 && (user_id.is_none() || entry.record.user_id.as_deref() == user_id)
         };
-        let wanted: Vec<_> = state.agents.generations.iter().rev().filter(is_wanted).collect();
-        let total = wanted.len() as u64;
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let entries = wanted.into_iter().skip(offset).take(limit).cloned().collect();
-        Box::pin(ready(Ok(GenerationPage { entries, total })))
+        self.read(|state| {
+            let all = state.agents.generations.iter().rev().filter(matches);
+            let (page, total) = page_of(all.collect(), offset, limit);
+            GenerationPage { entries: page.into_iter().cloned().collect(), total }
+        })
     }
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        let marked = self.write(|state| {
+        self.written(|state| {
             for GenerationEntry { record, .. } in &mut state.agents.generations {
                 if record.status == GenerationStatus::Working && record.origin.is_none() {
                     record.status = GenerationStatus::Error;
@@ -207,15 +206,13 @@ impl Generations for MemoryStore {
                     record.error = Some("interrupted by a restart".to_owned());
                 }
             }
-        });
-        Box::pin(ready(marked))
+        })
     }
 }
 
 impl Conversations for MemoryStore {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
-        let found = self.state().agents.find(key).map(|kept| kept.conversation.clone());
-        Box::pin(ready(Ok(found)))
+        self.read(|state| state.agents.find(key).map(|kept| kept.conversation.clone()))
     }
 
     fn conversations<'a>(
@@ -229,15 +226,13 @@ impl Conversations for MemoryStore {
             let by_agent = filter.agent_id.as_deref().is_none_or(|id| *key.agent_id == *id);
             by_agent && filter.owner.as_ref().is_none_or(|owner| *owner == key.user_id)
         };
-        let state = self.state();
-        let all = state.agents.conversations.iter().map(|kept| &kept.conversation);
-        let all = all.rev().filter(|conversation| matches(conversation));
-        let mut found: Vec<_> = all.cloned().collect();
-        found.sort_by_key(|conversation| std::cmp::Reverse(conversation.updated_at));
-        let total = found.len() as u64;
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let page = found.into_iter().skip(offset).take(limit).collect();
-        Box::pin(ready(Ok((page, total))))
+        self.read(|state| {
+            let all = state.agents.conversations.iter().map(|kept| &kept.conversation);
+            let all = all.rev().filter(|conversation| matches(conversation));
+            let mut found: Vec<_> = all.cloned().collect();
+            found.sort_by_key(|conversation| std::cmp::Reverse(conversation.updated_at));
+            page_of(found, offset, limit)
+        })
     }
 
     fn messages<'a>(
@@ -246,14 +241,14 @@ impl Conversations for MemoryStore {
         before: Option<&'a str>,
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>> {
-        let state = self.state();
-        let all = state.agents.find(key).map_or(&[][..], |kept| &kept.messages);
-        let end = match before {
-            None => all.len(),
-            Some(id) => all.iter().position(|message| message.id == id).unwrap_or(0),
-        };
-        let page = all[end.saturating_sub(limit)..end].to_vec();
-        Box::pin(ready(Ok(page)))
+        self.read(|state| {
+            let all = state.agents.find(key).map_or(&[][..], |kept| &kept.messages);
+            let end = match before {
+                None => all.len(),
+                Some(id) => all.iter().position(|message| message.id == id).unwrap_or(0),
+            };
+            all[end.saturating_sub(limit)..end].to_vec()
+        })
     }
 
     fn search_messages<'a>(
@@ -263,29 +258,31 @@ impl Conversations for MemoryStore {
         text: &'a str,
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
-        let sought = sought_text(text);
-        let state = self.state();
-        let mut own = Vec::new();
-        for Kept { conversation, messages, numbers } in &state.agents.conversations {
-            let key = &conversation.key;
-            if *key.agent_id == *agent_id && key.user_id.as_deref() == user_id {
-                own.extend(numbers.iter().zip(messages).map(|(number, it)| (number, key, it)));
+        self.read(|state| {
+            let sought = sought_text(text);
+            let mut own = Vec::new();
+            for StoredConversation { conversation, messages, numbers } in
+                &state.agents.conversations
+            {
+                let key = &conversation.key;
+                if *key.agent_id == *agent_id && key.user_id.as_deref() == user_id {
+                    own.extend(numbers.iter().zip(messages).map(|(number, it)| (number, key, it)));
+                }
             }
-        }
-        own.sort_by_key(|(number, ..)| std::cmp::Reverse(**number));
-        if is_too_short_for_index(&sought) {
-            own.truncate(SCANNED_MESSAGES_MAX);
-        }
-        let found = own.into_iter().filter(|(.., it)| it.searched_text().contains(&sought));
-        let page = found.take(limit).map(|(_, key, it)| (key.clone(), it.clone())).collect();
-        Box::pin(ready(Ok(page)))
+            own.sort_by_key(|(number, ..)| std::cmp::Reverse(**number));
+            if is_too_short_for_index(&sought) {
+                own.truncate(SCANNED_MESSAGES_MAX);
+            }
+            let found = own.into_iter().filter(|(.., it)| it.searched_text().contains(&sought));
+            found.take(limit).map(|(_, key, it)| (key.clone(), it.clone())).collect()
+        })
     }
 
     fn create_conversation(&self, conversation: Conversation) -> Written<()> {
         let created = self.write(|state| match state.agents.position(&conversation.key) {
             Some(_) => Err(AppendError::Exists),
             None => {
-                state.agents.conversations.push(Kept::new(conversation));
+                state.agents.conversations.push(StoredConversation::new(conversation));
                 Ok(())
             }
         });
@@ -299,7 +296,7 @@ impl Conversations for MemoryStore {
         at: Timestamp,
     ) -> Written<bool> {
         let ConversationPatch { title, metadata, working_memory } = patch;
-        let changed = self.write(|state| {
+        self.written(move |state| {
             let Some(index) = state.agents.position(&key) else { return false };
             let conversation = &mut state.agents.conversations[index].conversation;
             conversation.updated_at = at;
@@ -313,16 +310,14 @@ impl Conversations for MemoryStore {
                 conversation.working_memory = working_memory;
             }
             true
-        });
-        Box::pin(ready(changed))
+        })
     }
 
     fn delete_conversation(&self, key: ConversationKey) -> Written<bool> {
-        let deleted = self.write(|state| {
+        self.written(|state| {
             let index = state.agents.position(&key);
             index.map(|index| state.agents.conversations.remove(index)).is_some()
-        });
-        Box::pin(ready(deleted))
+        })
     }
 
     fn clone_conversation(
@@ -335,13 +330,19 @@ impl Conversations for MemoryStore {
     }
 
     fn forget_user(&self, user_id: String) -> Written<u64> {
-        let forgotten = self.write(|state| {
+        self.written(|state| {
             state.logs.forget_user(&user_id);
             state.forget_user(&user_id);
             state.agents.forget_user(&user_id)
-        });
-        Box::pin(ready(forgotten))
+        })
     }
+}
+
+/// Cuts a page out of a list; returns it with the length of the list.
+fn page_of<T>(all: Vec<T>, offset: u64, limit: usize) -> (Vec<T>, u64) {
+    let total = all.len() as u64;
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    (all.into_iter().skip(offset).take(limit).collect(), total)
 }
 
 #[cfg(test)]
@@ -349,7 +350,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn agents_hear_that_the_store_does_not_take_writes() {
+    async fn writes_fail_while_they_are_switched_off() {
         let store = MemoryStore::new();
         let key = ConversationKey {
             agent_id: Arc::from("clerk"),

@@ -1,4 +1,4 @@
-//! How many executions there are, in memory: counted when somebody asks.
+//! Counts of executions in memory, made on request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

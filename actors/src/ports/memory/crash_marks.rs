@@ -1,11 +1,11 @@
-//! Crash marks in memory: what a process that is gone leaves to the next, in tests.
+//! Crash marks in memory, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ports::crash_marks::{Crash, CrashMark, CrashMarks, count_crashes};
 
-/// Keeps marks as long as it lives.
+/// Crash marks in memory.
 #[derive(Debug, Default)]
 pub struct MemoryCrashMarks {
     state: Mutex<Marks>,
@@ -15,12 +15,12 @@ pub struct MemoryCrashMarks {
 struct Marks {
     crashes: Vec<Crash>,
     slots: BTreeMap<usize, CrashMark>,
-    /// All that were ever set, in order.
+    /// All marks ever set, in order.
     seen: Vec<CrashMark>,
 }
 
 impl MemoryCrashMarks {
-    /// What the next process finds.
+    /// Returns the marks as the next process finds them.
     #[must_use]
     pub fn reopened(&self) -> Self {
         let state = self.state();
@@ -28,12 +28,12 @@ impl MemoryCrashMarks {
         Self { state: Mutex::new(Marks { crashes, ..Marks::default() }) }
     }
 
-    /// All marks that this process set.
+    /// Returns all marks that this process set.
     pub fn seen(&self) -> Vec<CrashMark> {
         self.state().seen.clone()
     }
 
-    /// Whether anything is marked just now.
+    /// Returns true if no mark is set.
     pub fn is_clear(&self) -> bool {
         self.state().slots.is_empty()
     }

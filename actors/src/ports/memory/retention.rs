@@ -1,7 +1,6 @@
-//! What is over and dropped, in memory.
+//! Retention in memory.
 
 use std::collections::BTreeSet;
-use std::future::ready;
 use std::sync::Arc;
 
 use super::{MemoryStore, State};
@@ -13,7 +12,7 @@ use crate::ports::store::{
 };
 
 impl State {
-    fn is_wanted(&self, projection: &Projection) -> bool {
+    fn has_live_parent(&self, projection: &Projection) -> bool {
         let parent = projection.header.parent.as_ref();
         let parent = parent.and_then(|parent| self.executions.get(&parent.execution));
         parent.is_some_and(|parent| !parent.projection.status.is_terminal())
@@ -23,7 +22,7 @@ impl State {
         let EndedExecutions { workflow_id, status, before, after } = sought;
         let after = after.map_or((Timestamp(i64::MIN), Row::MIN), |at| (at.at, at.row));
         let mut found = Ended::default();
-        let mut looked_at = 0;
+        let mut read = 0;
         let end = (*before, Row::MIN);
         if after >= end {
             return found;
@@ -34,14 +33,39 @@ impl State {
             if projection.header.workflow_id != *workflow_id || projection.status != *status {
                 continue;
             }
-            if looked_at == limit {
+            if read == limit {
                 return found;
             }
-            looked_at += 1;
+            read += 1;
             found.next = Some(Cursor { at: place.0, row: place.1 });
-            let is_over = projection.ended_at.is_some_and(|ended| ended < *before);
-            if is_over && !self.is_wanted(projection) {
+            let has_ended = projection.ended_at.is_some_and(|ended| ended < *before);
+            if has_ended && !self.has_live_parent(projection) {
                 found.rows.push(entry.row);
+            }
+        }
+        found.next = None;
+        found
+    }
+
+    fn ended_generations(&self, sought: &EndedGenerations, limit: usize) -> Ended<u64> {
+        let EndedGenerations { agent_id, before, after } = sought;
+        let mut found = Ended::default();
+        // rows serve as positions: both have the same order
+        let mut own: Vec<_> = self.agents.placed().collect();
+        own.retain(|(row, entry)| {
+            entry.record.agent_id == **agent_id && row.unsigned_abs() > *after
+        });
+        for (read, (row, entry)) in own.into_iter().rev().enumerate() {
+            if entry.record.start_time >= *before {
+                break;
+            }
+            if read == limit {
+                return found;
+            }
+            found.next = Some(row.unsigned_abs());
+            let has_ended = entry.record.status != GenerationStatus::Working;
+            if has_ended && entry.record.end_time.is_some_and(|ended| ended < *before) {
+                found.rows.push(row);
             }
         }
         found.next = None;
@@ -50,17 +74,17 @@ impl State {
 
     fn drop_executions(&mut self, rows: &[Row]) -> u64 {
         let rows: BTreeSet<Row> = rows.iter().copied().collect();
-        let over = self
+        let ended = self
             .executions
             .values()
             .filter(|entry| rows.contains(&entry.row) && entry.projection.status.is_terminal());
-        let over: Vec<(Timestamp, Row, ExecutionId)> = over
+        let ended: Vec<(Timestamp, Row, ExecutionId)> = ended
             .map(|entry| {
                 let header = &entry.projection.header;
                 (header.created_at, entry.row, header.id.clone())
             })
             .collect();
-        for (created_at, row, id) in &over {
+        for (created_at, row, id) in &ended {
             self.executions.remove(id);
             self.by_creation.remove(&(*created_at, *row));
             let first = (id.clone(), TimerKey::Node(Arc::from("")));
@@ -68,16 +92,16 @@ impl State {
             let keys: Vec<TimerKey> = own.map(|((_, key), _)| key.clone()).collect();
             keys.into_iter().for_each(|key| self.disarm(id.clone(), key));
         }
-        over.len() as u64
+        ended.len() as u64
     }
 }
 
 impl Retention for MemoryStore {
     fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        let state = self.state();
-        let names = state.executions.values().map(|entry| &entry.projection.header.workflow_id);
-        let next = names.filter(|workflow| &***workflow > name).min().cloned();
-        Box::pin(ready(Ok(next)))
+        self.read(|state| {
+            let names = state.executions.values().map(|entry| &entry.projection.header.workflow_id);
+            names.filter(|workflow| &***workflow > name).min().cloned()
+        })
     }
 
     fn ended_executions<'a>(
@@ -85,18 +109,18 @@ impl Retention for MemoryStore {
         sought: &'a EndedExecutions,
         limit: usize,
     ) -> Read<'a, Ended<Cursor>> {
-        Box::pin(ready(Ok(self.state().ended(sought, limit))))
+        self.read(|state| state.ended(sought, limit))
     }
 
     fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
-        Box::pin(ready(self.write(|state| state.drop_executions(&rows))))
+        self.written(|state| state.drop_executions(&rows))
     }
 
     fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        let state = self.state();
-        let names = state.agents.placed().map(|(_, entry)| entry.record.agent_id.as_str());
-        let next = names.filter(|agent| *agent > name).min().map(Arc::from);
-        Box::pin(ready(Ok(next)))
+        self.read(|state| {
+            let names = state.agents.placed().map(|(_, entry)| entry.record.agent_id.as_str());
+            names.filter(|agent| *agent > name).min().map(Arc::from)
+        })
     }
 
     fn ended_generations<'a>(
@@ -104,33 +128,10 @@ impl Retention for MemoryStore {
         sought: &'a EndedGenerations,
         limit: usize,
     ) -> Read<'a, Ended<u64>> {
-        let EndedGenerations { agent_id, before, after } = sought;
-        let state = self.state();
-        let mut found = Ended::default();
-        // The rows stand for the numbers, which grow with them.
-        let mut own: Vec<_> = state.agents.placed().collect();
-        own.retain(|(row, entry)| {
-            entry.record.agent_id == **agent_id && row.unsigned_abs() > *after
-        });
-        for (looked_at, (row, entry)) in own.into_iter().rev().enumerate() {
-            if entry.record.start_time >= *before {
-                found.next = None;
-                return Box::pin(ready(Ok(found)));
-            }
-            if looked_at == limit {
-                return Box::pin(ready(Ok(found)));
-            }
-            found.next = Some(row.unsigned_abs());
-            let is_over = entry.record.status != GenerationStatus::Working;
-            if is_over && entry.record.end_time.is_some_and(|ended| ended < *before) {
-                found.rows.push(row);
-            }
-        }
-        found.next = None;
-        Box::pin(ready(Ok(found)))
+        self.read(|state| state.ended_generations(sought, limit))
     }
 
     fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
-        Box::pin(ready(self.write(|state| state.agents.drop_ended(&rows))))
+        self.written(|state| state.agents.drop_ended(&rows))
     }
 }

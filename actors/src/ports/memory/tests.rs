@@ -1,20 +1,20 @@
-//! The rules of the port, and answers on the same thread.
+//! Conformance, and answers on the same thread.
 
 use super::*;
 use crate::ports::conformance;
 
 #[tokio::test]
-async fn keeps_the_rules_of_the_port() {
+async fn the_store_conforms() {
     conformance::run(|| Arc::new(MemoryStore::new())).await;
 }
 
 #[tokio::test]
-async fn acknowledges_before_append_returns_and_refuses_when_told_to() {
+async fn appends_are_acknowledged_before_they_return() {
     let store = Arc::new(MemoryStore::new());
     let mut bench = conformance::Bench::new(store.clone());
     store.set_writable(false);
     store.append(bench.creation("a").append());
-    let refused = bench.heard_already().expect("answered on the same thread");
+    let refused = bench.outcome_now().expect("answered on the same thread");
     assert!(matches!(refused.result, Err(AppendError::Unavailable(_))), "{refused:?}");
     assert!(!store.is_writable());
     let id = ExecutionId::trusted("a");
@@ -22,6 +22,6 @@ async fn acknowledges_before_append_returns_and_refuses_when_told_to() {
 
     store.set_writable(true);
     store.append(bench.creation("a").append());
-    assert_eq!(bench.heard_already().map(|heard| heard.result), Some(Ok(())));
+    assert_eq!(bench.outcome_now().map(|outcome| outcome.result), Some(Ok(())));
     assert!(store.load(&id).await.unwrap().is_some());
 }

@@ -1,7 +1,6 @@
 //! Traces and logs in memory.
 
 use std::collections::VecDeque;
-use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -16,14 +15,14 @@ use crate::ports::store::{
     Read, Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces,
 };
 
-/// Records in the order in which they were written, with their numbers.
+/// Log records with their numbers, in the order of writing.
 #[derive(Clone, Default)]
-pub(super) struct KeptLogs {
+pub(super) struct LogRecords {
     records: VecDeque<(LogNumber, Arc<LogRecord>)>,
     last: LogNumber,
 }
 
-impl KeptLogs {
+impl LogRecords {
     fn add(&mut self, batch: Vec<Arc<LogRecord>>) {
         for record in batch {
             self.last += 1;
@@ -48,7 +47,7 @@ impl KeptLogs {
     }
 }
 
-/// A root and its place.
+/// A root and its position in its list.
 enum Placed {
     Execution(Cursor, Root),
     Generation(i64, Root),
@@ -63,33 +62,71 @@ impl Placed {
 }
 
 impl State {
-    /// Roots that the filter lets through, newest first, each list in its own order.
+    /// Returns matching roots, newest first, each list in its own order.
     fn roots(&self, filter: &RootFilter, after: RootCursor) -> Vec<Placed> {
         let before = after.execution.map(|cursor| (cursor.at, cursor.row));
         let executions = self.by_creation.iter().rev().filter_map(|(place, id)| {
             let entry = self.executions.get(id)?;
             let header = &entry.projection.header;
             let cursor = Cursor { at: place.0, row: place.1 };
-            let is_wanted = before.is_none_or(|before| *place < before)
+            let matches = before.is_none_or(|before| *place < before)
                 && header.trace.is_root()
                 && admits(filter, EntityType::Workflow, &header.workflow_id)
                 && filter.visibility.reaches(header.user_id.as_deref())
                 && filter.from.is_none_or(|from| header.created_at >= from);
             let root = || Root::Execution(entry.projection.clone());
-            is_wanted.then(|| Placed::Execution(cursor, root()))
+            matches.then(|| Placed::Execution(cursor, root()))
         });
         let generations = self.agents.placed().filter_map(|(row, entry)| {
             let record = &entry.record;
-            let is_wanted = after.generation.is_none_or(|before| row < before)
+            let matches = after.generation.is_none_or(|before| row < before)
                 && record.trace.is_root()
                 && record.origin.is_none()
                 && admits(filter, EntityType::Agent, &record.agent_id)
                 && filter.visibility.reaches(record.user_id.as_deref())
                 && filter.from.is_none_or(|from| record.start_time >= from);
             let bare = || GenerationRecord { input: Value::Null, output: None, ..record.clone() };
-            is_wanted.then(|| Placed::Generation(row, Root::Generation(Box::new(bare()))))
+            matches.then(|| Placed::Generation(row, Root::Generation(Box::new(bare()))))
         });
         merged(executions.collect(), generations.collect())
+    }
+
+    fn trace(&self, query: &TraceQuery) -> TraceRecord {
+        let (mut found, mut left) = (TraceRecord::default(), query.facts_max);
+        let ids = self.by_creation.values();
+        let of_trace = ids.filter_map(|id| self.executions.get(id));
+        let matches = |entry: &&Entry| {
+            let header = &entry.projection.header;
+            query.admits(header.user_id.as_deref(), &header.trace)
+        };
+        for entry in of_trace.filter(matches) {
+            if left == 0 {
+                found.is_cut = true;
+                break;
+            }
+            let taken = entry.facts.len().min(left);
+            found.is_cut |= taken < entry.facts.len();
+            left -= taken;
+            let facts = entry.facts[..taken].to_vec();
+            found.executions.push((Arc::clone(&entry.projection.header), facts));
+        }
+        let mut of_trace: Vec<_> = self.agents.placed().collect();
+        of_trace.retain(|(_, GenerationEntry { record, .. })| {
+            query.admits(record.user_id.as_deref(), &record.trace)
+        });
+        for (_, entry) in of_trace.into_iter().rev() {
+            if left == 0 {
+                found.is_cut = true;
+                break;
+            }
+            left -= 1;
+            let mut entry = entry.clone();
+            found.is_cut |= entry.steps.len() > left;
+            entry.steps.truncate(left);
+            left -= entry.steps.len();
+            found.generations.push(entry);
+        }
+        found
     }
 }
 
@@ -98,7 +135,7 @@ fn admits(filter: &RootFilter, kind: EntityType, id: &str) -> bool {
         && filter.entity_id.as_deref().is_none_or(|wanted| wanted == id)
 }
 
-/// Both lists in one: of their next ones, the newer first.
+/// Merges two lists, taking the newer of the two heads first.
 fn merged(one: Vec<Placed>, other: Vec<Placed>) -> Vec<Placed> {
     let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
     let mut all = Vec::new();
@@ -121,66 +158,31 @@ impl Traces for MemoryStore {
         limit: usize,
     ) -> Read<'a, RootPage> {
         let mut next = after.unwrap_or_default();
-        let mut roots = Vec::new();
-        let mut placed = self.state().roots(filter, next).into_iter();
-        for placed in placed.by_ref().take(limit) {
-            match placed {
-                Placed::Execution(cursor, root) => {
-                    next.execution = Some(cursor);
-                    roots.push(root);
-                }
-                Placed::Generation(row, root) => {
-                    next.generation = Some(row);
-                    roots.push(root);
+        self.read(|state| {
+            let mut roots = Vec::new();
+            let mut placed = state.roots(filter, next).into_iter();
+            for placed in placed.by_ref().take(limit) {
+                match placed {
+                    Placed::Execution(cursor, root) => {
+                        next.execution = Some(cursor);
+                        roots.push(root);
+                    }
+                    Placed::Generation(row, root) => {
+                        next.generation = Some(row);
+                        roots.push(root);
+                    }
                 }
             }
-        }
-        let next = placed.next().map(|_| next);
-        Box::pin(ready(Ok(RootPage { roots, next })))
+            RootPage { roots, next: placed.next().map(|_| next) }
+        })
     }
 
     fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord> {
-        let state = self.state();
-        let (mut found, mut left) = (TraceRecord::default(), query.facts_max);
-        let ids = state.by_creation.values();
-        let of_trace = ids.filter_map(|id| state.executions.get(id));
-        let is_wanted = |entry: &&Entry| {
-            let header = &entry.projection.header;
-            query.admits(header.user_id.as_deref(), &header.trace)
-        };
-        for entry in of_trace.filter(is_wanted) {
-            if left == 0 {
-                found.is_cut = true;
-                break;
-            }
-            let taken = entry.facts.len().min(left);
-            found.is_cut |= taken < entry.facts.len();
-            left -= taken;
-            let facts = entry.facts[..taken].to_vec();
-            found.executions.push((Arc::clone(&entry.projection.header), facts));
-        }
-        let mut of_trace: Vec<_> = state.agents.placed().collect();
-        of_trace.retain(|(_, GenerationEntry { record, .. })| {
-            query.admits(record.user_id.as_deref(), &record.trace)
-        });
-        for (_, entry) in of_trace.into_iter().rev() {
-            if left == 0 {
-                found.is_cut = true;
-                break;
-            }
-            left -= 1;
-            let mut entry = entry.clone();
-            found.is_cut |= entry.steps.len() > left;
-            entry.steps.truncate(left);
-            left -= entry.steps.len();
-            found.generations.push(entry);
-        }
-        Box::pin(ready(Ok(found)))
+        self.read(|state| state.trace(query))
     }
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
-        let state = self.state();
-        let found = match root {
+        self.read(|state| match root {
             RootRow::Execution(row) => {
                 let entry = state.executions.values().find(|entry| entry.row == row);
                 entry.map(|entry| Arc::clone(&entry.projection.header.trace.id))
@@ -190,8 +192,7 @@ impl Traces for MemoryStore {
                 let record = placed.find(|(number, _)| *number == row);
                 record.map(|(_, entry)| Arc::clone(&entry.record.trace.id))
             }
-        };
-        Box::pin(ready(Ok(found)))
+        })
     }
 }
 
@@ -200,8 +201,7 @@ impl Logs for MemoryStore {
         &self,
         batch: Vec<Arc<LogRecord>>,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let written = self.write(|state| state.logs.add(batch));
-        Box::pin(ready(written))
+        self.written(|state| state.logs.add(batch))
     }
 
     fn logs<'a>(
@@ -210,15 +210,16 @@ impl Logs for MemoryStore {
         before: Option<LogNumber>,
         limit: usize,
     ) -> Read<'a, LogPage> {
-        let state = self.state();
-        let wanted = state.logs.records.iter().filter(|(number, record)| {
-            before.is_none_or(|before| *number < before) && filter.admits(record)
-        });
-        let wanted: Vec<_> = wanted.collect();
-        let from = wanted.len().saturating_sub(limit);
-        let older = (from > 0).then(|| wanted.get(from).map(|(number, _)| *number)).flatten();
-        let records = wanted[from..].iter().map(|(_, record)| (**record).clone()).collect();
-        Box::pin(ready(Ok(LogPage { records, older })))
+        self.read(|state| {
+            let wanted = state.logs.records.iter().filter(|(number, record)| {
+                before.is_none_or(|before| *number < before) && filter.admits(record)
+            });
+            let wanted: Vec<_> = wanted.collect();
+            let from = wanted.len().saturating_sub(limit);
+            let older = (from > 0).then(|| wanted.get(from).map(|(number, _)| *number)).flatten();
+            let records = wanted[from..].iter().map(|(_, record)| (**record).clone()).collect();
+            LogPage { records, older }
+        })
     }
 
     fn prune_logs(
@@ -226,10 +227,10 @@ impl Logs for MemoryStore {
         before: Timestamp,
         rows_max: u64,
     ) -> BoxFuture<'static, Result<u64, AppendError>> {
-        Box::pin(ready(self.write(|state| state.logs.prune(before, rows_max))))
+        self.written(|state| state.logs.prune(before, rows_max))
     }
 
     fn log_count(&self) -> Read<'_, u64> {
-        Box::pin(ready(Ok(self.state().logs.records.len() as u64)))
+        self.read(|state| state.logs.records.len() as u64)
     }
 }

@@ -1,4 +1,4 @@
-//! A model for tests: says what it was told to say and remembers what it was asked.
+//! A model for tests, with scripted answers and recorded requests.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +13,14 @@ use super::{
     ToolCall, Usage,
 };
 
-/// What a [`ScriptedModel`] does when it is asked.
+/// Behaviour of a [`ScriptedModel`] for one request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptedAnswer {
     /// Answers with a text; each call uses one prompt and one completion token.
     Text(String),
-    /// Asks for tools.
+    /// Calls tools.
     ToolCalls(Vec<ToolCall>),
-    /// Answers exactly so.
+    /// Gives this answer.
     Answer(ModelAnswer),
     /// Answers piece by piece. Pauses follow Tokio's time.
     Pieces(Vec<ScriptedPiece>),
@@ -32,13 +32,13 @@ pub enum ScriptedAnswer {
     Panic,
 }
 
-/// What comes next of an answer in pieces.
+/// One element of a streamed answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptedPiece {
     Say(ModelEvent),
     Pause(Duration),
     Fail(ModelError),
-    /// Nothing comes any more.
+    /// Never ends.
     Hang,
     /// Panics, as a defect of an adapter would.
     Panic,
@@ -50,7 +50,7 @@ impl From<ModelEvent> for ScriptedPiece {
     }
 }
 
-/// The twin of a model for tests. Clones share the script and what was seen.
+/// A scripted model. Clones share script and records.
 #[derive(Debug, Clone)]
 pub struct ScriptedModel {
     inner: Arc<Inner>,
@@ -65,22 +65,22 @@ struct Inner {
 }
 
 impl ScriptedModel {
-    /// Makes a local model that gives the answers in order, and an error after the last one.
+    /// Creates a local model that gives the answers in order, and an error after the last one.
     pub fn local(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self::with_place(false, script)
     }
 
-    /// Makes a model whose calls count as leaving the process.
+    /// Creates a model whose calls count as leaving the process.
     pub fn remote(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self::with_place(true, script)
     }
 
-    /// Everything it was asked so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.inner.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Calls whose future was dropped before it had an answer.
+    /// Returns the number of calls dropped before their end.
     pub fn abandoned(&self) -> usize {
         self.inner.abandoned.load(Ordering::SeqCst)
     }
@@ -117,14 +117,14 @@ impl LanguageModel for ScriptedModel {
     ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
         let mut pieces = self.stream(request);
         async move {
-            let mut heard = ModelAnswer::default();
+            let mut answer = ModelAnswer::default();
             let mut is_finished = false;
             while let Some(piece) = pieces.next().await {
                 let piece = piece?;
                 is_finished = matches!(piece, ModelEvent::Finished { .. });
-                take(&mut heard, piece);
+                add(&mut answer, piece);
             }
-            if is_finished { Ok(heard) } else { Err(ModelError::broken_off()) }
+            if is_finished { Ok(answer) } else { Err(ModelError::incomplete()) }
         }
         .boxed()
     }
@@ -134,19 +134,21 @@ impl LanguageModel for ScriptedModel {
         let begun = async move {
             let pieces = pieces(model.next(request));
             let call = Call { model, answered: false };
-            stream::unfold((call, VecDeque::from(pieces)), |(call, pieces)| say(call, pieces))
+            stream::unfold((call, VecDeque::from(pieces)), |(call, pieces)| {
+                next_piece(call, pieces)
+            })
         };
         begun.flatten_stream().boxed()
     }
 }
 
-type Said = Result<ModelEvent, ModelError>;
+type Piece = Result<ModelEvent, ModelError>;
 
-/// Says the next piece. The call counts as answered when its last word is said.
-async fn say(
+/// Returns the next piece. The call counts as answered after its last piece.
+async fn next_piece(
     mut call: Call,
     mut pieces: VecDeque<ScriptedPiece>,
-) -> Option<(Said, (Call, VecDeque<ScriptedPiece>))> {
+) -> Option<(Piece, (Call, VecDeque<ScriptedPiece>))> {
     loop {
         match pieces.pop_front()? {
             ScriptedPiece::Say(event) => {
@@ -162,7 +164,7 @@ async fn say(
             ScriptedPiece::Hang => std::future::pending().await,
             ScriptedPiece::Panic => {
                 call.answered = true;
-                // unwinds like a panic, without the hook that would print into the test's output
+                // unwinds like a panic, without the panic hook's output
                 std::panic::resume_unwind(Box::new("scripted panic"));
             }
         }
@@ -191,26 +193,26 @@ fn pieces(answer: ScriptedAnswer) -> Vec<ScriptedPiece> {
 fn events(answer: ModelAnswer) -> Vec<ScriptedPiece> {
     let ModelAnswer { text, reasoning, tool_calls, usage, finish_reason, provider_state, served } =
         answer;
-    let words = text.split_inclusive(' ').map(|word| ModelEvent::TextDelta(word.to_owned()));
+    let texts = text.split_inclusive(' ').map(|word| ModelEvent::TextDelta(word.to_owned()));
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
     let finished = ModelEvent::Finished { usage, finish_reason, served };
     let thought = (!reasoning.is_empty()).then_some(ModelEvent::ReasoningDelta(reasoning));
     let state = provider_state.map(ModelEvent::ProviderState);
-    let events = thought.into_iter().chain(words).chain(calls).chain(state).chain([finished]);
+    let events = thought.into_iter().chain(texts).chain(calls).chain(state).chain([finished]);
     events.map(ScriptedPiece::Say).collect()
 }
 
-fn take(heard: &mut ModelAnswer, event: ModelEvent) {
+fn add(answer: &mut ModelAnswer, event: ModelEvent) {
     match event {
-        ModelEvent::TextDelta(delta) => heard.text.push_str(&delta),
-        ModelEvent::ReasoningDelta(delta) => heard.reasoning.push_str(&delta),
+        ModelEvent::TextDelta(delta) => answer.text.push_str(&delta),
+        ModelEvent::ReasoningDelta(delta) => answer.reasoning.push_str(&delta),
         ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
-        ModelEvent::ToolCall(call) => heard.tool_calls.push(call),
-        ModelEvent::ProviderState(state) => heard.provider_state = Some(state),
+        ModelEvent::ToolCall(call) => answer.tool_calls.push(call),
+        ModelEvent::ProviderState(state) => answer.provider_state = Some(state),
         ModelEvent::Finished { usage, finish_reason, served } => {
-            heard.usage = usage;
-            heard.served = served;
-            heard.finish_reason = finish_reason;
+            answer.usage = usage;
+            answer.served = served;
+            answer.finish_reason = finish_reason;
         }
     }
 }
@@ -219,7 +221,7 @@ fn other(message: &str) -> ModelError {
     ModelError::new(ModelErrorKind::Other, message)
 }
 
-/// Notices when a call is dropped unanswered.
+/// Counts a call that is dropped unanswered.
 struct Call {
     model: ScriptedModel,
     answered: bool,
@@ -238,14 +240,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_without_an_end_is_none() {
+    async fn an_answer_without_an_end_is_an_error() {
         let said = ScriptedPiece::Say(ModelEvent::TextDelta("half".to_owned()));
         let model = ScriptedModel::local([
             ScriptedAnswer::Pieces(vec![said]),
             ScriptedAnswer::Text("whole".to_owned()),
         ]);
         let broken = model.generate(ModelRequest::default()).await;
-        assert_eq!(broken, Err(ModelError::broken_off()));
+        assert_eq!(broken, Err(ModelError::incomplete()));
         assert_eq!(model.generate(ModelRequest::default()).await.unwrap().text, "whole");
     }
 }

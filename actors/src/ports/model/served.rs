@@ -1,4 +1,4 @@
-//! Who gave an answer.
+//! Origin of a model's answer.
 
 use std::sync::Arc;
 
@@ -6,41 +6,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::stored::is_zero;
 
-/// Who gave an answer, as far as the model's adapter knows.
+/// Origin of a model's answer, as far as the adapter knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Served {
-    /// The model that was asked, by its provider's name. Of several that stand in for one
-    /// another, the one that answered or was to answer.
+    /// The model asked, by its provider's name. With fallbacks, the last one asked.
     pub model: Arc<str>,
-    /// As the configuration names it.
+    /// Provider, by its name in the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,
-    /// Host of the server that was asked.
+    /// Host of the provider's server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Arc<str>>,
-    /// Its port, when it is not that of its scheme.
+    /// Port, unless it is the scheme's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The provider's id of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The model that answered, as the provider says.
+    /// Model according to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_model: Option<String>,
-    /// Questions that had failed before this one, those to other models included.
+    /// Failed requests before this one, including those to other models.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_attempts: u32,
-    /// The model that had been asked first, where another one stood in for it.
+    /// The configured model, if a fallback answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Arc<str>>,
 }
 
 impl Served {
-    /// By a model of which nothing else is known.
+    /// Creates the origin of a model known only by name.
     pub fn of(model: &str) -> Self {
         Self { model: Arc::from(model), ..Self::default() }
     }
 }
-
-// by reference: serde asks so

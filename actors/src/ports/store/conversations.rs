@@ -1,4 +1,4 @@
-//! What agents remember: conversations and their messages.
+//! Conversations of agents, and their messages.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{AppendError, Read};
 use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 
-/// Names a conversation. Two users never share one, nor do two agents.
+/// Key of a conversation. Users and agents never share conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConversationKey {
     pub agent_id: Arc<str>,
@@ -23,15 +23,15 @@ pub struct Conversation {
     pub key: ConversationKey,
     pub title: Option<String>,
     pub metadata: Map<String, Value>,
-    /// What the agent is told of the conversation in every run.
+    /// Text given to the agent in every run of the conversation.
     pub working_memory: Option<String>,
     pub created_at: Timestamp,
-    /// Of the newest message or change.
+    /// Time of the newest message or change.
     pub updated_at: Timestamp,
 }
 
-/// A message as a conversation keeps it. Never of the roles `system` or `tool`: a run of the
-/// assistant is one message with its calls and their results.
+/// A stored message. Never of the roles `system` or `tool`: a run of the assistant is one message
+/// with its calls and their results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredMessage {
     /// Unique in its conversation.
@@ -39,21 +39,21 @@ pub struct StoredMessage {
     pub role: Role,
     pub parts: Vec<Part>,
     pub created_at: Timestamp,
-    /// The run that said it.
+    /// The run that wrote it.
     pub generation_id: Option<String>,
 }
 
-/// How much of a message is searched, in characters from its beginning.
+/// Maximum characters of a message that are searched, from its beginning.
 pub const SEARCHED_CHARS_MAX: usize = 16_384;
 
-/// How much of a text is looked for, in characters; what is behind is left out.
+/// Maximum characters of a search text; the rest is ignored.
 pub const SOUGHT_CHARS_MAX: usize = 200;
 
-/// Messages that are read for a text too short for an index.
+/// Maximum number of messages read for a search text too short for an index.
 pub const SCANNED_MESSAGES_MAX: usize = 1000;
 
 impl StoredMessage {
-    /// Its text as a search reads it: pieces on lines of their own, folded like what is sought.
+    /// Returns the text for searches: parts joined by line breaks, folded like the search text.
     pub fn searched_text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
@@ -63,35 +63,35 @@ impl StoredMessage {
     }
 }
 
-/// A text as it is looked for in [`StoredMessage::searched_text`]: case makes no difference.
+/// Returns the search text for [`StoredMessage::searched_text`], case-insensitive.
 pub fn sought_text(text: &str) -> String {
     folded(text, SOUGHT_CHARS_MAX)
 }
 
-/// Whether a sought text has fewer characters than an index of messages knows at a time.
+/// Returns true if a search text is too short for a trigram index.
 pub fn is_too_short_for_index(sought: &str) -> bool {
     sought.chars().nth(2).is_none()
 }
 
-/// Character by character, so that a part of a text folds like the whole. Null characters end
-/// texts for some stores, so they count for none.
+/// Folds case character by character, so that a part of a text folds like the whole. Drops null
+/// characters, which end texts in some stores.
 fn folded(text: &str, chars_max: usize) -> String {
     let chars = text.chars().take(chars_max).filter(|&char| char != '\0');
     chars.flat_map(char::to_lowercase).collect()
 }
 
-/// Adds to a conversation, which it creates where there is none.
+/// Messages to add to a conversation, which is created if it is missing.
 #[derive(Debug, Clone)]
 pub struct ConversationWrite {
     pub key: ConversationKey,
-    /// What follows this message is forgotten first: the caller went on from there.
+    /// Messages after this one are deleted first: the caller continued from there.
     pub cut_after: Option<String>,
-    /// A message whose id is known takes that one's place; the others are added, in order.
+    /// Messages in order; one with a known id replaces the stored one.
     pub messages: Vec<StoredMessage>,
     pub at: Timestamp,
 }
 
-/// What is to change of a conversation; `None` leaves it as it is.
+/// Changes to a conversation; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConversationPatch {
     pub title: Option<Option<String>>,
@@ -99,23 +99,23 @@ pub struct ConversationPatch {
     pub working_memory: Option<Option<String>>,
 }
 
-/// Which conversations a list shows. All filters are combined.
+/// Filter of a list of conversations. All conditions must hold.
 #[derive(Debug, Clone, Default)]
 pub struct ConversationFilter {
     pub agent_id: Option<String>,
-    /// Of one owner: a user, or nobody.
+    /// Owner: a user, or `Some(None)` for anonymous.
     pub owner: Option<Option<Arc<str>>>,
 }
 
-/// A change, durable when it resolves.
+/// A change; durable once it resolves.
 pub type Written<T> = BoxFuture<'static, Result<T, AppendError>>;
 
-/// What agents remember.
+/// Store of conversations.
 pub trait Conversations: Send + Sync {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
 
-    /// Newest change first (of changes at one time: the conversation that was made last), and how
-    /// many there are in all. Counting costs what the filter leaves.
+    /// Returns conversations and their total number, last changed first (at equal times: last
+    /// created first). Counting costs as much as the filtered list.
     fn conversations<'a>(
         &'a self,
         filter: &'a ConversationFilter,
@@ -123,7 +123,7 @@ pub trait Conversations: Send + Sync {
         limit: usize,
     ) -> Read<'a, (Vec<Conversation>, u64)>;
 
-    /// The newest `limit` messages (of those before the message `before`), oldest first.
+    /// Returns the newest `limit` messages (before the message `before`), oldest first.
     fn messages<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -131,9 +131,9 @@ pub trait Conversations: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>>;
 
-    /// The messages of this agent and user that hold the text (see [`sought_text`]), the last
-    /// recorded first. A text of one or two characters is looked for in the newest
-    /// [`SCANNED_MESSAGES_MAX`] alone, which no index helps with.
+    /// Returns messages of this agent and user that contain the text (see [`sought_text`]), last
+    /// recorded first. A text of one or two characters is searched only in the newest
+    /// [`SCANNED_MESSAGES_MAX`] messages, because no index supports it.
     fn search_messages<'a>(
         &'a self,
         agent_id: &'a str,
@@ -142,10 +142,10 @@ pub trait Conversations: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>>;
 
-    /// Refused with [`AppendError::Exists`] when there is one.
+    /// Rejected with [`AppendError::Exists`] if the conversation exists.
     fn create_conversation(&self, conversation: Conversation) -> Written<()>;
 
-    /// Whether there was one.
+    /// Returns false if there is no such conversation.
     fn change_conversation(
         &self,
         key: ConversationKey,
@@ -153,11 +153,11 @@ pub trait Conversations: Send + Sync {
         at: Timestamp,
     ) -> Written<bool>;
 
-    /// With its messages. Whether there was one.
+    /// Deletes a conversation and its messages. Returns false if there is none.
     fn delete_conversation(&self, key: ConversationKey) -> Written<bool>;
 
-    /// Copies a conversation and its messages under another id of the same agent and user.
-    /// Refused with [`AppendError::Exists`] when that is taken. Whether there was one to copy.
+    /// Copies a conversation and its messages under another id of the same agent and user. Rejected
+    /// with [`AppendError::Exists`] if that is taken. Returns false if there is none to copy.
     fn clone_conversation(
         &self,
         from: ConversationKey,
@@ -165,8 +165,7 @@ pub trait Conversations: Send + Sync {
         at: Timestamp,
     ) -> Written<bool>;
 
-    /// Deletes all conversations and the history of generations of a user, of all agents, and the
-    /// log records about that user; and strikes the user from the facts of executions, with the
-    /// data that it resumed them with. How many conversations there were.
+    /// Deletes a user's conversations, generations and log records, and erases the user from facts
+    /// of executions, with the data that it resumed them with. Returns the number of conversations.
     fn forget_user(&self, user_id: String) -> Written<u64>;
 }

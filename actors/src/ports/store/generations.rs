@@ -1,4 +1,4 @@
-//! The history of agents' generations.
+//! History of agents' generations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::trace::Trace;
 use crate::ports::model::{FinishReason, Served, Usage};
 
-/// A generation as its history shows it, without its steps.
+/// History entry of a generation, without its steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationRecord {
@@ -28,7 +28,7 @@ pub struct GenerationRecord {
     pub error: Option<String>,
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
-    /// The step of a workflow that it works for. A restart leaves it `working`: the step runs
+    /// Workflow step that started it. A restart leaves such a generation `working`: the step runs
     /// again, under the same id.
     pub origin: Option<StepOrigin>,
     pub trace: Trace,
@@ -51,7 +51,7 @@ pub enum GenerationStatus {
     Cancelled,
 }
 
-/// One turn of a generation: what the model said, and what its tools gave.
+/// One turn of a generation: the model's answer, and its tools' results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationStep {
@@ -59,53 +59,51 @@ pub struct GenerationStep {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
     pub tool_calls: Vec<ToolCall>,
-    /// Those that are known; fewer than the calls while tools work.
+    /// Results so far; fewer than the calls while tools run.
     pub tool_results: Vec<ToolResult>,
     pub usage: Usage,
     pub finish_reason: FinishReason,
-    /// How it went: for traces and measures, no part of what the history shows.
-    #[serde(default, skip_serializing_if = "TurnTiming::is_unknown")]
-    pub course: TurnTiming,
+    /// Timing and origin, for traces and metrics; not shown in the history.
+    #[serde(rename = "course", default, skip_serializing_if = "TurnTiming::is_unknown")]
+    pub timing: TurnTiming,
 }
 
 impl GenerationStep {
-    /// Whether the model said anything in it. A question that failed before is a turn of its
-    /// course alone.
+    /// Returns true if the model answered anything. A question that failed before has only timing.
     pub fn has_content(&self) -> bool {
         !self.text.is_empty()
             || !self.reasoning.is_empty()
             || !self.tool_calls.is_empty()
-            || self.course.error.is_none()
+            || self.timing.error.is_none()
     }
 
-    /// Who gave it, where a model stood in for the one that is configured.
+    /// Returns the model that answered, if it was a fallback.
     pub fn stand_in(&self) -> Option<&Served> {
-        self.course.served.as_deref().filter(|served| served.instead_of.is_some())
+        self.timing.served.as_deref().filter(|served| served.instead_of.is_some())
     }
 
-    /// What the call of this number gave, if that is known. The results stand in the order of
+    /// Returns the result of the call with this index, if it is known. Results are in the order of
     /// their calls.
     pub fn result_of(&self, call: usize) -> Option<&ToolResult> {
-        let calls = &self.course.calls;
+        let calls = &self.timing.calls;
         calls.get(call)?.end?;
         let before = calls.iter().take(call).filter(|call| call.end.is_some()).count();
         self.tool_results.get(before)
     }
 }
 
-/// What a generation records at once, in one commit.
+/// One atomic record of a generation.
 #[derive(Debug, Clone)]
 pub struct GenerationWrite {
-    /// Where a new record goes: from [`Generations::next_generation_row`]. One that exists stays
-    /// where it is; the anchor of a root is the number that it has got first.
+    /// Row of a new record, from [`Generations::next_generation_row`]. An existing record keeps its
+    /// row, which anchors the root of a trace.
     pub row: Row,
-    /// By its id; the newest wins. The agent is always the same.
+    /// Replaces the record with the same id. The agent never changes.
     pub record: GenerationRecord,
-    /// Turns that are new or have changed, in order, by their number from 0 on; the newest wins.
-    /// The others stay as they are, unless turn 0 is among these: the run has begun anew, and
-    /// nothing of an earlier one stays.
+    /// New or changed turns, in order, numbered from 0; they replace stored ones. If turn 0 is
+    /// among them, the run has started again and all stored turns are removed.
     pub steps: Vec<(u32, Arc<GenerationStep>)>,
-    /// What becomes part of a conversation with it.
+    /// Messages for the conversation, in the same commit.
     pub messages: Option<ConversationWrite>,
 }
 
@@ -120,16 +118,16 @@ pub struct GenerationEntry {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerationPage {
     pub entries: Vec<GenerationEntry>,
-    /// Of all pages.
+    /// Number of entries on all pages.
     pub total: u64,
 }
 
-/// History of agents' generations.
+/// Store of agents' generations.
 pub trait Generations: Send + Sync {
-    /// A fresh row number. Never blocks.
+    /// Returns a new row number. Never blocks.
     fn next_generation_row(&self) -> Row;
 
-    /// Resolves when it is durable. Shares the journal's group commit.
+    /// Records a generation; resolves once durable. Shares the journal's group commit.
     fn record_generation(
         &self,
         write: GenerationWrite,
@@ -137,9 +135,9 @@ pub trait Generations: Send + Sync {
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>>;
 
-    /// The agent's generations (those of one user when it is named) in the order of their first
-    /// record, newest first, without the newest `offset`. The cost does not grow with the history;
-    /// of one user, it is that of counting this user's.
+    /// Returns the agent's generations (of one user, if named) in the order of their first record,
+    /// newest first, skipping `offset`. The cost does not grow with the history; for one user, it
+    /// is that of counting the user's.
     fn generations<'a>(
         &'a self,
         agent_id: &'a str,
@@ -148,7 +146,7 @@ pub trait Generations: Send + Sync {
         limit: usize,
     ) -> Read<'a, GenerationPage>;
 
-    /// Marks what is still `working` and does not belong to a step of a workflow as failed
+    /// Marks generations that are still `working` and do not belong to a workflow step as failed
     /// (`interrupted by a restart`). Called at start.
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>>;
 }

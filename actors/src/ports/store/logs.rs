@@ -1,4 +1,4 @@
-//! Log records that are kept.
+//! Stored log records.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::domain::trace::SpanId;
 use crate::observe::log_record::{LogLevel, LogRecord};
 use crate::visibility::Visibility;
 
-/// Which records are wanted. All filters are combined.
+/// Filter of log records. All conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// At least as grave.
+    /// Minimum severity.
     pub level: Option<LogLevel>,
-    /// At most as grave.
+    /// Maximum severity.
     pub level_max: Option<LogLevel>,
     pub agent_id: Option<String>,
     pub workflow_id: Option<String>,
-    /// Of the execution, or of one that it is the parent of.
+    /// Matches records of the execution and of its children.
     pub execution_id: Option<String>,
     pub conversation_id: Option<String>,
     pub trace_id: Option<String>,
@@ -32,7 +32,7 @@ pub struct LogFilter {
 }
 
 impl LogFilter {
-    /// Whether a record is wanted.
+    /// Returns true if the filter matches a record.
     pub fn admits(&self, record: &LogRecord) -> bool {
         let scope = &record.scope;
         let is = |wanted: &Option<String>, found: Option<&str>| {
@@ -56,28 +56,27 @@ impl LogFilter {
     }
 }
 
-/// A record's place among those that are kept: records with smaller numbers are older.
+/// Number of a stored record: smaller numbers are older.
 pub type LogNumber = i64;
 
-/// A page of records, oldest first: the newest of those that are wanted.
+/// A page of the newest matching records, oldest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LogPage {
     pub records: Vec<LogRecord>,
-    /// Where the page of older ones begins: hand it in as `before`. A page may have fewer records
-    /// than asked for, even none, and still have older ones: what a page reads is bounded.
+    /// Value of `before` for the next older page. A page may be short or even empty and still have
+    /// older ones, because the number of records read is bounded.
     pub older: Option<LogNumber>,
 }
 
-/// Keeps log records, not for ever.
+/// Store of log records, with limited retention.
 pub trait Logs: Send + Sync {
-    /// Keeps a batch; resolves when it is written. The writer of the journal writes it, in commits
-    /// of so few records that nobody else waits for long; a batch that is refused may have been
-    /// kept in part. Log records never push other writes out: where the disk is full, they are
-    /// refused and the rest is written, if that finds room.
+    /// Stores a batch; resolves once written. The journal's writer commits it in parts small enough
+    /// not to delay other writes; a rejected batch may have been stored in part. Log records never
+    /// displace other writes: on a full disk they are rejected first.
     fn write_logs(&self, batch: Vec<Arc<LogRecord>>)
     -> BoxFuture<'static, Result<(), AppendError>>;
 
-    /// The newest wanted records that are older than `before`, at most `limit`, oldest first.
+    /// Returns at most `limit` of the newest matching records older than `before`, oldest first.
     fn logs<'a>(
         &'a self,
         filter: &'a LogFilter,
@@ -85,16 +84,16 @@ pub trait Logs: Send + Sync {
         limit: usize,
     ) -> Read<'a, LogPage>;
 
-    /// Drops records older than `before`, and the oldest beyond `rows_max`, in small batches, each
-    /// in a commit of its own. Gives how many. Stops at the first that is to be kept: records are
-    /// in the order of their writing. Numbers count, so where a user was forgotten since, a few
-    /// less than `rows_max` may be left.
+    /// Deletes records older than `before`, and the oldest beyond `rows_max`, in small batches with
+    /// a commit each. Returns their number. Stops at the first record to keep: records are in the
+    /// order of their writing. The limit applies to numbers, so after deletion of a user slightly
+    /// fewer than `rows_max` may remain.
     fn prune_logs(
         &self,
         before: Timestamp,
         rows_max: u64,
     ) -> BoxFuture<'static, Result<u64, AppendError>>;
 
-    /// Records that are kept. Counting costs what there are.
+    /// Returns the number of stored records; the cost is linear in it.
     fn log_count(&self) -> Read<'_, u64>;
 }

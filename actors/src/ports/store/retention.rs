@@ -1,41 +1,41 @@
-//! What is dropped when it has been over for long enough.
+//! Retention of ended executions and generations.
 //!
-//! Looking and dropping are apart: what a look reads is bounded and holds no writer up, and what is
-//! dropped is named by its rows.
+//! Search and deletion are separate: a search reads a bounded number of rows without blocking the
+//! writer, and deletion names rows.
 
 use std::sync::Arc;
 
 use super::{Cursor, Read, Row, Status, Written};
 use crate::domain::time::Timestamp;
 
-/// Which executions a look is for.
+/// Search for ended executions.
 #[derive(Debug, Clone)]
 pub struct EndedExecutions {
     pub workflow_id: Arc<str>,
-    /// A terminal one.
+    /// A terminal status.
     pub status: Status,
-    /// Ended before this.
+    /// Latest end, exclusive.
     pub before: Timestamp,
-    /// Where the look before this one came to.
+    /// Position of the previous search.
     pub after: Option<Cursor>,
 }
 
-/// Which generations a look is for.
+/// Search for ended generations.
 #[derive(Debug, Clone)]
 pub struct EndedGenerations {
     pub agent_id: Arc<str>,
-    /// Ended before this.
+    /// Latest end, exclusive.
     pub before: Timestamp,
-    /// Where the look before this one came to; 0 at first.
+    /// Position of the previous search; 0 at first.
     pub after: u64,
 }
 
-/// What a look has found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended<P> {
     pub rows: Vec<Row>,
-    /// Where the next look goes on; `None` when there is nothing more to look at. A look may have
-    /// found nothing and still have more to look at.
+    /// Position for the next search; `None` at the end. A search may find nothing and still have
+    /// more to read.
     pub next: Option<P>,
 }
 
@@ -45,35 +45,35 @@ impl<P> Default for Ended<P> {
     }
 }
 
-/// Finds what is over, oldest first, and drops it.
+/// Finds and deletes ended executions and generations, oldest first.
 pub trait Retention: Send + Sync {
-    /// The first workflow behind this name that has executions, whether it is configured or not.
+    /// Returns the first workflow after this name that has executions, configured or not.
     fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>>;
 
-    /// Looks at no more than `limit` executions. Those whose parent is stored and not over are left
-    /// out: it may yet ask for them.
+    /// Reads at most `limit` executions. Skips children of stored executions that have not ended,
+    /// because the parent may still need them.
     fn ended_executions<'a>(
         &'a self,
         sought: &'a EndedExecutions,
         limit: usize,
     ) -> Read<'a, Ended<Cursor>>;
 
-    /// Drops executions with their facts, kept states and timers, in small batches, each in a
-    /// commit of its own; an execution goes whole. Those that are not over stay. Gives how many
-    /// went.
+    /// Deletes executions with their facts, snapshots and timers, in small batches with a commit
+    /// each; each execution is deleted whole. Keeps those that have not ended. Returns the number
+    /// deleted.
     fn drop_executions(&self, rows: Vec<Row>) -> Written<u64>;
 
-    /// The first agent behind this name that has a history.
+    /// Returns the first agent after this name that has a history.
     fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>>;
 
-    /// Looks at no more than `limit` generations.
+    /// Reads at most `limit` generations.
     fn ended_generations<'a>(
         &'a self,
         sought: &'a EndedGenerations,
         limit: usize,
     ) -> Read<'a, Ended<u64>>;
 
-    /// Drops generations with their turns, as [`Retention::drop_executions`] does. The pages of the
-    /// history move up. Conversations stay.
+    /// Deletes generations with their turns, like [`Retention::drop_executions`]. Later pages of
+    /// the history move up. Conversations remain.
     fn drop_generations(&self, rows: Vec<Row>) -> Written<u64>;
 }

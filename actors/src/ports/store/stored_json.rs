@@ -1,8 +1,7 @@
-//! Reading JSON that a store has written.
+//! Parser for stored JSON.
 //!
-//! What is stored was accepted once, so it is read back although it nests deeper than is accepted
-//! now: earlier versions took values whose rows nest a little deeper than a parser's usual bound,
-//! and let loops nest their own outputs.
+//! Stored JSON may nest deeper than is accepted now: earlier versions accepted values whose rows
+//! nest slightly deeper than a parser's usual limit, and let loops nest their own outputs.
 
 use std::thread::{Builder, scope};
 
@@ -11,28 +10,26 @@ use serde_json::{Deserializer, Error};
 
 use crate::domain::nesting::depth_exceeded_at;
 
-/// Deepest nesting that is read back: what can be cloned, written and dropped on any thread.
+/// Maximum nesting: such a value can be cloned, written and dropped on any thread.
 pub const STORED_DEPTH_MAX: usize = 1_000;
 
-/// Levels that the parser takes without being told otherwise.
+/// Default nesting limit of the parser.
 const PARSER_DEPTH_MAX: usize = 127;
 
-/// Stack of the thread on which what is deep is parsed; only what is used of it takes memory.
+/// Stack of the thread that parses deep values; only used pages take memory.
 const STACK_BYTES: usize = 32 << 20;
 
-/// Reads what a store has written.
+/// Parses stored JSON.
 pub fn read_stored<T: DeserializeOwned + Send>(bytes: &[u8]) -> Result<T, Error> {
     match serde_json::from_slice(bytes) {
-        Err(refused)
-            if refused.is_syntax() && depth_exceeded_at(bytes, PARSER_DEPTH_MAX).is_some() =>
-        {
+        Err(error) if error.is_syntax() && depth_exceeded_at(bytes, PARSER_DEPTH_MAX).is_some() => {
             read_deep(bytes)
         }
         read => read,
     }
 }
 
-/// Few rows need it, so the thread that it takes costs little in all.
+/// Parses on a thread with a large stack. Few rows need it.
 #[cold]
 fn read_deep<T: DeserializeOwned + Send>(bytes: &[u8]) -> Result<T, Error> {
     if depth_exceeded_at(bytes, STORED_DEPTH_MAX).is_some() {
@@ -47,7 +44,7 @@ fn read_deep<T: DeserializeOwned + Send>(bytes: &[u8]) -> Result<T, Error> {
     scope(|threads| {
         let parser = Builder::new().name("deep-reader".to_owned()).stack_size(STACK_BYTES);
         let parsing = parser.spawn_scoped(threads, parse).map_err(Error::custom)?;
-        parsing.join().unwrap_or_else(|_| Err(Error::custom("the reader stopped unexpectedly")))
+        parsing.join().unwrap_or_else(|_| Err(Error::custom("the parser panicked")))
     })
 }
 
@@ -63,11 +60,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back_however_deep_it_is() {
+    fn stored_values_are_read_up_to_the_maximum_nesting() {
         for levels in [0, 127, 128, 129, STORED_DEPTH_MAX] {
             let read: Value = read_stored(nested(levels).as_bytes()).unwrap();
             assert_eq!(depth_of(&read), levels);
-            // an ordinary thread has to live with it
+            // cloning and writing must work on an ordinary thread
             assert_eq!(read.clone().to_string(), nested(levels));
         }
         let refused = read_stored::<Value>(nested(STORED_DEPTH_MAX + 1).as_bytes()).unwrap_err();
@@ -75,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused_deep_or_not() {
+    fn invalid_json_is_refused_deep_or_not() {
         for levels in [3, 200] {
             let whole = nested(levels);
             for broken in [&whole[1..], &whole[..whole.len() - 1], &format!("{whole} 1")] {

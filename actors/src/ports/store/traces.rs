@@ -1,4 +1,4 @@
-//! What belongs to a trace: executions and generations, found by its id.
+//! Traces: executions and generations, found by trace id.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
 use crate::visibility::Visibility;
 
-/// Which traces a list shows, by their roots. All filters are combined.
+/// Filter of a list of traces, by their roots. All conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootFilter {
     pub entity_type: Option<EntityType>,
     pub entity_id: Option<String>,
     pub visibility: Visibility,
-    /// Begun at or after.
+    /// Earliest start, inclusive.
     pub from: Option<Timestamp>,
 }
 
-/// The root of a trace.
+/// Root of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Root {
     Execution(Projection),
-    /// Without its input and output.
+    /// Without input and output.
     Generation(Box<GenerationRecord>),
 }
 
@@ -34,7 +34,7 @@ impl Root {
         }
     }
 
-    /// Set once it has ended.
+    /// Returns the end time, once it has ended.
     pub fn ended_at(&self) -> Option<Timestamp> {
         match self {
             Self::Execution(projection) => projection.ended_at,
@@ -50,12 +50,12 @@ impl Root {
     }
 }
 
-/// A place in the list of roots, which is a merge of two lists: older ones than these follow.
+/// Position in the list of roots, which is a merge of two lists; older roots follow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RootCursor {
-    /// None: from the newest execution on.
+    /// `None`: from the newest execution on.
     pub execution: Option<Cursor>,
-    /// The store's place of a generation in the list of this filter; none: from the newest on.
+    /// Position of a generation in the list of this filter; `None`: from the newest on.
     pub generation: Option<i64>,
 }
 
@@ -63,24 +63,24 @@ pub struct RootCursor {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RootPage {
     pub roots: Vec<Root>,
-    /// Where the next page begins. A page may have fewer roots than asked for, even none, and
-    /// still have a next one: what a page reads is bounded.
+    /// Position of the next page. A page may be short or even empty and still have a next one,
+    /// because the number of rows read is bounded.
     pub next: Option<RootCursor>,
 }
 
-/// What is wanted of a trace. What is not wanted takes no room.
+/// Query of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceQuery {
     pub trace_id: String,
     pub visibility: Visibility,
-    /// Of this root alone, and of what is below it. Of many below, the oldest few thousand.
+    /// Restricts the trace to this root and its descendants; of many, the oldest few thousand.
     pub anchor: Option<Anchor>,
-    /// Facts, generations and turns in all.
+    /// Maximum number of facts, generations and turns in total.
     pub facts_max: usize,
 }
 
 impl TraceQuery {
-    /// Whether what belongs to this user, in a trace like this, is wanted.
+    /// Returns true if the query matches an execution or generation with this user and trace.
     pub fn admits(&self, user_id: Option<&str>, trace: &Trace) -> bool {
         *trace.id == *self.trace_id
             && self.visibility.reaches(user_id)
@@ -88,23 +88,23 @@ impl TraceQuery {
     }
 }
 
-/// Everything recorded of a trace.
+/// Recorded content of a trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceRecord {
-    /// With their facts, in the order of their creation.
+    /// Executions with facts, in the order of creation.
     pub executions: Vec<(Arc<Header>, Vec<Recorded>)>,
-    /// In the order of their numbers.
+    /// Generations in the order of their rows.
     pub generations: Vec<GenerationEntry>,
-    /// Whether something was left out because of the limit.
+    /// True if the limit cut something.
     pub is_cut: bool,
 }
 
-/// Reads traces.
+/// Reads of traces.
 pub trait Traces: Send + Sync {
-    /// Roots, newest first: executions and generations, each in the order of their own list (that
-    /// of [`Executions::list`] and of numbers; of one agent, of its history), merged by when they
-    /// began. The cost does not depend on how many are stored. What works for a step of a
-    /// workflow is no root.
+    /// Returns roots, newest first: executions and generations, each in the order of its list
+    /// (that of [`Executions::list`] and of rows; for one agent, of its history), merged by start
+    /// time. The cost does not depend on the number of stored rows. Generations of workflow steps
+    /// are not roots.
     ///
     /// [`Executions::list`]: super::Executions::list
     fn roots<'a>(
@@ -114,11 +114,11 @@ pub trait Traces: Send + Sync {
         limit: usize,
     ) -> Read<'a, RootPage>;
 
-    /// All that is wanted of a trace, oldest first; executions come before generations. Callers
-    /// that send one traceparent several times begin several roots of one trace. A trace that
-    /// nobody has begun is empty.
+    /// Returns the matching content of a trace, oldest first, executions before generations. A
+    /// trace has several roots if callers send one traceparent several times. An unknown trace is
+    /// empty.
     fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord>;
 
-    /// The trace of what is stored there.
+    /// Returns the trace id of a stored root.
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>>;
 }

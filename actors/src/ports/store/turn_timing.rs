@@ -1,35 +1,35 @@
-//! How a turn of a generation went: what traces and measures are made of.
+//! Timing and origin of a turn, for traces and metrics.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelErrorKind, ModelOptions, Served};
 
-/// When a turn happened, how it was asked for and who answered. Of turns that were stored before
-/// this was kept, nothing is known.
+/// Timing of a turn, its options, and the model that answered. Empty for turns stored by versions
+/// that did not record it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnTiming {
-    /// When the model was asked, and had answered or failed.
+    /// From the question to the end of the answer or its failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<Period>,
-    /// When the first piece of an answer in pieces came.
+    /// Time of the first piece of a streamed answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_piece: Option<Timestamp>,
     #[serde(skip_serializing_if = "AskedWith::is_default")]
     pub asked_with: AskedWith,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub served: Option<Box<Served>>,
-    /// Of the tools, by the number of the call; empty until they are called.
+    /// Tool calls, by index; empty until they are made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Period>,
-    /// When the conversation was read, before the first turn of an agent that keeps one.
+    /// Reading of the conversation, before the first turn of an agent with memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_read: Option<Period>,
-    /// Why there is no answer, or not all of it.
+    /// Failure that left no answer or a partial one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<TurnError>>,
-    /// Whether the answer missed its schema, and the model was asked again.
+    /// True if the answer missed its schema and the model was asked again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_rejected: bool,
 }
@@ -40,16 +40,16 @@ impl TurnTiming {
     }
 }
 
-/// When something began and ended.
+/// Start and end of an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
     pub start: Timestamp,
-    /// None while it goes on, or when it was cut off.
+    /// `None` while it lasts, or if it was interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
 }
 
-/// Why a model gave no answer.
+/// Failure of a model's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnError {
     pub kind: TurnErrorKind,
@@ -69,7 +69,7 @@ pub enum TurnErrorKind {
 }
 
 impl TurnErrorKind {
-    /// The word for it in what is stored, and in attributes and labels.
+    /// Returns the name in stored data, attributes and labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -94,11 +94,11 @@ impl From<ModelErrorKind> for TurnErrorKind {
     }
 }
 
-/// What the model was asked with, as far as measures and traces want to know.
+/// Options of a question that metrics and traces show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AskedWith {
-    /// Whether the answer was asked for piece by piece.
+    /// True if the answer was streamed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,20 +133,20 @@ mod tests {
     use crate::ports::store::GenerationStep;
 
     #[test]
-    fn a_course_takes_no_room_where_nothing_is_known_and_reads_back() {
+    fn unknown_timing_is_not_stored_and_known_timing_reads_back() {
         let old = json!({
             "text": "hi", "toolCalls": [], "toolResults": [], "finishReason": "stop",
             "usage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0,
                        "cachedInputTokens": 0, "reasoningTokens": 0 },
         });
         let mut step: GenerationStep = serde_json::from_value(old.clone()).unwrap();
-        assert_eq!(step.course, TurnTiming::default());
+        assert_eq!(step.timing, TurnTiming::default());
         assert_eq!(serde_json::to_value(&step).unwrap(), old);
-        step.course.chat = Some(Period { start: Timestamp(1), end: Some(Timestamp(2)) });
-        step.course.calls = vec![Period { start: Timestamp(3), end: None }];
-        step.course.served = Some(Box::new(Served::of("small")));
+        step.timing.chat = Some(Period { start: Timestamp(1), end: Some(Timestamp(2)) });
+        step.timing.calls = vec![Period { start: Timestamp(3), end: None }];
+        step.timing.served = Some(Box::new(Served::of("small")));
         for kind in [TurnErrorKind::Stopped, TurnErrorKind::RateLimited] {
-            step.course.error = Some(Box::new(TurnError { kind, message: "no".to_owned() }));
+            step.timing.error = Some(Box::new(TurnError { kind, message: "no".to_owned() }));
             let stored = serde_json::to_value(&step).unwrap();
             let expected = json!({
                 "chat": { "start": 1, "end": 2 }, "served": { "model": "small" },

@@ -78,7 +78,7 @@ fn schemas_match_the_types_of_the_runtime() {
         reasoning: reasoning.to_owned(),
         tool_calls: vec![call.clone()],
         tool_results: results.clone(),
-        course: TurnTiming { served: stand_in(reasoning), ..TurnTiming::default() },
+        timing: TurnTiming { served: stand_in(reasoning), ..TurnTiming::default() },
         ..GenerationStep::default()
     };
     let shown = |step: GenerationStep| to_value(StepView::of(&step)).unwrap();

@@ -1,4 +1,4 @@
-//! What is taken from a conversation and left in it.
+//! Reading and writing of conversations.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use serde_json::json;
 use super::*;
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 
-/// `u1` is a user's message, `a1` the assistant's, `t1` a tool's result; a sign behind it is its
-/// text. `-` has no id.
+/// Parses `id` or `id=text`: `u1` is a user's message, `a1` the assistant's, `s1` a system message;
+/// `-` has no id.
 fn message(name: &str) -> Message {
     let (id, text) = name.split_once('=').unwrap_or((name, name));
     let role = match id.chars().next() {
@@ -39,11 +39,11 @@ fn remembered(kept: &str, asked: &[Message], sent: Sent) -> Remembered {
     let stored = kept.split_whitespace().map(stored).collect();
     let at = Timestamp(9);
     let (messages, generation_id) = (asked, "g");
-    let asked = Asked { messages, sent, context_limit: 4, generation_id, at };
+    let asked = MemoryInput { messages, sent, context_limit: 4, generation_id, at };
     Remembered::new(key(), None, stored, &asked)
 }
 
-/// What is older, what follows which message is cut, what is written: `id` or `id=text`.
+/// Returns the older messages, the id to cut after, and the written messages as `id` or `id=text`.
 fn shown(memory: Remembered) -> (String, Option<String>, String) {
     let older: Vec<_> = memory.older.iter().filter_map(|message| message.id.clone()).collect();
     let said = vec![Part::Text { text: "said".to_owned() }];
@@ -65,8 +65,15 @@ fn a_list_of_all_is_compared_with_what_is_stored() {
         ("the end of the list alone", "u1 a1 u2 a2", "u2 a2 u3", "u1 a1", None, "u3 g=said"),
         ("the answer again", "u1 a1 u2 a2", "u1 a1 u2", "", Some("u2"), "g=said"),
         ("the question changed", "u1 a1", "u1=else", "", Some("u1"), "u1=else g=said"),
-        ("an answer goes on", "u1 a1", "u1 a1", "", None, "a1=a1+said"),
-        ("an answer goes on after a cut", "u1 a1 u2 a2", "u1 a1", "", Some("u1"), "a1=a1+said"),
+        ("an answer is continued", "u1 a1", "u1 a1", "", None, "a1=a1+said"),
+        (
+            "an answer is continued after a cut",
+            "u1 a1 u2 a2",
+            "u1 a1",
+            "",
+            Some("u1"),
+            "a1=a1+said",
+        ),
         ("without ids", "u1 a1", "-=new", "u1 a1", None, "g-0=new g=said"),
         ("system messages", "", "s1 u1", "", None, "u1 g=said"),
         ("no more than the limit", "u0 a0 u1 a1 u2 a2", "u3", "u1 a1 u2 a2", None, "u3 g=said"),
@@ -80,11 +87,11 @@ fn a_list_of_all_is_compared_with_what_is_stored() {
 }
 
 #[test]
-fn what_is_new_is_added_to_what_is_stored() {
+fn new_messages_follow_the_stored_ones() {
     let rows = [
         ("a question", "u1 a1", "u2", "u1 a1", "u2 g=said"),
         ("the same question again", "u1 a1 u2", "u2", "u1 a1", "g=said"),
-        ("an answer goes on", "u1 a1", "a1", "u1", "a1=a1+said"),
+        ("an answer is continued", "u1 a1", "a1", "u1", "a1=a1+said"),
         ("an answer without its question", "a0 u1 a1", "u2", "u1 a1", "u2 g=said"),
         ("answers alone", "a0 a1", "u2", "", "u2 g=said"),
     ];
@@ -103,7 +110,7 @@ fn a_chat_that_sends_the_newest_message_alone_may_ask_it_again() {
         ("the answer again", "u1 a1 u2 a2", "u2", "u1 a1", Some("u2"), "g=said"),
         ("an earlier answer again", "u1 a1 u2 a2", "u1", "", Some("u1"), "g=said"),
         ("the question changed", "u1 a1 u2 a2", "u2=b", "u1 a1", Some("u2"), "u2=b g=said"),
-        ("an answer goes on", "u1 a1", "a1", "u1", None, "a1=a1+said"),
+        ("an answer is continued", "u1 a1", "a1", "u1", None, "a1=a1+said"),
     ];
     for (name, kept, asked, older, cut_after, written) in rows {
         let asked: Vec<_> = asked.split_whitespace().map(message).collect();
@@ -136,5 +143,5 @@ fn results_of_tools_belong_to_the_answer_before_them() {
     let whole = vec![Part::ToolCall(call), result];
     assert_eq!(write(&[called.clone(), tool.clone()]), [("a1".to_owned(), whole)]);
     assert_eq!(write(&[called]), [], "half a call is none");
-    assert_eq!(write(&[tool]), [], "a result of nobody");
+    assert_eq!(write(&[tool]), [], "a result without a call");
 }

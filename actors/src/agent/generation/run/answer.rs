@@ -1,4 +1,4 @@
-//! Asking the model: at once where nobody reads live, piece by piece where somebody does.
+//! Asks the model: as a stream with live subscribers, as a whole without.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -15,11 +15,11 @@ use crate::ports::store::{AskedWith, Period, TurnError, TurnErrorKind, TurnTimin
 
 use super::Run;
 
-/// Pieces that are passed on at once.
+/// Maximum number of pieces passed on together.
 const BATCH_MAX: usize = 64;
 
 impl Run {
-    /// Asks the question; the turn that comes of it says how that went.
+    /// Asks the model. The turn records timing and errors.
     pub(super) async fn ask(
         &mut self,
         mut request: ModelRequest,
@@ -35,68 +35,68 @@ impl Run {
             ..TurnTiming::default()
         });
         let mut answered = match self.sequencer.is_some() {
-            true => self.listen(request).await,
-            false => self.wait(request).await,
+            true => self.stream_answer(request).await,
+            false => self.whole_answer(request).await,
         };
         let served = answered.as_mut().ok().and_then(|answer| answer.served.take());
         let served = served.unwrap_or_else(|| Box::new(self.model.expected()));
         let error = answered.as_ref().err().map(turn_error);
-        if let Some(course) = self.transcript.asking() {
-            course.served = Some(served);
+        if let Some(timing) = self.transcript.asking() {
+            timing.served = Some(served);
         }
-        self.transcript.heard(self.deps.clock.now(), error);
+        self.transcript.answered(self.deps.clock.now(), error);
         answered
     }
 
-    async fn wait(&mut self, request: ModelRequest) -> Result<ModelAnswer, GenerateError> {
+    async fn whole_answer(&mut self, request: ModelRequest) -> Result<ModelAnswer, GenerateError> {
         let model = Arc::clone(&self.model);
         let answering = AssertUnwindSafe(async move { model.generate(request).await });
         let answer = answering.catch_unwind().await.unwrap_or_else(panicked)?;
-        Ok(self.heard.whole(answer)?)
+        Ok(self.answer.whole(answer)?)
     }
 
-    async fn listen(&mut self, request: ModelRequest) -> Result<ModelAnswer, GenerateError> {
+    async fn stream_answer(&mut self, request: ModelRequest) -> Result<ModelAnswer, GenerateError> {
         let model = Arc::clone(&self.model);
         let pieces = stream::once(async move { model.stream(request) }).flatten();
         let mut pieces = pin!(AssertUnwindSafe(pieces).catch_unwind().ready_chunks(BATCH_MAX));
-        while !self.heard.is_finished() {
+        while !self.answer.is_finished() {
             let Some(batch) = pieces.next().await else { break };
             let is_full = batch.len() == BATCH_MAX;
-            let heard =
-                batch.into_iter().try_for_each(|piece| self.hear(piece.unwrap_or_else(panicked)?));
-            // what was said before it failed was said
-            self.tell_readers().await?;
-            heard?;
+            let accepted = batch
+                .into_iter()
+                .try_for_each(|piece| self.take_piece(piece.unwrap_or_else(panicked)?));
+            // pieces before a failure are sent too
+            self.publish().await?;
+            accepted?;
             if is_full {
-                // a model that always has more must not keep others from their turn
+                // a model that is always ready must not starve other tasks
                 tokio::task::yield_now().await;
             }
         }
-        Ok(self.heard.finish()?)
+        Ok(self.answer.finish()?)
     }
 
-    fn hear(&mut self, piece: ModelEvent) -> Result<(), ModelError> {
-        let piece = self.heard.kept(piece);
-        self.heard.hear(&piece)?;
-        if let Some(course) = self.transcript.asking() {
-            course.first_piece.get_or_insert_with(|| self.deps.clock.now());
+    fn take_piece(&mut self, piece: ModelEvent) -> Result<(), ModelError> {
+        let piece = self.answer.normalized(piece);
+        self.answer.push(&piece)?;
+        if let Some(timing) = self.transcript.asking() {
+            timing.first_piece.get_or_insert_with(|| self.deps.clock.now());
         }
         if let Some(sequencer) = &mut self.sequencer {
-            sequencer.hear(piece);
+            sequencer.push(piece);
         }
         Ok(())
     }
 
-    /// What was heard of a turn that failed or was stopped belongs to the history as well, and be
-    /// it only that it was asked for.
+    /// Adds a failed or stopped turn to the history, at least the question.
     pub(super) fn keep_unfinished_turn(&mut self, error: &GenerateError) {
-        let heard = self.heard.unfinished();
+        let unfinished = self.answer.unfinished();
         let expected = self.model.expected();
-        let Some(course) = self.transcript.asking() else { return };
-        course.served.get_or_insert_with(|| Box::new(expected));
-        self.transcript.heard(self.deps.clock.now(), Some(turn_error(error)));
-        // no tool was called: these calls were never complete
-        self.transcript.push(&ModelAnswer { tool_calls: Vec::new(), ..heard });
+        let Some(timing) = self.transcript.asking() else { return };
+        timing.served.get_or_insert_with(|| Box::new(expected));
+        self.transcript.answered(self.deps.clock.now(), Some(turn_error(error)));
+        // these calls were never complete, and no tool was called
+        self.transcript.push(&ModelAnswer { tool_calls: Vec::new(), ..unfinished });
     }
 }
 
@@ -113,8 +113,7 @@ fn turn_error(error: &GenerateError) -> TurnError {
     TurnError { kind, message: error.for_callers() }
 }
 
-/// A defect of a model's adapter fails its generation. What it said is in the panic's own
-/// report, not for callers.
+/// Failure for a panic of a model's adapter. The panic message is in the panic hook's log only.
 fn panicked<T>(_: Box<dyn Any + Send>) -> Result<T, ModelError> {
     let message = "the model stopped unexpectedly";
     Err(ModelError::new(ModelErrorKind::Other, message))

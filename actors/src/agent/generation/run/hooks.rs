@@ -1,4 +1,4 @@
-//! The agent's own code, called along a run. Its panics stay with the run.
+//! Calls to the agent's hooks. Their panics are caught here.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,20 +25,21 @@ impl Run {
         }
     }
 
-    /// Before the first question to the model.
+    /// Calls `on_start`, before the first question to the model.
     pub(super) async fn start_hook(&mut self) -> Result<(), GenerateError> {
         let Some(Hooks(hooks)) = &self.agent.hooks else { return Ok(()) };
-        self.is_followed = true;
+        self.is_start_hook_called = true;
         let info = self.info();
         let started = caught("on_start", async { hooks.on_start(&info).await }).await;
         let started = started.unwrap_or_else(|| Err("the hook on_start panicked".to_owned()));
         started.map_err(GenerateError::Failed)
     }
 
-    /// When the end is decided, before it is recorded. Not for a run that ended before its
-    /// beginning was told.
+    /// Calls `on_end` once the end is decided, before it is recorded; not if `on_start` was not
+    /// called.
     pub(super) async fn end_hook(&self, outcome: &Outcome) {
-        let Some(Hooks(hooks)) = self.agent.hooks.as_ref().filter(|_| self.is_followed) else {
+        let Some(Hooks(hooks)) = self.agent.hooks.as_ref().filter(|_| self.is_start_hook_called)
+        else {
             return;
         };
         let info = self.info();
@@ -46,7 +47,7 @@ impl Run {
     }
 }
 
-/// A call between its two hooks. One that the first refuses is not made.
+/// Makes a call between its two hooks; skips it if the first refuses.
 pub(super) async fn hooked(
     hooks: Hooks,
     info: RunInfo,
@@ -68,8 +69,8 @@ pub(super) async fn hooked(
     returned
 }
 
-/// None when the hook panicked.
+/// Returns `None` if the hook panicked.
 async fn caught<T>(name: &str, hook: impl Future<Output = T>) -> Option<T> {
     let called = AssertUnwindSafe(hook).catch_unwind().await;
-    called.inspect_err(|_| log::error!("a hook {name} panicked")).ok()
+    called.inspect_err(|_| log::error!("the hook {name} of an agent panicked")).ok()
 }

@@ -1,4 +1,4 @@
-//! What a run records, and when its history has it.
+//! Records of a run in the history.
 
 use serde_json::Value;
 
@@ -10,22 +10,21 @@ use crate::requests::Unavailable;
 
 use super::{Outcome, Run};
 
-/// What the history says of a run that the end of the process has cut off.
+/// Error recorded for a run that a shutdown interrupted.
 const INTERRUPTED: &str = "interrupted by a restart";
 
 impl Run {
-    /// Waits until the history says `working` and has all turns so far, with their calls and what
-    /// is known of the results.
+    /// Records status `working` and all turns so far, and publishes their spans.
     pub(super) async fn record_progress(&mut self) -> Result<(), GenerateError> {
         if self.is_recorded && !self.transcript.has_unrecorded() {
             return Ok(());
         }
         self.record_turns().await?;
-        self.tell_watchers();
+        self.publish_spans();
         Ok(())
     }
 
-    /// The same, and those who watch hear of it later.
+    /// Records like [`Run::record_progress`], without publishing spans.
     pub(super) async fn record_turns(&mut self) -> Result<(), GenerateError> {
         let write = GenerationWrite {
             row: self.row,
@@ -39,7 +38,7 @@ impl Run {
         Ok(())
     }
 
-    /// Waits until the history has the end, and the conversation what belongs into it.
+    /// Records the end, and the messages of the conversation.
     pub(super) async fn record_end(&mut self, outcome: &Outcome) -> Result<(), GenerateError> {
         let at = self.deps.clock.now();
         let status = self.end_status(outcome).filter(|_| self.is_id_ours);
@@ -52,7 +51,7 @@ impl Run {
         self.record.output = outcome.as_ref().ok().map(output_of);
         let record = match self.is_watched() {
             true => self.record.clone(),
-            // the last write: nobody needs what was said behind it
+            // the last write, so input and output are moved rather than copied
             false => {
                 let (input, output) = (self.record.input.take(), self.record.output.take());
                 GenerationRecord { input, output, ..self.record.clone() }
@@ -63,11 +62,11 @@ impl Run {
         let recorded = self.deps.generations.record_generation(write).await;
         recorded.map_err(Unavailable::from)?;
         self.transcript.mark_recorded();
-        self.tell_of_end();
+        self.publish_end();
         Ok(())
     }
 
-    /// Tells how it ended. The ids are those of the scope that it runs in.
+    /// Logs the end. Ids come from the log scope of the run.
     pub(super) fn log_end(&self, outcome: &Outcome) {
         let agent = self.record.agent_id.as_str();
         match outcome {
@@ -80,12 +79,12 @@ impl Run {
         }
     }
 
-    /// None for what is no part of the history.
+    /// Returns the status to record; `None` if the run is not recorded.
     fn end_status(&self, outcome: &Outcome) -> Option<GenerationStatus> {
         match outcome {
             Ok(_) => Some(GenerationStatus::Completed),
             Err(GenerateError::Cancelled) => Some(GenerationStatus::Cancelled),
-            // it stays `working`: its step runs again
+            // stays `working`: its step runs again
             Err(GenerateError::Unavailable(Unavailable::Draining { .. }))
                 if self.record.origin.is_some() =>
             {
@@ -94,7 +93,7 @@ impl Run {
             Err(GenerateError::Unavailable(Unavailable::Draining { .. })) => {
                 Some(GenerationStatus::Error)
             }
-            // nothing has happened; with the store at fault there is nobody to tell it
+            // nothing has happened; and a failing store cannot record it
             Err(
                 GenerateError::InvalidSchema(_)
                 | GenerateError::InvalidRequest(_)
@@ -104,24 +103,24 @@ impl Run {
         }
     }
 
-    /// What was said becomes part of the conversation, also when the caller has stopped it in the
-    /// middle. What failed does not.
+    /// Returns the messages to store. An answer is stored also if the caller cancelled it midway, a
+    /// failed one is not.
     fn conversation_write(
         &mut self,
         outcome: &Outcome,
         at: Timestamp,
     ) -> Option<ConversationWrite> {
-        let said = match outcome {
-            Ok(_) => self.transcript.said(),
+        let parts = match outcome {
+            Ok(_) => self.transcript.parts(),
             Err(GenerateError::Cancelled) => {
-                let said = self.transcript.said();
-                let has_text = said.iter().any(|part| matches!(part, Part::Text { .. }));
-                has_text.then_some(said)?
+                let parts = self.transcript.parts();
+                let has_text = parts.iter().any(|part| matches!(part, Part::Text { .. }));
+                has_text.then_some(parts)?
             }
             Err(_) => return None,
         };
         let memory = self.memory.take()?;
-        Some(memory.write(said, &self.record.id, at))
+        Some(memory.write(parts, &self.record.id, at))
     }
 }
 

@@ -1,7 +1,7 @@
-//! Reading what an agent remembers of a conversation.
+//! Reads the conversation of a run.
 
 use crate::agent::generation::GenerateError;
-use crate::agent::generation::memory::{Asked, Remembered, Sent, messages_to_read};
+use crate::agent::generation::memory::{MemoryInput, Remembered, Sent, messages_to_read};
 use crate::domain::message::Message;
 use crate::ports::store::ReadError;
 
@@ -9,7 +9,7 @@ use super::Run;
 use super::start::conversation_key;
 
 impl Run {
-    /// None when the agent keeps no conversations, or the run belongs to none.
+    /// Returns `None` if the agent has no memory or the run no conversation.
     pub(super) async fn remember(
         &self,
         messages: &[Message],
@@ -33,7 +33,7 @@ impl Run {
         let (conversation, stored) = tokio::try_join!(conversation, stored)
             .map_err(|error: ReadError| GenerateError::Unavailable(error.into()))?;
         let working_memory = conversation.and_then(|conversation| conversation.working_memory);
-        let asked = Asked {
+        let asked = MemoryInput {
             messages,
             sent,
             context_limit,

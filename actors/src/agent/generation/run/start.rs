@@ -1,4 +1,4 @@
-//! What a run starts with.
+//! A resolved run, before it starts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::agent::AgentDefinition;
 use crate::agent::generation::active::ActiveGuard;
 use crate::agent::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
-use crate::agent::generation::readers::{Readers, Replay};
+use crate::agent::generation::subscribers::{Replay, Subscribers};
 use crate::agent::generation::turn::choices;
 use crate::agent::generation::{
     Begins, GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber,
@@ -22,30 +22,30 @@ use crate::requests::operation_context;
 
 use super::Outcome;
 
-/// A run before its first word, ready to be sent to its thread.
+/// A run that has not started, ready to be sent to its thread.
 pub(in crate::agent::generation) struct Start {
     pub(super) deps: GenerationDeps,
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) model: Arc<dyn LanguageModel>,
     pub(super) id: Arc<str>,
-    pub(super) asked: Asked,
+    pub(super) input: RunInput,
     pub(super) record: GenerationRecord,
-    /// Where the record goes.
+    /// Row of the record.
     pub(super) row: Row,
     pub(super) active: ActiveGuard,
     pub(super) begin: Option<oneshot::Sender<()>>,
     pub(super) answer: oneshot::Sender<Outcome>,
-    /// Whom everything is about that is logged meanwhile.
+    /// Ids attached to log records of the run.
     scope: Arc<LogScope>,
     subscriber: Option<GenerationSubscriber>,
     is_resumable_chat: bool,
-    /// Whether the id is the caller's choice, and may be another's.
+    /// True if the caller chose the id, which may then be taken.
     pub(super) is_id_chosen: bool,
     pub(super) begins: Begins,
 }
 
-/// What is asked of the agent.
-pub(in crate::agent::generation) struct Asked {
+/// Input of a run.
+pub(in crate::agent::generation) struct RunInput {
     pub(super) messages: Vec<Message>,
     pub(super) sent: Sent,
     pub(super) options: ModelOptions,
@@ -58,7 +58,7 @@ pub(in crate::agent::generation) struct Asked {
 }
 
 impl Start {
-    /// Finds the agent and its model.
+    /// Looks up the agent and its model.
     pub(in crate::agent::generation) fn resolve(
         deps: GenerationDeps,
         mut request: GenerationRequest,
@@ -102,7 +102,7 @@ impl Start {
             trace,
             id,
         };
-        let asked = Asked {
+        let input = RunInput {
             messages: request.messages,
             sent,
             options: request.options,
@@ -124,7 +124,7 @@ impl Start {
             agent,
             model,
             id,
-            asked,
+            input,
             record,
             row,
             active,
@@ -146,20 +146,20 @@ impl Start {
         Arc::clone(&self.scope)
     }
 
-    /// Those who read it from the first event on. Called once.
-    pub(in crate::agent::generation) fn readers(&mut self) -> Readers {
+    /// Takes the subscriber of the start. Called once.
+    pub(in crate::agent::generation) fn subscribers(&mut self) -> Subscribers {
         let replay = self.is_resumable_chat.then(|| Replay::new(self.deps.bytes_max));
         let is_of_step = self.record.origin.is_some();
-        Readers::new(self.subscriber.take(), replay, self.is_resumable_chat || is_of_step)
+        Subscribers::new(self.subscriber.take(), replay, self.is_resumable_chat || is_of_step)
     }
 
-    /// The conversation by which readers find the run again, if they may.
+    /// Returns the conversation of a resumable chat.
     pub(super) fn resumable_chat(&self) -> Option<ConversationKey> {
         if self.is_resumable_chat { conversation_key(&self.record) } else { None }
     }
 }
 
-/// The ids of a generation, beside those of the request or the execution that it works for.
+/// Returns the log ids of the generation, added to those of the surrounding request or execution.
 fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
     let around = LogScope::current().unwrap_or_default();
     let execution = record.origin.as_ref().map(|origin| origin.execution_id.clone());
@@ -177,7 +177,7 @@ fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
     })
 }
 
-/// The conversation that a generation belongs to.
+/// Returns the conversation that a generation belongs to.
 pub(super) fn conversation_key(record: &GenerationRecord) -> Option<ConversationKey> {
     Some(ConversationKey {
         agent_id: Arc::from(record.agent_id.as_str()),

@@ -1,4 +1,4 @@
-//! Calling the tools that a turn asks for, all at once.
+//! Calls the tools of a turn, concurrently.
 
 use std::sync::Arc;
 
@@ -16,22 +16,21 @@ use crate::ports::model::Usage;
 use super::Run;
 use super::hooks::hooked;
 
-/// Results that are recorded and told at once.
+/// Maximum number of results recorded and published together.
 const BATCH_MAX: usize = 64;
 
 impl Run {
-    /// The results in the order of their calls. Dropping the future cancels all that are under
-    /// way.
+    /// Returns the results in the order of their calls. Dropping the future cancels the calls.
     pub(super) async fn call_tools(
         &mut self,
         toolset: &Toolset,
         planned: Vec<Planned>,
     ) -> Result<Vec<ToolResult>, GenerateError> {
-        // what the record says of the calls until there are results
+        // the record until there are results
         self.transcript.call(self.deps.clock.now());
         self.record_turns().await?;
         self.transcript.call(self.deps.clock.now());
-        self.tell_watchers();
+        self.publish_spans();
         let caller = self.caller();
         let turn = self.transcript.len().saturating_sub(1);
         let repetitions = self.transcript.repetitions();
@@ -51,27 +50,27 @@ impl Run {
         let mut calls = calls.ready_chunks(BATCH_MAX);
         while let Some(batch) = calls.next().await {
             for (number, ToolReturn { outcome, usage, failure: _ }, at) in batch {
-                let outcome = self.kept(outcome);
+                let outcome = self.within_budget(outcome);
                 let result = self.transcript.returned(number, outcome, usage, at);
                 if let Some(result) = &result {
                     log_failure(result);
                 }
                 if let (Some(sequencer), Some(result)) = (&mut self.sequencer, result) {
-                    sequencer.result(result);
+                    sequencer.tool_result(result);
                 }
             }
             if self.sequencer.is_some() {
                 self.record_progress().await?;
-                self.tell_readers().await?;
+                self.publish().await?;
             }
         }
         let results = self.transcript.last().map(|step| step.tool_results.clone());
         Ok(results.unwrap_or_default())
     }
 
-    /// A result, if those of the run have room for it: all of them stay in memory, in the prompt
-    /// and in the history.
-    fn kept(&mut self, outcome: ToolOutcome) -> ToolOutcome {
+    /// Replaces a result by an error if the results of the run become too large: all of them stay
+    /// in memory, in the prompt and in the history.
+    fn within_budget(&mut self, outcome: ToolOutcome) -> ToolOutcome {
         let ToolOutcome::Output(output) = &outcome else { return outcome };
         match bytes_within(output, self.results_left) {
             Some(bytes) => {
@@ -80,7 +79,7 @@ impl Run {
             }
             None => {
                 let bytes_max = self.deps.bytes_max;
-                let why = format!("the results of one run may hold {bytes_max} bytes together");
+                let why = format!("the results of this run exceed {bytes_max} bytes in total");
                 ToolOutcome::Error(why)
             }
         }
@@ -126,7 +125,7 @@ fn log_failure(result: &ToolResult) {
     }
 }
 
-/// What a call gave that was not made.
+/// Returns the result of a call that is not made.
 pub(super) fn refused(why: String) -> ToolReturn {
     ToolReturn { outcome: ToolOutcome::Error(why), usage: Usage::default(), failure: None }
 }

@@ -1,4 +1,4 @@
-//! From one question to its recorded answer, without tools and readers.
+//! One question and its recorded answer, without tools and subscribers.
 
 use crate::requests::Unavailable;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ports::store::GenerationStatus;
 
 use super::*;
 
-/// Whether a future is done by the time everything else waits.
+/// Returns the output of a future if it is ready once everything else waits.
 async fn is_done<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     settle().await;
     future.now_or_never()
@@ -129,7 +129,7 @@ async fn a_cancel_after_the_end_changes_nothing() {
 }
 
 #[actix::test]
-async fn a_caller_that_leaves_cancels() {
+async fn a_dropped_handle_or_wait_cancels_the_run() {
     tokio::time::pause();
     type Leave = fn(GenerationHandle);
     let cases: [(&str, Leave); 2] = [
@@ -151,7 +151,7 @@ async fn a_caller_that_leaves_cancels() {
 }
 
 #[actix::test]
-async fn a_caller_that_leaves_at_once_leaves_nothing_behind() {
+async fn a_handle_dropped_at_once_cancels_the_run() {
     tokio::time::pause();
     let world = World::local([ScriptedAnswer::Hang]);
     drop(world.spawn(request(None)));
@@ -179,14 +179,14 @@ async fn failures_are_recorded_with_their_reason() {
 }
 
 #[actix::test]
-async fn refusals_are_no_part_of_the_history() {
+async fn refusals_are_not_in_the_history() {
     tokio::time::pause();
     let world = World::local([]);
-    let unknown = GenerationRequest { agent_id: "nobody".to_owned(), ..request(None) };
+    let unknown = GenerationRequest { agent_id: "missing".to_owned(), ..request(None) };
     let lost = GenerationRequest { agent_id: "lost".to_owned(), ..request(None) };
 
     let refused = world.run(unknown).await;
-    assert_eq!(refused, Err(GenerateError::UnknownAgent("nobody".to_owned())));
+    assert_eq!(refused, Err(GenerateError::UnknownAgent("missing".to_owned())));
     let refused = world.run(lost).await;
     assert_eq!(refused, Err(GenerateError::Failed("model nowhere is not registered".to_owned())));
     let refused = world.run(request(Some(json!({ "type": 1 })))).await;
@@ -196,7 +196,7 @@ async fn refusals_are_no_part_of_the_history() {
 }
 
 #[actix::test]
-async fn an_agent_knows_who_asks_and_where() {
+async fn instructions_and_model_see_user_and_conversation() {
     tokio::time::pause();
     let model = ScriptedModel::local([text("hi")]);
     let world = World::with(model, History::default(), |agent| {
@@ -204,7 +204,7 @@ async fn an_agent_knows_who_asks_and_where() {
         agent.instructions = Some(Choice::Source(source.to_owned()));
         agent.model = Choice::Function(Arc::new(|context| match context["tone"].as_str() {
             Some("dry") => Ok("scripted".to_owned()),
-            _ => Err("nobody speaks like that".to_owned()),
+            _ => Err("no such tone".to_owned()),
         }));
     });
     let asked = |tone: &str| GenerationRequest {
@@ -215,7 +215,7 @@ async fn an_agent_knows_who_asks_and_where() {
     world.run(asked("dry")).await.unwrap();
     assert_eq!(world.model.requests()[0].messages[0].plain_text(), "anna in talk, dry");
     let refused = world.run(asked("loud")).await.unwrap_err();
-    assert_eq!(refused.to_string(), "model: nobody speaks like that");
+    assert_eq!(refused.to_string(), "model: no such tone");
 }
 
 #[actix::test]
@@ -234,7 +234,7 @@ async fn an_object_is_repaired_once() {
 }
 
 #[actix::test]
-async fn what_the_history_refuses_is_not_answered() {
+async fn an_answer_that_cannot_be_recorded_is_an_error() {
     tokio::time::pause();
     let models = [
         ("a local model", ScriptedModel::local([text("hi")]), 1),

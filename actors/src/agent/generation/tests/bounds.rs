@@ -1,4 +1,4 @@
-//! Everything has a limit.
+//! Limits of runs.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn steps_are_bounded() {
         ("by the caller", Some(2), Some(4), 2),
         ("by the agent", None, Some(3), 3),
         ("by the server", Some(1000), None, 5),
-        ("by the server where nobody says", None, None, 5),
+        ("by the server by default", None, None, 5),
         ("to one at least", Some(0), None, 1),
     ];
     for (name, of_caller, of_agent, expected) in rows {
@@ -44,7 +44,7 @@ async fn an_object_that_never_comes_is_an_error() {
     let world = World::with(model, History::default(), with_tools);
     let request = GenerationRequest { max_steps: Some(2), ..request(Some(json!(true))) };
     let error = world.run(request).await.unwrap_err();
-    assert_eq!(error.to_string(), "the model gave no object: the run has taken its 2 steps");
+    assert_eq!(error.to_string(), "the model gave no object: the run reached its limit of 2 steps");
 }
 
 #[actix::test]
@@ -88,7 +88,7 @@ async fn tool_calls_are_bounded() {
         let mut deps = world.deps.clone();
         deps.bytes_max = 1 << 20;
         let generation = World { deps, ..world }.run(request(None)).await.unwrap();
-        assert_eq!(generation.text, "done", "the run goes on");
+        assert_eq!(generation.text, "done", "the run continues");
         let outputs = generation
             .tool_results
             .iter()
@@ -99,13 +99,13 @@ async fn tool_calls_are_bounded() {
 }
 
 #[actix::test]
-async fn what_tools_give_is_bounded_together() {
+async fn tool_results_of_a_run_are_bounded_together() {
     tokio::time::pause();
     let said = calls((0..3).map(|n| call(&format!("c{n}"), "say", 2000)));
     let world =
         World::with(ScriptedModel::local([said, text("done")]), History::default(), with_tools);
     let generation = world.run(request(None)).await.unwrap();
-    assert_eq!(generation.text, "done", "the run goes on");
+    assert_eq!(generation.text, "done", "the run continues");
     let errors: Vec<_> = generation
         .tool_results
         .iter()
@@ -114,7 +114,7 @@ async fn what_tools_give_is_bounded_together() {
             ToolOutcome::Error(error) => Some(error.as_str()),
         })
         .collect();
-    assert_eq!(errors, ["the results of one run may hold 4096 bytes together"]);
+    assert_eq!(errors, ["the results of this run exceed 4096 bytes in total"]);
 }
 
 #[actix::test]
@@ -134,12 +134,12 @@ async fn time_is_bounded() {
         assert_eq!(begin.elapsed().as_secs(), 5, "{name}");
         assert_eq!(error.to_string(), "the run took longer than 5s", "{name}");
         assert_eq!(world.history.last().error.as_deref(), Some("the run took longer than 5s"));
-        assert_eq!(world.calls.under_way(), 0, "{name}: tools are cancelled");
+        assert_eq!(world.calls.running(), 0, "{name}: tools are cancelled");
     }
 }
 
 #[actix::test]
-async fn what_a_model_says_is_bounded() {
+async fn output_of_a_model_is_bounded() {
     tokio::time::pause();
     let word = ScriptedPiece::Say(ModelEvent::TextDelta("blah ".to_owned()));
     let endless = || {
@@ -161,8 +161,8 @@ async fn what_a_model_says_is_bounded() {
         let (subscriber, _actor) = reader.subscribe();
         let handle = world.spawn_for(request(None), is_read.then_some(subscriber));
         let error = handle.outcome().await.unwrap_err();
-        assert_eq!(error.to_string(), "the model said more than 4096 bytes", "{name}");
+        assert_eq!(error.to_string(), "the model's output exceeds 4096 bytes", "{name}");
         settle().await;
-        assert!(reader.said().len() <= 4096, "{name}");
+        assert!(reader.text().len() <= 4096, "{name}");
     }
 }

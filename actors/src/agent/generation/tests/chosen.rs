@@ -5,7 +5,7 @@ use crate::ports::store::ConversationKey;
 
 use super::*;
 
-/// Every generation of these tests is `g1`; here because its caller says so.
+/// Sets the id `g1`, which every generation of these tests has, as chosen by the caller.
 fn chosen(request: GenerationRequest) -> GenerationRequest {
     GenerationRequest { chosen_id: Some("g1".to_owned()), ..request }
 }
@@ -15,7 +15,7 @@ fn exists() -> GenerateError {
 }
 
 #[actix::test]
-async fn an_id_is_taken_while_its_generation_works_and_afterwards() {
+async fn an_id_is_taken_during_and_after_its_generation() {
     tokio::time::pause();
     let model = ScriptedModel::local([ScriptedAnswer::Hang, text("never asked")]);
     let world = World::new(model, History::default());
@@ -27,16 +27,16 @@ async fn an_id_is_taken_while_its_generation_works_and_afterwards() {
     assert_eq!(first.outcome().await, Err(GenerateError::Cancelled));
     let recorded = world.history.statuses();
 
-    assert_eq!(world.run(chosen(request(None))).await, Err(exists()), "when it is over");
+    assert_eq!(world.run(chosen(request(None))).await, Err(exists()), "after its end");
     let second = world.spawn(chosen(request(None)));
     second.cancel();
-    assert!(second.outcome().await.is_err(), "one that is cancelled while it looks");
+    assert!(second.outcome().await.is_err(), "cancelled while it checks the id");
     assert_eq!(world.history.statuses(), recorded, "the first stays as it was");
     assert_eq!(world.history.last().status, GenerationStatus::Cancelled);
 }
 
 #[actix::test]
-async fn a_refused_id_leaves_the_chat_that_runs_to_be_found() {
+async fn a_refused_id_leaves_a_running_chat_registered() {
     tokio::time::pause();
     let resumable = |agent: &mut AgentDefinition| {
         agent.is_resumable = true;
@@ -63,7 +63,7 @@ async fn a_refused_id_leaves_the_chat_that_runs_to_be_found() {
 }
 
 #[actix::test]
-async fn an_id_that_was_not_used_up_is_free_again() {
+async fn an_id_is_free_after_a_refused_request() {
     tokio::time::pause();
     let world = World::local([text("hi")]);
     let wrong = world.run(chosen(request(Some(json!({ "type": "car" }))))).await;

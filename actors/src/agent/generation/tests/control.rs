@@ -1,4 +1,4 @@
-//! Held, released, cancelled, interrupted.
+//! Pause, cancel and shutdown.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ fn two_turns() -> ScriptedModel {
 }
 
 #[actix::test]
-async fn a_held_run_finishes_what_is_under_way_and_begins_no_turn() {
+async fn a_paused_run_finishes_its_tools_and_begins_no_turn() {
     tokio::time::pause();
     let world = World::with(two_turns(), History::default(), with_time);
     let handle = world.spawn(request(None));
     settle().await;
-    assert_eq!(world.calls.under_way(), 1);
+    assert_eq!(world.calls.running(), 1);
 
     handle.pause_handle().hold();
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(world.calls.under_way(), 0, "the tool has finished");
+    assert_eq!(world.calls.running(), 0, "the tool has finished");
     assert_eq!(world.model.requests().len(), 1);
 
-    // an hour under a hold is none of the run's 60 seconds
+    // the pause of an hour does not count against the 60 seconds
     let pause = handle.pause_handle();
     let outcome = actix::spawn(handle.outcome());
     settle().await;
@@ -43,7 +43,7 @@ async fn a_held_run_finishes_what_is_under_way_and_begins_no_turn() {
 }
 
 #[actix::test]
-async fn a_held_run_can_be_cancelled() {
+async fn a_paused_run_can_be_cancelled() {
     tokio::time::pause();
     let world = World::with(two_turns(), History::default(), with_time);
     let handle = world.spawn(request(None));
@@ -55,23 +55,23 @@ async fn a_held_run_can_be_cancelled() {
 }
 
 #[actix::test]
-async fn a_cancel_drops_tools_under_way() {
+async fn a_cancel_drops_running_tools() {
     tokio::time::pause();
     let asked = [call("c1", "hang", 0), call("c2", "add", 1)];
     let world = World::with(ScriptedModel::local([calls(asked)]), History::default(), with_tools);
     let handle = world.spawn(request(None));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(world.calls.under_way(), 1);
+    assert_eq!(world.calls.running(), 1);
 
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
-    assert_eq!(world.calls.under_way(), 0);
+    assert_eq!(world.calls.running(), 0);
     let last = world.history.steps().pop().unwrap();
-    assert_eq!(last, "0: c1! c2! c2={\"output\":2}", "what is known is kept");
+    assert_eq!(last, "0: c1! c2! c2={\"output\":2}", "finished results are kept");
 }
 
 #[actix::test]
-async fn what_the_store_says_of_itself_is_not_for_readers() {
+async fn details_of_the_store_are_hidden_from_subscribers() {
     tokio::time::pause();
     let world = World::new(ScriptedModel::local([text("hi")]), History::refusing());
     let reader = Reader::default();
@@ -82,13 +82,13 @@ async fn what_the_store_says_of_itself_is_not_for_readers() {
         Err(Unavailable::Store { reason: Arc::from("disk full"), execution: None }.into())
     );
     settle().await;
-    let message = "the server cannot go on with this just now".to_owned();
+    let message = "the server cannot continue this generation right now".to_owned();
     let kind = FailureKind::Server;
-    assert_eq!(reader.heard().last(), Some(&GenerationEvent::Error { message, kind }));
+    assert_eq!(reader.received().last(), Some(&GenerationEvent::Error { message, kind }));
 }
 
 #[actix::test]
-async fn the_end_of_the_process_interrupts() {
+async fn a_shutdown_interrupts_runs() {
     tokio::time::pause();
     let path: StepPath = Arc::from("ask");
     let of_step = StepOrigin { execution_id: ExecutionId::trusted("e1"), path };
@@ -112,6 +112,6 @@ async fn the_end_of_the_process_interrupts() {
         }
 
         let late = world.run(request(None)).await.unwrap_err();
-        assert!(matches!(late, GenerateError::Unavailable(_)), "one that comes later: {late}");
+        assert!(matches!(late, GenerateError::Unavailable(_)), "a later start: {late}");
     }
 }

@@ -1,9 +1,10 @@
-//! Runs that remember.
+//! Runs with memory.
 
 use crate::domain::message::Part;
 use crate::ports::model::ModelEvent;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use crate::ports::store::{Conversation, ConversationKey, ConversationPatch, Conversations as _};
+use crate::requests::Unavailable;
 
 use super::*;
 
@@ -43,7 +44,7 @@ impl World {
         spawn_generation(&arbiter, self.deps.clone(), request, id.to_owned(), None).outcome().await
     }
 
-    /// Id and text of every stored message.
+    /// Returns id and text of every stored message.
     async fn stored(&self) -> Vec<String> {
         let messages = self.history.store.messages(&key(), None, 100).await.unwrap();
         let shown = messages.into_iter().map(|stored| {
@@ -53,7 +54,7 @@ impl World {
         shown.collect()
     }
 
-    /// What the model was given last, without the agent's instructions.
+    /// Returns the last prompt without the agent's instructions.
     fn asked(&self) -> Vec<String> {
         let requests = self.model.requests();
         let messages = &requests.last().unwrap().messages;
@@ -62,7 +63,7 @@ impl World {
 }
 
 #[actix::test]
-async fn what_was_said_is_remembered() {
+async fn question_and_answer_are_remembered() {
     tokio::time::pause();
     let world = world([text("one"), text("two")]);
     world.run_as("g1", asks("u1", "first")).await.unwrap();
@@ -74,7 +75,7 @@ async fn what_was_said_is_remembered() {
 }
 
 #[actix::test]
-async fn nothing_is_kept_where_nothing_may_be() {
+async fn nothing_is_stored_without_memory_conversation_or_for_another_user() {
     tokio::time::pause();
     let rows = [
         ("no conversation", true, None, "anna"),
@@ -122,7 +123,7 @@ async fn a_run_with_tools_is_one_message() {
 }
 
 #[actix::test]
-async fn how_much_is_remembered_is_the_callers_choice() {
+async fn the_caller_chooses_the_number_of_messages() {
     tokio::time::pause();
     let rows: [(Option<u32>, &[&str]); 4] = [
         (None, &["q0", "a0", "q1", "a1", "now"]),
@@ -142,7 +143,7 @@ async fn how_much_is_remembered_is_the_callers_choice() {
 }
 
 #[actix::test]
-async fn what_is_kept_in_mind_is_said_with_the_instructions() {
+async fn working_memory_is_part_of_the_system_message() {
     tokio::time::pause();
     let world = world([text("one")]);
     let conversation = Conversation {
@@ -166,7 +167,7 @@ async fn what_is_kept_in_mind_is_said_with_the_instructions() {
 }
 
 #[actix::test]
-async fn a_failure_is_not_remembered_and_a_cancel_keeps_what_was_said() {
+async fn a_cancelled_answer_is_remembered_a_failed_one_is_not() {
     tokio::time::pause();
     let piece = |words: &str| ScriptedPiece::Say(ModelEvent::TextDelta(words.to_owned()));
     let error =
@@ -174,15 +175,13 @@ async fn a_failure_is_not_remembered_and_a_cancel_keeps_what_was_said() {
     let hangs = vec![piece("half a"), ScriptedPiece::Hang];
     let fails = vec![piece("half a"), ScriptedPiece::Fail(error)];
     let rows: [(&str, Vec<ScriptedPiece>, &[&str]); 3] = [
-        ("cancelled after a word", hangs, &["u1:first", "g1:half a"]),
+        ("cancelled after output", hangs, &["u1:first", "g1:half a"]),
         ("cancelled before", vec![ScriptedPiece::Hang], &[]),
         ("failed", fails, &[]),
     ];
     for (name, pieces, expected) in rows {
         let world = world([ScriptedAnswer::Pieces(pieces)]);
-        let reader = Reader::default();
-        let (subscriber, _actor) = reader.subscribe();
-        let handle = world.spawn_for(asks("u1", "first"), Some(subscriber));
+        let (handle, reader, _actor) = world.spawn_read(asks("u1", "first"));
         settle().await;
         handle.cancel();
         handle.outcome().await.unwrap_err();
@@ -191,7 +190,7 @@ async fn a_failure_is_not_remembered_and_a_cancel_keeps_what_was_said() {
 }
 
 #[actix::test]
-async fn an_answer_that_is_asked_for_again_replaces_the_old_one() {
+async fn a_regenerated_answer_replaces_the_old_one() {
     tokio::time::pause();
     let world = world([text("one"), text("two"), text("other")]);
     world.run_as("g1", asks("u1", "first")).await.unwrap();
@@ -212,7 +211,7 @@ async fn an_answer_that_is_asked_for_again_replaces_the_old_one() {
 }
 
 #[actix::test]
-async fn an_answer_goes_on_under_its_id() {
+async fn a_continued_answer_keeps_its_id() {
     tokio::time::pause();
     let world = world([text("and more")]);
     let begun = Message { id: Some("a1".to_owned()), ..Message::text(Role::Assistant, "some") };
@@ -242,4 +241,18 @@ async fn a_step_that_runs_again_stores_once() {
         assert_eq!(world.asked(), ["first"]);
     }
     assert_eq!(world.stored().await, ["g1-0:first", "g1:one again"]);
+}
+
+#[actix::test]
+async fn a_run_whose_memory_is_unreadable_fails_before_the_model() {
+    tokio::time::pause();
+    for model in [ScriptedModel::local([text("hi")]), ScriptedModel::remote([text("hi")])] {
+        let world = World::with(model, History::default(), remembers);
+        world.history.store.set_readable(false);
+        let refused = world.run(asks("u1", "first")).await.unwrap_err();
+        let reason = Arc::from("reads are switched off");
+        assert_eq!(refused, Unavailable::Store { reason, execution: None }.into());
+        assert!(world.model.requests().is_empty());
+        assert!(world.history.statuses().is_empty(), "nothing has happened");
+    }
 }

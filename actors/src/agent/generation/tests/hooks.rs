@@ -1,4 +1,4 @@
-//! Rust code along a run.
+//! Hooks of agents.
 
 use crate::domain::message::{ToolCall, ToolResult};
 use std::time::Duration;
@@ -9,23 +9,23 @@ use crate::ports::model::scripted::ScriptedModel;
 
 use super::*;
 
-/// Keeps what it was told; misbehaves in the hook that is named.
+/// Records its calls; misbehaves in the hook that is named.
 #[derive(Default)]
 struct Follower {
-    told: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
     refuses: &'static str,
     panics: &'static str,
     hangs: &'static str,
 }
 
 impl Follower {
-    async fn tell(&self, hook: &'static str, what: String) -> Result<(), String> {
-        self.told.lock().unwrap().push(format!("{hook} {what}"));
+    async fn call(&self, hook: &'static str, what: String) -> Result<(), String> {
+        self.calls.lock().unwrap().push(format!("{hook} {what}"));
         if self.hangs == hook {
             std::future::pending::<()>().await;
         }
         if self.panics == hook {
-            // unwinds like a panic, without the hook that would print into the test's output
+            // unwinds like a panic, without the panic hook's output
             std::panic::resume_unwind(Box::new("defect"));
         }
         if self.refuses == hook { Err(format!("{hook} says no")) } else { Ok(()) }
@@ -34,7 +34,7 @@ impl Follower {
 
 impl AgentHooks for Follower {
     fn on_start<'a>(&'a self, info: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
-        self.tell("on_start", info.generation_id.to_string()).boxed()
+        self.call("on_start", info.generation_id.to_string()).boxed()
     }
 
     fn on_tool_start<'a>(
@@ -42,11 +42,11 @@ impl AgentHooks for Follower {
         _: &'a RunInfo,
         call: &'a ToolCall,
     ) -> BoxFuture<'a, Result<(), String>> {
-        self.tell("on_tool_start", call.tool_call_id.clone()).boxed()
+        self.call("on_tool_start", call.tool_call_id.clone()).boxed()
     }
 
     fn on_tool_end<'a>(&'a self, _: &'a RunInfo, result: &'a ToolResult) -> BoxFuture<'a, ()> {
-        self.tell("on_tool_end", json!(result.outcome).to_string()).map(drop).boxed()
+        self.call("on_tool_end", json!(result.outcome).to_string()).map(drop).boxed()
     }
 
     fn on_end<'a>(
@@ -58,11 +58,11 @@ impl AgentHooks for Follower {
             Ok(generation) => generation.text.clone(),
             Err(error) => error.to_string(),
         };
-        self.tell("on_end", how).map(drop).boxed()
+        self.call("on_end", how).map(drop).boxed()
     }
 }
 
-/// One tool that works for some seconds, then an answer.
+/// Creates a run with one tool call of some seconds, then an answer.
 fn world(follower: Follower, seconds: u64) -> (World, Arc<Follower>) {
     let follower = Arc::new(follower);
     let hooks = Hooks(Arc::clone(&follower) as _);
@@ -76,17 +76,17 @@ fn world(follower: Follower, seconds: u64) -> (World, Arc<Follower>) {
 }
 
 #[actix::test]
-async fn hooks_follow_a_run_in_order() {
+async fn hooks_are_called_in_order() {
     tokio::time::pause();
     let (world, follower) = world(Follower::default(), 0);
     world.run(request(None)).await.unwrap();
-    let told = follower.told.lock().unwrap().clone();
+    let called = follower.calls.lock().unwrap().clone();
     let expected = ["on_start g1", "on_tool_start c1", "on_tool_end {\"output\":1}", "on_end done"];
-    assert_eq!(told, expected);
+    assert_eq!(called, expected);
 }
 
 #[actix::test]
-async fn a_hook_that_misbehaves_does_no_more_than_it_may() {
+async fn errors_panics_and_hangs_of_hooks_are_contained() {
     tokio::time::pause();
     let refuses = |refuses| Follower { refuses, ..Follower::default() };
     let panics = |panics| Follower { panics, ..Follower::default() };
@@ -122,7 +122,7 @@ async fn a_hook_that_misbehaves_does_no_more_than_it_may() {
 }
 
 #[actix::test]
-async fn a_cancelled_run_does_not_wait_long_for_its_last_hook() {
+async fn a_cancelled_run_waits_briefly_for_its_end_hook() {
     tokio::time::pause();
     let (world, follower) = world(Follower { hangs: "on_end", ..Follower::default() }, 4);
     let handle = world.spawn(request(None));
@@ -131,6 +131,6 @@ async fn a_cancelled_run_does_not_wait_long_for_its_last_hook() {
     let begin = tokio::time::Instant::now();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
     assert!(begin.elapsed() < Duration::from_secs(2));
-    let told = follower.told.lock().unwrap().clone();
-    assert_eq!(told.last().unwrap(), "on_end the generation was cancelled");
+    let called = follower.calls.lock().unwrap().clone();
+    assert_eq!(called.last().unwrap(), "on_end the generation was cancelled");
 }

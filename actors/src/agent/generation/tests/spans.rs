@@ -1,4 +1,4 @@
-//! What those who watch hear of a run, and what its record says afterwards.
+//! Spans of a run, live and from its record.
 
 use crate::domain::message::ToolCall;
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use crate::testkit::TestClock;
 
 use super::*;
 
-/// Keeps the spans that are observed.
+/// Records observed spans.
 #[derive(Default, Clone)]
 struct Watcher(Arc<Mutex<Vec<SpanEvent>>>);
 
@@ -31,7 +31,7 @@ impl actix::Handler<SpansObserved> for Watcher {
     }
 }
 
-/// Keeps the ends of generations: their ids, and the turns they had.
+/// Records the ends of generations: ids and number of turns.
 #[derive(Default)]
 struct Ends(Mutex<Vec<(String, usize)>>);
 
@@ -56,7 +56,7 @@ impl Meter for Ends {
     fn met_defect(&self) {}
 }
 
-/// A span, without what it belongs to: its owner changes while it works.
+/// Formats a span without its owner, which changes during the run.
 fn shown(SpanEvent { span, .. }: &SpanEvent) -> String {
     let attributes = span.attributes(true);
     let of = |span: &crate::observe::span::Span| (span.id, span.parent, span.start, span.end);
@@ -77,7 +77,7 @@ fn of_phase(events: &[SpanEvent], phase: SpanPhase) -> Vec<String> {
     lines
 }
 
-/// What begins comes before what is below it, and ends behind it.
+/// Checks that a parent starts before and ends after its children.
 fn check_order(name: &str, events: &[SpanEvent]) {
     let place = |phase, id| {
         let is_it = |event: &SpanEvent| event.phase == phase && event.span.id == id;
@@ -98,7 +98,7 @@ struct Story {
     script: Vec<ScriptedAnswer>,
     is_read: bool,
     cancelled_after: Option<u64>,
-    /// The names of the spans that end, in order, those that failed with why.
+    /// Names of the spans that end, in order, with the error of failed ones.
     ended: Vec<&'static str>,
     generations: usize,
 }
@@ -111,14 +111,14 @@ fn plain(name: &'static str, script: Vec<ScriptedAnswer>, ended: Vec<&'static st
     Story { name, script, is_read: false, cancelled_after: None, ended, generations: 1 }
 }
 
-/// What reads what an agent remembers.
+/// Name of the span that reads memory.
 const MEMORY: &str = "search_memory";
 
 fn stories() -> Vec<Story> {
-    told_whole().into_iter().chain(heard_live()).collect()
+    without_subscribers().into_iter().chain(with_subscribers()).collect()
 }
 
-fn told_whole() -> Vec<Story> {
+fn without_subscribers() -> Vec<Story> {
     let down = || ModelError::new(ModelErrorKind::Unavailable, "down");
     let delegate = ToolCall {
         tool_call_id: "c1".to_owned(),
@@ -190,7 +190,7 @@ fn told_whole() -> Vec<Story> {
     ]
 }
 
-fn heard_live() -> Vec<Story> {
+fn with_subscribers() -> Vec<Story> {
     let pieces = || {
         let pause = ScriptedPiece::Pause(Duration::from_millis(300));
         vec![pause.clone(), say("a "), pause, say("b"), ScriptedPiece::Hang]
@@ -272,7 +272,7 @@ async fn check(story: &Story, is_remote: bool) {
 
     let live = watcher.0.lock().unwrap().clone();
     check_order(name, &live);
-    let told: Vec<String> = live
+    let names: Vec<String> = live
         .iter()
         .filter(|event| event.phase == SpanPhase::Ended)
         .map(|SpanEvent { span, .. }| match &span.status {
@@ -280,7 +280,7 @@ async fn check(story: &Story, is_remote: bool) {
             SpanStatus::Ok | SpanStatus::Unset => span.name(),
         })
         .collect();
-    assert_eq!(told, *ended, "{name}");
+    assert_eq!(names, *ended, "{name}");
 
     let mut recorded = Vec::new();
     let by_id: HashMap<_, _> = ends.0.lock().unwrap().iter().cloned().collect();
@@ -298,7 +298,7 @@ async fn check(story: &Story, is_remote: bool) {
     check_trace(name, &live, &world, is_remote);
 }
 
-/// One trace for all of it, and questions that leave the process carry their span.
+/// Checks that all spans are in one trace, and that remote requests carry their span.
 fn check_trace(name: &str, live: &[SpanEvent], world: &World, is_remote: bool) {
     let traces: HashSet<_> = live.iter().map(|event| event.span.trace().id.clone()).collect();
     assert_eq!(traces.len(), 1, "{name}");
@@ -316,7 +316,7 @@ fn check_trace(name: &str, live: &[SpanEvent], world: &World, is_remote: bool) {
 }
 
 #[actix::test]
-async fn a_question_that_failed_is_measured() {
+async fn a_failed_question_is_in_the_history_with_its_error() {
     tokio::time::pause();
     let down = ModelError::new(ModelErrorKind::RateLimited, "too many");
     let world = World::local([ScriptedAnswer::Error(down)]);
@@ -324,7 +324,7 @@ async fn a_question_that_failed_is_measured() {
     let entry = world.history.store.generation("g1").await.unwrap().unwrap();
     let [turn] = entry.steps.as_slice() else { panic!("{entry:?}") };
     assert!(!turn.has_content());
-    let error = turn.course.error.as_ref().unwrap();
+    let error = turn.timing.error.as_ref().unwrap();
     assert_eq!((error.kind.as_str(), error.message.as_str()), ("rate_limited", "too many"));
-    assert_eq!(&*turn.course.served.as_ref().unwrap().model, "scripted");
+    assert_eq!(&*turn.timing.served.as_ref().unwrap().model, "scripted");
 }

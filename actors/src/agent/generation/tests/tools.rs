@@ -11,7 +11,7 @@ fn world(script: impl IntoIterator<Item = ScriptedAnswer>) -> World {
 }
 
 #[actix::test]
-async fn tools_are_called_and_the_model_is_told() {
+async fn results_of_tools_go_to_the_model() {
     tokio::time::pause();
     let world = world([calls([call("c1", "add", 1), call("c2", "fail", 0)]), text("two")]);
     let generation = world.run(request(None)).await.unwrap();
@@ -33,7 +33,7 @@ async fn tools_are_called_and_the_model_is_told() {
 }
 
 #[actix::test]
-async fn tools_work_at_once() {
+async fn tools_of_a_turn_run_concurrently() {
     tokio::time::pause();
     let asked = [call("c1", "add", 3), call("c2", "add", 2), call("c3", "add", 1)];
     let world = world([calls(asked), text("done")]);
@@ -45,9 +45,9 @@ async fn tools_work_at_once() {
 }
 
 #[actix::test]
-async fn what_leaves_the_process_waits_for_the_record() {
+async fn questions_and_calls_wait_for_the_record() {
     tokio::time::pause();
-    // steps written so far, calls made and questions asked: after each commit
+    // steps written, calls made and questions asked after each commit
     let turn = "0: c1!";
     let result = "0: c1! c1={\"output\":1}";
     let last = "1:done";
@@ -109,7 +109,7 @@ async fn an_object_may_come_after_tools() {
 }
 
 #[actix::test]
-async fn what_the_provider_wants_back_is_given_back() {
+async fn provider_state_is_sent_back() {
     tokio::time::pause();
     let state = crate::ports::model::ProviderState {
         provider: "p".to_owned(),

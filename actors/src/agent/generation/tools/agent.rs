@@ -1,4 +1,4 @@
-//! A call that asks another agent: a generation of its own, below the caller's.
+//! A tool call that asks another agent, by a generation below the caller's.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::requests::Unavailable;
 
 use super::ToolReturn;
 
-/// Asks the agent and waits for its text. The agent's tokens come back also when it fails.
-/// Dropping the future cancels the generation.
+/// Asks the agent and waits for its text. Failures report the agent's usage too. Dropping the
+/// future cancels the generation.
 pub(super) async fn ask(
     deps: GenerationDeps,
     agent_id: &str,
@@ -36,12 +36,12 @@ pub(super) async fn ask(
     let arbiter = Arbiter::current();
     let generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
     match generation.outcome().await {
-        Ok(given) => {
-            ToolReturn { usage: given.usage, ..ToolReturn::output(Value::from(given.text)) }
+        Ok(answer) => {
+            ToolReturn { usage: answer.usage, ..ToolReturn::output(Value::from(answer.text)) }
         }
         Err(error) => {
             let usage = usage_of(&deps, &id).await;
-            ToolReturn { usage, ..ToolReturn::error(told(agent_id, &error)) }
+            ToolReturn { usage, ..ToolReturn::error(message_for_model(agent_id, &error)) }
         }
     }
 }
@@ -50,7 +50,8 @@ pub(super) fn too_deep(depth_max: u32) -> String {
     format!("agents and workflows are nested deeper than {depth_max}")
 }
 
-/// The caller's user, conversation and context go down; what the agent remembers is its own.
+/// Builds the request, with the caller's user, conversation and context; the agent's memory is
+/// separate.
 fn request(agent_id: &str, prompt: &str, context: &ToolContext, depth: u32) -> GenerationRequest {
     GenerationRequest {
         agent_id: agent_id.to_owned(),
@@ -65,20 +66,21 @@ fn request(agent_id: &str, prompt: &str, context: &ToolContext, depth: u32) -> G
     }
 }
 
-/// What a generation used that gave no answer: the history has it.
+/// Returns the usage of a failed generation, from the history.
 async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
     let entry = deps.generations.generation(id).await;
     entry.ok().flatten().and_then(|entry| entry.record.usage).unwrap_or_default()
 }
 
-/// What the store or the runtime says is for the log, not for models and callers.
-fn told(agent_id: &str, error: &GenerateError) -> String {
+/// Returns the text for the model and callers. Details of the store and the runtime go to the log
+/// only.
+fn message_for_model(agent_id: &str, error: &GenerateError) -> String {
     match error {
         GenerateError::Unavailable(
             why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
         ) => why.to_string(),
         GenerateError::Unavailable(why) => {
-            log::warn!("agent {agent_id}, asked by a tool: {why}");
+            log::warn!("agent {agent_id}, called by a tool, is not available: {why}");
             format!("agent {agent_id} is not available")
         }
         error => error.to_string(),
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identity_and_depth_go_down() {
+    fn identity_and_depth_are_passed_on() {
         let context = ToolContext {
             agent_id: None,
             generation_id: None,

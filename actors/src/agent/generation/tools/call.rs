@@ -1,5 +1,5 @@
-//! One call, whatever the tool does: its arguments checked, its time, its share of the tool and
-//! its result bounded, its panic caught.
+//! One call of any kind of tool: checks its arguments, bounds its time, concurrency and result, and
+//! catches its panic.
 
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -20,22 +20,22 @@ use crate::shard::evaluation::Evaluations;
 
 use super::{GenerationDeps, ToolReturn, agent, delegate, workflow};
 
-/// A call whose arguments are in order.
+/// A call with checked arguments.
 pub(crate) struct Invocation {
     pub(crate) arguments: Value,
     pub(crate) context: ToolContext,
-    /// Agents and workflows above the one that the call starts, if it starts one.
+    /// Number of agents and workflows above the one that the call starts, if any.
     pub(crate) depth: u32,
 }
 
-/// Says why arguments cannot be those of any tool.
+/// Rejects arguments that no tool could have.
 pub(crate) fn check_shape(arguments: &Value, depth_max: usize) -> Result<(), String> {
     let is_deep_text = |text: &str| depth_exceeded_at(text.as_bytes(), depth_max).is_some();
     match arguments {
         Value::Object(_) => {
             check_depth(arguments, depth_max).map_err(|too_deep| too_deep.to_string())
         }
-        // As a model's are that nest too deep to be kept as what they are.
+        // arguments of a model that nest too deep are passed on as text
         Value::String(text) if is_deep_text(text) => {
             Err(format!("nested deeper than {depth_max} levels"))
         }
@@ -45,7 +45,7 @@ pub(crate) fn check_shape(arguments: &Value, depth_max: usize) -> Result<(), Str
     }
 }
 
-/// Gives arguments back that the tool takes; else the place and what is wrong there.
+/// Returns the arguments if they match the tool's schema; the error names the place.
 pub(crate) async fn checked(
     evaluations: &Evaluations,
     lane: Lane,
@@ -67,13 +67,13 @@ pub(crate) async fn invoke(
     let limit = time_limit(&deps, &tool, &invocation.arguments);
     let (bytes_max, depth_max) =
         (deps.tool_limits.result_bytes_max, deps.tool_limits.value_depth_max);
-    // Fires wherever this future is dropped, so that work on other threads hears of it.
+    // fires when this future is dropped, for work on other threads
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
     let deadline = begin + limit;
-    let _permit = match tokio::time::timeout_at(deadline, turn(&tool)).await {
+    let _permit = match tokio::time::timeout_at(deadline, permit(&tool)).await {
         Ok(Ok(permit)) => permit,
-        Ok(Err(_)) => return ToolReturn::error("the tool takes no calls any more"),
+        Ok(Err(_)) => return ToolReturn::error("the tool no longer accepts calls"),
         Err(_) => return timed_out(limit, limit),
     };
     let waited = begin.elapsed();
@@ -83,23 +83,24 @@ pub(crate) async fn invoke(
             cancellation.disarm();
             within(returned, bytes_max, depth_max)
         }
-        // What it said is in the panic's own report, not for models and callers.
+        // the panic message is in the panic hook's log only
         Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
         Err(_) => timed_out(limit, waited),
     }
 }
 
-/// `waited`: how much of the time went by before the tool had its turn.
+/// Failure of a call without time left; `waited` is the part spent waiting for a permit.
 fn timed_out(limit: Duration, waited: Duration) -> ToolReturn {
     let (limit, waited) = (limit.as_millis(), waited.as_millis());
     let message = match waited {
         0 => format!("timed out after {limit} ms"),
-        _ => format!("timed out after {limit} ms, {waited} of them in wait for its turn"),
+        _ => format!("timed out after {limit} ms, {waited} ms of which it waited for a free slot"),
     };
     ToolReturn::failure(AttemptFailure::new(ErrorKind::Timeout, message))
 }
 
-/// An agent that may work longer than a tool may has its own time.
+/// Returns the time limit of a call: for an agent with a larger budget than the default, its
+/// budget.
 pub(super) fn time_limit(
     deps: &GenerationDeps,
     tool: &ToolDefinition,
@@ -115,15 +116,15 @@ pub(super) fn time_limit(
     tool.timeout.unwrap_or_else(|| own.map_or(common, |own| own.max(common)))
 }
 
-/// Waits until the tool may be called once more.
-async fn turn(tool: &ToolDefinition) -> Result<Option<OwnedSemaphorePermit>, AcquireError> {
+/// Waits for a permit of the tool.
+async fn permit(tool: &ToolDefinition) -> Result<Option<OwnedSemaphorePermit>, AcquireError> {
     match &tool.permits {
         None => Ok(None),
         Some(permits) => Arc::clone(permits).acquire_owned().await.map(Some),
     }
 }
 
-/// Does what the tool does.
+/// Runs the tool.
 async fn perform(
     deps: GenerationDeps,
     tool: Arc<ToolDefinition>,
@@ -147,7 +148,7 @@ async fn perform(
     }
 }
 
-/// A result that fits, or that it does not.
+/// Replaces a result that is too large or too deep by an error.
 fn within(returned: ToolReturn, bytes_max: usize, depth_max: usize) -> ToolReturn {
     let ToolOutcome::Output(output) = &returned.outcome else { return returned };
     let refused = match check_depth(output, depth_max) {
@@ -161,8 +162,8 @@ fn within(returned: ToolReturn, bytes_max: usize, depth_max: usize) -> ToolRetur
     ToolReturn { usage: returned.usage, ..ToolReturn::failure(failure) }
 }
 
-/// The bytes that a value takes as JSON, unless they are too many. Writes none of them, and stops
-/// counting where there are more.
+/// Returns the size of a value as JSON, or `None` above `bytes_max`. Writes nothing, and stops at
+/// the limit.
 pub(in crate::agent::generation) fn bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
     let mut room = Room { bytes_left: bytes_max };
     serde_json::to_writer(&mut room, value).ok()?;

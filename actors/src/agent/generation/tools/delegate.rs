@@ -1,4 +1,4 @@
-//! `delegate_task`: how an agent hands work to its sub-agents.
+//! `delegate_task`: the tool with which an agent delegates to its sub-agents.
 
 use std::fmt::Write as _;
 
@@ -10,20 +10,21 @@ use crate::registry::Registry;
 
 const NAME: &str = "delegate_task";
 
-/// The tool for these agents; none for none. The error names an agent that is not registered.
+/// Returns the tool for these agents, or `None` without agents. The error names an agent that is
+/// not registered.
 pub(super) fn tool(
     registry: &Registry,
     agents: &[String],
 ) -> Result<Option<ToolDefinition>, String> {
     let mut ids: Vec<String> = Vec::with_capacity(agents.len());
     let mut description =
-        "Hands a task to another agent, waits for it and gives its answer. The agents:".to_owned();
+        "Delegates a task to another agent and returns its answer. The agents:".to_owned();
     for id in agents {
         let agent = registry.agents.get(id);
         let agent = agent.ok_or_else(|| format!("agent {id} is not registered"))?;
         if !ids.contains(id) {
             let purpose = [&agent.description, &agent.name].into_iter().find(|it| !it.is_empty());
-            // Writing to a text cannot fail.
+            // writing to a `String` cannot fail
             let _ = write!(description, "\n- {id}: {}", purpose.unwrap_or(id));
             ids.push(id.clone());
         }
@@ -37,23 +38,23 @@ pub(super) fn tool(
     tool.map(Some).map_err(|error| format!("tool {NAME}: {error}"))
 }
 
-/// An agent that has one other need not name it.
+/// Returns the parameters; `agent` is optional if there is only one.
 fn parameters(ids: &[String]) -> Value {
     let required = if ids.len() == 1 { json!(["task"]) } else { json!(["agent", "task"]) };
     json!({
         "type": "object",
         "required": required,
         "properties": {
-            "agent": { "type": "string", "enum": ids, "description": "Who is to do it" },
+            "agent": { "type": "string", "enum": ids, "description": "The agent to do it" },
             "task": {
                 "type": "string",
-                "description": "What to do, with all that the agent has to know"
+                "description": "What to do, with everything the agent needs to know"
             }
         }
     })
 }
 
-/// The agent that the arguments name, or the only one.
+/// Returns the agent that the arguments name, or the only one.
 pub(super) fn chosen<'a>(ids: &'a [String], arguments: &Value) -> Option<&'a String> {
     match (arguments.get("agent"), ids) {
         (Some(named), _) => ids.iter().find(|id| named == id.as_str()),
@@ -62,7 +63,7 @@ pub(super) fn chosen<'a>(ids: &'a [String], arguments: &Value) -> Option<&'a Str
     }
 }
 
-/// The agent and its task.
+/// Returns the agent and its task.
 pub(super) fn task<'a>(
     ids: &'a [String],
     arguments: &'a Value,

@@ -1,4 +1,4 @@
-//! What a model gets of tools, in paused time.
+//! Tool calls of a model, in paused time.
 
 mod agents;
 
@@ -30,7 +30,7 @@ where
     ToolBody::Function(body)
 }
 
-/// Unwinds like a panic, without the hook that would print into the test's output.
+/// Unwinds like a panic, without the panic hook's output.
 fn panics() -> Result<Value, ToolError> {
     std::panic::resume_unwind(Box::new("password: hunter2"))
 }
@@ -100,7 +100,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// All registered tools, and what calls them.
+/// Registers the tools; returns a toolset of all of them.
 fn bench(tools: impl IntoIterator<Item = ToolDefinition>) -> (GenerationDeps, Toolset) {
     let deps = deps_with(registry_with(tools));
     let all: Vec<String> = deps.registry.tools.keys().cloned().collect();
@@ -116,7 +116,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
 
-/// One tool for each way in which a call may end.
+/// Returns one tool for each way in which a call may end.
 fn all_endings() -> Vec<ToolDefinition> {
     let closed = Semaphore::new(1);
     closed.close();
@@ -131,7 +131,7 @@ fn all_endings() -> Vec<ToolDefinition> {
         tool("deep", function(|_, _| async { Ok(nested(101)) })),
         tool("fits", function(|_, _| async { Ok("x".repeat(998).into()) })),
         tool("flow", ToolBody::Workflow("nowhere".to_owned())),
-        tool("agent", ToolBody::Agent("nobody".to_owned())),
+        tool("agent", ToolBody::Agent("missing".to_owned())),
         ToolDefinition {
             permits: Some(Arc::new(closed)),
             ..tool("closed", function(|_, _| async { Ok(json!(1)) }))
@@ -183,8 +183,8 @@ async fn every_call_returns() {
         ("fits", json!({}), ToolOutcome::Output("x".repeat(998).into())),
         ("flow", json!({}), error("workflow nowhere not found")),
         ("agent", json!({}), error("invalid arguments: prompt: not a text")),
-        ("agent", json!({ "prompt": "hi" }), error("agent nobody not found")),
-        ("closed", json!({}), error("the tool takes no calls any more")),
+        ("agent", json!({ "prompt": "hi" }), error("agent missing not found")),
+        ("closed", json!({}), error("the tool no longer accepts calls")),
     ];
     for (name, input, outcome) in rows {
         let returned = toolset.call(&deps, &caller(), call(name, input)).await;
@@ -193,7 +193,7 @@ async fn every_call_returns() {
 }
 
 #[actix::test]
-async fn a_tool_that_the_agent_has_not_is_not_called() {
+async fn a_tool_that_the_agent_lacks_is_not_called() {
     tokio::time::pause();
     let deps = deps_with(registry_with(all_endings()));
     let some = Toolset::of(&deps.registry, &names(&["fails", "echo"]), &[]).unwrap();
@@ -212,7 +212,7 @@ async fn a_tool_that_the_agent_has_not_is_not_called() {
 }
 
 #[actix::test]
-async fn workflows_are_not_nested_without_end() {
+async fn nesting_of_workflows_is_bounded() {
     tokio::time::pause();
     let (deps, toolset) = bench(all_endings());
     let rows =
@@ -235,7 +235,7 @@ fn a_toolset_is_what_the_agent_lists() {
 
     let rows = [
         (names(&["echo", "gone"]), names(&[]), "tool gone is not registered"),
-        (names(&[]), names(&["nobody"]), "agent nobody is not registered"),
+        (names(&[]), names(&["missing"]), "agent missing is not registered"),
     ];
     for (tools, agents, why) in rows {
         assert_eq!(Toolset::of(&registry, &tools, &agents).err().as_deref(), Some(why));
@@ -268,7 +268,7 @@ async fn a_function_knows_who_calls() {
 }
 
 #[actix::test]
-async fn a_call_that_is_cut_off_is_cancelled() {
+async fn a_timed_out_or_dropped_call_is_cancelled() {
     tokio::time::pause();
     let tokens: Arc<Mutex<Vec<CancellationToken>>> = Arc::default();
     let keeps = Arc::clone(&tokens);
@@ -291,7 +291,7 @@ async fn a_call_that_is_cut_off_is_cancelled() {
 }
 
 #[actix::test]
-async fn a_busy_tool_is_waited_for_within_the_time_of_the_call() {
+async fn waiting_for_a_busy_tool_counts_against_the_time_limit() {
     tokio::time::pause();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (at_once, peak) = (Arc::clone(&now), Arc::clone(&most));
@@ -316,10 +316,10 @@ async fn a_busy_tool_is_waited_for_within_the_time_of_the_call() {
     for outcome in late {
         let ToolOutcome::Error(why) = outcome else { panic!("not in time: {outcome:?}") };
         assert!(why.starts_with("timed out after 100 ms, 8"), "{why}");
-        assert!(why.ends_with(" of them in wait for its turn"), "{why}");
+        assert!(why.ends_with(" ms of which it waited for a free slot"), "{why}");
     }
     assert_eq!(most.load(Ordering::SeqCst), 2);
-    // Those that were cut off gave their places back.
+    // calls that timed out returned their permits
     let after = toolset.call(&deps, &caller(), call("works", json!({}))).await;
     assert_eq!(after.outcome, ToolOutcome::Output(json!("done")));
 }

@@ -18,10 +18,10 @@ use super::agent::too_deep;
 
 /// Runs workflows for tools.
 pub(crate) trait RunWorkflow: Send + Sync {
-    /// Starts the execution, with `depth` agents and workflows above it, and waits for its first
-    /// rest. One that exists is not started again: its first rest is given. Dropping the future
-    /// cancels the execution if it has not come to rest by then; the end of the process does not,
-    /// it goes on after the restart.
+    /// Starts the execution, with `depth` agents and workflows above it, and waits until it is
+    /// suspended or ends. If it exists already, waits for that one instead. Dropping the future
+    /// cancels the execution if it is still running; a shutdown does not, it continues after the
+    /// restart.
     fn run(
         &self,
         start: StartExecution,
@@ -29,8 +29,8 @@ pub(crate) trait RunWorkflow: Send + Sync {
     ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>>;
 }
 
-/// Runs the workflow and gives its result. One that waits for somebody goes on waiting, and the
-/// model is told so.
+/// Runs the workflow and returns its result. A suspended one stays suspended, and the model is
+/// informed.
 pub(super) async fn run(
     deps: &GenerationDeps,
     workflow_id: &str,
@@ -54,13 +54,13 @@ pub(super) async fn run(
     };
     let ended = deps.workflows.run(start, depth).await;
     ended
-        .map_err(|error| told(workflow_id, &error))
-        .and_then(|rest| told_outcome(workflow_id, rest))
+        .map_err(|error| message_for_model(workflow_id, &error))
+        .and_then(|rest| outcome_for_model(workflow_id, rest))
         .into()
 }
 
-/// The same for a call that is made again, so that nothing runs twice. The id of the call is the
-/// model's: only its fingerprint is fit for an id.
+/// Returns the same id for a repeated call, so that nothing runs twice. The call's id is the
+/// model's and may contain anything, so only its hash is used.
 fn execution_id(context: &ToolContext) -> ExecutionId {
     let fingerprint = short_hash(&[&context.idempotency_key]);
     let above = context.generation_id.as_ref().unwrap_or(&context.tool_call_id);
@@ -68,13 +68,13 @@ fn execution_id(context: &ToolContext) -> ExecutionId {
         .unwrap_or_else(|_| ExecutionId::trusted(fingerprint))
 }
 
-/// Tells a model how the workflow left `running`.
-fn told_outcome(workflow_id: &str, outcome: ExecutionOutcome) -> Result<Value, String> {
+/// Returns the outcome as shown to the model.
+fn outcome_for_model(workflow_id: &str, outcome: ExecutionOutcome) -> Result<Value, String> {
     match outcome.halted {
         Halted::Suspended { suspension, others } => {
             let others = others.as_deref().map_or(&[][..], |others| &others.suspensions);
             let all: Vec<Value> =
-                std::iter::once(&*suspension).chain(others).map(told_of).collect();
+                std::iter::once(&*suspension).chain(others).map(suspension_for_model).collect();
             Ok(json!({
                 "status": "suspended",
                 "executionId": outcome.execution_id.as_str(),
@@ -96,26 +96,27 @@ fn told_outcome(workflow_id: &str, outcome: ExecutionOutcome) -> Result<Value, S
     }
 }
 
-/// One thing that the workflow waits for.
-fn told_of(suspension: &Suspension) -> Value {
+/// Returns a suspension as shown to the model.
+fn suspension_for_model(suspension: &Suspension) -> Value {
     json!({ "id": suspension.id, "path": suspension.path, "reason": suspension.reason })
 }
 
-/// What the store or the runtime says is for the log, not for models and callers.
-fn told(workflow_id: &str, error: &StartError) -> String {
+/// Returns the text for the model and callers. Details of the store and the runtime go to the log
+/// only.
+fn message_for_model(workflow_id: &str, error: &StartError) -> String {
     match error {
         StartError::Unavailable(
             why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
         ) => why.to_string(),
         StartError::Unavailable(why) => {
-            log::warn!("workflow {workflow_id}, run by a tool: {why}");
+            log::warn!("workflow {workflow_id}, called by a tool, is not available: {why}");
             format!("workflow {workflow_id} is not available")
         }
         error => error.to_string(),
     }
 }
 
-/// For tests of agents that run no workflow.
+/// Stub for tests that run no workflow.
 #[cfg(test)]
 pub(crate) struct NoWorkflows;
 

@@ -1,4 +1,4 @@
-//! What an agent chooses by the context of a run: its instructions, its model, its tools.
+//! Evaluates an agent's instructions, model and tools for the context of a run.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,8 @@ use crate::agent::{AgentDefinition, Choice, ChoiceFunction};
 use crate::domain::expression::{Expression, Scope, Template};
 use crate::registry::Registry;
 
-/// The agent's own words. A blank text is none: some providers refuse an empty message.
+/// Returns the agent's instructions. A blank text counts as none: some providers reject an empty
+/// message.
 pub(in crate::agent::generation) fn instructions(
     compiled: &CompiledAgents,
     agent: &AgentDefinition,
@@ -24,7 +25,7 @@ pub(in crate::agent::generation) fn instructions(
     Ok((!text.trim().is_empty()).then(|| text.into_owned()))
 }
 
-/// Name of the model to ask.
+/// Returns the name of the model.
 pub(in crate::agent::generation) fn model<'a>(
     compiled: &CompiledAgents,
     agent: &'a AgentDefinition,
@@ -33,7 +34,7 @@ pub(in crate::agent::generation) fn model<'a>(
     chosen_text(compiled, &agent.model, context).map_err(|why| failed("model", &why))
 }
 
-/// The tools that the model may ask for.
+/// Returns the tools that the model may call.
 pub(in crate::agent::generation) fn tools(
     compiled: &CompiledAgents,
     registry: &Registry,
@@ -83,7 +84,8 @@ fn names_of(
     serde_json::from_value(names).map_err(|_| "must give an array of names".to_owned())
 }
 
-/// A panic in the user's code fails the run; what it said is in the panic's own report.
+/// Calls the user's function; a panic becomes an error. The panic message is in the panic hook's
+/// log only.
 fn call<T>(function: &ChoiceFunction<T>, context: &Map<String, Value>) -> Result<T, String> {
     let called = catch_unwind(AssertUnwindSafe(|| function(context)));
     called.unwrap_or_else(|_| Err("the function panicked".to_owned()))
@@ -159,7 +161,7 @@ mod tests {
         }
     }
 
-    /// A registry with a tool `add`.
+    /// Returns a registry with a tool `add`.
     fn registry() -> Registry {
         let spec = ToolSpec {
             name: "add".to_owned(),

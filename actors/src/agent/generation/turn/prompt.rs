@@ -1,10 +1,10 @@
-//! The messages that a model is given, in their order.
+//! Messages of a prompt, and their order.
 
 use crate::domain::message::{Message, Part, Role, ToolResult, for_model, keep_whole_calls};
 use crate::ports::model::ModelAnswer;
 
-/// Puts a prompt together: the agent's instructions with what it keeps in mind of the
-/// conversation, the caller's system messages, what was said before, what is asked.
+/// Composes a prompt: instructions with working memory, the caller's system messages, stored
+/// messages, the caller's other messages.
 pub(in crate::agent::generation) fn compose(
     instructions: Option<String>,
     working_memory: Option<&str>,
@@ -24,14 +24,14 @@ fn system_text(instructions: Option<String>, working_memory: Option<&str>) -> Op
     let Some(memory) = working_memory.filter(|text| !text.trim().is_empty()) else {
         return instructions;
     };
-    let memory = format!("What you keep in mind of this conversation:\n{memory}");
+    let memory = format!("Your working memory of this conversation:\n{memory}");
     Some(match instructions {
         Some(own) => format!("{own}\n\n{memory}"),
         None => memory,
     })
 }
 
-/// What the model said and what its tools gave, for the next turn.
+/// Returns the messages of a turn with tool calls, for the next question.
 pub(super) fn turn(answer: ModelAnswer, results: Vec<ToolResult>) -> [Message; 2] {
     let ModelAnswer { text, reasoning, tool_calls, provider_state, .. } = answer;
     let mut parts = Vec::with_capacity(tool_calls.len() + 3);
@@ -64,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn messages_are_in_order() {
         let asked = || vec![Message::text(Role::User, "q"), Message::text(Role::System, "theirs")];
         let older = || vec![Message::text(Role::User, "before")];
-        let memory = "What you keep in mind of this conversation:\nlikes tea";
+        let memory = "Your working memory of this conversation:\nlikes tea";
         let rows = [
-            ("nothing of its own", None, None, None),
+            ("no instructions", None, None, None),
             ("instructions", Some("own"), None, Some("own".to_owned())),
             ("memory", None, Some("likes tea"), Some(memory.to_owned())),
             ("both", Some("own"), Some("likes tea"), Some(format!("own\n\n{memory}"))),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn half_calls_are_left_out() {
+    fn calls_without_results_are_left_out() {
         let call = |id: &str| ToolCall {
             tool_call_id: id.to_owned(),
             tool_name: "add".to_owned(),

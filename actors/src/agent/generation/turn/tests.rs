@@ -1,4 +1,4 @@
-//! Turns without an actor: what is asked, and what an answer leads to.
+//! Rules of turns, without an actor.
 
 use serde_json::json;
 
@@ -39,8 +39,8 @@ fn done(finish_reason: FinishReason, object: Option<Value>) -> Next {
     Next::Done(Ended { finish_reason, object })
 }
 
-/// Takes the answer, read as it is to be.
-fn told(
+/// Passes the answer, read as [`Turns::reads`] demands.
+fn answer_with(
     turns: &mut Turns,
     answer: ModelAnswer,
     transcript: &mut Transcript,
@@ -49,13 +49,13 @@ fn told(
     turns.answered(answer, read, transcript)
 }
 
-/// Takes the answer, and lets every call give 1.
+/// Passes the answer, and lets every call return 1.
 fn answered(
     turns: &mut Turns,
     transcript: &mut Transcript,
     answer: ModelAnswer,
 ) -> Result<Next, GenerateError> {
-    let Next::Call(planned) = told(turns, answer, transcript)? else {
+    let Next::Call(planned) = answer_with(turns, answer, transcript)? else {
         panic!("no tool is asked for")
     };
     let results = planned.iter().enumerate().filter_map(|(number, _)| {
@@ -77,7 +77,7 @@ fn a_schema_that_cannot_be_used_is_refused() {
 #[test]
 fn a_text_ends_the_run_as_the_model_said() {
     let mut transcript = Transcript::default();
-    let next = told(&mut turns(None, bounds(1, 1)), answer("hi"), &mut transcript);
+    let next = answer_with(&mut turns(None, bounds(1, 1)), answer("hi"), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, None)));
     assert_eq!(transcript.last().unwrap().text, "hi");
     assert_eq!(transcript.usage().total_tokens, 5);
@@ -101,10 +101,10 @@ fn results_are_in_the_next_question() {
 #[test]
 fn an_object_that_misses_its_schema_is_asked_for_again() {
     let schema = json!({ "type": "object", "required": ["n"] });
-    // repairs are no steps
+    // repairs are not steps
     let mut turns = turns(Some(schema), bounds(1, 1));
     let mut transcript = Transcript::default();
-    let next = told(&mut turns, answer("{}"), &mut transcript).unwrap();
+    let next = answer_with(&mut turns, answer("{}"), &mut transcript).unwrap();
     assert!(matches!(next, Next::Repair { .. }), "{next:?}");
 
     let request = turns.request();
@@ -116,11 +116,11 @@ fn an_object_that_misses_its_schema_is_asked_for_again() {
     let words = complaint.plain_text();
     assert!(words.contains("n: missing"), "{words}");
 
-    let next = told(&mut turns, answer(r#"{"n":1}"#), &mut transcript);
+    let next = answer_with(&mut turns, answer(r#"{"n":1}"#), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, Some(json!({ "n": 1 })))));
     assert_eq!(transcript.usage().total_tokens, 10, "both turns count");
-    let said = Message { id: None, role: Role::Assistant, parts: transcript.said() };
-    assert_eq!(said.plain_text(), r#"{"n":1}"#, "what was rejected was not said");
+    let said = Message { id: None, role: Role::Assistant, parts: transcript.parts() };
+    assert_eq!(said.plain_text(), r#"{"n":1}"#, "rejected answers are left out");
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn repairs_are_bounded() {
         let mut turns = turns(Some(json!({ "type": "object" })), bounds(1, repairs));
         let mut transcript = Transcript::default();
         for _ in 0..repairs {
-            let next = told(&mut turns, answer("no"), &mut transcript);
+            let next = answer_with(&mut turns, answer("no"), &mut transcript);
             assert!(matches!(next, Ok(Next::Repair { .. })), "{next:?}");
         }
-        let refused = told(&mut turns, answer("no"), &mut transcript);
+        let refused = answer_with(&mut turns, answer("no"), &mut transcript);
         assert!(matches!(refused, Err(GenerateError::Failed(_))), "{repairs}: {refused:?}");
     }
 }
@@ -142,7 +142,7 @@ fn tokens_that_are_used_up_end_the_run() {
     let schema = || Some(json!({ "type": "object" }));
     let spent = |tokens| Bounds { tokens: Some(tokens), ..bounds(9, 9) };
     let mut transcript = Transcript::default();
-    let next = told(&mut turns(None, spent(4)), asking(&["c1"]), &mut transcript);
+    let next = answer_with(&mut turns(None, spent(4)), asking(&["c1"]), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, None)), "no tool is called");
 
     let mut within = turns(None, spent(5));
@@ -150,10 +150,11 @@ fn tokens_that_are_used_up_end_the_run() {
     assert_eq!(next, Ok(Next::Ask));
 
     let mut transcript = Transcript::default();
-    let refused = told(&mut turns(schema(), spent(4)), answer("no"), &mut transcript).unwrap_err();
+    let refused =
+        answer_with(&mut turns(schema(), spent(4)), answer("no"), &mut transcript).unwrap_err();
     assert!(refused.to_string().contains("not JSON"), "{refused}");
     let mut transcript = Transcript::default();
     let refused =
-        told(&mut turns(schema(), spent(4)), asking(&["c1"]), &mut transcript).unwrap_err();
-    assert_eq!(refused.to_string(), "the model gave no object: the run's tokens are used up");
+        answer_with(&mut turns(schema(), spent(4)), asking(&["c1"]), &mut transcript).unwrap_err();
+    assert_eq!(refused.to_string(), "the model gave no object: the run's token budget is used up");
 }

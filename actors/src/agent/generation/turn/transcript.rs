@@ -1,4 +1,4 @@
-//! What was said and done in a run, turn by turn.
+//! Turns of a run: answers, calls and results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,42 +13,46 @@ use crate::ports::store::{GenerationStep, Period, TurnError, TurnTiming};
 pub(in crate::agent::generation) struct Transcript {
     turns: Vec<Turn>,
     usage: Usage,
-    /// Turns from this one on have changed since they were recorded.
+    /// Number of turns that are recorded and unchanged since.
     recorded: usize,
-    /// Of the question that is under way.
+    /// Timing of the current question.
     asking: Option<TurnTiming>,
 }
 
 #[derive(Debug)]
 struct Turn {
     step: Arc<GenerationStep>,
-    /// By the number of the call.
+    /// Indexed by call.
     results: Vec<Option<ToolResult>>,
 }
 
 impl Transcript {
-    /// A question goes to the model.
-    pub(in crate::agent::generation) fn ask(&mut self, course: TurnTiming) {
-        self.asking = Some(course);
+    /// Begins a question to the model.
+    pub(in crate::agent::generation) fn ask(&mut self, timing: TurnTiming) {
+        self.asking = Some(timing);
     }
 
-    /// How the question under way goes.
+    /// Returns the timing of the current question.
     pub(in crate::agent::generation) fn asking(&mut self) -> Option<&mut TurnTiming> {
         self.asking.as_mut()
     }
 
-    /// The model has answered the question, or failed to.
-    pub(in crate::agent::generation) fn heard(&mut self, at: Timestamp, error: Option<TurnError>) {
-        let Some(course) = &mut self.asking else { return };
-        if let Some(chat) = &mut course.chat {
+    /// Marks the end of the model's answer, or its failure.
+    pub(in crate::agent::generation) fn answered(
+        &mut self,
+        at: Timestamp,
+        error: Option<TurnError>,
+    ) {
+        let Some(timing) = &mut self.asking else { return };
+        if let Some(chat) = &mut timing.chat {
             chat.end.get_or_insert(at);
         }
-        if course.error.is_none() {
-            course.error = error.map(Box::new);
+        if timing.error.is_none() {
+            timing.error = error.map(Box::new);
         }
     }
 
-    /// Adds a turn: what there is of an answer to the question under way.
+    /// Adds a turn with a complete or partial answer to the current question.
     pub(in crate::agent::generation) fn push(&mut self, answer: &ModelAnswer) {
         self.usage = self.usage.plus(answer.usage);
         let step = GenerationStep {
@@ -58,23 +62,23 @@ impl Transcript {
             tool_results: Vec::new(),
             usage: answer.usage,
             finish_reason: answer.finish_reason,
-            course: self.asking.take().unwrap_or_default(),
+            timing: self.asking.take().unwrap_or_default(),
         };
         let results = vec![None; step.tool_calls.len()];
         self.turns.push(Turn { step: Arc::new(step), results });
     }
 
-    /// The calls of the last turn are made now.
+    /// Marks the calls of the last turn as started.
     pub(in crate::agent::generation) fn call(&mut self, at: Timestamp) {
         if let Some((number, turn)) = self.turns.iter_mut().enumerate().next_back() {
             let step = Arc::make_mut(&mut turn.step);
-            step.course.calls = vec![Period { start: at, end: None }; step.tool_calls.len()];
+            step.timing.calls = vec![Period { start: at, end: None }; step.tool_calls.len()];
             self.recorded = self.recorded.min(number);
         }
     }
 
-    /// Of each call of the last turn: how many calls of the run before it had the same id. Ids are
-    /// the model's, and not every model makes new ones.
+    /// Returns, for each call of the last turn, how many earlier calls of the run had the same id.
+    /// Ids are the model's, and not every model makes new ones.
     pub(in crate::agent::generation) fn repetitions(&self) -> Vec<usize> {
         let mut seen: HashMap<&str, usize> = HashMap::new();
         let mut repetitions = Vec::new();
@@ -89,8 +93,8 @@ impl Transcript {
         repetitions
     }
 
-    /// Adds what a call of the last turn gave. The result as a whole, unless there is no such
-    /// call.
+    /// Adds the outcome of a call of the last turn and returns it as a result; `None` if there is
+    /// no such call.
     pub(in crate::agent::generation) fn returned(
         &mut self,
         number: usize,
@@ -107,7 +111,7 @@ impl Transcript {
         let known = turn.results.iter().flatten().cloned().collect();
         let step = Arc::make_mut(&mut turn.step);
         step.tool_results = known;
-        if let Some(call) = step.course.calls.get_mut(number) {
+        if let Some(call) = step.timing.calls.get_mut(number) {
             call.end = Some(at);
         }
         self.recorded = self.recorded.min(last);
@@ -116,16 +120,16 @@ impl Transcript {
 
     pub(super) fn reject_last(&mut self) {
         if let Some(turn) = self.turns.last_mut() {
-            Arc::make_mut(&mut turn.step).course.is_rejected = true;
+            Arc::make_mut(&mut turn.step).timing.is_rejected = true;
         }
     }
 
-    /// Turns, those that were rejected included.
+    /// Returns the number of turns, rejected ones included.
     pub(in crate::agent::generation) fn len(&self) -> usize {
         self.turns.len()
     }
 
-    /// Tokens of all turns, and of what the tools used.
+    /// Returns the tokens of all turns and their tools.
     pub(in crate::agent::generation) fn usage(&self) -> Usage {
         self.usage
     }
@@ -134,22 +138,22 @@ impl Transcript {
         self.turns.last().map(|turn| &*turn.step)
     }
 
-    /// All turns.
+    /// Returns all turns.
     pub(in crate::agent::generation) fn steps(&self) -> impl Iterator<Item = &Arc<GenerationStep>> {
         self.turns.iter().map(|turn| &turn.step)
     }
 
-    /// All calls, in order.
+    /// Returns all calls, in order.
     pub(in crate::agent::generation) fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.turns.iter().flat_map(|turn| &turn.step.tool_calls)
     }
 
-    /// All results, in the order of their calls.
+    /// Returns all results, in the order of their calls.
     pub(in crate::agent::generation) fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.turns.iter().flat_map(|turn| &turn.step.tool_results)
     }
 
-    /// Turns that the record does not have, or not as they are now.
+    /// Returns turns that are missing or outdated in the record.
     pub(in crate::agent::generation) fn unrecorded(&self) -> Vec<(u32, Arc<GenerationStep>)> {
         let turns = self.turns.iter().zip(0..).skip(self.recorded);
         turns.map(|(turn, number)| (number, Arc::clone(&turn.step))).collect()
@@ -163,10 +167,11 @@ impl Transcript {
         self.recorded = self.turns.len();
     }
 
-    /// All that counts, as the parts of one message. Calls without a result are left out.
-    pub(in crate::agent::generation) fn said(&self) -> Vec<Part> {
+    /// Returns all turns that were not rejected, as the parts of one message. Calls without a
+    /// result are left out.
+    pub(in crate::agent::generation) fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::new();
-        for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.step.course.is_rejected) {
+        for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.step.timing.is_rejected) {
             if !step.reasoning.is_empty() {
                 parts.push(Part::Reasoning { text: step.reasoning.clone() });
             }
@@ -188,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_one_id_are_told_apart() {
+    fn repeated_call_ids_are_counted() {
         let call = |id: &str| ToolCall {
             tool_call_id: id.to_owned(),
             tool_name: "refund".to_owned(),

@@ -1,8 +1,8 @@
-//! What spans of generations say of themselves.
+//! Attributes of spans of generations.
 //!
-//! The names are those of the GenAI conventions, as they stand in 2026
-//! (<https://github.com/open-telemetry/semantic-conventions-genai>): in development, so all of
-//! them are in this file, those of workflows' spans too.
+//! Names are those of the GenAI conventions of 2026
+//! (<https://github.com/open-telemetry/semantic-conventions-genai>). These are in development, so
+//! all of their names are in this file, including those for spans of workflows.
 
 use serde_json::{Value, json};
 
@@ -41,11 +41,11 @@ pub(super) const USAGE_OUTPUT: &str = "gen_ai.usage.output_tokens";
 const USAGE_REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
 pub(super) const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
 
-/// What the conventions call an error of no class of its own.
+/// Error type of the conventions for unclassified errors.
 pub(super) const OTHER_ERROR: &str = "_OTHER";
 
 pub(super) fn chat_name(turn: &GenerationStep) -> String {
-    match &turn.course.served {
+    match &turn.timing.served {
         Some(served) => format!("chat {}", served.model),
         None => "chat".to_owned(),
     }
@@ -65,7 +65,7 @@ pub(super) fn memory_name(operation: MemoryOperation) -> &'static str {
     }
 }
 
-/// Adds what is known of a span of a generation.
+/// Adds the attributes of a generation's span.
 pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) {
     let Owner::Generation(record) = &span.owner else { return };
     if let Some(origin) = &record.origin {
@@ -81,13 +81,13 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             attributes.push((OPERATION_NAME, "invoke_agent".into()));
             count_tokens(usage.as_ref(), attributes);
             if content {
-                say_all(record, attributes);
+                add_content(record, attributes);
             }
             kind_of_end(record)
         }
         SpanWork::Chat { turn, .. } => {
             describe_chat(turn, content, attributes);
-            turn.course.error.as_ref().map_or(OTHER_ERROR, |error| error.kind.as_str())
+            turn.timing.error.as_ref().map_or(OTHER_ERROR, |error| error.kind.as_str())
         }
         SpanWork::Tool { call, turn } => {
             describe_call(turn, *call, content, attributes);
@@ -117,7 +117,7 @@ fn kind_of_end(record: &GenerationRecord) -> &'static str {
 }
 
 fn describe_chat(turn: &GenerationStep, content: bool, attributes: &mut Attributes) {
-    let TurnTiming { chat, first_piece, asked_with, served, error, .. } = &turn.course;
+    let TurnTiming { chat, first_piece, asked_with, served, error, .. } = &turn.timing;
     attributes.push((OPERATION_NAME, "chat".into()));
     if let Some(served) = served {
         describe_server(served, attributes);
@@ -142,7 +142,7 @@ fn describe_chat(turn: &GenerationStep, content: bool, attributes: &mut Attribut
         count_tokens(Some(&turn.usage), attributes);
     }
     if content {
-        attributes.push((OUTPUT_MESSAGES, content_text(&said(turn))));
+        attributes.push((OUTPUT_MESSAGES, content_text(&answer_of(turn))));
     }
 }
 
@@ -157,7 +157,7 @@ fn describe_server(served: &Served, attributes: &mut Attributes) {
         failed_attempts,
         instead_of,
     } = served;
-    // a model of nobody's is its own provider
+    // a model without a provider is its own provider
     let provider = provider.as_ref().unwrap_or(model);
     attributes.push((PROVIDER_NAME, provider_name(provider).into()));
     attributes.push((REQUEST_MODEL, (&**model).into()));
@@ -176,7 +176,7 @@ fn describe_server(served: &Served, attributes: &mut Attributes) {
     }
 }
 
-/// The conventions' names of providers, where they are not ours.
+/// Returns the conventions' name of a provider.
 fn provider_name(provider: &str) -> &str {
     match provider {
         "gemini" => "gcp.gemini",
@@ -223,14 +223,14 @@ fn finish_reason(reason: FinishReason) -> &'static str {
     }
 }
 
-/// Input and output of a run, as far as they are there.
-fn say_all(record: &GenerationRecord, attributes: &mut Attributes) {
+/// Adds input and output of a run.
+fn add_content(record: &GenerationRecord, attributes: &mut Attributes) {
     match &record.input {
         Value::Null => {}
         Value::String(text) => {
             attributes.push((INPUT_MESSAGES, content_text(&message("user", text))));
         }
-        // messages as the caller wrote them
+        // messages of the caller, verbatim
         messages => attributes.push((INPUT_MESSAGES, content_text(messages))),
     }
     match &record.output {
@@ -249,8 +249,8 @@ fn message(role: &str, text: &str) -> Value {
     json!([{ "role": role, "parts": [{ "type": "text", "content": text }] }])
 }
 
-/// What the model said in a turn, in the form of the conventions.
-fn said(turn: &GenerationStep) -> Value {
+/// Returns the model's answer of a turn in the form of the conventions.
+fn answer_of(turn: &GenerationStep) -> Value {
     let GenerationStep { text, reasoning, tool_calls, finish_reason: reason, .. } = turn;
     let texts = [("reasoning", reasoning), ("text", text)];
     let texts = texts.into_iter().filter(|(_, content)| !content.is_empty());

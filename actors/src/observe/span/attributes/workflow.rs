@@ -1,4 +1,4 @@
-//! What spans of executions say of themselves.
+//! Attributes of spans of executions.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::domain::usage::Usage;
 use crate::observe::span::{Span, SpanStatus, SpanWork};
 use crate::observe::trace::execution::{CANCELLED, INTERRUPTED};
 
-/// Adds what is known of a span of an execution.
+/// Adds the attributes of an execution's span.
 pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) {
     match &span.work {
         SpanWork::Workflow { input, output, replayed_by, cancelled_by } => {
             let (_, workflow) = span.owner.entity();
             attributes.push((OPERATION_NAME, "invoke_workflow".into()));
             attributes.push((WORKFLOW_NAME, workflow.into()));
-            say("workflow.input", input, content, attributes);
-            say("workflow.output", output, content, attributes);
+            add_value("workflow.input", input, content, attributes);
+            add_value("workflow.output", output, content, attributes);
             name_principal(REPLAYED_BY, replayed_by.as_ref(), attributes);
             name_principal(CANCELLED_BY, cancelled_by.as_ref(), attributes);
         }
@@ -30,7 +30,7 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             if let Some(usage) = usage {
                 count_tokens(usage, attributes);
             }
-            say("workflow.step.output", output, content, attributes);
+            add_value("workflow.step.output", output, content, attributes);
         }
         SpanWork::Wait { path, reason, id, suspended_by, resumed_by, by_deadline } => {
             if let Some(path) = path {
@@ -56,7 +56,7 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
     }
 }
 
-/// The keys of an id, and of whether a token said so.
+/// Keys of an id, and of whether a token proved it.
 type PrincipalKeys = (&'static str, &'static str);
 
 const REPLAYED_BY: PrincipalKeys = ("workflow.replayed_by.id", "workflow.replayed_by.verified");
@@ -86,13 +86,18 @@ fn count_tokens(usage: &Usage, attributes: &mut Attributes) {
     attributes.push((USAGE_OUTPUT, usage.completion_tokens.into()));
 }
 
-fn say(key: &'static str, value: &Option<Arc<Value>>, content: bool, attributes: &mut Attributes) {
+fn add_value(
+    key: &'static str,
+    value: &Option<Arc<Value>>,
+    content: bool,
+    attributes: &mut Attributes,
+) {
     if let Some(value) = value.as_ref().filter(|_| content) {
         attributes.push((key, content_text(value)));
     }
 }
 
-/// The kind of a failure: few different words, whatever the message says.
+/// Returns the class of a failure, of low cardinality.
 fn error_type(message: &str) -> &'static str {
     let is_of = |word: &str| {
         message

@@ -1,4 +1,4 @@
-//! Stories: the facts of an execution, and the spans that they are.
+//! Facts of executions, and the spans derived from them.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn cancelled() -> Recorded {
     at(90, Fact::WorkflowCancelled { since: Timestamp(0), reason: Arc::from("enough") })
 }
 
-/// Facts of steps. An attempt's begins 10 ms after the one before.
+/// Facts of steps. Each attempt begins 10 ms after the previous one.
 pub(crate) struct Story;
 
 impl Story {
@@ -99,8 +99,7 @@ impl Story {
     }
 }
 
-/// The spans of a story, a line for each: its name and attempt, the name of what it is in, when
-/// it began and ended, and how.
+/// Formats the spans of a story, one per line: name and attempt, parent, start, end and status.
 fn picture(facts: &[Recorded]) -> String {
     let events = spans_of_record(&header_of("e"), facts);
     let spans = latest_of(events);
@@ -128,7 +127,7 @@ fn picture(facts: &[Recorded]) -> String {
     lines
 }
 
-/// What happened, and the spans that it is.
+/// Name, facts and expected spans of a story.
 type Row = (&'static str, Vec<Recorded>, &'static str);
 
 fn path() -> StepPath {
@@ -282,7 +281,7 @@ fn pauses() -> Vec<Row> {
              a#2 in root 20..25 unset\nwait a in root 25..- unset\n",
         ),
         (
-            "nobody answered in time",
+            "a deadline that passed",
             vec![
                 started(),
                 Story::suspended(3, "a"),
@@ -322,7 +321,7 @@ fn holds_and_children() -> Vec<Row> {
             "root in nothing 0..90 cancelled: enough\nwait - in root 12..90 cancelled\n",
         ),
         (
-            "a child: the step that waits for it goes on",
+            "a child: the attempt of its step continues",
             vec![
                 started(),
                 Story::step("a", 1),
@@ -346,7 +345,7 @@ fn holds_and_children() -> Vec<Row> {
 }
 
 #[test]
-fn each_story_is_these_spans() {
+fn spans_are_derived_from_facts() {
     let rows = [attempts(), ends(), pauses(), holds_and_children()].concat();
     for (story, facts, expected) in rows {
         assert_eq!(picture(&facts), expected, "{story}");
@@ -354,7 +353,7 @@ fn each_story_is_these_spans() {
         let whole = spans_of_record(&header, &facts);
         let mut memory = SpanMemory::default();
         let live: Vec<_> =
-            facts.iter().flat_map(|it| memory.hear(&header, std::slice::from_ref(it))).collect();
+            facts.iter().flat_map(|it| memory.apply(&header, std::slice::from_ref(it))).collect();
         assert_eq!(live, whole, "{story}, a commit for each fact");
         let begun = whole.iter().filter(|it| it.phase == SpanPhase::Started).count();
         assert!(begun >= 1, "{story}");
@@ -362,22 +361,26 @@ fn each_story_is_these_spans() {
 }
 
 #[test]
-fn without_memory_ends_are_told_by_what_their_facts_say() {
+fn without_memory_ends_are_rebuilt_from_their_facts() {
     let header = header_of("e");
     let facts = [started(), Story::step("a", 1), Story::done("a", 1), completed()];
     let whole = latest_of(spans_of_record(&header, &facts));
     let blind: Vec<_> =
         facts.iter().flat_map(|it| spans_of_record(&header, std::slice::from_ref(it))).collect();
-    for (known, told) in whole.iter().zip(latest_of(blind)) {
-        assert_eq!((known.id, known.start, known.end), (told.id, told.start, told.end));
-        assert_eq!((known.parent, &known.status), (told.parent, &told.status));
+    for (known, rebuilt) in whole.iter().zip(latest_of(blind)) {
+        assert_eq!((known.id, known.start, known.end), (rebuilt.id, rebuilt.start, rebuilt.end));
+        assert_eq!((known.parent, &known.status), (rebuilt.parent, &rebuilt.status));
     }
     let lone = [Story::resumed(5, "a"), Story::cancelled("a", 1)];
-    assert_eq!(spans_of_record(&header, &lone), [], "nobody knows what it ends");
+    assert_eq!(
+        spans_of_record(&header, &lone),
+        [],
+        "without the start of a suspension its end has no span"
+    );
 }
 
 #[test]
-fn attributes_say_what_was_done_and_content_only_when_asked() {
+fn attributes_include_content_only_on_request() {
     let facts = [started(), Story::step("a/left/b", 1), Story::done("a/left/b", 1), completed()];
     let spans = latest_of(spans_of_record(&header_of("e"), &facts));
     let lines = |span: &Span, content: bool| -> Vec<String> {
@@ -408,7 +411,7 @@ fn attributes_say_what_was_done_and_content_only_when_asked() {
 }
 
 #[test]
-fn long_content_is_cut_and_errors_are_of_few_kinds() {
+fn long_content_is_truncated_and_errors_are_classified() {
     let long = at(
         90,
         Fact::WorkflowCompleted { since: Timestamp(0), result: Arc::new(json!("é".repeat(9000))) },

@@ -22,7 +22,7 @@ struct Stage {
     toolset: Toolset,
 }
 
-/// An agent `clerk` with the script, asked by the tool `ask` and by `delegate_task`.
+/// Builds an agent `clerk` with the script, asked by the tool `ask` and by `delegate_task`.
 fn stage(script: impl IntoIterator<Item = ScriptedAnswer>) -> Stage {
     let model = ScriptedModel::local(script);
     let mut asks = tool("ask", ToolBody::Agent("clerk".to_owned()));
@@ -63,7 +63,7 @@ fn text(text: &str) -> ScriptedAnswer {
 }
 
 #[actix::test]
-async fn an_agent_is_asked_on_behalf_of_the_caller() {
+async fn an_agent_is_asked_for_the_callers_user() {
     tokio::time::pause();
     let rows = [
         ("ask", json!({ "prompt": "how much?" }), "clerk"),
@@ -84,7 +84,7 @@ async fn an_agent_is_asked_on_behalf_of_the_caller() {
 }
 
 #[actix::test]
-async fn a_task_needs_an_agent_that_may_have_it() {
+async fn a_task_needs_one_of_the_sub_agents() {
     tokio::time::pause();
     let stage = stage([]);
     let rows = [
@@ -128,7 +128,7 @@ async fn sub_agents_are_described_to_the_model() {
 }
 
 #[actix::test]
-async fn a_tool_may_not_take_the_name_of_delegation() {
+async fn the_name_of_the_delegation_tool_is_reserved() {
     tokio::time::pause();
     let mut registry = Registry::clone(&stage([]).deps.registry);
     let taken = tool("delegate_task", function(|_, _| async { Ok(json!(null)) }));
@@ -136,7 +136,7 @@ async fn a_tool_may_not_take_the_name_of_delegation() {
     let names_only = Toolset::of(&registry, &names(&["delegate_task"]), &[]);
     assert!(names_only.is_ok(), "an agent without sub-agents may have it");
     let both = Toolset::of(&registry, &names(&["delegate_task"]), &names(&["clerk"]));
-    let why = "tool delegate_task is also the way to sub-agents";
+    let why = "the tool name delegate_task is reserved for sub-agents";
     assert_eq!(both.err().as_deref(), Some(why));
 }
 
@@ -154,14 +154,14 @@ async fn an_agent_that_fails_is_a_failed_call() {
         let returned = stage.call("ask", json!({ "prompt": "x" })).await;
         assert_eq!(returned.outcome, error(message));
     }
-    let stage = stage([text("unheard")]);
+    let stage = stage([text("unread")]);
     stage.store.set_writable(false);
     let returned = stage.call("ask", json!({ "prompt": "x" })).await;
     assert_eq!(returned.outcome, error("agent clerk is not available"));
 }
 
 #[actix::test]
-async fn agents_are_not_nested_without_end() {
+async fn nesting_of_agents_is_bounded() {
     tokio::time::pause();
     let too_deep = error("agents and workflows are nested deeper than 3");
     let rows = [(2, ToolOutcome::Output(json!("12"))), (3, too_deep.clone()), (4, too_deep)];
@@ -174,7 +174,7 @@ async fn agents_are_not_nested_without_end() {
     }
 }
 
-/// A model that has its own agent asked, as a turn loop would, and answers with what came of it.
+/// A model that asks its own agent, as a turn loop would, and answers with the outcome.
 #[derive(Default)]
 struct Circle {
     bench: OnceLock<(GenerationDeps, Toolset)>,
@@ -220,7 +220,7 @@ impl LanguageModel for AsksItself {
 }
 
 #[actix::test]
-async fn a_circle_of_agents_ends() {
+async fn agents_that_ask_each_other_end() {
     tokio::time::pause();
     let mut stage = stage([]);
     let circle = Arc::new(Circle::default());

@@ -1,13 +1,37 @@
-//! Which executions a list shows, in memory, and lists of those that ended.
+//! Lists of executions, in memory.
 
 use std::cmp::Reverse;
 
 use super::{Entry, State};
-use crate::ports::store::{Cursor, ExecutionFilter, Projection};
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Cursor, ExecutionFilter, Projection, Row};
 
 impl State {
-    /// Those that ended last first.
-    pub(super) fn list_of_ends(
+    /// Lists executions, newest first.
+    pub(super) fn list_by_creation(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> (Vec<Projection>, Option<Cursor>) {
+        let older_than =
+            after.map_or((Timestamp(i64::MAX), Row::MAX), |cursor| (cursor.at, cursor.row));
+        let mut matching = self
+            .by_creation
+            .range(..older_than)
+            .rev()
+            .filter_map(|(_, id)| self.executions.get(id))
+            .filter(|entry| shows(filter, &entry.projection));
+        let page: Vec<&Entry> = matching.by_ref().take(limit).collect();
+        let next = page
+            .last()
+            .filter(|_| matching.next().is_some())
+            .map(|last| Cursor { at: last.projection.header.created_at, row: last.row });
+        (page.into_iter().map(|entry| entry.projection.clone()).collect(), next)
+    }
+
+    /// Lists ended executions, last ended first.
+    pub(super) fn list_by_end(
         &self,
         filter: &ExecutionFilter,
         after: Option<Cursor>,
@@ -32,7 +56,7 @@ impl State {
     }
 }
 
-pub(super) fn shows(filter: &ExecutionFilter, projection: &Projection) -> bool {
+fn shows(filter: &ExecutionFilter, projection: &Projection) -> bool {
     let header = &projection.header;
     let ExecutionFilter { workflow_id, status, user_id, from, to, ended_from, ended_to, replay_of } =
         filter;

@@ -1,4 +1,4 @@
-//! What a model has said so far, put together from the pieces of a stream.
+//! Assembles a model's answer from the pieces of a stream, within limits.
 
 use serde_json::Value;
 
@@ -8,26 +8,27 @@ use crate::ports::model::{
     ToolCall, Usage,
 };
 
-/// Calls of one turn that are listened to. Far fewer are made; the others are refused one by one.
+/// Maximum number of calls accepted per turn. Far fewer are made; the others are refused one by
+/// one.
 const CALLS_MAX: usize = 1024;
 
-/// Listens to a model, over all turns of a run: what it may say is bounded.
+/// Assembles the answers of a run. The limit of bytes holds for all turns together.
 #[derive(Debug)]
-pub(in crate::agent::generation) struct Heard {
+pub(in crate::agent::generation) struct AnswerBuffer {
     bytes_max: usize,
-    /// How deep a value of the model may nest.
+    /// Maximum nesting of a value.
     depth_max: usize,
     bytes_left: usize,
     text: String,
     reasoning: String,
     tool_calls: Vec<ToolCall>,
-    /// Calls whose arguments came in pieces, and were counted then.
+    /// Calls whose arguments came in pieces, and are counted already.
     in_pieces: Vec<String>,
     provider_state: Option<ProviderState>,
     finished: Option<(Usage, FinishReason, Option<Box<Served>>)>,
 }
 
-impl Heard {
+impl AnswerBuffer {
     pub(in crate::agent::generation) fn new(bytes_max: usize, depth_max: usize) -> Self {
         Self {
             bytes_max,
@@ -42,11 +43,11 @@ impl Heard {
         }
     }
 
-    /// A piece as it is kept and passed on: arguments that nest too deep are a text, like those that
-    /// are no JSON, and the tool says what is wrong with them.
-    pub(in crate::agent::generation) fn kept(&self, event: ModelEvent) -> ModelEvent {
+    /// Converts arguments that nest too deep to text, like those that are not JSON; the tool then
+    /// rejects them with the reason.
+    pub(in crate::agent::generation) fn normalized(&self, event: ModelEvent) -> ModelEvent {
         match event {
-            ModelEvent::ToolCall(call) => ModelEvent::ToolCall(self.kept_call(call)),
+            ModelEvent::ToolCall(call) => ModelEvent::ToolCall(self.normalized_call(call)),
             ModelEvent::TextDelta(_)
             | ModelEvent::ReasoningDelta(_)
             | ModelEvent::ToolInputStart { .. }
@@ -56,14 +57,14 @@ impl Heard {
         }
     }
 
-    fn kept_call(&self, mut call: ToolCall) -> ToolCall {
+    fn normalized_call(&self, mut call: ToolCall) -> ToolCall {
         if check_depth(&call.input, self.depth_max).is_err() {
             call.input = Value::String(call.input.to_string());
         }
         call
     }
 
-    /// What a provider wants back cannot be changed: it is kept as it is or not at all.
+    /// Rejects a provider's state that nests too deep, because it must go back unchanged.
     fn check_state(&self, state: &ProviderState) -> Result<(), ModelError> {
         check_depth(&state.state, self.depth_max).map_err(|too_deep| {
             let message = format!("the model's answer is {too_deep}");
@@ -71,8 +72,8 @@ impl Heard {
         })
     }
 
-    /// Takes the next piece. Refuses what is too much.
-    pub(in crate::agent::generation) fn hear(
+    /// Adds a piece, or rejects it if a limit is exceeded.
+    pub(in crate::agent::generation) fn push(
         &mut self,
         event: &ModelEvent,
     ) -> Result<(), ModelError> {
@@ -93,7 +94,7 @@ impl Heard {
             ModelEvent::ToolCall(call) => {
                 let counted = self.in_pieces.contains(&call.tool_call_id);
                 self.spend(if counted { 0 } else { bytes_of(call) })?;
-                few_enough(self.tool_calls.len() + 1)?;
+                check_call_count(self.tool_calls.len() + 1)?;
                 self.tool_calls.push(call.clone());
             }
             ModelEvent::ProviderState(state) => {
@@ -108,20 +109,20 @@ impl Heard {
         Ok(())
     }
 
-    /// Whether the turn's last piece was heard.
+    /// Returns true after the last piece of the turn.
     pub(in crate::agent::generation) fn is_finished(&self) -> bool {
         self.finished.is_some()
     }
 
-    /// The turn as a whole, when the stream has ended. Makes room for the next turn.
+    /// Takes the complete answer at the end of the stream.
     pub(in crate::agent::generation) fn finish(&mut self) -> Result<ModelAnswer, ModelError> {
         let Some((usage, finish_reason, served)) = self.finished.take() else {
-            return Err(ModelError::broken_off());
+            return Err(ModelError::incomplete());
         };
         Ok(ModelAnswer { usage, finish_reason, served, ..self.unfinished() })
     }
 
-    /// What there is of a turn that was cut off. Makes room for the next turn.
+    /// Takes the incomplete answer of a turn that failed or was stopped.
     pub(in crate::agent::generation) fn unfinished(&mut self) -> ModelAnswer {
         self.in_pieces.clear();
         ModelAnswer {
@@ -135,36 +136,36 @@ impl Heard {
         }
     }
 
-    /// Counts an answer that came in one piece.
+    /// Checks and counts an answer that came as a whole.
     pub(in crate::agent::generation) fn whole(
         &mut self,
         mut answer: ModelAnswer,
     ) -> Result<ModelAnswer, ModelError> {
-        few_enough(answer.tool_calls.len())?;
+        check_call_count(answer.tool_calls.len())?;
         answer.provider_state.iter().try_for_each(|state| self.check_state(state))?;
         let calls = std::mem::take(&mut answer.tool_calls).into_iter();
-        answer.tool_calls = calls.map(|call| self.kept_call(call)).collect();
+        answer.tool_calls = calls.map(|call| self.normalized_call(call)).collect();
         let calls = answer.tool_calls.iter().map(bytes_of).sum::<usize>();
         self.spend(answer.text.len() + answer.reasoning.len() + calls)?;
         Ok(answer)
     }
 
-    /// One byte more for each piece: a stream of empty ones ends as well.
+    /// Subtracts `bytes`, plus one per piece so that a stream of empty pieces ends too.
     fn spend(&mut self, bytes: usize) -> Result<(), ModelError> {
         let left = self.bytes_left.checked_sub(bytes.saturating_add(1));
         self.bytes_left = left.ok_or_else(|| {
-            let message = format!("the model said more than {} bytes", self.bytes_max);
+            let message = format!("the model's output exceeds {} bytes", self.bytes_max);
             ModelError::new(ModelErrorKind::Other, message)
         })?;
         Ok(())
     }
 }
 
-fn few_enough(calls: usize) -> Result<(), ModelError> {
+fn check_call_count(calls: usize) -> Result<(), ModelError> {
     if calls <= CALLS_MAX {
         return Ok(());
     }
-    let message = format!("the model asked for more than {CALLS_MAX} tools at once");
+    let message = format!("the model requested more than {CALLS_MAX} tool calls in one turn");
     Err(ModelError::new(ModelErrorKind::Other, message))
 }
 
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn pieces_make_an_answer() {
-        let mut heard = Heard::new(1000, 100);
+        let mut buffer = AnswerBuffer::new(1000, 100);
         let usage = Usage { total_tokens: 3, ..Usage::default() };
         let events = [
             ModelEvent::ReasoningDelta("hm".to_owned()),
@@ -198,10 +199,10 @@ mod tests {
             ModelEvent::Finished { usage, finish_reason: FinishReason::ToolCalls, served: None },
         ];
         for event in &events {
-            assert!(!heard.is_finished());
-            heard.hear(event).unwrap();
+            assert!(!buffer.is_finished());
+            buffer.push(event).unwrap();
         }
-        assert!(heard.is_finished());
+        assert!(buffer.is_finished());
         let expected = ModelAnswer {
             text: "a b".to_owned(),
             reasoning: "hm".to_owned(),
@@ -210,30 +211,30 @@ mod tests {
             finish_reason: FinishReason::ToolCalls,
             ..ModelAnswer::default()
         };
-        assert_eq!(heard.finish(), Ok(expected));
-        assert!(heard.finish().is_err(), "the next turn has not ended");
+        assert_eq!(buffer.finish(), Ok(expected));
+        assert!(buffer.finish().is_err(), "the next turn has not ended");
     }
 
     #[test]
-    fn what_a_model_says_is_bounded_over_all_turns() {
-        let said = |text: &str| ModelEvent::TextDelta(text.to_owned());
+    fn output_is_bounded_over_all_turns() {
+        let delta = |text: &str| ModelEvent::TextDelta(text.to_owned());
         let piece =
             ModelEvent::ToolInputDelta { tool_call_id: "c1".to_owned(), delta: "12345".to_owned() };
         let rows = [
-            ("text", vec![said("12345"), said("6789")]),
-            ("nothing, endlessly", vec![said(""); 11]),
+            ("text", vec![delta("12345"), delta("6789")]),
+            ("nothing, endlessly", vec![delta(""); 11]),
             ("arguments", vec![piece.clone(), piece]),
             ("a call", vec![ModelEvent::ToolCall(call())]),
         ];
         for (name, events) in rows {
-            let mut heard = Heard::new(10, 100);
-            let refused = events.iter().find_map(|event| heard.hear(event).err()).unwrap();
-            assert_eq!(refused.message, "the model said more than 10 bytes", "{name}");
+            let mut buffer = AnswerBuffer::new(10, 100);
+            let refused = events.iter().find_map(|event| buffer.push(event).err()).unwrap();
+            assert_eq!(refused.message, "the model's output exceeds 10 bytes", "{name}");
         }
-        let mut heard = Heard::new(10, 100);
+        let mut buffer = AnswerBuffer::new(10, 100);
         let answer = || ModelAnswer { text: "12345".to_owned(), ..ModelAnswer::default() };
-        assert!(heard.whole(answer()).is_ok());
-        assert!(heard.whole(answer()).is_err());
+        assert!(buffer.whole(answer()).is_ok());
+        assert!(buffer.whole(answer()).is_err());
     }
 
     #[test]
@@ -242,30 +243,33 @@ mod tests {
             tool_calls: vec![call(); count],
             ..ModelAnswer::default()
         };
-        assert!(Heard::new(1 << 20, 100).whole(asks(CALLS_MAX)).is_ok());
-        let refused = Heard::new(1 << 20, 100).whole(asks(CALLS_MAX + 1)).unwrap_err();
-        assert_eq!(refused.message, "the model asked for more than 1024 tools at once");
-        let mut heard = Heard::new(1 << 20, 100);
+        assert!(AnswerBuffer::new(1 << 20, 100).whole(asks(CALLS_MAX)).is_ok());
+        let refused = AnswerBuffer::new(1 << 20, 100).whole(asks(CALLS_MAX + 1)).unwrap_err();
+        assert_eq!(refused.message, "the model requested more than 1024 tool calls in one turn");
+        let mut buffer = AnswerBuffer::new(1 << 20, 100);
         let event = ModelEvent::ToolCall(call());
-        assert!((0..CALLS_MAX).all(|_| heard.hear(&event).is_ok()));
-        assert_eq!(heard.hear(&event).unwrap_err(), refused);
+        assert!((0..CALLS_MAX).all(|_| buffer.push(&event).is_ok()));
+        assert_eq!(buffer.push(&event).unwrap_err(), refused);
     }
 
     #[test]
-    fn what_nests_too_deep_is_a_text() {
+    fn deeply_nested_arguments_become_text() {
         let deep = ToolCall { input: json!({ "a": [[1]] }), ..call() };
-        let heard = Heard::new(1000, 2);
-        let ModelEvent::ToolCall(kept) = heard.kept(ModelEvent::ToolCall(deep.clone())) else {
+        let buffer = AnswerBuffer::new(1000, 2);
+        let ModelEvent::ToolCall(normalized) =
+            buffer.normalized(ModelEvent::ToolCall(deep.clone()))
+        else {
             panic!("another event");
         };
-        assert_eq!(kept.input, json!("{\"a\":[[1]]}"));
+        assert_eq!(normalized.input, json!("{\"a\":[[1]]}"));
         let answer = ModelAnswer { tool_calls: vec![deep, call()], ..ModelAnswer::default() };
-        let answer = Heard::new(1000, 2).whole(answer).unwrap();
-        assert_eq!(answer.tool_calls[0].input, kept.input);
+        let answer = AnswerBuffer::new(1000, 2).whole(answer).unwrap();
+        assert_eq!(answer.tool_calls[0].input, normalized.input);
         assert_eq!(answer.tool_calls[1], call());
 
         let state = ProviderState { provider: "p".to_owned(), state: json!([[[1]]]) };
-        let refused = Heard::new(1000, 2).hear(&ModelEvent::ProviderState(state)).unwrap_err();
+        let refused =
+            AnswerBuffer::new(1000, 2).push(&ModelEvent::ProviderState(state)).unwrap_err();
         assert!(refused.message.contains("nested deeper than 2 levels"), "{refused:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs that are read live.
+//! Runs with live subscribers.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn pause() -> ScriptedPiece {
     ScriptedPiece::Pause(Duration::from_secs(1))
 }
 
-/// `a` and `b` with a second between.
+/// Streams `a` and `b`, a second apart.
 fn slowly() -> ScriptedAnswer {
     ScriptedAnswer::Pieces(vec![say("a"), pause(), say("b"), pause(), finished()])
 }
@@ -34,7 +34,7 @@ fn failure() -> ModelError {
     ModelError::new(ModelErrorKind::Unavailable, "gone")
 }
 
-/// The agent's chats go on without a reader.
+/// Makes the agent's chats resumable.
 fn resumable(agent: &mut AgentDefinition) {
     agent.is_resumable = true;
     agent.memory = true;
@@ -52,7 +52,7 @@ fn key() -> ConversationKey {
     }
 }
 
-/// Every event by its kind, in one line.
+/// Returns the kinds of events in one line.
 fn kinds(events: &[GenerationEvent]) -> String {
     let kind = |event: &GenerationEvent| {
         let shown = format!("{event:?}");
@@ -62,7 +62,7 @@ fn kinds(events: &[GenerationEvent]) -> String {
 }
 
 #[actix::test]
-async fn a_reader_hears_everything_in_order() {
+async fn a_subscriber_receives_all_events_in_order() {
     tokio::time::pause();
     let schema = json!({ "type": "object" });
     let answered = "TextStart TextDelta TextEnd StepFinish";
@@ -104,48 +104,42 @@ async fn a_reader_hears_everything_in_order() {
     ];
     for (name, script, schema, expected) in rows {
         let world = World::with(ScriptedModel::local(script), History::default(), with_tools);
-        let reader = Reader::default();
-        let (subscriber, _actor) = reader.subscribe();
-        let mut handle = world.spawn_for(request(schema), Some(subscriber));
+        let (mut handle, reader, _actor) = world.spawn_read(request(schema));
         assert_eq!(handle.begun().await, Ok(()), "{name}");
         let _ = handle.outcome().await;
         settle().await;
-        assert_eq!(kinds(&reader.heard()), expected, "{name}");
+        assert_eq!(kinds(&reader.received()), expected, "{name}");
     }
 }
 
 #[actix::test]
-async fn words_come_as_they_are_said() {
+async fn text_is_streamed_as_it_arrives() {
     tokio::time::pause();
     let world = World::local([slowly()]);
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
-    let mut handle = world.spawn_for(request(None), Some(subscriber));
+    let (mut handle, reader, _actor) = world.spawn_read(request(None));
     handle.begun().await.unwrap();
     settle().await;
-    assert_eq!(reader.said(), "a");
+    assert_eq!(reader.text(), "a");
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    assert_eq!(reader.said(), "ab");
+    assert_eq!(reader.text(), "ab");
     assert_eq!(handle.outcome().await.unwrap().text, "ab");
 }
 
 #[actix::test]
-async fn a_failure_before_the_first_word_is_the_callers() {
+async fn a_failure_before_the_first_output_goes_to_the_caller() {
     tokio::time::pause();
     let world = World::local([ScriptedAnswer::Error(failure())]);
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
-    let mut handle = world.spawn_for(request(None), Some(subscriber));
+    let (mut handle, reader, _actor) = world.spawn_read(request(None));
     assert_eq!(handle.begun().await, Err(failure().into()));
-    assert_eq!(handle.begun().await, Err(failure().into()), "as often as it is asked");
+    assert_eq!(handle.begun().await, Err(failure().into()), "on every call");
     assert_eq!(handle.outcome().await, Err(failure().into()));
     assert_eq!(world.history.last().status, GenerationStatus::Error);
     settle().await;
-    assert_eq!(reader.heard(), [], "it is told once");
+    assert_eq!(reader.received(), [], "the caller has the error already");
 }
 
 #[actix::test]
-async fn who_came_later_hears_of_a_failure_before_the_first_word() {
+async fn a_late_subscriber_receives_a_failure_before_the_first_output() {
     tokio::time::pause();
     let script = [ScriptedAnswer::Pieces(vec![pause(), ScriptedPiece::Fail(failure())])];
     let world = World::with(ScriptedModel::local(script), History::default(), resumable);
@@ -159,16 +153,16 @@ async fn who_came_later_hears_of_a_failure_before_the_first_word() {
     assert_eq!(id.as_deref(), Some("g1"));
     assert_eq!(handle.begun().await, Err(failure().into()));
     settle().await;
-    assert_eq!((first.heard(), kinds(&late.heard())), (vec![], "Start Error".to_owned()));
+    assert_eq!((first.received(), kinds(&late.received())), (vec![], "Start Error".to_owned()));
 }
 
-/// A reader is told at once that the run has begun.
+/// Makes the run begin once recorded.
 fn at_once(request: GenerationRequest) -> GenerationRequest {
     GenerationRequest { begins: Begins::OnceRecorded, ..request }
 }
 
 #[actix::test]
-async fn one_that_has_begun_once_recorded_tells_its_reader_how_it_ends() {
+async fn a_run_begun_once_recorded_sends_its_end_to_the_subscriber() {
     tokio::time::pause();
     let rows = [
         ("a failure", ScriptedAnswer::Error(failure()), "Start Error"),
@@ -177,32 +171,28 @@ async fn one_that_has_begun_once_recorded_tells_its_reader_how_it_ends() {
     for (name, answer, expected) in rows {
         let history = History::gated();
         let world = World::new(ScriptedModel::local([answer]), history);
-        let reader = Reader::default();
-        let (subscriber, _actor) = reader.subscribe();
-        let mut handle = world.spawn_for(at_once(request(None)), Some(subscriber));
+        let (mut handle, reader, _actor) = world.spawn_read(at_once(request(None)));
         settle().await;
-        assert_eq!(reader.heard(), [], "{name}: nothing is recorded yet");
+        assert_eq!(reader.received(), [], "{name}: nothing is recorded yet");
         world.history.commit();
         assert_eq!(handle.begun().await, Ok(()), "{name}");
         settle().await;
-        assert!(kinds(&reader.heard()).starts_with("Start"), "{name}");
+        assert!(kinds(&reader.received()).starts_with("Start"), "{name}");
         world.history.commit();
         let _ = handle.outcome().await;
         settle().await;
-        assert_eq!(kinds(&reader.heard()), expected, "{name}");
+        assert_eq!(kinds(&reader.received()), expected, "{name}");
     }
 }
 
 #[actix::test]
-async fn a_cancel_before_the_first_word_is_told_to_the_reader() {
+async fn a_cancel_before_the_first_output_is_sent_to_the_subscriber() {
     tokio::time::pause();
-    // before the history has it, and while the model thinks
+    // before it is recorded, and while the model is thinking
     for is_recorded in [false, true] {
         let history = History::gated();
         let world = World::new(ScriptedModel::local([ScriptedAnswer::Hang]), history);
-        let reader = Reader::default();
-        let (subscriber, _actor) = reader.subscribe();
-        let mut handle = world.spawn_for(at_once(request(None)), Some(subscriber));
+        let (mut handle, reader, _actor) = world.spawn_read(at_once(request(None)));
         settle().await;
         if is_recorded {
             world.history.commit();
@@ -214,13 +204,13 @@ async fn a_cancel_before_the_first_word_is_told_to_the_reader() {
         assert_eq!(handle.begun().await, Ok(()), "recorded: {is_recorded}");
         assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
         settle().await;
-        assert_eq!(kinds(&reader.heard()), "Start Abort", "recorded: {is_recorded}");
+        assert_eq!(kinds(&reader.received()), "Start Abort", "recorded: {is_recorded}");
         assert_eq!(world.history.last().status, GenerationStatus::Cancelled);
     }
 }
 
 #[actix::test]
-async fn a_mistake_of_the_caller_is_told_to_the_caller() {
+async fn an_invalid_schema_is_returned_to_the_caller() {
     tokio::time::pause();
     let world = World::local([text("hi")]);
     let reader = Reader::default();
@@ -230,49 +220,45 @@ async fn a_mistake_of_the_caller_is_told_to_the_caller() {
     let begun = handle.begun().await;
     assert!(matches!(begun, Err(GenerateError::InvalidSchema(_))), "{begun:?}");
     settle().await;
-    assert_eq!(reader.heard(), []);
+    assert_eq!(reader.received(), []);
 }
 
 #[actix::test]
-async fn words_wait_for_the_record() {
+async fn results_are_sent_once_recorded() {
     tokio::time::pause();
     let script = [calls([call("c1", "add", 0)]), text("hi")];
     let world = World::with(ScriptedModel::local(script), History::gated(), with_tools);
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
-    let handle = world.spawn_for(request(None), Some(subscriber));
-    // the last kind of event that is heard before each commit
+    let (handle, reader, _actor) = world.spawn_read(request(None));
+    // last kind of event received before each commit
     for last in ["", "ToolCall", "ToolCall", "TextEnd"] {
         settle().await;
-        let heard = kinds(&reader.heard());
-        let closed = heard.trim_end_matches(" StepFinish");
+        let received = kinds(&reader.received());
+        let closed = received.trim_end_matches(" StepFinish");
         let expected = if last == "TextEnd" { "TextDelta" } else { last };
-        assert!(closed.ends_with(expected), "{last}: {heard}");
+        assert!(closed.ends_with(expected), "{last}: {received}");
         world.history.commit();
     }
     handle.outcome().await.unwrap();
     settle().await;
-    assert!(kinds(&reader.heard()).ends_with("TextEnd StepFinish Finish"));
+    assert!(kinds(&reader.received()).ends_with("TextEnd StepFinish Finish"));
 }
 
 #[actix::test]
-async fn a_reader_hears_of_a_cancel() {
+async fn a_cancel_is_sent_to_the_subscriber() {
     tokio::time::pause();
     let world = World::local([slowly()]);
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
-    let mut handle = world.spawn_for(request(None), Some(subscriber));
+    let (mut handle, reader, _actor) = world.spawn_read(request(None));
     handle.begun().await.unwrap();
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
     settle().await;
-    assert!(kinds(&reader.heard()).ends_with("TextDelta TextEnd Abort"));
+    assert!(kinds(&reader.received()).ends_with("TextDelta TextEnd Abort"));
     assert_eq!(world.model.abandoned(), 1);
-    assert_eq!(world.history.steps(), ["0:a"], "what was said is in the history");
+    assert_eq!(world.history.steps(), ["0:a"], "partial text is in the history");
 }
 
 #[actix::test]
-async fn a_run_without_its_reader_goes_on_where_it_has_another_purpose() {
+async fn a_run_without_subscribers_continues_only_if_resumable_or_of_a_step() {
     tokio::time::pause();
     let step = StepOrigin {
         execution_id: crate::domain::ids::ExecutionId::trusted("e1"),
@@ -289,7 +275,7 @@ async fn a_run_without_its_reader_goes_on_where_it_has_another_purpose() {
         ),
         ("a step of a workflow", of_step, true),
     ];
-    for (name, request, goes_on) in rows {
+    for (name, request, continues) in rows {
         let world = World::with(ScriptedModel::local([slowly()]), History::default(), resumable);
         let reader = Reader::default();
         let (subscriber, actor) = reader.subscribe();
@@ -297,15 +283,15 @@ async fn a_run_without_its_reader_goes_on_where_it_has_another_purpose() {
         handle.begun().await.unwrap();
         actor.send(Leave).await.unwrap();
         let outcome = handle.outcome().await;
-        assert_eq!(outcome.is_ok(), goes_on, "{name}: {outcome:?}");
+        assert_eq!(outcome.is_ok(), continues, "{name}: {outcome:?}");
         assert_eq!(reader.cuts(), 1, "{name}");
         let status = world.history.last().status;
-        assert_eq!(status == GenerationStatus::Completed, goes_on, "{name}: {status:?}");
+        assert_eq!(status == GenerationStatus::Completed, continues, "{name}: {status:?}");
     }
 }
 
 #[actix::test]
-async fn a_chat_is_found_by_its_conversation_and_told_again() {
+async fn a_chat_is_found_by_its_conversation_and_replayed() {
     tokio::time::pause();
     let world = World::with(ScriptedModel::local([slowly()]), History::default(), resumable);
     let first = Reader::default();
@@ -321,19 +307,19 @@ async fn a_chat_is_found_by_its_conversation_and_told_again() {
     let id = running.send(super::super::actor::SubscribeToGeneration(subscriber)).await.unwrap();
     assert_eq!(id.as_deref(), Some("g1"));
     settle().await;
-    assert_eq!(second.said(), "a");
-    assert_eq!(kinds(&second.heard()), "Start StepStart TextStart TextDelta");
+    assert_eq!(second.text(), "a");
+    assert_eq!(kinds(&second.received()), "Start StepStart TextStart TextDelta");
 
     world.active.idle().await;
     settle().await;
-    assert_eq!(second.said(), "ab");
-    assert_eq!(kinds(&first.heard()), kinds(&second.heard()));
-    assert!(world.deps.live.chat(&key()).is_none(), "nothing runs any more");
+    assert_eq!(second.text(), "ab");
+    assert_eq!(kinds(&first.received()), kinds(&second.received()));
+    assert!(world.deps.live.chat(&key()).is_none(), "nothing is running");
     assert_eq!(world.history.last().status, GenerationStatus::Completed);
 }
 
 #[actix::test]
-async fn only_chats_of_resumable_agents_are_found() {
+async fn only_chats_of_resumable_agents_are_registered() {
     tokio::time::pause();
     type Change = fn(&mut AgentDefinition);
     let rows: [(&str, Change, GenerationRequest); 2] = [
@@ -355,7 +341,7 @@ async fn only_chats_of_resumable_agents_are_found() {
 }
 
 #[actix::test]
-async fn a_model_that_always_has_more_lets_others_work() {
+async fn a_model_that_is_always_ready_does_not_starve_other_tasks() {
     tokio::time::pause();
     let script = [ScriptedAnswer::Pieces(vec![say(""); 100_000])];
     let model = ScriptedModel::local(script);
@@ -363,25 +349,23 @@ async fn a_model_that_always_has_more_lets_others_work() {
     let mut deps = world.deps.clone();
     deps.bytes_max = usize::MAX;
     let world = World { deps, ..world };
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
-    let mut handle = world.spawn_for(request(None), Some(subscriber));
+    let (mut handle, reader, _actor) = world.spawn_read(request(None));
     handle.begun().await.unwrap();
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
 }
 
-/// A reader that has room when it is allowed to.
-struct Hesitant {
-    heard: Arc<AtomicUsize>,
+/// A subscriber that has room when the test allows it.
+struct SlowSubscriber {
+    received: Arc<AtomicUsize>,
     room: Arc<tokio::sync::Semaphore>,
 }
 
-impl actix::Actor for Hesitant {
+impl actix::Actor for SlowSubscriber {
     type Context = actix::Context<Self>;
 }
 
-impl actix::Handler<GenerationProgress> for Hesitant {
+impl actix::Handler<GenerationProgress> for SlowSubscriber {
     type Result = actix::ResponseFuture<()>;
 
     fn handle(
@@ -389,7 +373,7 @@ impl actix::Handler<GenerationProgress> for Hesitant {
         GenerationProgress(events): GenerationProgress,
         _: &mut Self::Context,
     ) -> Self::Result {
-        self.heard.fetch_add(events.len(), Ordering::SeqCst);
+        self.received.fetch_add(events.len(), Ordering::SeqCst);
         let room = Arc::clone(&self.room);
         Box::pin(async move {
             if events.is_empty() {
@@ -400,24 +384,25 @@ impl actix::Handler<GenerationProgress> for Hesitant {
 }
 
 #[actix::test]
-async fn a_run_waits_for_a_reader_that_is_behind() {
+async fn a_run_waits_for_a_slow_subscriber() {
     tokio::time::pause();
     let pieces = std::iter::repeat_n(say("x"), 1500).chain([finished()]).collect();
     let world = World::local([ScriptedAnswer::Pieces(pieces)]);
-    let (heard, room) = (Arc::<AtomicUsize>::default(), Arc::new(tokio::sync::Semaphore::new(0)));
-    let actor = Hesitant { heard: Arc::clone(&heard), room: Arc::clone(&room) }.start();
+    let (received, room) =
+        (Arc::<AtomicUsize>::default(), Arc::new(tokio::sync::Semaphore::new(0)));
+    let actor = SlowSubscriber { received: Arc::clone(&received), room: Arc::clone(&room) }.start();
     let subscriber = GenerationSubscriber {
         events: actor.recipient(),
-        cut: Arc::new(|| panic!("it only takes its time")),
+        cut: Arc::new(|| panic!("it is slow, not gone")),
     };
     let handle = world.spawn_for(request(None), Some(subscriber));
     let mut outcome = Box::pin(handle.outcome());
 
     settle().await;
-    assert!((&mut outcome).now_or_never().is_none(), "nobody waits");
-    assert!(heard.load(Ordering::SeqCst) < 1000, "it was told more than it has room for");
+    assert!((&mut outcome).now_or_never().is_none(), "the run waits");
+    assert!(received.load(Ordering::SeqCst) < 1000, "more was sent than it has room for");
     room.add_permits(100);
     assert_eq!(outcome.await.unwrap().text.len(), 1500);
     settle().await;
-    assert!(heard.load(Ordering::SeqCst) > 1500, "something is missing");
+    assert!(received.load(Ordering::SeqCst) > 1500, "something is missing");
 }

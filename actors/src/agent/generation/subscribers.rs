@@ -1,4 +1,4 @@
-//! Those who read a run live, and what those who come later missed.
+//! Live subscribers of a run, and the replay for those that join later.
 
 use std::sync::Arc;
 
@@ -6,28 +6,28 @@ use actix::dev::RecipientRequest;
 
 use crate::agent::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
 
-/// Readers of one run that may come later; more are not taken.
-const READERS_MAX: usize = 64;
+/// Maximum number of subscribers that join one run later.
+const LATE_SUBSCRIBERS_MAX: usize = 64;
 
-/// Messages after which the first reader is asked for room: a model may be faster than a
-/// connection. Fewer than an actor's mailbox takes by itself.
+/// Messages after which the first subscriber is asked for room: a model may be faster than a
+/// connection. Below the default capacity of an actor's mailbox.
 const AHEAD_MAX: usize = 8;
 
-/// The readers of a run.
+/// Subscribers of a run.
 #[derive(Debug)]
-pub(super) struct Readers {
-    /// Who asked for the run, and reads it from the first event on.
+pub(super) struct Subscribers {
+    /// Subscriber that started the run, from the first event on.
     first: Option<GenerationSubscriber>,
-    /// Messages to that one since it last had room.
+    /// Messages to `first` since it last had room.
     ahead: usize,
-    /// Who came later.
+    /// Subscribers that joined later.
     late: Vec<GenerationSubscriber>,
     replay: Option<Replay>,
-    /// Whether the run goes on when nobody reads it.
-    outlives_readers: bool,
+    /// True if the run continues without subscribers.
+    outlives_subscribers: bool,
 }
 
-/// What a run has said so far, for readers that come later; pieces of one text are joined.
+/// All events so far, for late subscribers; consecutive deltas of one text are joined.
 #[derive(Debug)]
 pub(super) struct Replay {
     events: Vec<GenerationEvent>,
@@ -39,8 +39,8 @@ impl Replay {
         Self { events: Vec::new(), bytes_left: bytes_max }
     }
 
-    /// Whether there was room for it.
-    fn keep(&mut self, events: &[GenerationEvent]) -> bool {
+    /// Adds events; returns false if there is no room.
+    fn push(&mut self, events: &[GenerationEvent]) -> bool {
         for event in events {
             let is_joined = self.events.last_mut().is_some_and(|last| join(last, event));
             let own = if is_joined { 0 } else { size_of::<GenerationEvent>() };
@@ -56,35 +56,36 @@ impl Replay {
     }
 }
 
-impl Readers {
+impl Subscribers {
     pub(super) fn new(
         first: Option<GenerationSubscriber>,
         replay: Option<Replay>,
-        outlives_readers: bool,
+        outlives_subscribers: bool,
     ) -> Self {
-        Self { first, ahead: 0, late: Vec::new(), replay, outlives_readers }
+        Self { first, ahead: 0, late: Vec::new(), replay, outlives_subscribers }
     }
 
-    /// Whether there is anybody to speak to, now or later.
+    /// Returns true if events have a recipient, now or later.
     pub(super) fn are_expected(&self) -> bool {
         self.first.is_some() || !self.late.is_empty() || self.replay.is_some()
     }
 
-    /// Leaves out the one who asked: it is told in another way how the run ended.
+    /// Drops the first subscriber without closing it: its caller gets the outcome from the handle.
     pub(super) fn forget_first(&mut self) {
         self.first = None;
     }
 
-    /// Tells everybody, and cuts those who cannot take it. Whether the run still has a purpose.
-    pub(super) fn tell(&mut self, events: Vec<GenerationEvent>) -> bool {
-        if self.replay.as_mut().is_some_and(|replay| !replay.keep(&events)) {
+    /// Sends events to all, disconnecting those whose mailbox is full. Returns false if the run has
+    /// lost its purpose.
+    pub(super) fn send(&mut self, events: Vec<GenerationEvent>) -> bool {
+        if self.replay.as_mut().is_some_and(|replay| !replay.push(&events)) {
             self.replay = None;
         }
         let events = GenerationProgress(Arc::from(events));
-        let takes = |reader: &GenerationSubscriber| {
-            let taken = reader.events.try_send(events.clone()).is_ok();
+        let takes = |subscriber: &GenerationSubscriber| {
+            let taken = subscriber.events.try_send(events.clone()).is_ok();
             if !taken {
-                (reader.cut)();
+                (subscriber.cut)();
             }
             taken
         };
@@ -94,14 +95,14 @@ impl Readers {
         self.have_purpose()
     }
 
-    /// Asks the first reader for room, where it was told much. To be awaited before it is told more.
+    /// Asks the first subscriber for room if it is behind. Await the request before sending more.
     pub(super) fn ask_for_room(&mut self) -> Option<RecipientRequest<GenerationProgress>> {
         let first = self.first.as_ref().filter(|_| self.ahead >= AHEAD_MAX)?;
         self.ahead = 0;
         Some(first.events.send(GenerationProgress(Arc::from([]))))
     }
 
-    /// Cuts the first reader. Whether the run still has a purpose.
+    /// Disconnects the first subscriber. Returns false if the run has lost its purpose.
     pub(super) fn lose_first(&mut self) -> bool {
         if let Some(first) = self.first.take() {
             (first.cut)();
@@ -110,27 +111,27 @@ impl Readers {
     }
 
     fn have_purpose(&self) -> bool {
-        self.outlives_readers || self.first.is_some() || !self.late.is_empty()
+        self.outlives_subscribers || self.first.is_some() || !self.late.is_empty()
     }
 
-    /// Tells a new reader all that was said, and from now on what is said. Whether it was taken.
-    pub(super) fn attach(&mut self, reader: GenerationSubscriber) -> bool {
+    /// Adds a subscriber and replays all events to it. Returns false if it was not taken.
+    pub(super) fn attach(&mut self, subscriber: GenerationSubscriber) -> bool {
         let Some(replay) = &self.replay else { return false };
-        if self.late.len() >= READERS_MAX {
+        if self.late.len() >= LATE_SUBSCRIBERS_MAX {
             return false;
         }
         if !replay.events.is_empty() {
             let missed = GenerationProgress(Arc::from(replay.events.as_slice()));
-            if reader.events.try_send(missed).is_err() {
+            if subscriber.events.try_send(missed).is_err() {
                 return false;
             }
         }
-        self.late.push(reader);
+        self.late.push(subscriber);
         true
     }
 }
 
-/// Adds a piece to the one before it, if they belong together.
+/// Appends a delta to the event before it if they belong to one text.
 fn join(last: &mut GenerationEvent, event: &GenerationEvent) -> bool {
     match (last, event) {
         (
@@ -152,7 +153,7 @@ fn join(last: &mut GenerationEvent, event: &GenerationEvent) -> bool {
     }
 }
 
-/// About what an event holds beside itself.
+/// Returns the approximate heap bytes of an event.
 fn bytes_of(event: &GenerationEvent) -> usize {
     match event {
         GenerationEvent::TextDelta { delta, .. }
@@ -186,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps how many events each message had.
+    /// Records the number of events of each message.
     struct Counting(Arc<Mutex<Vec<usize>>>);
 
     impl Actor for Counting {
@@ -215,50 +216,51 @@ mod tests {
         GenerationEvent::TextDelta { id: Arc::from("text-0"), delta: delta.to_owned() }
     }
 
-    /// Room for so many events that hold so many bytes together.
+    /// Returns a replay with room for `events` events of `bytes` bytes in total.
     fn replay(events: usize, bytes: usize) -> Replay {
         Replay::new(events * size_of::<GenerationEvent>() + bytes)
     }
 
     #[actix::test]
-    async fn what_was_said_is_told_again_in_one_piece() {
-        let mut readers = Readers::new(None, Some(replay(2, 10)), true);
-        assert!(readers.tell(vec![GenerationEvent::StepStart, word("abc"), word("def")]));
-        assert!(readers.tell(vec![word("ghi")]));
+    async fn a_late_subscriber_gets_joined_deltas() {
+        let mut subscribers = Subscribers::new(None, Some(replay(2, 10)), true);
+        assert!(subscribers.send(vec![GenerationEvent::StepStart, word("abc"), word("def")]));
+        assert!(subscribers.send(vec![word("ghi")]));
         let (late, counts) = reader();
-        assert!(readers.attach(late));
-        readers.tell(vec![word("j")]);
+        assert!(subscribers.attach(late));
+        subscribers.send(vec![word("j")]);
         tokio::task::yield_now().await;
-        assert_eq!(*counts.lock().unwrap(), [2, 1], "the words are joined");
+        assert_eq!(*counts.lock().unwrap(), [2, 1], "deltas are joined");
     }
 
     #[actix::test]
-    async fn a_run_that_has_said_too_much_takes_no_more_readers() {
+    async fn a_full_replay_takes_no_more_subscribers() {
         let rows = [
-            ("words", word("0123456789"), word("!")),
-            ("events without words", GenerationEvent::StepStart, GenerationEvent::StepStart),
+            ("text", word("0123456789"), word("!")),
+            ("events without text", GenerationEvent::StepStart, GenerationEvent::StepStart),
         ];
         for (name, fits, is_too_much) in rows {
             let room = replay(1, bytes_of(&fits));
-            let mut readers = Readers::new(None, Some(room), true);
-            readers.tell(vec![fits]);
-            assert!(readers.attach(reader().0), "{name}");
-            assert!(readers.tell(vec![is_too_much]), "{name}: it goes on");
-            assert!(!readers.attach(reader().0), "{name}");
+            let mut subscribers = Subscribers::new(None, Some(room), true);
+            subscribers.send(vec![fits]);
+            assert!(subscribers.attach(reader().0), "{name}");
+            assert!(subscribers.send(vec![is_too_much]), "{name}: it continues");
+            assert!(!subscribers.attach(reader().0), "{name}");
         }
     }
 
     #[actix::test]
-    async fn readers_are_bounded() {
-        let mut readers = Readers::new(None, Some(replay(0, 10)), true);
-        let taken = (0..READERS_MAX + 3).filter(|_| readers.attach(reader().0)).count();
-        assert_eq!(taken, READERS_MAX);
+    async fn subscribers_are_bounded() {
+        let mut subscribers = Subscribers::new(None, Some(replay(0, 10)), true);
+        let taken =
+            (0..LATE_SUBSCRIBERS_MAX + 3).filter(|_| subscribers.attach(reader().0)).count();
+        assert_eq!(taken, LATE_SUBSCRIBERS_MAX);
     }
 
     #[actix::test]
-    async fn one_that_can_be_found_by_nobody_takes_nobody() {
-        let mut readers = Readers::new(Some(reader().0), None, false);
-        assert!(!readers.attach(reader().0));
-        assert!(readers.tell(vec![word("a")]));
+    async fn a_run_without_a_replay_takes_no_late_subscribers() {
+        let mut subscribers = Subscribers::new(Some(reader().0), None, false);
+        assert!(!subscribers.attach(reader().0));
+        assert!(subscribers.send(vec![word("a")]));
     }
 }
