@@ -1,13 +1,13 @@
-//! Worlds by number: the real actors in virtual time, over a store that fails, with callers who do
-//! not wait for each other, clocks that are set and processes that are killed.
+//! Simulated worlds by seed: the real actors in virtual time, over a failing store, with concurrent
+//! callers, clocks that are set, and crashes.
 //!
 //! ```sh
 //! GREENROOM_SEED=4711 cargo test -p greenroom-actors --test simulator -- --nocapture
 //! GREENROOM_SEEDS=10000..20000 cargo test -p greenroom-actors --test simulator -- --nocapture
 //! ```
 //!
-//! The first tells the story of one world, the second plays many. [`simulator::world`] says what
-//! happens, [`simulator::checker`] and [`simulator::promises`] what must be true of it.
+//! The first command prints the story of one world, the second plays many. [`simulator::world`]
+//! defines the events, [`simulator::checker`] and [`simulator::promises`] the invariants.
 
 #[cfg(test)]
 mod simulator {
@@ -17,18 +17,18 @@ mod simulator {
     mod clock;
     mod definitions;
     mod dice;
-    mod found;
+    mod forward;
     #[path = "../../domain/tests/machine/law.rs"]
     mod law;
     #[path = "../../domain/tests/machine/picture.rs"]
     mod picture;
     mod process;
     mod promises;
-    mod readers;
+    mod regressions;
     mod run;
     mod spans;
     mod stage;
     mod store;
-    mod store_rest;
+    mod subscribers;
     mod world;
 }

@@ -1,5 +1,5 @@
-//! The functions and the model of the world: they do well, fail, panic, take their time, ask, hang
-//! and go on where nobody wants them to.
+//! Functions and model of the world: they succeed, fail, panic, are slow, suspend, hang, or ignore
+//! cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,28 +18,28 @@ use greenroom_actors::ports::model::{
 use serde_json::json;
 
 use crate::simulator::dice::Dice;
-use crate::simulator::stage::{AtWork, Stage};
+use crate::simulator::stage::{RunningBody, Stage};
 
-/// Longest time that work takes unless it hangs.
+/// Maximum duration of work that does not hang.
 const WORK_MS: u64 = 90_000;
 
 pub(crate) fn function(stage: &Arc<Stage>) -> StepFunction {
     let stage = Arc::clone(stage);
     Arc::new(move |context| {
         let StepContext { execution_id: id, path, attempt, idempotency_key, .. } = &context;
-        let is_at_work = begin(&stage, id, path, *attempt, idempotency_key);
-        work(Arc::clone(&stage), context, is_at_work).boxed()
+        let running = begin(&stage, id, path, *attempt, idempotency_key);
+        work(Arc::clone(&stage), context, running).boxed()
     })
 }
 
-/// Servers and programs: as functions, but that they ask nothing.
+/// Servers and programs: like functions, except that they never suspend.
 pub(crate) fn external_calls(stage: &Arc<Stage>) -> ScriptedCalls {
     let stage = Arc::clone(stage);
     ScriptedCalls::new(move |call| {
         let key = &call.origin.idempotency_key;
         let (id, attempt) = call.origin.attempt.clone().unwrap();
         let path = Arc::from(key.strip_prefix(&format!("{id}/")).unwrap_or(key));
-        // how long it is at work is the twin's own affair
+        // the scripted call decides how long it runs
         drop(begin(&stage, &id, &path, attempt, key));
         let mut dice = Dice::about(stage.seed, &format!("{key} {attempt}"));
         let output = json!({ "by": &*path, "n": attempt });
@@ -53,15 +53,15 @@ pub(crate) fn external_calls(stage: &Arc<Stage>) -> ScriptedCalls {
     })
 }
 
-/// What has to be true when a body is called.
+/// Checks the invariants of a call of a body.
 fn begin(
     stage: &Arc<Stage>,
     id: &ExecutionId,
     path: &StepPath,
     attempt: u32,
     idempotency_key: &str,
-) -> AtWork {
-    stage.tell(&format!("{id} {path} #{attempt} is called"));
+) -> RunningBody {
+    stage.note(&format!("{id} {path} #{attempt} is called"));
     let facts = stage.facts(id);
     let mut has_begun = false;
     for recorded in &facts {
@@ -81,7 +81,9 @@ fn begin(
         }
     }
     stage.require(has_begun, || {
-        format!("attempt {attempt} of {id} {path} was called, and no durable fact says so")
+        format!(
+            "attempt {attempt} of {id} {path} was called, and without a durable fact of its start"
+        )
     });
     let key = format!("{id}/{path}");
     stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
@@ -91,7 +93,7 @@ fn begin(
 async fn work(
     stage: Arc<Stage>,
     context: StepContext,
-    _is_at_work: AtWork,
+    _running: RunningBody,
 ) -> Result<StepOutcome, StepError> {
     let StepContext { execution_id: id, path, attempt, resume, cancellation, .. } = context;
     let mut dice = Dice::about(stage.seed, &format!("{id} {path} {attempt}"));
@@ -99,22 +101,22 @@ async fn work(
     let output = json!({ "by": &*path, "n": attempt });
     match choice {
         0..40 => {}
-        40..68 => takes(&stage, dice.millis(WORK_MS)).await,
+        40..68 => sleep(&stage, dice.millis(WORK_MS)).await,
         68..80 => {
-            takes(&stage, dice.millis(1_000)).await;
+            sleep(&stage, dice.millis(1_000)).await;
             return Err("it did not work out".into());
         }
         80..84 => panic!("a simulated defect"),
         84..92 if resume.is_none() => {
-            takes(&stage, dice.millis(1_000)).await;
+            sleep(&stage, dice.millis(1_000)).await;
             let payload = dice.chance(50).then(|| json!({ "of": &*path }));
             return Ok(StepOutcome::Suspended { reason: None, payload });
         }
         92..96 => {
-            // Work elsewhere that hears of the cancellation and does not care.
+            // work in another task that ignores its cancellation
             let elsewhere = Arc::clone(&stage);
             let working = tokio::spawn(async move {
-                takes(&elsewhere, dice.millis(WORK_MS)).await;
+                sleep(&elsewhere, dice.millis(WORK_MS)).await;
                 cancellation.is_cancelled()
             });
             let _ = working.await;
@@ -125,14 +127,14 @@ async fn work(
     Ok(StepOutcome::Completed(output))
 }
 
-/// Time passes, unless all is healed meanwhile.
-async fn takes(stage: &Stage, ms: u64) {
+/// Sleeps, unless the world is healed earlier.
+async fn sleep(stage: &Stage, ms: u64) {
     if ms > 0 {
         let _ = tokio::time::timeout(Duration::from_millis(ms), stage.healing()).await;
     }
 }
 
-/// Answers, fails or hangs as the dice say.
+/// A model that answers, fails or hangs at random.
 pub(crate) struct Model {
     stage: Arc<Stage>,
     asked: Arc<AtomicU64>,
@@ -147,7 +149,7 @@ impl Model {
 async fn answer(stage: Arc<Stage>, number: u64) -> Result<ModelAnswer, ModelError> {
     let mut dice = Dice::about(stage.seed, &format!("model {number}"));
     let choice = if stage.is_healed() { 0 } else { dice.below(100) };
-    takes(&stage, if choice < 30 { 0 } else { dice.millis(WORK_MS) }).await;
+    sleep(&stage, if choice < 30 { 0 } else { dice.millis(WORK_MS) }).await;
     match choice {
         80..90 => return Err(ModelError::new(ModelErrorKind::Other, "no answer")),
         90..93 => panic!("a simulated defect"),

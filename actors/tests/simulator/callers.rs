@@ -1,4 +1,4 @@
-//! Callers: they ask for things, and look at once whether what they are told is durable.
+//! Callers: they send requests, and check that what replies say is durable.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::simulator::promises::{
 };
 use crate::simulator::stage::Stage;
 
-/// Somebody at the door of one process.
+/// A caller of one process.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) stage: Arc<Stage>,
@@ -72,9 +72,9 @@ impl Caller {
             "execute {} as {:?} n {} key {:?}",
             start.workflow, start.id, start.token, start.key
         );
-        self.stage.tell(&what);
-        let told = self.runtime.execute(start_of(&start)).await;
-        let known = match &told {
+        self.stage.note(&what);
+        let reply = self.runtime.execute(start_of(&start)).await;
+        let known = match &reply {
             Ok(outcome) => {
                 self.is_recorded(outcome, None);
                 Known::Granted
@@ -87,7 +87,13 @@ impl Caller {
                 | StartError::KeyReused,
             ) => Known::Refused,
         };
-        self.hears(&what, &told.map(|told| told.status()), Wish::Execute, start.token, known);
+        self.note_reply(
+            &what,
+            &reply.map(|reply| reply.status()),
+            Wish::Execute,
+            start.token,
+            known,
+        );
     }
 
     pub(crate) async fn resume(self, target: Target, answer: Answer) {
@@ -96,7 +102,7 @@ impl Caller {
         let what = format!(
             "resume {id} {step_id:?} {suspension_id:?} right {is_right} n {token} key {key:?}"
         );
-        self.stage.tell(&what);
+        self.stage.note(&what);
         let data = match is_right {
             true => json!({ "ok": true, "n": token }),
             false => json!({ "ok": 1, "n": token }),
@@ -108,11 +114,11 @@ impl Caller {
         let meant = suspension_id.clone();
         let request =
             ResumeExecution { step_id, suspension_id, data, idempotency, ..Default::default() };
-        let told = self.runtime.resume(&target, request).await;
+        let reply = self.runtime.resume(&target, request).await;
         if let Some(meant) = meant {
             self.answers_only(&target.execution_id, token, &meant);
         }
-        let known = match &told {
+        let known = match &reply {
             Ok(outcome) => {
                 self.is_recorded(outcome, Some(token));
                 Known::Granted
@@ -130,16 +136,16 @@ impl Caller {
                 | ResumeError::KeyReused,
             ) => Known::Refused,
         };
-        // With a key, whoever comes when it was taken hears of the first answer.
+        // with a key, a request after the resume gets the first answer
         let is_at_once = self.stage.clock.elapsed_ms() == sent_ms;
         let is_late = was_resumed || is_at_once && is_resumed(&self.stage, token);
         self.stage.require(!(has_key && known == Known::Refused && is_late), || {
             format!("{what}: refused, and the record has it")
         });
-        self.hears(&what, &told.map(|told| told.status()), Wish::Resume, token, known);
+        self.note_reply(&what, &reply.map(|reply| reply.status()), Wish::Resume, token, known);
     }
 
-    /// An answer that names a suspension is in no record as an answer to another one.
+    /// Requires that an answer that names a suspension is not recorded for another one.
     fn answers_only(&self, id: &ExecutionId, token: u64, meant: &str) {
         for projection in self.stage.executions() {
             let facts = self.stage.facts(&projection.header.id);
@@ -154,64 +160,64 @@ impl Caller {
     pub(crate) async fn suspend(self, target: Target) {
         let token = self.stage.token();
         let what = format!("suspend {} n {token}", target.execution_id);
-        self.stage.tell(&what);
-        let told = self.runtime.suspend(&target, Some(format!("hold {token}")), None).await;
-        let known = match &told {
+        self.stage.note(&what);
+        let reply = self.runtime.suspend(&target, Some(format!("hold {token}")), None).await;
+        let known = match &reply {
             Ok(_) => Known::Granted,
             Err(ControlError::Unavailable(_)) => Known::Nothing,
             Err(ControlError::NotFound | ControlError::Already(_)) => Known::Refused,
         };
-        self.hears(&what, &told.map(|told| told.reason), Wish::Suspend, token, known);
+        self.note_reply(&what, &reply.map(|reply| reply.reason), Wish::Suspend, token, known);
     }
 
     pub(crate) async fn cancel(self, target: Target) {
         let token = self.stage.token();
         let what = format!("cancel {} n {token}", target.execution_id);
-        self.stage.tell(&what);
-        let told = self.runtime.cancel(&target, Some(format!("cancel {token}")), None).await;
-        let known = match &told {
-            Ok(told) => {
-                let ended = self.stage.projection(&told.execution_id);
+        self.stage.note(&what);
+        let reply = self.runtime.cancel(&target, Some(format!("cancel {token}")), None).await;
+        let known = match &reply {
+            Ok(reply) => {
+                let ended = self.stage.projection(&reply.execution_id);
                 let is_durable = ended.is_some_and(|found| found.status.is_terminal());
-                self.stage.require(is_durable, || format!("{what}: not durable when told"));
+                self.stage.require(is_durable, || format!("{what}: not durable at its reply"));
                 Known::Granted
             }
             Err(ControlError::Unavailable(_)) => Known::Nothing,
             Err(ControlError::NotFound | ControlError::Already(_)) => Known::Refused,
         };
-        self.hears(&what, &told.map(|told| told.reason), Wish::Cancel, token, known);
+        self.note_reply(&what, &reply.map(|reply| reply.reason), Wish::Cancel, token, known);
     }
 
     pub(crate) async fn describe(self, target: Target) {
         match self.runtime.describe(&target).await {
             Ok(state) => self.is_durable(&state),
             Err(DescribeError::NotFound) => {
-                // It may be durable meanwhile, but a read that began later would have found it.
-                self.stage.tell(&format!("{} is not found", target.execution_id));
+                // it may be durable by now, but a later read would have found it
+                self.stage.note(&format!("{} is not found", target.execution_id));
             }
             Err(DescribeError::Unavailable(_)) => {}
         }
     }
 
-    fn hears<T: std::fmt::Debug, E: std::fmt::Debug>(
+    fn note_reply<T: std::fmt::Debug, E: std::fmt::Debug>(
         &self,
         what: &str,
-        told: &Result<T, E>,
+        reply: &Result<T, E>,
         wish: Wish,
         token: u64,
         known: Known,
     ) {
-        self.stage.tell(&format!("  {what}: {told:?}"));
-        let told = told.as_ref().map_or_else(|error| format!("{error:?}"), |_| "Ok".to_owned());
-        let word = told.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        self.stage.note(&format!("  {what}: {reply:?}"));
+        let reply = reply.as_ref().map_or_else(|error| format!("{error:?}"), |_| "Ok".to_owned());
+        let word = reply.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         self.stage.count(&format!("{wish:?} {word}"));
         self.promises.add(wish, token, known);
     }
 
-    /// Requires that the outcome in an answer is durable. A start's is the first outcome of its
-    /// execution; a resume's follows the resume.
-    fn is_recorded(&self, told: &ExecutionOutcome, resumed_with: Option<u64>) {
-        let facts = self.stage.facts(&told.execution_id);
+    /// Requires that the outcome in a reply is durable. A start returns the first outcome of its
+    /// execution, a resume one after the resume.
+    fn is_recorded(&self, reply: &ExecutionOutcome, resumed_with: Option<u64>) {
+        let facts = self.stage.facts(&reply.execution_id);
         let token = resumed_with.map(|token| format!("\"n\":{token}"));
         let resumed = token.and_then(|token| {
             facts.iter().position(|recorded| {
@@ -220,14 +226,14 @@ impl Caller {
         });
         let is_so = match resumed_with {
             None => {
-                facts.iter().find(|it| leaves_running(it)).is_some_and(|it| is_outcome(it, told))
+                facts.iter().find(|it| leaves_running(it)).is_some_and(|it| is_outcome(it, reply))
             }
-            Some(_) => facts.iter().skip(resumed.unwrap_or(0)).any(|it| is_outcome(it, told)),
+            Some(_) => facts.iter().skip(resumed.unwrap_or(0)).any(|it| is_outcome(it, reply)),
         };
-        self.stage.require(is_so, || format!("told of {told:?}, which is not in the record"));
+        self.stage.require(is_so, || format!("the outcome {reply:?} is not in the record"));
     }
 
-    /// What is shown is the fold of facts that are durable.
+    /// Requires that the state shown follows from durable facts.
     fn is_durable(&self, state: &ExecutionState) {
         let id = &state.header.id;
         let facts = self.stage.facts(id);
@@ -246,7 +252,7 @@ impl Caller {
             .any(shows);
         self.stage.require(is_shown, || {
             format!(
-                "{id} is shown as {:?} at {}, which no durable facts say",
+                "{id} is shown as {:?} at {}, which does not follow from durable facts",
                 state.status, state.last_seq
             )
         });

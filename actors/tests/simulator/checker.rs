@@ -1,4 +1,4 @@
-//! What must be true of a world's record when all is over, whatever has happened.
+//! Invariants of a world's record at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,14 +21,14 @@ use crate::simulator::spans;
 use crate::simulator::stage::Stage;
 use crate::simulator::world::Report;
 
-/// No actor, body, timer or subscription outlives its execution.
+/// Checks that no actor, body, timer or subscription outlives its execution.
 pub(crate) fn nothing_is_left(stage: &Stage, stats: &RuntimeStats) {
     let counts = [
         ("executions in memory", stats.executions_live),
         ("bodies", stats.steps_running),
         ("generations", stats.generations_live),
         ("timers in memory", stats.timers_held),
-        ("bodies at work", stage.at_work()),
+        ("running bodies", stage.running()),
         ("running", stats.executions_running.iter().map(|(_, count)| count).sum()),
     ];
     for (what, count) in counts {
@@ -61,7 +61,7 @@ pub(crate) fn records(stage: &Stage) {
             stage.require(!children.contains(&child), || format!("{child} has two parents"));
             children.insert(child);
         }
-        nobody_wakes_too_early(stage, id, &facts);
+        nothing_wakes_too_early(stage, id, &facts);
         let Some(plan) = stage.plans.get(&*projection.header.workflow_id) else { continue };
         let machine = Machine::replay(Arc::clone(plan), id.clone(), &facts).unwrap();
         the_row_is_the_fold(stage, projection, machine.state());
@@ -77,13 +77,13 @@ pub(crate) fn records(stage: &Stage) {
     }
 }
 
-/// What is suspended waits for an answer or for time, and for nothing else: only those are given
-/// to it after a restart.
+/// Checks that suspended executions wait only for an answer or for time, because only these can
+/// arrive after a restart.
 pub(crate) fn nothing_is_forgotten(stage: &Stage) {
     let limits = MachineLimits::default();
     let moment = Moment {
         now: Timestamp(0),
-        new_id: &|| ExecutionId::trusted("nobody"),
+        new_id: &|| ExecutionId::trusted("unused"),
         missing: &|_| None,
         limits: &limits,
         budget: &Budget::turn(),
@@ -95,8 +95,8 @@ pub(crate) fn nothing_is_forgotten(stage: &Stage) {
         let facts = stage.facts(&header.id);
         let mut machine = Machine::replay(Arc::clone(plan), header.id.clone(), &facts).unwrap();
         let next = machine.handle(Command::Recover, &moment);
-        let is_at_rest = matches!(&next, Ok(Handled::Decided(it)) if !it.has_facts());
-        stage.require(is_at_rest, || format!("{} is forgotten: {next:?}", header.id));
+        let is_waiting = matches!(&next, Ok(Handled::Decided(it)) if !it.has_facts());
+        stage.require(is_waiting, || format!("{} is forgotten: {next:?}", header.id));
     }
 }
 
@@ -109,8 +109,8 @@ fn the_row_is_the_fold(stage: &Stage, projection: &Projection, state: &State) {
     stage.require(is_so, || format!("the row of {} is not its fold", state.id));
 }
 
-/// Time that was waited for has come; a deadline answers when it has passed and not before.
-fn nobody_wakes_too_early(stage: &Stage, id: &ExecutionId, facts: &[Recorded]) {
+/// Checks that sleeps and deadlines end when they are due and not before.
+fn nothing_wakes_too_early(stage: &Stage, id: &ExecutionId, facts: &[Recorded]) {
     let mut until: BTreeMap<&str, Timestamp> = BTreeMap::new();
     for recorded in facts {
         match &recorded.fact {
@@ -139,7 +139,7 @@ fn has_a_parent(stage: &Stage, child: &ExecutionId, parent: &Parent) {
         matches!(&recorded.fact, Fact::ChildStarted { path, child: id, .. }
             if path == &parent.path && id == child)
     });
-    stage.require(begun, || format!("{child} was started, and {parent:?} does not know of it"));
+    stage.require(begun, || format!("{child} was started without a fact of {parent:?}"));
 }
 
 fn outputs_are_those_of_children(
@@ -165,7 +165,7 @@ fn outputs_are_those_of_children(
     }
 }
 
-/// The record in words and in one number.
+/// Returns the record as text, and its digest.
 pub(crate) fn report(stage: &Stage) -> Report {
     let mut executions = stage.executions();
     executions.sort_by(|a, b| a.header.id.cmp(&b.header.id));
@@ -196,7 +196,7 @@ pub(crate) fn report(stage: &Stage) -> Report {
     }
 }
 
-/// What a fact is called, with what makes a difference.
+/// Returns the kind of a fact for counting.
 fn name_of(fact: &Fact) -> String {
     let text = format!("{fact:?}");
     let name = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A clock that follows virtual time and can be set, and ids that are counted.
+//! A clock that follows virtual time and can be set, and sequential ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 pub(crate) struct SimClock {
     start: Instant,
     offset_ms: AtomicI64,
-    /// The furthest that it was ever set forward.
+    /// Largest offset so far.
     furthest_ms: AtomicI64,
     ids: AtomicU64,
 }
@@ -26,20 +26,20 @@ impl SimClock {
         }
     }
 
-    /// Somebody sets the machine's clock, forward or back.
+    /// Sets the clock forward or back.
     pub(crate) fn step(&self, ms: i64) {
         let offset = self.offset_ms.fetch_add(ms, Ordering::SeqCst) + ms;
         self.furthest_ms.fetch_max(offset, Ordering::SeqCst);
     }
 
-    /// How far it is behind what it once showed: some timers are due that much later.
+    /// Returns how far it is behind its largest offset: some timers are due that much later.
     pub(crate) fn behind_ms(&self) -> u64 {
         let behind =
             self.furthest_ms.load(Ordering::SeqCst) - self.offset_ms.load(Ordering::SeqCst);
         u64::try_from(behind).unwrap_or(0)
     }
 
-    /// Virtual milliseconds since the beginning, whatever the clock shows.
+    /// Returns virtual milliseconds since the start, unaffected by clock changes.
     pub(crate) fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }

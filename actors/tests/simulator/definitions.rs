@@ -1,4 +1,4 @@
-//! Random definitions. A workflow calls only those after it, so families have an end.
+//! Random definitions. A workflow calls only later ones, so that children are finite.
 
 use greenroom_actors::domain::definition::{
     Block, Body, Case, CommandBody, HttpBody, HttpMethod, OnError, OnTimeout, Projection,
@@ -12,11 +12,11 @@ use crate::simulator::dice::Dice;
 const VALUES: [&str; 7] =
     ["data", "input", "resume", "1.5", "steps | length", "[data, input.n]", "data.no.such"];
 const CONDITIONS: [&str; 5] = ["true", "false", "data is number", "resume is none", "input.n > 9"];
-/// Costs more than a turn: each of 400 numbers is looked for among them.
+/// An expression that exceeds the budget of a turn: it searches each of 400 numbers among them.
 const COSTLY: &str = "range(400) | select('in', range(400)) | list | length";
-/// What a deadline answers with.
+/// Answers of deadlines.
 const ANSWERS: [&str; 3] = ["{'ok': true}", "none", "data.no.such"];
-/// Longest wait that a definition asks for.
+/// Maximum wait of a definition.
 const WAIT_MS: u64 = 200_000;
 
 pub(crate) fn workflows(dice: &mut Dice) -> Vec<WorkflowDefinition> {
@@ -24,7 +24,7 @@ pub(crate) fn workflows(dice: &mut Dice) -> Vec<WorkflowDefinition> {
     (0..count).map(|number| Author { dice, number, count, steps: 0 }.workflow()).collect()
 }
 
-/// A workflow of one step.
+/// Returns a workflow of one step.
 pub(crate) fn workflow(id: &str, kind: StepKind) -> WorkflowDefinition {
     named(id.to_owned(), None, vec![plain("s1".to_owned(), kind)])
 }
@@ -42,11 +42,11 @@ fn named(id: String, result: Option<Projection>, steps: Vec<StepDefinition>) -> 
     }
 }
 
-/// Writes one workflow.
+/// Generator of one workflow.
 struct Author<'a> {
     dice: &'a mut Dice,
     number: u64,
-    /// Workflows in all.
+    /// Number of workflows.
     count: u64,
     steps: u64,
 }
@@ -97,12 +97,12 @@ impl Author<'_> {
         self.adorned(plain(id, kind), asks)
     }
 
-    /// Waits for time, or takes none.
+    /// Returns a sleep or a mapping.
     fn pure(&mut self) -> StepKind {
         match self.dice.below(8) {
             0..4 => StepKind::Sleep { duration_ms: self.dice.millis(WAIT_MS) },
             4..6 => {
-                // Some of it has passed, some is long ahead.
+                // some times have passed, some are far ahead
                 let ms = EPOCH_MS + i64::try_from(self.dice.millis(3_000_000)).unwrap();
                 let until = if self.dice.chance(90) { ms.to_string() } else { "data".to_owned() };
                 StepKind::SleepUntil { until }
@@ -152,7 +152,7 @@ impl Author<'_> {
         Body::Map(Projection(json!(if costly { COSTLY } else { self.dice.pick(&VALUES) })))
     }
 
-    /// Work in this process, or a call out of it.
+    /// Returns work in this process, or a call out of it.
     fn body(&mut self) -> Body {
         match self.dice.below(5) {
             0 => Body::Http(HttpBody {
@@ -229,7 +229,7 @@ impl Author<'_> {
     }
 }
 
-/// What some steps want of an answer.
+/// Resume schema of some steps.
 fn wants_ok() -> Value {
     json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } })
 }

@@ -1,11 +1,11 @@
-//! The only source of chance. It is our own, so that a number means the same story for ever.
+//! The only source of randomness. It is our own, so that a seed gives the same story forever.
 
 /// `SplitMix64`.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Dice of their own for one thing: what others roll meanwhile does not change them.
+    /// Returns independent dice for one purpose, unaffected by other rolls.
     pub(crate) fn about(seed: u64, what: &str) -> Self {
         // FNV-1a
         let mixed = what.bytes().fold(0xcbf2_9ce4_8422_2325_u64 ^ seed, |hash, byte| {
@@ -23,12 +23,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to one less.
+    /// Returns 0 to `bound - 1`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.roll().checked_rem(bound).unwrap_or(0)
     }
 
-    /// Both included.
+    /// Returns a number of the range, both bounds included.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
@@ -42,7 +42,7 @@ impl Dice {
         among[usize::try_from(index).unwrap()].clone()
     }
 
-    /// Few of what is short, some of what is long: all scales of time are as likely.
+    /// Returns a duration, with all orders of magnitude equally likely.
     pub(crate) fn millis(&mut self, most: u64) -> u64 {
         let scale = self.between(0, u64::from(most.max(1).ilog2()) + 1);
         self.below(1 << scale).min(most)

@@ -1,4 +1,4 @@
-//! One life of the server: it is launched over what the last one left, and ends in order or not.
+//! One process of the server: launched over the previous disk, ended in order or by a crash.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ pub(crate) struct Process {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What a server is configured with. The same for all its lives.
+/// Returns the configuration, which is the same for all processes.
 pub(crate) fn registry(stage: &Arc<Stage>) -> Registry {
     let helper = AgentDefinition {
         id: "helper".to_owned(),
@@ -64,7 +64,7 @@ impl Process {
         disk: MemoryStore,
     ) -> Self {
         let number = stage.process.fetch_add(1, Ordering::SeqCst);
-        stage.tell(&format!("process {number} begins"));
+        stage.note(&format!("process {number} begins"));
         let dice = Dice::about(stage.seed, &format!("disk {number}"));
         let store = SimStore::open(disk, Arc::clone(&stage.faults), dice);
         stage.put_disk(Arc::clone(&store.disk));
@@ -85,24 +85,24 @@ impl Process {
         }
     }
 
-    /// Lets something go on beside the script, until the process ends.
+    /// Runs a task beside the script, until the process ends.
     pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + 'static) {
         self.tasks.push(actix::spawn(task));
     }
 
-    /// Whether everybody has been answered.
+    /// Returns true if all callers have replies.
     pub(crate) fn is_quiet(&self) -> bool {
         self.tasks.iter().all(JoinHandle::is_finished)
     }
 
-    /// It is gone from one moment to the next.
+    /// Crashes.
     pub(crate) async fn crash(self) -> MemoryStore {
         let disk = self.store.crash();
         self.vanish().await;
         disk
     }
 
-    /// It ends as it does on a signal.
+    /// Ends as on a signal.
     pub(crate) async fn drain(self, grace: Duration) -> MemoryStore {
         self.runtime.drain(grace).await;
         let disk = self.store.closed();
@@ -117,10 +117,10 @@ impl Process {
     }
 }
 
-/// Longest time that something costly takes.
+/// Maximum duration of a costly evaluation.
 const EVALUATION_MS: u64 = 2_000;
 
-/// Evaluations that take their time: whatever comes meanwhile comes in their middle.
+/// Workers with slow evaluations, so that other commands arrive during them.
 struct SlowWorkers {
     stage: Arc<Stage>,
     dice: Mutex<Dice>,

@@ -1,5 +1,5 @@
-//! What callers were told, to be held against the record: each wish carries a number of its own,
-//! so that it can be found there.
+//! Replies to callers, compared with the record. Each request carries a unique number, by which it
+//! is found there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -20,14 +20,14 @@ pub(crate) enum Wish {
     Cancel,
 }
 
-/// What its caller knows of a wish.
+/// Knowledge of a caller about its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// It came true.
+    /// It was carried out.
     Granted,
-    /// It did not and will not.
+    /// It was not and will not be carried out.
     Refused,
-    /// Nobody said: the process ended, or the store failed.
+    /// Unknown: the process ended, or the store failed.
     Nothing,
 }
 
@@ -39,8 +39,8 @@ impl Promises {
         self.0.lock().unwrap().push((wish, token, known));
     }
 
-    /// Each wish that was granted came true once; none that everybody was refused did; none did
-    /// twice. A wish with a key may be refused to one who came too early and granted to another.
+    /// Checks that each granted request is recorded once, that none refused to all is recorded, and
+    /// none twice. A request with a key may be refused to an early caller and granted to another.
     pub(crate) fn check(&self, stage: &Stage) {
         let mut found: BTreeMap<(Wish, u64), u64> = BTreeMap::new();
         for projection in stage.executions() {
@@ -51,13 +51,13 @@ impl Promises {
             }
         }
         for ((wish, token), times) in &found {
-            stage.require(*times == 1, || format!("{wish:?} {token} came true {times} times"));
+            stage.require(*times == 1, || format!("{wish:?} {token} is recorded {times} times"));
         }
-        let mut told: BTreeMap<(Wish, u64), Vec<Known>> = BTreeMap::new();
+        let mut replies: BTreeMap<(Wish, u64), Vec<Known>> = BTreeMap::new();
         for (wish, token, known) in self.0.lock().unwrap().iter() {
-            told.entry((*wish, *token)).or_default().push(*known);
+            replies.entry((*wish, *token)).or_default().push(*known);
         }
-        for (wish, known) in told {
+        for (wish, known) in replies {
             let times = found.get(&wish).copied().unwrap_or(0);
             let is_granted = known.contains(&Known::Granted);
             let is_refused = known.iter().all(|known| *known == Known::Refused);
@@ -69,7 +69,7 @@ impl Promises {
     }
 }
 
-/// Whether a resume is durable.
+/// Returns true if a resume is durable.
 pub(crate) fn is_resumed(stage: &Stage, token: u64) -> bool {
     stage.executions().iter().any(|projection| {
         let facts = stage.facts(&projection.header.id);
@@ -77,7 +77,8 @@ pub(crate) fn is_resumed(stage: &Stage, token: u64) -> bool {
     })
 }
 
-/// The suspension that a resume answered, if it is durable; a hold's are not in its facts.
+/// Returns the suspension that a resume answered, if it is durable. Suspensions of a hold are not
+/// in its facts.
 pub(crate) fn suspension_answered(facts: &[Recorded], token: u64) -> Option<Arc<str>> {
     let mut waiting = BTreeMap::new();
     for recorded in facts {
@@ -95,8 +96,8 @@ pub(crate) fn suspension_answered(facts: &[Recorded], token: u64) -> Option<Arc<
     None
 }
 
-/// Each suspension has an id of its own, and is answered once.
-pub(crate) fn suspensions_are_told_apart(stage: &Stage) {
+/// Checks that ids of suspensions are unique.
+pub(crate) fn suspension_ids_are_unique(stage: &Stage) {
     let mut seen = BTreeSet::new();
     for projection in stage.executions() {
         for recorded in stage.facts(&projection.header.id) {
@@ -113,7 +114,7 @@ pub(crate) fn suspensions_are_told_apart(stage: &Stage) {
     }
 }
 
-/// The wish that a fact fulfils.
+/// Returns the request that a fact carries out.
 fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
     let number = |value: &Value| value.get("n").and_then(Value::as_u64).filter(|n| *n >= 100);
     match fact {
@@ -133,16 +134,16 @@ fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
     }
 }
 
-/// Returns whether the fact says what the answer says.
-pub(crate) fn is_outcome(recorded: &Recorded, told: &ExecutionOutcome) -> bool {
-    let end = told.end();
+/// Returns true if the fact matches the reply.
+pub(crate) fn is_outcome(recorded: &Recorded, reply: &ExecutionOutcome) -> bool {
+    let end = reply.end();
     match &recorded.fact {
-        Fact::WorkflowSuspended { suspension, .. } => told.suspension() == Some(&**suspension),
+        Fact::WorkflowSuspended { suspension, .. } => reply.suspension() == Some(&**suspension),
         Fact::WorkflowCompleted { result, .. } => {
-            end.and_then(Outcome::result).is_some_and(|told| told == result)
+            end.and_then(Outcome::result).is_some_and(|given| given == result)
         }
         Fact::WorkflowFailed { error, .. } => {
-            told.failure().is_some_and(|failure| failure.message == *error)
+            reply.failure().is_some_and(|failure| failure.message == *error)
         }
         Fact::WorkflowCancelled { reason, .. } => {
             end == Some(&Outcome::Cancelled { reason: Arc::clone(reason) })
@@ -151,7 +152,7 @@ pub(crate) fn is_outcome(recorded: &Recorded, told: &ExecutionOutcome) -> bool {
     }
 }
 
-/// Whether a fact answers those who wait.
+/// Returns true if a fact answers waiting callers.
 pub(crate) fn leaves_running(recorded: &Recorded) -> bool {
     matches!(recorded.fact, Fact::WorkflowSuspended { .. }) || recorded.fact.end().is_some()
 }

@@ -1,4 +1,4 @@
-//! Plays worlds, on all processors, and says how to play again the one that went wrong.
+//! Plays worlds on all processors, and prints how to replay a failed one.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use crate::simulator::world::{self, Report};
 
-/// Worlds that are always played.
+/// Seeds of a normal run.
 const SEEDS: std::ops::Range<u64> = 0..150;
-/// Runs a world of its own on this thread. Its time stands still while there is something to do.
+/// Runs a world on this thread. Virtual time stands while there is work to do.
 pub(crate) fn virtual_time<T>(world: impl Future<Output = T>) -> T {
     let system = actix::System::with_tokio_rt(|| {
         tokio::runtime::Builder::new_current_thread()
@@ -41,8 +41,8 @@ fn text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_default()
 }
 
-/// Bodies that panic are part of the play.
-fn be_quiet_about_what_is_played() {
+/// Suppresses the output of simulated panics.
+fn silence_simulated_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let loud = std::panic::take_hook();
@@ -55,7 +55,7 @@ fn be_quiet_about_what_is_played() {
 }
 
 fn play_all(seeds: &[u64]) {
-    be_quiet_about_what_is_played();
+    silence_simulated_panics();
     let (next, executions, facts) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let failed: Mutex<Vec<String>> = Mutex::default();
     let counts: Mutex<BTreeMap<String, u64>> = Mutex::default();
@@ -95,7 +95,7 @@ fn play_all(seeds: &[u64]) {
     failed.sort();
     assert!(
         failed.is_empty(),
-        "{} of {worlds} worlds went wrong. To play one again: GREENROOM_SEED=<number> cargo test \
+        "{} of {worlds} worlds failed. Replay one with: GREENROOM_SEED=<number> cargo test \
          -p greenroom-actors --test simulator -- --nocapture\n{}",
         failed.len(),
         failed.join("\n"),
@@ -103,9 +103,9 @@ fn play_all(seeds: &[u64]) {
 }
 
 #[test]
-fn what_must_be_true_is_true_in_every_world() {
+fn invariants_hold_in_every_world() {
     if let Ok(seed) = std::env::var("GREENROOM_SEED") {
-        be_quiet_about_what_is_played();
+        silence_simulated_panics();
         let report = play(seed.parse().expect("GREENROOM_SEED is a number"));
         println!("{}", report.story);
         assert!(report.violations.is_empty(), "{}", report.violations.join("\n"));
@@ -123,10 +123,10 @@ fn what_must_be_true_is_true_in_every_world() {
     play_all(&seeds);
 }
 
-/// A number means one story: nothing in a world is left to chance that has no seed.
+/// Checks that a seed determines the story completely.
 #[test]
-fn the_same_world_twice_is_the_same_record() {
-    be_quiet_about_what_is_played();
+fn a_seed_always_gives_the_same_record() {
+    silence_simulated_panics();
     for seed in 1_000..1_020 {
         let (first, second) = (play(seed), play(seed));
         if first.digest != second.digest {

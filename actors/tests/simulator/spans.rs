@@ -1,4 +1,4 @@
-//! What holds of the spans of every execution that has ended.
+//! Invariants of the spans of every ended execution.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use greenroom_actors::observe::span::{SpanEvent, SpanPhase};
 use greenroom_actors::ports::store::Header;
 use greenroom_actors::testkit::spans_of_commits;
 
-/// Told live or read from the record, they are the same; each begins at most once and ends once,
-/// after its beginning and inside the one that it is in.
+/// Checks that live and recorded spans are equal, that each starts at most once and ends once,
+/// after its start and within its parent.
 pub(crate) fn check(header: &Arc<Header>, facts: &[Recorded]) {
     for facts_per_commit in 1..=4 {
         let commits: Vec<Vec<Recorded>> =
             facts.chunks(facts_per_commit).map(<[_]>::to_vec).collect();
         let (live, recorded) = spans_of_commits(header, &commits);
-        assert_eq!(live, recorded, "what was told is not what is recorded");
+        assert_eq!(live, recorded, "live and recorded spans differ");
         are_nested(&live);
     }
 }

@@ -1,4 +1,4 @@
-//! What everybody in a simulated world can see: the clock, the disk, and the book of what happens.
+//! Shared state of a simulated world: the clock, the disk, and the log of events.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,11 @@ pub(crate) struct Stage {
     pub(crate) clock: Arc<SimClock>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) plans: BTreeMap<String, Arc<Plan>>,
-    /// What is durable.
+    /// Durable state.
     disk: Mutex<Arc<MemoryStore>>,
-    /// From then on nothing goes wrong any more and everything ends soon.
+    /// True once faults have stopped and everything ends soon.
     healed: watch::Sender<bool>,
-    /// Processes so far.
+    /// Number of processes so far.
     pub(crate) process: AtomicU64,
     tokens: AtomicU64,
     book: Mutex<Book>,
@@ -36,12 +36,12 @@ pub(crate) struct Stage {
 struct Book {
     story: Vec<String>,
     violations: Vec<String>,
-    /// How often what happened.
+    /// Counts of events.
     counts: BTreeMap<String, u64>,
-    /// Attempts whose body was ever called.
+    /// Attempts whose body was called.
     called: BTreeSet<(ExecutionId, Arc<str>, u32)>,
-    /// Bodies at work, by step.
-    at_work: BTreeSet<(ExecutionId, Arc<str>)>,
+    /// Running bodies, by step.
+    running: BTreeSet<(ExecutionId, Arc<str>)>,
 }
 
 impl Stage {
@@ -63,16 +63,16 @@ impl Stage {
         })
     }
 
-    /// A line of the story.
-    pub(crate) fn tell(&self, line: &str) {
+    /// Adds a line to the story.
+    pub(crate) fn note(&self, line: &str) {
         let mut book = self.book.lock().unwrap();
         let now = self.clock.elapsed_ms();
         book.story.push(format!("{now:>9} {line}"));
     }
 
-    /// Something that must not be.
+    /// Records a violated invariant.
     pub(crate) fn violated(&self, what: &str) {
-        self.tell(&format!("VIOLATED {what}"));
+        self.note(&format!("VIOLATED {what}"));
         self.book.lock().unwrap().violations.push(what.to_owned());
     }
 
@@ -82,7 +82,7 @@ impl Stage {
         }
     }
 
-    /// Counts something that happens, so that it is seen that it does.
+    /// Counts an event, to show that the simulation covers it.
     pub(crate) fn count(&self, what: &str) {
         *self.book.lock().unwrap().counts.entry(what.to_owned()).or_default() += 1;
     }
@@ -103,7 +103,7 @@ impl Stage {
         text
     }
 
-    /// A number that nobody else has: what is sent with it can be found again in the record.
+    /// Returns a unique number, by which a request is found in the record.
     pub(crate) fn token(&self) -> u64 {
         self.tokens.fetch_add(1, Ordering::Relaxed) + 100
     }
@@ -116,7 +116,7 @@ impl Stage {
         Arc::clone(&self.disk.lock().unwrap())
     }
 
-    /// The durable facts of an execution.
+    /// Returns the durable facts of an execution.
     pub(crate) fn facts(&self, id: &ExecutionId) -> Vec<Recorded> {
         self.disk().facts(id, 0, usize::MAX).now_or_never().unwrap().unwrap()
     }
@@ -125,7 +125,7 @@ impl Stage {
         Executions::describe(&*self.disk(), id).now_or_never().unwrap().unwrap()
     }
 
-    /// Every execution on the disk, oldest first.
+    /// Returns every execution on the disk, oldest first.
     pub(crate) fn executions(&self) -> Vec<Projection> {
         let filter = ExecutionFilter::default();
         let listed = self.disk().list(&filter, None, usize::MAX - 1).now_or_never();
@@ -148,66 +148,66 @@ impl Stage {
         let _ = healed.wait_for(|healed| *healed).await;
     }
 
-    /// A body begins; notes its end when the guard is dropped.
+    /// Records the start of a body, and its end when the guard is dropped.
     pub(crate) fn called(
         self: &Arc<Self>,
         id: &ExecutionId,
         path: &Arc<str>,
         attempt: u32,
-    ) -> AtWork {
+    ) -> RunningBody {
         let step = (id.clone(), Arc::clone(path));
         let mut book = self.book.lock().unwrap();
         let is_first = book.called.insert((id.clone(), Arc::clone(path), attempt));
-        let is_alone = book.at_work.insert(step.clone());
+        let is_alone = book.running.insert(step.clone());
         drop(book);
         self.require(is_first, || format!("attempt {attempt} of {id} {path} was called twice"));
-        self.require(is_alone, || format!("two bodies of {id} {path} are at work"));
-        AtWork { stage: Arc::clone(self), step }
+        self.require(is_alone, || format!("two bodies of {id} {path} are running"));
+        RunningBody { stage: Arc::clone(self), step }
     }
 
-    pub(crate) fn at_work(&self) -> usize {
-        self.book.lock().unwrap().at_work.len()
+    pub(crate) fn running(&self) -> usize {
+        self.book.lock().unwrap().running.len()
     }
 }
 
-/// A body at work.
-pub(crate) struct AtWork {
+/// A running body.
+pub(crate) struct RunningBody {
     stage: Arc<Stage>,
     step: (ExecutionId, Arc<str>),
 }
 
-impl Drop for AtWork {
+impl Drop for RunningBody {
     fn drop(&mut self) {
-        self.stage.book.lock().unwrap().at_work.remove(&self.step);
+        self.stage.book.lock().unwrap().running.remove(&self.step);
     }
 }
 
 thread_local! {
-    /// The world that this thread plays.
-    static PLAYED: RefCell<Weak<Stage>> = const { RefCell::new(Weak::new()) };
+    /// The world that runs on this thread.
+    static WORLD: RefCell<Weak<Stage>> = const { RefCell::new(Weak::new()) };
 }
 
 impl Stage {
-    /// What is logged on this thread is part of the story from now on.
-    pub(crate) fn is_played_here(self: &Arc<Self>) {
-        // A logger that is there already is this one.
-        let _ = log::set_logger(&Scribe);
+    /// Adds log records of this thread to the story.
+    pub(crate) fn capture_logs(self: &Arc<Self>) {
+        // fails if it is set already, by another world
+        let _ = log::set_logger(&StoryLogger);
         log::set_max_level(log::LevelFilter::Info);
-        PLAYED.with(|played| *played.borrow_mut() = Arc::downgrade(self));
+        WORLD.with(|played| *played.borrow_mut() = Arc::downgrade(self));
     }
 }
 
 /// Writes log records into the story.
-struct Scribe;
+struct StoryLogger;
 
-impl log::Log for Scribe {
+impl log::Log for StoryLogger {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        if let Some(stage) = PLAYED.with(|played| played.borrow().upgrade()) {
-            stage.tell(&format!("log {} {}", record.level(), record.args()));
+        if let Some(stage) = WORLD.with(|played| played.borrow().upgrade()) {
+            stage.note(&format!("log {} {}", record.level(), record.args()));
         }
     }
 

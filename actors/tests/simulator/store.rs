@@ -1,9 +1,8 @@
-//! A store with a writer that takes its time, a disk that can be full, and an end that comes when
-//! it comes.
+//! A store with a slow writer, a disk that can be full, and crashes at any time.
 //!
-//! What is on the disk is a [`MemoryStore`]. Appends wait in a queue as they do before the thread
-//! of a real store; one transaction takes all that waits. A crash loses what waits; whether it
-//! loses the transaction under way, of which nobody has heard, is chance.
+//! The disk is a [`MemoryStore`]. Appends are queued as in a real store; one transaction takes all
+//! that are queued. A crash loses the queue, and by chance the transaction in progress, which is
+//! not acknowledged yet.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,39 +10,32 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use greenroom_actors::domain::fact::Recorded;
-use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, GenerationWrite, Generations, Header,
-    IdempotencyRecord, Journal, Projection, Read, ReadError, Row, Snapshot, StoredExecution, Timer,
-    TimerChange,
+    Acknowledgement, Append, AppendError, CommitSink, GenerationWrite, Generations, Header,
+    Journal, Read, ReadError, Row, Snapshot, TimerChange, Written,
 };
-use greenroom_actors::ports::store::{Place, Portion};
-use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
 use crate::simulator::dice::Dice;
 
-/// What is wrong with the disk just now; the script turns it on and off.
+/// Faults of the disk, switched by the script.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) is_full: AtomicBool,
-    /// How long a commit, the word of it, and a read may take.
+    /// Maximum duration of a commit, of its acknowledgement, and of a read.
     pub(crate) slowness_ms: AtomicU64,
-    /// Transactions, of a hundred, that fail by themselves.
+    /// Percentage of transactions that fail.
     pub(crate) failing_percent: AtomicU64,
-    /// Reads, of a hundred, that fail.
+    /// Percentage of reads that fail.
     pub(crate) unreadable_percent: AtomicU64,
-    /// Something was refused.
+    /// True once a request failed.
     did_fail: AtomicBool,
 }
 
 impl Faults {
-    /// Whether the disk ever refused anything.
+    /// Returns true if a request ever failed.
     pub(crate) fn were_any(&self) -> bool {
         self.did_fail.load(Ordering::SeqCst)
     }
@@ -61,8 +53,8 @@ pub(crate) struct SimStore {
     outcomes: Arc<Outcomes>,
     sink: OnceLock<Arc<dyn CommitSink>>,
     waiting: Mutex<VecDeque<Write>>,
-    under_way: Mutex<Vec<Write>>,
-    come: Notify,
+    committing: Mutex<Vec<Write>>,
+    queued: Notify,
     faults: Arc<Faults>,
     dice: Mutex<Dice>,
     is_dead: AtomicBool,
@@ -71,17 +63,17 @@ pub(crate) struct SimStore {
 enum Write {
     Append(Box<Append>),
     Timers(Vec<TimerChange>),
-    State(Snapshot),
+    Snapshot(Snapshot),
     Generation(Box<GenerationWrite>, oneshot::Sender<Result<(), AppendError>>),
 }
 
-/// What of a transaction somebody is to hear.
+/// Outcome of a write, to be acknowledged.
 enum Done {
     Appended(Acknowledgement, Arc<Header>, Arc<[Recorded]>),
     Generation(oneshot::Sender<Result<(), AppendError>>, Result<(), AppendError>),
 }
 
-/// Catches what the disk says at once, so that it can be said later.
+/// Collects outcomes of the disk, to be acknowledged later.
 #[derive(Default)]
 struct Outcomes(Mutex<Vec<Acknowledgement>>);
 
@@ -98,7 +90,7 @@ impl CommitSink for Outcomes {
 }
 
 impl SimStore {
-    /// Opens a disk. Call from within the simulation's thread: the writer lives on it.
+    /// Opens a disk. Call on the simulation's thread, where the writer runs.
     pub(crate) fn open(disk: MemoryStore, faults: Arc<Faults>, dice: Dice) -> Arc<Self> {
         let outcomes = Arc::new(Outcomes::default());
         disk.attach(Arc::clone(&outcomes) as _);
@@ -107,8 +99,8 @@ impl SimStore {
             outcomes,
             sink: OnceLock::new(),
             waiting: Mutex::default(),
-            under_way: Mutex::default(),
-            come: Notify::new(),
+            committing: Mutex::default(),
+            queued: Notify::new(),
             faults,
             dice: Mutex::new(dice),
             is_dead: AtomicBool::new(false),
@@ -117,7 +109,7 @@ impl SimStore {
         store
     }
 
-    /// The process ends here and now; gives what the next one finds.
+    /// Crashes the process; returns the disk for the next one.
     pub(crate) fn crash(&self) -> MemoryStore {
         if self.dice.lock().unwrap().chance(50) {
             self.commit();
@@ -125,17 +117,17 @@ impl SimStore {
         self.end()
     }
 
-    /// The process closes the store in order.
+    /// Closes the store in order; returns the disk for the next process.
     pub(crate) fn closed(&self) -> MemoryStore {
         self.commit();
-        self.under_way.lock().unwrap().extend(self.waiting.lock().unwrap().drain(..));
+        self.committing.lock().unwrap().extend(self.waiting.lock().unwrap().drain(..));
         self.commit();
         self.end()
     }
 
     fn end(&self) -> MemoryStore {
         self.is_dead.store(true, Ordering::SeqCst);
-        self.come.notify_one();
+        self.queued.notify_one();
         self.disk.reopened()
     }
 
@@ -146,7 +138,7 @@ impl SimStore {
     fn queue(&self, write: Write) {
         if !self.is_dead() {
             self.waiting.lock().unwrap().push_back(write);
-            self.come.notify_one();
+            self.queued.notify_one();
         }
     }
 
@@ -159,9 +151,9 @@ impl SimStore {
         Duration::from_millis(self.dice.lock().unwrap().millis(most))
     }
 
-    /// All that is under way becomes durable, or is refused.
+    /// Commits the transaction in progress, or fails it.
     fn commit(&self) -> Vec<Done> {
-        let writes = std::mem::take(&mut *self.under_way.lock().unwrap());
+        let writes = std::mem::take(&mut *self.committing.lock().unwrap());
         let fails = !self.is_writable() || self.chance(&self.faults.failing_percent);
         self.faults.did_fail.fetch_or(fails, Ordering::SeqCst);
         writes.into_iter().filter_map(|write| self.commit_one(write, fails)).collect()
@@ -189,9 +181,9 @@ impl SimStore {
                 }
                 None
             }
-            Write::State(kept) => {
+            Write::Snapshot(snapshot) => {
                 if !fails {
-                    self.disk.store_snapshot(kept);
+                    self.disk.store_snapshot(snapshot);
                 }
                 None
             }
@@ -206,26 +198,30 @@ impl SimStore {
         }
     }
 
-    fn tell(&self, done: Vec<Done>) {
+    fn acknowledge(&self, done: Vec<Done>) {
         let Some(sink) = self.sink.get() else { return };
-        let mut told = Vec::new();
+        let mut outcomes = Vec::new();
         for done in done {
             match done {
                 Done::Appended(outcome, header, facts) => {
                     if outcome.result.is_ok() && sink.wants_facts() {
                         sink.publish(vec![(header, facts)]);
                     }
-                    told.push(outcome);
+                    outcomes.push(outcome);
                 }
                 Done::Generation(answer, result) => drop(answer.send(result)),
             }
         }
-        if let Some(shard) = told.first().map(|outcome| outcome.ticket.shard) {
-            sink.committed(shard, told);
+        if let Some(shard) = outcomes.first().map(|outcome| outcome.ticket.shard) {
+            sink.committed(shard, outcomes);
         }
     }
 
-    /// What was read, some time later: others go on meanwhile, and it is old when it comes.
+    pub(super) fn now<T>(&self, result: T) -> T {
+        result
+    }
+
+    /// Delays the result of a read, which is outdated when it arrives, or fails.
     pub(super) fn late<'a, T: Send + 'a>(&'a self, read: Read<'a, T>) -> Read<'a, T> {
         let pause = self.pause();
         let fails = self.chance(&self.faults.unreadable_percent);
@@ -246,12 +242,12 @@ impl SimStore {
 async fn write(store: Arc<SimStore>) {
     loop {
         while store.waiting.lock().unwrap().is_empty() && !store.is_dead() {
-            store.come.notified().await;
+            store.queued.notified().await;
         }
         if store.is_dead() {
             return;
         }
-        store.under_way.lock().unwrap().extend(store.waiting.lock().unwrap().drain(..));
+        store.committing.lock().unwrap().extend(store.waiting.lock().unwrap().drain(..));
         wait(store.pause()).await;
         if store.is_dead() {
             return;
@@ -261,7 +257,7 @@ async fn write(store: Arc<SimStore>) {
         if store.is_dead() {
             return;
         }
-        store.tell(done);
+        store.acknowledge(done);
     }
 }
 
@@ -286,8 +282,8 @@ impl Journal for SimStore {
         self.queue(Write::Append(Box::new(append)));
     }
 
-    fn store_snapshot(&self, kept: Snapshot) {
-        self.queue(Write::State(kept));
+    fn store_snapshot(&self, snapshot: Snapshot) {
+        self.queue(Write::Snapshot(snapshot));
     }
 
     fn is_writable(&self) -> bool {
@@ -299,88 +295,15 @@ impl Journal for SimStore {
     }
 }
 
-impl Executions for SimStore {
-    fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
-        self.late(self.disk.load(id))
-    }
-
-    fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
-        self.late(Executions::describe(&*self.disk, id))
-    }
-
-    fn facts<'a>(
-        &'a self,
-        id: &'a ExecutionId,
-        after: u64,
-        limit: usize,
-    ) -> Read<'a, Vec<Recorded>> {
-        self.late(self.disk.facts(id, after, limit))
-    }
-
-    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
-        self.late(self.disk.portion(id, from, bytes))
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a ExecutionFilter,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
-        self.late(self.disk.list(filter, after, limit))
-    }
-
-    fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
-        self.late(self.disk.counts())
-    }
-
-    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
-        self.late(self.disk.counts_of_user(user_id, limit))
-    }
-
-    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
-        self.late(self.disk.running(after, limit))
-    }
-
-    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
-        self.late(self.disk.timers_due(until, limit))
-    }
-
-    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
-        self.late(self.disk.timers_of(id))
-    }
-
-    fn idempotency<'a>(
-        &'a self,
-        scope: &'a str,
-        now: Timestamp,
-    ) -> Read<'a, Option<IdempotencyRecord>> {
-        self.late(self.disk.idempotency(scope, now))
-    }
-}
-
-impl Definitions for SimStore {
-    fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
-        self.disk.put_definition(hash, definition)
-    }
-
-    fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
-        self.late(self.disk.definition(hash))
-    }
-}
-
 impl SimStore {
     /// Queues the record of a generation beside the appends.
-    pub(super) fn queue_generation(
-        &self,
-        write: GenerationWrite,
-    ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let (answer, heard) = oneshot::channel();
+    pub(super) fn queue_generation(&self, write: GenerationWrite) -> Written<()> {
+        let (answer, result) = oneshot::channel();
         self.queue(Write::Generation(Box::new(write), answer));
         Box::pin(async move {
-            match heard.await {
+            match result.await {
                 Ok(result) => result,
-                // The process has ended: nobody hears of it.
+                // the process has ended
                 Err(_) => std::future::pending().await,
             }
         })

@@ -1,4 +1,4 @@
-//! A world from its number: what happens in it, how it heals, and what is left.
+//! A world from its seed: random events, healing, and the final checks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use crate::simulator::checker;
 use crate::simulator::definitions;
 use crate::simulator::dice::Dice;
 use crate::simulator::process::{self, Process};
-use crate::simulator::promises::{Promises, suspensions_are_told_apart};
-use crate::simulator::readers::{Follower, Manner, Notebook, follow};
+use crate::simulator::promises::{Promises, suspension_ids_are_unique};
 use crate::simulator::stage::Stage;
+use crate::simulator::subscribers::{Follower, Manner, Notebook, follow};
 
-/// Executions that callers start.
+/// Maximum number of executions that callers start.
 const STARTS_MAX: u64 = 12;
-/// Looks at what has not ended yet, once all is healed.
+/// Maximum number of rounds after healing until everything must have ended.
 const ROUNDS_MAX: u64 = 700;
 
-/// What became of a world.
+/// Result of a world.
 pub(crate) struct Report {
     pub(crate) digest: u64,
     pub(crate) executions: usize,
     pub(crate) facts: usize,
-    /// How often what happened.
+    /// Counts of events.
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) story: String,
@@ -44,28 +44,28 @@ struct World {
     dice: Dice,
     registry: Registry,
     limits: RuntimeLimits,
-    /// `None` only while one process ends and the next begins.
+    /// `None` only between two processes.
     process: Option<Process>,
     followers: Vec<Follower>,
     started: Vec<Start>,
-    /// Whom several turn to at once.
+    /// Execution of the last request, which further requests often address.
     last: Option<Target>,
 }
 
-/// Plays a world to its end. Call within a runtime whose time is paused.
+/// Plays a world to its end. Call within a runtime with paused time.
 pub(crate) async fn play(seed: u64) -> Report {
     let mut dice = Dice::about(seed, "world");
     let definitions = definitions::workflows(&mut dice);
     let plans = registry_of(definitions).workflows;
     let disk = MemoryStore::new();
     let stage = Stage::new(seed, plans, Arc::new(MemoryStore::new()));
-    stage.is_played_here();
+    stage.capture_logs();
     for plan in stage.plans.values() {
-        stage.tell(&format!("{:?}", plan.definition));
+        stage.note(&format!("{:?}", plan.definition));
     }
     let registry = process::registry(&stage);
     let limits = process::limits(&mut dice);
-    stage.tell(&format!("{limits:?}"));
+    stage.note(&format!("{limits:?}"));
     let process = Process::launch(&stage, registry.clone(), limits.clone(), disk).await;
     let mut world = World {
         stage,
@@ -80,7 +80,7 @@ pub(crate) async fn play(seed: u64) -> Report {
     };
     world.happens().await;
     world.heals().await;
-    world.is_over().await;
+    world.finish().await;
     checker::report(&world.stage)
 }
 
@@ -108,14 +108,14 @@ impl World {
             0..18 => self.start(),
             18..24 => self.start_again(),
             24..48 => self.resume(),
-            48..57 => self.with_somebody(|caller, target| caller.suspend(target)),
-            57..60 => self.with_somebody(|caller, target| caller.cancel(target)),
-            60..67 => self.with_somebody(|caller, target| caller.describe(target)),
+            48..57 => self.with_target(|caller, target| caller.suspend(target)),
+            57..60 => self.with_target(|caller, target| caller.cancel(target)),
+            60..67 => self.with_target(|caller, target| caller.describe(target)),
             67..75 => self.follow(),
             75..79 => {
                 let by = i64::try_from(self.dice.millis(900_000)).unwrap();
                 let by = if self.dice.chance(50) { by } else { -by };
-                self.stage.tell(&format!("the clock is set by {by} ms"));
+                self.stage.note(&format!("the clock is set by {by} ms"));
                 self.stage.clock.step(by);
             }
             79..88 => self.weather(),
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// The disk gets better or worse.
+    /// Changes the faults of the disk.
     fn weather(&mut self) {
         let faults = &self.stage.faults;
         match self.dice.below(6) {
@@ -135,7 +135,7 @@ impl World {
             3 => faults.unreadable_percent.store(self.dice.below(40), Ordering::SeqCst),
             _ => faults.heal(),
         }
-        self.stage.tell(&format!("{:?}", self.stage.faults));
+        self.stage.note(&format!("{:?}", self.stage.faults));
     }
 
     fn start(&mut self) {
@@ -156,7 +156,7 @@ impl World {
         self.started.push(start);
     }
 
-    /// A caller that was not sure tries once more: with its key, or with nothing but the id.
+    /// Repeats an earlier start: with its key, or with the same id only.
     fn start_again(&mut self) {
         if self.started.is_empty() {
             return;
@@ -175,7 +175,7 @@ impl World {
 
     fn send(&mut self, start: &Start) {
         let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
-        // Twice without a key is two wishes for one id.
+        // two starts without a key are two requests for one id
         let start = match &start.key {
             Some(_) => copy(start),
             None => Start { token: self.stage.token(), ..copy(start) },
@@ -190,7 +190,7 @@ impl World {
     }
 
     fn resume(&mut self) {
-        let Some(target) = self.somebody() else { return };
+        let Some(target) = self.pick_target() else { return };
         let waiting = self.stage.projection(&target.execution_id).and_then(|it| it.suspension);
         let suspension_id = waiting.as_ref().and_then(|it| it.id.as_deref().map(str::to_owned));
         let suspension_id = suspension_id.filter(|_| self.dice.chance(50));
@@ -198,7 +198,7 @@ impl World {
             0..5 => None,
             5..8 => waiting.map(|suspension| suspension.step_id.to_string()),
             8 => Some(format!("s{}", self.dice.between(1, 6))),
-            _ => Some("nobody".to_owned()),
+            _ => Some("unknown".to_owned()),
         };
         let copies = self.copies();
         let is_one_wish = self.dice.chance(50);
@@ -215,19 +215,19 @@ impl World {
         }
     }
 
-    fn with_somebody<F: Future<Output = ()> + 'static>(
+    fn with_target<F: Future<Output = ()> + 'static>(
         &mut self,
         wish: impl FnOnce(crate::simulator::callers::Caller, Target) -> F,
     ) {
-        let Some(target) = self.somebody() else { return };
+        let Some(target) = self.pick_target() else { return };
         let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
         let process = self.process();
         let wish = wish(process.caller(&stage, &promises), target);
         process.spawn(wish);
     }
 
-    /// An execution, more often than not the one that somebody else has just turned to.
-    fn somebody(&mut self) -> Option<Target> {
+    /// Returns an execution, mostly that of the last request.
+    fn pick_target(&mut self) -> Option<Target> {
         if self.dice.chance(60) && self.last.is_some() {
             return self.last.clone();
         }
@@ -243,7 +243,7 @@ impl World {
     }
 
     fn follow(&mut self) {
-        let Some(target) = self.somebody() else { return };
+        let Some(target) = self.pick_target() else { return };
         let known = self
             .followers
             .iter()
@@ -255,7 +255,7 @@ impl World {
         let manner = match self.dice.below(10) {
             0..6 => Manner::Eager,
             6..9 => Manner::Slow(self.dice.millis(30_000)),
-            _ => Manner::Deaf,
+            _ => Manner::Stalled,
         };
         self.connect(index, manner);
     }
@@ -264,7 +264,7 @@ impl World {
         let stage = Arc::clone(&self.stage);
         let follower = &mut self.followers[index];
         let target = follower.target.clone();
-        stage.tell(&format!("somebody follows {} {manner:?}", target.execution_id));
+        stage.note(&format!("a subscriber follows {} {manner:?}", target.execution_id));
         let (subscriber, visit) = follower.connect(&stage, manner);
         let notebook = Notebook::of(follower, visit);
         let process = self.process();
@@ -278,14 +278,14 @@ impl World {
     }
 
     async fn crash(&mut self) {
-        self.stage.tell("the process is killed");
+        self.stage.note("the process is killed");
         let Some(process) = self.process.take() else { return };
         let disk = process.crash().await;
         self.rise(disk).await;
     }
 
     async fn stop(&mut self) {
-        self.stage.tell("the process is told to end");
+        self.stage.note("the process is stopped");
         let Some(process) = self.process.take() else { return };
         let disk = process.drain(Duration::from_millis(self.dice.millis(10_000))).await;
         self.rise(disk).await;
@@ -298,16 +298,16 @@ impl World {
         self.process = Some(Process::launch(&self.stage, registry, limits, disk).await);
     }
 
-    /// Nothing goes wrong any more, who waits is answered, time passes: everything ends.
+    /// Stops all faults, answers suspensions and lets time pass, until everything has ended.
     async fn heals(&mut self) {
-        self.stage.tell("all is well from now on");
+        self.stage.note("the world is healed");
         self.stage.heal();
         if self.dice.chance(30) {
             self.crash().await;
         }
         pass(5_000).await;
         checker::nothing_is_forgotten(&self.stage);
-        suspensions_are_told_apart(&self.stage);
+        suspension_ids_are_unique(&self.stage);
         for round in 0..ROUNDS_MAX {
             let open = self.stage.executions();
             let open: Vec<_> = open.into_iter().filter(|it| !it.status.is_terminal()).collect();
@@ -326,17 +326,17 @@ impl World {
         let open = self.stage.executions();
         for found in open.iter().filter(|it| !it.status.is_terminal()) {
             let (id, status) = (&found.header.id, found.status);
-            self.stage.violated(&format!("{id} stands still as {status:?}"));
+            self.stage.violated(&format!("{id} is stuck as {status:?}"));
         }
         if !self.process().is_quiet() {
-            self.stage.violated("somebody is never answered");
+            self.stage.violated("a caller has no reply");
         }
     }
 
     fn answer(&mut self, target: Target) {
         let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
         let token = stage.token();
-        // Several may wait: one after the other is answered.
+        // several steps may wait; they are answered one by one
         let waiting = stage.projection(&target.execution_id).and_then(|it| it.suspension);
         let step_id = waiting.map(|suspension| suspension.path.to_string());
         let answer = Answer { step_id, suspension_id: None, is_right: true, token, key: None };
@@ -345,8 +345,8 @@ impl World {
         process.spawn(caller.resume(target, answer));
     }
 
-    /// Readers come a last time; then nothing may be left.
-    async fn is_over(&mut self) {
+    /// Reconnects all subscribers, then checks that nothing is left.
+    async fn finish(&mut self) {
         for index in 0..self.followers.len() {
             if !self.followers[index].is_connected() {
                 self.connect(index, Manner::Eager);

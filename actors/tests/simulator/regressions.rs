@@ -1,4 +1,4 @@
-//! What the simulator has found, told on purpose.
+//! Regression tests for defects found by the simulator.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::simulator::process::{self, Process};
 use crate::simulator::run::virtual_time;
 use crate::simulator::stage::Stage;
 
-/// A stage for one workflow of one step, whose function works until all is healed.
+/// Creates a stage for a workflow of one step, whose function runs until the world is healed.
 fn stage_of(seed: u64, kind: StepKind) -> (Arc<Stage>, Registry) {
     let plans = registry_of([workflow("w", kind)]).workflows;
     let stage = Stage::new(seed, plans, Arc::new(MemoryStore::new()));
@@ -59,7 +59,7 @@ async fn pass(ms: u64) {
 }
 
 #[test]
-fn what_was_running_goes_on_although_it_could_not_be_read_at_first() {
+fn running_executions_continue_after_failed_reads_at_start() {
     virtual_time(async {
         let kind =
             StepKind::Then { body: Body::Run { function: "work".to_owned(), version: None } };
@@ -79,10 +79,10 @@ fn what_was_running_goes_on_although_it_could_not_be_read_at_first() {
     });
 }
 
-/// The sleep ends while its execution is cancelled in memory and, the disk being full, nowhere
-/// else: its timer must not be forgotten.
+/// The sleep ends while its execution is cancelled in memory only, because the disk is full: its
+/// timer must not be lost.
 #[test]
-fn a_timer_that_comes_while_an_end_is_not_recorded_comes_again() {
+fn a_timer_that_fires_before_an_unrecorded_end_fires_again() {
     let mut ends: BTreeMap<&str, u32> = BTreeMap::new();
     for seed in 0..40 {
         let end = virtual_time(async move {

@@ -1,5 +1,5 @@
-//! Those who follow an execution: at once, slowly or not at all; they are cut off, come back and
-//! go on where they were.
+//! Subscribers of an execution: fast, slow or stalled. They are disconnected, reconnect and
+//! continue where they were.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,42 +16,42 @@ use greenroom_actors::requests::{EventsRecorded, Subscriber, Target};
 
 use crate::simulator::stage::Stage;
 
-/// Bytes of facts asked for at once: a few of them.
+/// Size of a portion: a few facts.
 const PORTION_BYTES: usize = 700;
-/// How often a reader looks whether it is still told of events.
+/// Interval at which a subscriber checks that it is still registered.
 const BEAT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Eager,
     Slow(u64),
-    Deaf,
+    Stalled,
 }
 
-/// One who follows an execution.
+/// A client that follows an execution over several connections.
 pub(crate) struct Follower {
     pub(crate) target: Target,
     pub(crate) visits: Vec<Visit>,
 }
 
-/// From a connection to its end.
+/// One connection.
 pub(crate) struct Visit {
     manner: Manner,
-    /// Weak, so that the reader notices when nobody tells it of events any more.
+    /// Weak, so that the actor sees when it is no longer registered.
     address: WeakAddr<Reader>,
-    /// The last number that the follower knew when it came.
+    /// Last event known at the start.
     after: u64,
-    heard: Arc<Mutex<Heard>>,
+    received: Arc<Mutex<Received>>,
     is_cut: Arc<AtomicBool>,
-    /// The follower left, or the process ended.
+    /// True if the follower left, or the process ended.
     is_broken: bool,
-    /// The execution's actor ended and forgot its readers.
+    /// True if the execution's actor ended and dropped its subscribers.
     is_forgotten: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
-struct Heard {
-    /// What came as the answer to the subscription.
+struct Received {
+    /// Reply to the subscription.
     begins: Option<Begins>,
     replayed: Vec<Recorded>,
     live: Vec<Recorded>,
@@ -67,7 +67,7 @@ struct Reader {
     stage: Arc<Stage>,
     id: ExecutionId,
     manner: Manner,
-    heard: Arc<Mutex<Heard>>,
+    received: Arc<Mutex<Received>>,
     is_forgotten: Arc<AtomicBool>,
 }
 
@@ -82,13 +82,13 @@ impl Actor for Reader {
                 ctx.stop();
             }
         });
-        if self.manner == Manner::Deaf {
+        if self.manner == Manner::Stalled {
             occupied(self, ctx, Duration::from_secs(1_000_000));
         }
     }
 }
 
-/// Takes nothing from the mailbox for a while.
+/// Handles no messages for a while.
 #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what slow readers have")]
 fn occupied(reader: &Reader, ctx: &mut Context<Reader>, time: Duration) {
     let stage = Arc::clone(&reader.stage);
@@ -106,9 +106,9 @@ impl Handler<EventsRecorded> for Reader {
         let facts = message.0.facts.iter().filter(|fact| !events_of(&fact.fact).is_empty());
         for fact in facts {
             self.stage.require(fact.seq <= durable, || {
-                format!("a reader of {} heard of {}, durable is {durable}", self.id, fact.seq)
+                format!("a subscriber of {} received {}, durable is {durable}", self.id, fact.seq)
             });
-            self.heard.lock().unwrap().live.push(fact.clone());
+            self.received.lock().unwrap().live.push(fact.clone());
         }
         if let Manner::Slow(ms) = self.manner {
             occupied(self, ctx, Duration::from_millis(ms));
@@ -133,15 +133,20 @@ impl Follower {
         Self { target, visits: Vec::new() }
     }
 
-    /// Comes (again), and is given the way in.
+    /// Connects or reconnects.
     pub(crate) fn connect(&mut self, stage: &Arc<Stage>, manner: Manner) -> (Subscriber, usize) {
-        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let received: Arc<Mutex<Received>> = Arc::default();
         let is_cut = Arc::new(AtomicBool::new(false));
         let id = self.target.execution_id.clone();
         let is_forgotten = Arc::new(AtomicBool::new(false));
-        let (stage_of, heard_of) = (Arc::clone(stage), Arc::clone(&heard));
-        let told = Arc::clone(&is_forgotten);
-        let reader = Reader { stage: stage_of, id, manner, heard: heard_of, is_forgotten: told };
+        let (stage_of, received_of) = (Arc::clone(stage), Arc::clone(&received));
+        let reader = Reader {
+            stage: stage_of,
+            id,
+            manner,
+            received: received_of,
+            is_forgotten: Arc::clone(&is_forgotten),
+        };
         let address = reader.start();
         let events = address.clone().recipient();
         let flag = Arc::clone(&is_cut);
@@ -149,11 +154,19 @@ impl Follower {
         let after = self.known(stage).last_key_value().map_or(0, |(seq, _)| *seq);
         let address = address.downgrade();
         let is_broken = false;
-        self.visits.push(Visit { manner, address, after, heard, is_cut, is_broken, is_forgotten });
+        self.visits.push(Visit {
+            manner,
+            address,
+            after,
+            received,
+            is_cut,
+            is_broken,
+            is_forgotten,
+        });
         (Subscriber { events, progress: None, cut }, self.visits.len() - 1)
     }
 
-    /// The process or the connection ends.
+    /// Ends the connection.
     pub(crate) fn disconnect(&mut self) {
         if let Some(visit) = self.visits.last_mut()
             && let Some(address) = visit.address.upgrade()
@@ -172,24 +185,24 @@ impl Follower {
         })
     }
 
-    /// Everything the follower has seen, by number; what it was told must hang together.
+    /// Returns all events seen, by number, and checks that they have no gaps.
     pub(crate) fn known(&self, stage: &Stage) -> BTreeMap<u64, Recorded> {
         let mut known = BTreeMap::new();
         for visit in &self.visits {
-            let heard = visit.heard.lock().unwrap();
-            let Some(begins) = heard.begins else { continue };
-            stage.require(!begins.ended || heard.live.is_empty(), || {
-                format!("{} had ended, and goes on", self.target.execution_id)
+            let received = visit.received.lock().unwrap();
+            let Some(begins) = received.begins else { continue };
+            stage.require(!begins.ended || received.live.is_empty(), || {
+                format!("{} had ended, and continues", self.target.execution_id)
             });
             let mut next = visit.after + 1;
-            // What is read from the record is there only once the reading is over.
-            let live = heard.live.iter().filter(|_| begins.is_replayed);
-            for fact in heard.replayed.iter().chain(live) {
-                // What finds no room at a slow reader is left out, and there it reads the record.
+            // replayed facts are complete only after the last portion
+            let live = received.live.iter().filter(|_| begins.is_replayed);
+            for fact in received.replayed.iter().chain(live) {
+                // a slow subscriber misses events and then reads the record
                 let is_next = fact.seq == next || visit.manner != Manner::Eager && fact.seq > next;
                 stage.require(is_next, || {
                     let id = &self.target.execution_id;
-                    format!("a reader of {id} heard {} and not {next}", fact.seq)
+                    format!("a subscriber of {id} received {} and not {next}", fact.seq)
                 });
                 next = fact.next_seq();
                 known.insert(next - 1, fact.clone());
@@ -198,13 +211,12 @@ impl Follower {
         known
     }
 
-    /// After the end of everything: who was there to the end has seen it all.
+    /// Checks at the end that a subscriber that stayed has seen every event.
     pub(crate) fn has_seen_everything(&self, stage: &Stage) {
         let id = &self.target.execution_id;
         let Some(visit) = self.visits.last() else { return };
-        let is_answered = visit.heard.lock().unwrap().begins.is_some_and(|it| it.is_replayed);
-        // The actor of an execution forgets its readers only when it ends with it, or when the
-        // disk failed it.
+        let is_answered = visit.received.lock().unwrap().begins.is_some_and(|it| it.is_replayed);
+        // an execution's actor drops its subscribers only when it ends or when the disk failed
         let is_forgotten = visit.is_forgotten.load(Ordering::SeqCst) && stage.faults.were_any();
         let was_slow = self.visits.iter().any(|visit| visit.manner != Manner::Eager);
         let is_excused = visit.is_broken
@@ -220,12 +232,12 @@ impl Follower {
         let record: Vec<Recorded> = facts.collect();
         let known: Vec<Recorded> = self.known(stage).into_values().collect();
         stage.require(known == record, || {
-            format!("a reader of {id} saw {} facts of {}", known.len(), record.len())
+            format!("a subscriber of {id} saw {} facts of {}", known.len(), record.len())
         });
     }
 }
 
-/// Subscribes and reads what was before.
+/// Subscribes and replays earlier events.
 pub(crate) async fn follow(
     stage: Arc<Stage>,
     runtime: Runtime,
@@ -247,30 +259,30 @@ pub(crate) async fn follow(
         let upto = begins.durable_seq;
         let page = facts.into_iter();
         let page = page.filter(|it| it.seq <= upto && !events_of(&it.fact).is_empty());
-        visit.heard.lock().unwrap().replayed.extend(page);
+        visit.received.lock().unwrap().replayed.extend(page);
     }
     visit.read_all();
 }
 
-/// Where a visit is written down.
+/// Records of a visit.
 pub(crate) struct Notebook {
     after: u64,
-    heard: Arc<Mutex<Heard>>,
+    received: Arc<Mutex<Received>>,
 }
 
 impl Notebook {
     pub(crate) fn of(follower: &Follower, visit: usize) -> Self {
         let visit = &follower.visits[visit];
-        Self { after: visit.after, heard: Arc::clone(&visit.heard) }
+        Self { after: visit.after, received: Arc::clone(&visit.received) }
     }
 
     pub(crate) fn begin(&self, ended: bool) {
         let begins = Begins { ended, is_replayed: false };
-        self.heard.lock().unwrap().begins = Some(begins);
+        self.received.lock().unwrap().begins = Some(begins);
     }
 
     pub(crate) fn read_all(&self) {
-        if let Some(begins) = &mut self.heard.lock().unwrap().begins {
+        if let Some(begins) = &mut self.received.lock().unwrap().begins {
             begins.is_replayed = true;
         }
     }
