@@ -56,7 +56,7 @@ fn shown(memory: Remembered) -> (String, Option<String>, String) {
 }
 
 #[test]
-fn a_list_of_all_is_compared_with_what_is_stored() {
+fn a_full_list_is_compared_with_the_stored_messages() {
     // name, stored, asked, older, cut after, written
     let rows = [
         ("the first question", "", "u1", "", None, "u1 g=said"),

@@ -38,7 +38,7 @@ async fn steps_are_bounded() {
 }
 
 #[actix::test]
-async fn an_object_that_never_comes_is_an_error() {
+async fn a_missing_object_is_an_error() {
     tokio::time::pause();
     let model = ScriptedModel::local(endless());
     let world = World::with(model, History::default(), with_tools);

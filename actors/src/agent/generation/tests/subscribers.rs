@@ -349,7 +349,7 @@ async fn a_model_that_is_always_ready_does_not_starve_other_tasks() {
     let mut deps = world.deps.clone();
     deps.bytes_max = usize::MAX;
     let world = World { deps, ..world };
-    let (mut handle, reader, _actor) = world.spawn_read(request(None));
+    let (mut handle, _reader, _actor) = world.spawn_read(request(None));
     handle.begun().await.unwrap();
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));

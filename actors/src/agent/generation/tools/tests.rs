@@ -225,7 +225,7 @@ async fn nesting_of_workflows_is_bounded() {
 }
 
 #[test]
-fn a_toolset_is_what_the_agent_lists() {
+fn a_toolset_has_the_tools_that_the_agent_lists() {
     let registry = registry_with(all_endings());
     let toolset = Toolset::of(&registry, &names(&["fits", "echo", "fits"]), &[]).unwrap();
     let specs = toolset.specs();
@@ -243,7 +243,7 @@ fn a_toolset_is_what_the_agent_lists() {
 }
 
 #[actix::test]
-async fn a_function_knows_who_calls() {
+async fn a_function_receives_the_callers_context() {
     tokio::time::pause();
     let seen: Arc<Mutex<Option<ToolContext>>> = Arc::default();
     let sees = Arc::clone(&seen);

@@ -75,7 +75,7 @@ fn a_schema_that_cannot_be_used_is_refused() {
 }
 
 #[test]
-fn a_text_ends_the_run_as_the_model_said() {
+fn a_text_ends_the_run_with_the_models_finish_reason() {
     let mut transcript = Transcript::default();
     let next = answer_with(&mut turns(None, bounds(1, 1)), answer("hi"), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, None)));
