@@ -97,7 +97,7 @@ fn none(places: impl IntoIterator<Item = String>, rule: &str) {
 }
 
 /// No code under `under` names one of `words`, except under `except`.
-fn nobody_names(under: &[&str], except: &[&str], wanted: &[&str], rule: &str) {
+fn is_named_nowhere(under: &[&str], except: &[&str], wanted: &[&str], rule: &str) {
     let sources = sources();
     assert!(sources.iter().any(|source| source.is_under(under)), "nothing is under {under:?}");
     let ruled = sources
@@ -115,7 +115,7 @@ fn the_machine_is_pure() {
         FRAMEWORKS,
         &["tokio", "SystemTime", "Instant", "Utc", "Local", "Uuid", "rand", "getrandom"],
     ];
-    nobody_names(&["actors/domain/src"], &[], &outside.concat(), rule);
+    is_named_nowhere(&["actors/domain/src"], &[], &outside.concat(), rule);
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn the_runtime_knows_no_http() {
         assert!(!manifest.contains(name), "actors must not depend on {name}");
     }
     let wanted = ["actix_web", "actix_http", "StatusCode"];
-    nobody_names(&["actors/src"], &[], &wanted, "the runtime knows no HTTP");
+    is_named_nowhere(&["actors/src"], &[], &wanted, "the runtime knows no HTTP");
 }
 
 #[test]
 fn only_the_front_end_names_the_framework() {
     // `app` builds the server and runs it; `lib` hands the framework on to those who add handlers,
     // and an error tells programs which of its macros they lack
-    nobody_names(
+    is_named_nowhere(
         &["src"],
         &["src/web", "src/app", "src/lib", "src/greenroom/error"],
         FRAMEWORKS,
@@ -152,7 +152,7 @@ fn only_the_front_end_names_the_framework() {
 #[test]
 fn websocket_sessions_stay_in_one_module() {
     let wanted = ["actix_web_actors"];
-    nobody_names(&["src"], &["src/web/ws"], &wanted, "only `web/ws` names actix-web-actors");
+    is_named_nowhere(&["src"], &["src/web/ws"], &wanted, "only `web/ws` names actix-web-actors");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn modules_look_in_one_direction() {
 fn time_and_ids_come_from_the_clock() {
     let wanted = ["SystemTime", "Utc", "Local", "now_v7", "new_v4"];
     let clock = ["actors/src/ports/clock"];
-    nobody_names(&["src", "actors/src"], &clock, &wanted, "time and ids come from the clock");
+    is_named_nowhere(&["src", "actors/src"], &clock, &wanted, "time and ids come from the clock");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn wire_names_are_spelt_in_one_place() {
 
 #[test]
 fn no_mailbox_is_overfilled() {
-    nobody_names(&["src", "actors/src"], &["actors/src/mailbox"], &["do_send"], "use try_send");
+    is_named_nowhere(&["src", "actors/src"], &["actors/src/mailbox"], &["do_send"], "use try_send");
 }
 
 #[test]

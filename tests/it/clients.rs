@@ -31,7 +31,7 @@ fn the_ai_sdks_clients_work_unchanged() {
     assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
 }
 
-/// What the tests cannot run without, in words.
+/// Describes the first missing prerequisite.
 fn missing(folder: &Path) -> Option<String> {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

@@ -1,5 +1,5 @@
-//! What survives: the server is killed, drained and crowded, and everything that it has answered
-//! is held against what it says afterwards.
+//! Durability: the server is killed, drained and overloaded, and its later answers are compared
+//! with everything that it answered before.
 
 mod backups;
 mod crowd;

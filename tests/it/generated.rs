@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use support::server::{Home, Server};
 
 const CONFIG: &str = include_str!("../clients/server.toml");
-/// What tsc is told beside the file: nothing is taken on trust but the libraries' own types.
+/// Arguments of tsc before the file: everything is checked except the libraries' own types.
 const TSC: [&str; 12] = [
     "--strict",
     "--skipLibCheck",
@@ -27,7 +27,7 @@ const TSC: [&str; 12] = [
     "js",
 ];
 
-/// Where the generators are.
+/// Folders of the generators.
 struct Tools {
     /// The packages of Node.js.
     modules: PathBuf,
@@ -43,8 +43,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// None where something is missing, which is said aloud; where tests must be complete, a
-    /// failure.
+    /// Returns `None` if a program is missing, which [`support::not_tested`] reports.
     fn set_up() -> Option<Self> {
         let tools = match Tools::find() {
             Ok(tools) => tools,

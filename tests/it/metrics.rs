@@ -1,5 +1,5 @@
-//! Metrics as those read them whom they are made for: `promtool` and a Prometheus that scrapes the
-//! real program. Debian has both in its package `prometheus`.
+//! Metrics, read by `promtool` and by a Prometheus that scrapes the real program. Debian has both
+//! in its package `prometheus`.
 
 mod page;
 mod prometheus;
@@ -16,7 +16,7 @@ use prometheus::{Prometheus, promtool};
 use support::server::{Home, Server};
 use traffic::{CONFIG, drive};
 
-/// How long a Prometheus may take to have seen all kinds of traffic.
+/// Time limit for a Prometheus to have scraped all kinds of traffic.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn start(home: &Home) -> Server {
@@ -88,7 +88,7 @@ fn every_query_of_the_dashboard_has_something_to_show() {
     assert!(has_a_number(&prometheus.ask("up == 1")));
 }
 
-/// Whether any series has a value that can be drawn.
+/// Returns true if any series has a value that can be drawn.
 fn has_a_number(answer: &Value) -> bool {
     let series = answer["data"]["result"].as_array().into_iter().flatten();
     let mut values = series.filter_map(|series| series["value"][1].as_str()?.parse().ok());

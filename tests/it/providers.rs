@@ -65,7 +65,7 @@ pub(crate) async fn seen_with(
     server.asked().remove(0)
 }
 
-/// How long it takes until clients have left so many connections.
+/// Waits until clients have left so many connections; returns how long that took.
 pub(crate) async fn left(server: &scripted::Provider, count: usize) -> Duration {
     let server = server.clone();
     // the client's side of the connection lives on this thread

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How long all of it may take.
+/// Time limit of a document, in seconds.
 const PATIENCE: &str = "300";
 
 /// Says where the output of a block begins.
@@ -72,7 +72,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// What stands for a word that is an id or a time.
+/// Replacement of a word that is an id or a time.
 fn kind(word: &str) -> Option<&'static str> {
     let is_hex = |word: &str| word.chars().all(|c| c.is_ascii_hexdigit());
     let digits = |word: &str| word.chars().filter(char::is_ascii_digit).count();
@@ -88,7 +88,7 @@ fn kind(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Where the output differs from what was expected of it.
+/// Returns the difference between an output and the expected one.
 fn difference(expected: &str, output: &str) -> Option<String> {
     let output = plain(output);
     let mut rest = output.as_str();
@@ -129,7 +129,7 @@ fn folder() -> (tempfile::TempDir, u16) {
     (folder, port)
 }
 
-/// Returns whether the programs that the documents use are installed; says so where they are not.
+/// Returns true if the programs that the documents use are installed.
 fn has_programs() -> bool {
     let missing = ["bash", "curl", "openssl"].into_iter().find(|program| {
         let version = if *program == "openssl" { "version" } else { "--version" };
@@ -145,7 +145,7 @@ fn has_programs() -> bool {
 ///
 /// # Panics
 ///
-/// When an answer differs, or when the document has fewer than `answers_min` of them.
+/// If an answer differs, or if the document has fewer than `answers_min` of them.
 fn prints_what_it_shows(document: &str, answers_min: usize) {
     if !has_programs() {
         return;

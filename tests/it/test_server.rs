@@ -1,5 +1,5 @@
 //! A server with workflows that are made to be interrupted. It is the test binary itself, started
-//! once more with [`SERVE`] in its environment.
+//! again with [`SERVE`] in its environment.
 
 use std::io::Write;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use serde_json::{Value, json};
 use support::server::{LEDGER, SERVE};
 
-/// Has the program bring a logger of its own along.
+/// Environment variable: the program installs another logger.
 pub(crate) const OWN_LOGGER: &str = "GREENROOM_TEST_LOGGER";
-/// While this file is there, `stand` does not go on.
+/// While this file exists, `stand` does not continue.
 pub(crate) const HELD: &str = "held";
 
 /// Serves when this process was started for it, and then never returns.
@@ -112,7 +112,7 @@ fn counted(step: &StepContext) -> Value {
     data
 }
 
-/// Works once there is no file [`HELD`] beside the configuration; data that says so passes it.
+/// Runs once there is no file [`HELD`] beside the configuration, or if the data has `passes`.
 async fn stand(step: StepContext) -> Result<StepOutcome, StepError> {
     note(&step)?;
     while step.data["passes"] != true && std::path::Path::new(HELD).exists() {

@@ -91,7 +91,7 @@ fn a_backup_beside_the_load_has_all_that_was_answered() {
 }
 
 #[test]
-fn what_keeps_a_backup_from_being_made_is_said() {
+fn a_backup_that_fails_says_why() {
     let home = Home::new("");
     let target = home.path("copy.db");
     for (config, target, says) in [

@@ -14,10 +14,10 @@ const SUSPENDS: usize = 300;
 /// Ten times what a suspend may take on an idle machine.
 const SUSPEND_P99_MAX: Duration = Duration::from_millis(50);
 
-/// Held for writing by whoever measures: nobody else is at work then.
+/// Write-locked while a test measures latency, so that no other test runs then.
 static QUIET: RwLock<()> = RwLock::new(());
 
-/// To be held by a test for as long as it works, so that it disturbs no measurement.
+/// Returns a guard that keeps measuring tests waiting while this test loads the server.
 pub(super) fn noise() -> impl Drop {
     QUIET.read().unwrap_or_else(PoisonError::into_inner)
 }

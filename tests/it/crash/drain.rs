@@ -1,4 +1,4 @@
-//! The end on request: what runs may finish, who waits is told, nothing is lost.
+//! Graceful shutdown: running steps finish, waiting callers are answered, nothing is lost.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn call(server: &Server, workflow: &str, id: &str, input: &Value) -> Wire {
     wire
 }
 
-/// Asks on a connection of its own until it is refused.
+/// Sends requests on a separate connection until one is refused.
 fn assert_refused_as_draining(reply: &Reply, execution: Option<&str>) {
     assert_eq!((reply.status, reply.error().as_str()), (503, "The server is shutting down"));
     assert_eq!(reply.header("x-error-code"), Some("draining"));

@@ -19,12 +19,12 @@ const CLIENTS: usize = 16;
 const KILLS: u64 = 30;
 /// Longest life of a server after it is ready.
 const LIFE_MS: u64 = 500;
-/// How long everything that waits for nobody may take in the end.
+/// Time limit for all executions that need no resume.
 const HEALING: Duration = Duration::from_secs(30);
 
 const WORKFLOWS: [&str; 6] = ["chain", "approval", "nap", "fan", "family", "nest"];
 
-/// One who starts and resumes, and remembers what it was told.
+/// A client that starts and resumes executions and records every answer.
 struct Client {
     number: usize,
     rng: Rng,
@@ -59,7 +59,7 @@ impl Client {
         }
     }
 
-    /// Asks once more what was left unanswered: the same keys must give the answers now.
+    /// Repeats the unanswered requests: the same keys must give the answers now.
     fn settle(&mut self, wire: &mut Wire) -> io::Result<()> {
         for promise in self.promises.iter_mut().filter(|promise| promise.is_touched) {
             if promise.is_resuming {
@@ -175,7 +175,7 @@ fn check(clients: &mut [Client], server: &Server, ledger: &Path, everything: boo
     clients.iter().flat_map(|client| &client.promises).for_each(|it| it.check_ledger(&lines));
 }
 
-/// Everything that waits for nobody comes to an end; everything else is resumed to its end, once.
+/// Waits for the executions that end by themselves and resumes the others to their end, once.
 fn heal(clients: &mut [Client], server: &Server) {
     let start = Instant::now();
     for promise in clients.iter_mut().flat_map(|client| &mut client.promises) {
@@ -221,7 +221,7 @@ fn nothing_that_was_answered_is_lost_or_done_twice() {
     let start = Instant::now();
     for kill in 0..kills {
         let server = Server::start(home.test_server());
-        // now and then it is killed once more before it has recovered
+        // sometimes it is killed again before it has recovered
         if kill > 0 && rng.below(3) > 0 {
             check(&mut clients, &server, &ledger, false);
         }

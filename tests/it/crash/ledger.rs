@@ -6,7 +6,7 @@ use std::path::Path;
 /// One attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Where in the file it stands.
+    /// Offset in the file.
     pub(super) at: usize,
     pub(super) attempt: u64,
     pub(super) key: String,
@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path) -> Ledger {
     ledger
 }
 
-/// How long the file is now: what began later stands behind it.
+/// Returns the length of the file: later attempts have larger offsets.
 pub(super) fn length(path: &Path) -> usize {
     std::fs::metadata(path).map_or(0, |file| usize::try_from(file.len()).unwrap())
 }

@@ -34,7 +34,7 @@ map = "input.n + 1"
 "#;
 
 fn pill() -> Value {
-    // no item is among the ids: each looks at all of them
+    // no item is among the ids: each comparison scans all of them
     let items: Vec<Value> = (0..40_000).map(|n| json!({ "i": -1 - n })).collect();
     json!({ "items": items, "ids": (0..60_000).collect::<Vec<i32>>() })
 }
@@ -66,9 +66,9 @@ fn status(server: &Server, id: &str) -> Value {
     server.state("pill", id)["status"].clone()
 }
 
-/// What ends the process in the middle of its evaluation, whatever the reason, does so twice.
+/// Whatever the cause, an evaluation that ends the process does so at most twice.
 #[test]
-fn what_the_process_ends_with_twice_is_set_aside() {
+fn an_execution_that_crashes_the_process_twice_is_quarantined() {
     let _noise = super::crowd::noise();
     let home = Home::new(CONFIG);
     let server = Server::start(home.test_server());

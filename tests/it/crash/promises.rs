@@ -1,4 +1,4 @@
-//! What the server has told its clients, and whether it stands by it.
+//! Answers of the server, compared with its later state.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::ledger::{Ledger, Line};
 use support::client::Event;
 use support::server::Server;
 
-/// What is known of one execution from answers alone.
+/// Knowledge about one execution, from answers alone.
 #[derive(Debug, Clone)]
 pub(super) struct Promise {
     pub(super) workflow: &'static str,
@@ -49,7 +49,7 @@ impl Promise {
         }
     }
 
-    /// How often work is done for one execution, its children included.
+    /// Returns the number of attempts for one execution, its children included.
     pub(super) fn expected_n(&self) -> u64 {
         match self.workflow {
             "chain" | "approval" | "fan" => 3,
@@ -131,7 +131,7 @@ impl Promise {
         assert!(ids.len() as u64 >= last, "{} has {} of {last} events", self.id, ids.len());
         let known = self.events.len();
         assert!(events.len() >= known, "{} has lost events", self.id);
-        assert_eq!(events[..known], self.events, "{} tells another story", self.id);
+        assert_eq!(events[..known], self.events, "{} has other events", self.id);
         self.events = events;
     }
 

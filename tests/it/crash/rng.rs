@@ -1,4 +1,4 @@
-//! Chance that can be repeated.
+//! A seeded random number generator.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 pub(super) struct Rng(u64);
 
 impl Rng {
-    /// From `GREENROOM_SEED`, or by chance; tells which.
+    /// Seeds from `GREENROOM_SEED`, or randomly, and prints the seed.
     pub(super) fn new() -> Self {
         let asked = std::env::var("GREENROOM_SEED").ok().map(|text| text.parse().unwrap());
         let seed = asked.unwrap_or_else(|| RandomState::new().hash_one(0));
@@ -15,7 +15,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// Rng of one's own.
+    /// Returns an independent generator.
     pub(super) fn split(&mut self) -> Self {
         Self(self.next())
     }

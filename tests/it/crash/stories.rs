@@ -1,5 +1,5 @@
-//! A story of each kind of step: what is at work is cut off by a kill, and it ends as it would
-//! have ended. All of them are killed at the same moment.
+//! One story for each kind of step: a kill interrupts its running bodies, and it ends as it would
+//! have without the kill. All stories are killed at the same moment.
 
 mod counter;
 mod kinds;
@@ -26,15 +26,15 @@ struct Story {
     input: Value,
     /// The event that was seen before the kill: its type and path.
     seen: (&'static str, &'static str),
-    /// What it is resumed with after the kill.
+    /// Data of the resume after the kill.
     answer: Option<Value>,
     result: Value,
-    /// How often each body was begun, with the kill; a child's path stands behind that of its
+    /// Number of attempts of each body, with the kill; a child's path follows the path of its
     /// parent's step and a colon.
     begun: Vec<(&'static str, u64)>,
 }
 
-/// What a server says of an execution in the end.
+/// Final state and events of an execution.
 struct Told {
     state: Value,
     events: Vec<Event>,
@@ -65,7 +65,7 @@ impl Story {
         }
     }
 
-    /// Waits until everything that the kill cuts off is at work, once.
+    /// Waits until every body that the kill interrupts runs, once.
     fn wait_for_bodies(&self, server: &Server, ledger: &Path) {
         eventually(&format!("the bodies of {}", self.name), || {
             let state = server.state(self.name, self.name);
@@ -96,8 +96,8 @@ impl Story {
 }
 
 impl Told {
-    /// What became of the steps, and what readers heard except of beginnings: these alone are
-    /// other ones after a kill. What works at the same time ends in any order.
+    /// Returns the outcome of the steps, and the events without starts: only starts differ after a
+    /// kill. Concurrent steps end in any order.
     fn outline(&self) -> (Vec<String>, Vec<String>) {
         let words = |value: &Value, keys: &[&str]| {
             let words = keys.iter().map(|key| format!("{key}: {}", value[key]));
@@ -127,7 +127,7 @@ fn names(name: &str, state: &Value) -> BTreeMap<String, String> {
     children.chain([(name.to_owned(), String::new())]).collect()
 }
 
-/// How often bodies were begun.
+/// Returns the number of attempts of each body.
 fn begun(ledger: &Path, names: &BTreeMap<String, String>) -> BTreeMap<String, u64> {
     let lines = ledger::read(ledger).into_iter();
     let known = lines.filter_map(|((execution, path), lines)| {
@@ -144,7 +144,7 @@ fn home(counter: &Counter) -> Home {
     home
 }
 
-/// Nobody kills this server.
+/// Runs all stories on a server that is not killed.
 fn undisturbed() -> Vec<Told> {
     let home = home(&Counter::start());
     let server = Server::start(home.test_server());
@@ -185,7 +185,7 @@ fn every_kind_of_step_ends_as_if_there_had_been_no_kill() {
     stories.iter().for_each(|story| story.resume(&server));
     for ((story, seen), expected) in stories.iter().zip(seen).zip(expected) {
         let told = story.end(&server);
-        assert_eq!(told.events[..seen.len()], seen, "{} tells another story", story.name);
+        assert_eq!(told.events[..seen.len()], seen, "{} has other events", story.name);
         assert_eq!(told.outline(), expected.outline(), "{}", story.name);
         let begun = begun(&home.ledger(), &names(story.name, &told.state));
         let expected: BTreeMap<_, _> =
@@ -196,7 +196,7 @@ fn every_kind_of_step_ends_as_if_there_had_been_no_kill() {
     for name in ["http", "tool"] {
         assert_eq!(counter.keys(name), [format!("{name}/b"), format!("{name}/b")]);
     }
-    assert_eq!(counter.keys("agent").len(), 2, "the turn that was cut off is made again");
+    assert_eq!(counter.keys("agent").len(), 2, "the interrupted turn is repeated");
     for name in ["sleep", "sleep-until"] {
         let state = server.state(name, name);
         let nap = &state["steps"][1];

@@ -1,4 +1,4 @@
-//! Who may call: every route, with a token of every kind.
+//! Authorization: every route, with a token of every kind.
 
 mod identity;
 mod keys;
@@ -47,7 +47,7 @@ fn guarded(auth: &str) -> Site {
     guarded_with(auth, "", &[])
 }
 
-/// The same with tables of one's own and arguments.
+/// The same with more tables and arguments.
 fn guarded_with(auth: &str, tables: &str, arguments: &[&str]) -> Site {
     let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}"));
     let mut command = home.greenroom(arguments);
@@ -61,7 +61,7 @@ fn ask(site: &Site, token: &str, method: &str, path: &str, body: &Value) -> Repl
     site.send(method, path, &headers, Some(body.to_string().as_bytes()))
 }
 
-/// What a refusal says: status, code, text and challenge.
+/// Status, code, text and challenge of a refusal.
 type Refusal = (u16, &'static str, &'static str, &'static str);
 
 fn refusal_of(reply: &Reply) -> (u16, String, String, String) {
@@ -76,7 +76,7 @@ fn owned(refusal: Refusal) -> (u16, String, String, String) {
     (status, code.to_owned(), text.to_owned(), challenge.to_owned())
 }
 
-/// Somebody who calls, and what they are told where a token is needed.
+/// A caller, and its refusal where a token is required.
 struct Visitor {
     id: &'static str,
     token: Option<String>,
@@ -124,7 +124,7 @@ fn place(row: &Route, visitor: &Visitor) -> String {
     row.path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// What a visitor must be told at a place; `None`: whatever the handler says.
+/// Returns the expected refusal of a caller; `None`: the handler answers.
 fn expected(visitor: &Visitor, needs_token: bool, needs_admin: bool) -> Option<Refusal> {
     if !needs_token {
         return None;
@@ -138,7 +138,7 @@ fn expected(visitor: &Visitor, needs_token: bool, needs_admin: bool) -> Option<R
     visitor.refusal.or_else(|| (needs_admin && !visitor.is_admin).then_some(missing))
 }
 
-/// Asks every route as every visitor; `needs_token` tells of a route whether it does.
+/// Calls every route as every caller; `needs_token` returns true for routes that need a token.
 fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
     let mut let_in = 0;
     for row in ROUTES.iter() {
@@ -202,7 +202,7 @@ fn is_probe(row: &Route) -> bool {
     matches!(&*row.path, "/livez" | "/readyz")
 }
 
-/// Whether it is a page that tells nothing of the server to those without a token.
+/// Returns true for pages that are public and show nothing about the server without a token.
 fn is_page(row: &Route) -> bool {
     matches!(&*row.path, "/" | "/ui" | "/ui/:file")
 }
@@ -217,7 +217,7 @@ fn the_default_table_is_kept_on_every_route() {
 }
 
 #[test]
-fn what_is_private_needs_a_token_on_every_route() {
+fn private_routes_need_a_token() {
     let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
     let public = ["GET /agents", "GET /workflows/:id"];
     let is_public = |row: &Route| public.contains(&row.to_string().as_str());

@@ -10,7 +10,7 @@ use support::client::{Event, Events, Wire};
 use support::eventually;
 use support::provider::{Deed, Provider, whole};
 
-/// How long an upstream request may outlive the step that made it.
+/// Maximum time that an upstream request may outlive its step.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
 const WORKFLOWS: &str = r#"
@@ -98,7 +98,7 @@ fn a_step_gives_the_text_and_its_tools_show_in_the_stream() {
     assert_eq!(state["usage"]["totalTokens"], 10, "{state}");
     let entry = newest(&site, "clerk");
     assert_eq!((&entry["userId"], &entry["conversationId"]), (&json!("ann"), &json!("c")));
-    // nobody listens to the second, which remembers the first
+    // the second has no subscriber, and remembers the first
     let mut options = options;
     options["executionId"] = json!("e2");
     let body = json!({ "input": { "who": "Bob" }, "options": options });
@@ -178,7 +178,7 @@ fn a_lost_race_ends_the_call_upstream() {
     for script in silences() {
         ends_upstream("race", &script, |site, rival| {
             let id = live(site, "race");
-            rival.go_on();
+            rival.permit();
             let state = site.state_when("race", &id, |state| state["status"] == "completed");
             assert_eq!(state["result"]["text"], "first");
         });
@@ -202,13 +202,13 @@ fn silences() -> [Vec<Deed>; 2] {
 }
 
 #[test]
-fn who_leaves_an_execution_leaves_it_running() {
+fn an_execution_survives_the_disconnect_of_its_caller() {
     let server = Provider::start([[vec![Deed::Wait], says("Dear Ann")].concat()]);
     let site = site(&server);
     let reading = follow(&site, "letter", "e1", json!({}));
     server.wait_until_asked(1);
     drop(reading);
-    server.go_on();
+    server.permit();
     let state = site.state_when("letter", "e1", |state| state["status"] == "completed");
     assert_eq!(state["result"]["text"], "Dear Ann");
 }

@@ -53,7 +53,7 @@ fn code(reply: &Reply) -> (u16, String) {
 }
 
 #[test]
-fn where_several_wait_a_resume_names_one() {
+fn a_resume_names_one_of_several_waiting_steps() {
     let site = site();
     letters(&site, "l1");
     let refused = resume(&site, "letters", "l1", &json!({ "resumeData": true }));
@@ -274,7 +274,7 @@ fn unknown_keys_are_refused_with_the_one_that_was_meant() {
         let what = "options.executionID: unknown key; did you mean options.executionId?";
         assert_eq!(reply.error(), format!("Invalid request body: {what}"));
     }
-    // Clients of agents send keys of their own.
+    // Clients of agents send additional keys.
     let body = json!({ "input": "hello", "trigger": "submit", "options": { "userId": "u" } });
     assert_eq!(site.post("/agents/assistant/text", &body).status, 200);
 }
@@ -318,7 +318,7 @@ fn with_keys() -> Home {
 }
 
 #[test]
-fn whoever_approved_is_the_one_whose_token_it_was() {
+fn the_approver_is_the_identity_of_the_token() {
     let home = with_keys();
     let server = Server::start(home.greenroom(&[]));
     let post = |who: &str, path: &str, body: Value| {
@@ -345,7 +345,7 @@ fn whoever_approved_is_the_one_whose_token_it_was() {
 }
 
 #[test]
-fn what_a_deadline_answered_says_so() {
+fn an_answer_by_deadline_is_marked() {
     let site = site();
     site.execute("late", "d1", &json!({}));
     let state = site.server.state_when("late", "d1", |state| state["status"] == "completed");
@@ -372,7 +372,7 @@ fn what_a_deadline_answered_says_so() {
 }
 
 #[test]
-fn who_approved_through_the_parent_is_in_its_state() {
+fn an_approval_through_the_parent_names_the_approver() {
     let site = site();
     site.execute("above", "p1", &json!({ "names": ["ann"] }));
     let body = json!({ "resumeData": true, "options": { "userId": "lea" } });

@@ -323,7 +323,7 @@ fn a_tool_is_a_body() {
 }
 
 #[test]
-fn what_a_kill_cuts_off_is_called_again_with_its_key() {
+fn an_interrupted_call_is_repeated_with_its_idempotency_key() {
     let seen = Arc::new(Watched::<Vec<Request>>::default());
     let noted = Arc::clone(&seen);
     let address = listen(move |mut stream| {

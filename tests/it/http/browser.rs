@@ -11,7 +11,7 @@ use super::site::Site;
 use crate::program::exits_within;
 use support::PATIENCE;
 
-/// What a page became, and what it asked for.
+/// The DOM of a loaded page, and the addresses that it requested.
 struct Loaded {
     dom: String,
     asked: Vec<String>,
@@ -24,7 +24,7 @@ struct Browser {
 }
 
 impl Browser {
-    /// None where there is none, which is said aloud; where tests must be complete, a failure.
+    /// Returns `None` if no browser is installed, which [`support::not_tested`] reports.
     fn find() -> Option<Self> {
         let known = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
         let runs = |program: &&str| {
@@ -73,7 +73,7 @@ impl Browser {
     }
 }
 
-/// Serves one page to whoever comes first.
+/// Serves one page to the first client.
 fn serve_once(page: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());

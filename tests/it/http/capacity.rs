@@ -42,7 +42,7 @@ pub(super) fn figure(server: &Server, name: &str) -> Option<f64> {
     line.map(|value| value.trim().parse().unwrap())
 }
 
-/// What a WebSocket is answered, or the socket.
+/// Opens a WebSocket; the refusal otherwise.
 fn open(server: &Server) -> Result<Socket, u16> {
     let stream = TcpStream::connect(server.address).unwrap();
     let request = format!("ws://{}/ws", server.address).into_client_request().unwrap();
@@ -102,7 +102,7 @@ fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     assert!(refused >= 3.0, "{refused}");
 }
 
-/// What a server with so many open files says before it ends by itself; none if it listens.
+/// Returns the output of a server that exits with this limit of open files; `None` if it listens.
 fn refused_with(home: &Home, files: usize) -> Option<Vec<String>> {
     let program = home.greenroom(&[]);
     let mut command = Command::new("sh");

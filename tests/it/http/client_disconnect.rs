@@ -1,5 +1,4 @@
-//! What ends a run before its answer: clients that leave, callers that cancel, a server that is
-//! killed.
+//! Runs that end before their answer: clients disconnect, callers cancel, the server is killed.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +14,10 @@ use support::eventually;
 use support::provider::{Deed, Provider, piece, stream_end, stream_head};
 use support::server::{Home, Server};
 
-/// How long it may take until what nobody waits for has ended.
+/// Time limit for a run to end after its last client has left.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
-/// An agent that takes an hour to say a word, and says many; whoever asks may come back to it.
+/// An agent that takes an hour for each word of a long answer; its stream is resumable.
 const PACED: &str = r#"
 [models.slow]
 provider = "rehearsal"
@@ -50,7 +49,7 @@ fn until_cancelled(site: &Site, agent: &str, since: Instant) {
 }
 
 #[test]
-fn who_leaves_a_provider_that_is_silent_ends_the_call() {
+fn a_disconnect_cancels_a_call_to_a_silent_provider() {
     let server = Provider::start(vec![vec![Deed::Hold]; ROUTES.len()]);
     let site = Site::with(&clerk(&server, ""));
     for (at, route) in ROUTES.iter().enumerate() {
@@ -65,7 +64,7 @@ fn who_leaves_a_provider_that_is_silent_ends_the_call() {
 }
 
 #[test]
-fn who_leaves_a_stream_ends_the_call() {
+fn a_disconnect_from_a_stream_cancels_the_call() {
     let begun = [begins("openai", "{\"name\":"), vec![Deed::Hold]].concat();
     let routes = ["stream", "chat", "stream-object"];
     let server = Provider::start(vec![begun; routes.len()]);
@@ -89,7 +88,7 @@ fn who_leaves_a_stream_ends_the_call() {
 }
 
 #[test]
-fn who_leaves_while_a_tool_works_ends_the_tool() {
+fn a_disconnect_cancels_a_running_tool() {
     let models = Provider::start([calls("lookup", "{}"), calls("doze", "{}")]);
     let tools = Provider::start([vec![Deed::Hold]]);
     let keys = format!(
@@ -204,7 +203,7 @@ fn a_chat_that_goes_on_is_told_from_its_start() {
         wire.send("GET", &format!("/agents/host/chat/c/stream{query}"), &[], None).unwrap();
         wire.reply().unwrap()
     };
-    // another user's, and nobody's
+    // of another user, and without a user
     assert_eq!((attach("?userId=eve").status, attach("").status), (204, 204));
     let (one, two) = std::thread::scope(|scope| {
         let one = scope.spawn(|| attach("?userId=ann"));
@@ -283,13 +282,13 @@ fn slow_words_arrive_as_they_are_said() {
         }
     };
     assert_eq!(delta(), "first");
-    server.go_on();
-    server.go_on();
+    server.permit();
+    server.permit();
     assert_eq!(delta(), "grün 🙂");
 }
 
 #[test]
-fn who_leaves_an_execution_keeps_nothing_of_it_in_memory() {
+fn a_disconnected_caller_holds_no_memory() {
     let home = Home::new(
         "store.passivate_after = \"100ms\"\n\
          [[workflows.nap.steps]]\nid = \"s\"\ntype = \"andSleep\"\nduration = \"30d\"\n",
@@ -306,5 +305,5 @@ fn who_leaves_an_execution_keeps_nothing_of_it_in_memory() {
     drop(wire);
     eventually("it has left memory", || live().filter(|count| *count == 0));
     let state = site.get("/workflows/nap/executions/e/state").data();
-    assert_eq!(state["status"], "running", "it goes on: {state}");
+    assert_eq!(state["status"], "running", "it continues: {state}");
 }

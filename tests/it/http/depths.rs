@@ -1,4 +1,4 @@
-//! Values that nest deep, and records that make no sense.
+//! Deeply nested values, and corrupt records.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn nested_text(levels: usize) -> String {
     format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
 }
 
-/// What an execution of `keep` is started with: the object around it is a level too.
+/// Input of an execution of `keep`: the object around it is a level too.
 fn of(levels: usize) -> Value {
     json!({ "v": nested(levels - 1) })
 }
@@ -49,7 +49,7 @@ fn depth(value: &Value) -> usize {
 }
 
 #[test]
-fn what_is_taken_is_read_back_and_what_is_deeper_is_refused() {
+fn values_at_the_depth_limit_are_kept_and_deeper_ones_refused() {
     let site = Site::with(CONFIG);
     assert_eq!(site.execute("keep", "k", &of(100))["status"], "suspended");
     let refusals = [
@@ -140,7 +140,7 @@ fn stopped(site: Site) -> Home {
 }
 
 #[test]
-fn what_earlier_versions_took_is_read_and_goes_on() {
+fn deeper_values_of_earlier_versions_are_read_and_continue() {
     for levels in [125, 400, 900] {
         let site = Site::with(CONFIG);
         site.execute("keep", "k", &of(81));

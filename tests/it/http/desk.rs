@@ -17,7 +17,7 @@ fn the_desk_is_an_agent_beside_the_configured_ones() {
 }
 
 #[test]
-fn what_the_desk_does_depends_on_who_asks() {
+fn the_desk_acts_by_the_callers_identity() {
     let home = Home::new(super::site::CONFIG);
     let server = start_example(&home, "desk");
     let staff = json!({ "role": "staff" });

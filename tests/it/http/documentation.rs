@@ -146,7 +146,7 @@ fn every_answer_is_as_the_document_says() {
         documented.get("/ui/{file}", &format!("/ui/{file}"));
     }
     let seen = documented.seen.borrow();
-    // A generation of the offline model is over before it can be cancelled.
+    // A generation of the offline model ends before it can be cancelled.
     let is_elsewhere = |row: &Route| row.name == RouteName::CancelGeneration;
     for row in ROUTES.iter().filter(|row| row.answer != Answer::WebSocket) {
         let segment = |part: &str| match part.strip_prefix(':') {
@@ -192,7 +192,7 @@ fn every_refusal_of_a_body_is_documented() {
 }
 
 #[test]
-fn what_is_known_is_not_sent_again() {
+fn unchanged_documents_are_not_sent_again() {
     let site = Site::start();
     for path in ["/doc", "/ui", "/ui/swagger-ui.css"] {
         let first = site.get(path);

@@ -1,5 +1,5 @@
-//! The shape of refusals: the envelope, and the problem of RFC 9457 for those who ask for it; also
-//! of what the framework itself refuses.
+//! The shape of refusals, the framework's own included: the envelope, and the problem of RFC 9457
+//! for clients that accept it.
 
 use serde_json::{Value, json};
 
@@ -220,7 +220,7 @@ fn an_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn what_the_framework_would_refuse_is_in_the_envelope() {
+fn framework_errors_use_the_envelope() {
     let site = Site::start();
     let long = format!("GET /{}", "x".repeat(40_000));
     let not_found = |path: &str| format!("Not found: {path}");
@@ -311,7 +311,7 @@ fn a_compressed_body_is_refused_as_such() {
 }
 
 #[test]
-fn what_does_not_open_a_websocket_is_told_how() {
+fn a_plain_request_to_a_websocket_gets_426() {
     let site = Site::start();
     let how = "Only WebSockets are opened here: send Connection: Upgrade and Upgrade: websocket";
     let version = "Only WebSockets are opened here: send Sec-WebSocket-Version: 13";
@@ -340,7 +340,7 @@ fn what_does_not_open_a_websocket_is_told_how() {
             assert_eq!(reply.header("sec-websocket-version"), offer.map(|_| "13"), "{what}");
         }
     }
-    // Such an answer is an ordinary one: the connection goes on.
+    // Such an answer is an ordinary one: the connection stays open.
     let mut wire = Wire::open(site.address).unwrap();
     wire.send("GET", "/ws", &[], None).unwrap();
     let refusal = wire.reply().unwrap();
@@ -349,9 +349,9 @@ fn what_does_not_open_a_websocket_is_told_how() {
     assert_eq!(wire.reply().unwrap().text(), "ok\n");
 }
 
-/// What no service sees has no envelope, and ends the connection.
+/// Requests that no service sees get no envelope, and end the connection.
 #[test]
-fn what_is_no_proper_http_gets_an_empty_answer() {
+fn malformed_http_gets_an_empty_response() {
     let site = Site::start();
     let long = format!("GET /{}", "x".repeat(66_000));
     let rows: &[(&str, &str, u16)] = &[

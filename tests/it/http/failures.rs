@@ -1,5 +1,5 @@
-//! Failures, asked about from outside: what a caller is told, what lists, states and `why` say, how
-//! many there are, and which attempts are repeated.
+//! Failures from outside: answers to callers, lists, states and `why`, metrics, and repeated
+//! attempts.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn a_failure_says_where_at_once_and_why_where_one_asks() {
     }
 }
 
-/// What the metric says of a workflow's executions.
+/// Returns the metric of a workflow's executions.
 fn gauge(server: &Server, workflow: &str, status: &str) -> String {
     let start = format!("greenroom_executions{{workflow=\"{workflow}\",status=\"{status}\"}} ");
     let metrics = server.get("/metrics").text();
@@ -131,7 +131,7 @@ fn executions_are_counted_before_and_after_a_kill() {
 }
 
 #[test]
-fn what_there_is_not_is_refused_with_what_there_is() {
+fn unknown_names_are_refused_with_the_nearest_known() {
     let site = Site::start();
     let paths = [
         "/workflows/aproval",

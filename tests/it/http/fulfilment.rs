@@ -13,7 +13,7 @@ fn order(items: &[(&str, u32)], id: &str) -> Value {
     json!({ "input": { "items": items }, "options": { "executionId": id } })
 }
 
-/// What the crane says to those who read the stream from here on, until this is true of it.
+/// Reads the crane's parts of the stream until one of them satisfies a condition.
 fn crane_until(server: &Server, wire: Wire, is_enough: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut events = Events::read(wire).unwrap();
     let mut said = Vec::new();
@@ -60,14 +60,14 @@ fn much_of_a_thing_is_asked_about_and_can_be_loaded_again() {
     let suspension = &asked["suspension"];
     assert_eq!(suspension["reason"], "90 x sofa: how many may go?");
     assert_eq!(suspension["payload"], json!({ "sku": "sofa", "wanted": 90 }));
-    // the lamps are packed meanwhile
+    // the lamps are packed at the same time
     let waits = server.get(&at("fulfil", "sofas", "why")).data()["waitsFor"].clone();
     let wait = waits.as_array().unwrap().iter().find(|wait| wait["kind"] == "resume").unwrap();
     assert_eq!(
         (&wait["path"], &wait["movedBy"][0]["by"]),
         (&json!("parcels[1]/much/ask/allot"), &json!("resume"))
     );
-    // while the lamps are looked at, nothing but a step that is named can be resumed
+    // two steps wait: a resume has to name one
     let answer =
         |count: u32| json!({ "resumeData": { "count": count }, "options": { "stepId": "allot" } });
     let resume = at("fulfil", "sofas", "resume");

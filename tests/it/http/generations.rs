@@ -225,7 +225,7 @@ fn a_failure_after_the_head_of_a_stream_is_told_in_it() {
     assert!(entries.as_array().unwrap().iter().all(failed), "{entries}");
 }
 
-/// The routes that tell of a generation in events, each with its last words after a cancel.
+/// The streaming routes of a generation, each with its final events after a cancel.
 const STREAMS: [(&str, &str); 3] = [
     ("stream", "id: 2\ndata: {\"type\":\"abort\"}\n\n"),
     ("chat", "data: {\"type\":\"abort\"}\n\ndata: [DONE]\n\n"),
@@ -318,7 +318,7 @@ fn a_client_that_stops_reading_ends_its_generation() {
     let site = Site::with("[limits]\nsubscriber_stall = \"300ms\"\n");
     let wire = ask(&site, "assistant", "stream", &[], &asked(&"word ".repeat(180_000)));
     let newest = || site.get("/agents/assistant/history").data()["entries"].get(0).cloned();
-    eventually("the run is over", || newest().filter(|run| run["status"] == "cancelled"));
+    eventually("the run has ended", || newest().filter(|run| run["status"] == "cancelled"));
     drop(wire);
 }
 

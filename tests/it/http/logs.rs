@@ -1,4 +1,4 @@
-//! What the program logs, as an operator reads it.
+//! Log lines, as an operator reads them.
 
 use serde_json::{Value, json};
 

@@ -65,7 +65,7 @@ fn broken_heads_are_refused_and_harm_nobody() {
         ("noise", b"\x00\x01\xff\xfe\r\n\r\n".to_vec(), &[400]),
         ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(), &[400]),
         ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), &[400, 404, 405, 505]),
-        ("a line of its own", b"hello\r\n\r\n".to_vec(), &[400]),
+        ("a single line", b"hello\r\n\r\n".to_vec(), &[400]),
         ("no version", line("GET /livez"), &[400]),
         ("an odd version", line("GET /livez HTTP/9.9"), &[400, 505]),
         ("a space too much", line("GET  /livez HTTP/1.1"), &[400]),
@@ -189,7 +189,7 @@ fn a_slow_body_is_cut() {
 }
 
 #[test]
-fn nobody_waits_for_a_body_that_nobody_reads() {
+fn unread_bodies_are_not_waited_for() {
     let site = Site::start();
     let rows = [
         ("POST /nope", "", 404),

@@ -1,4 +1,4 @@
-//! What agents remember, from outside.
+//! Conversation memory of agents, from outside.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn a_conversation_is_changed_and_deleted_on_one_connection() {
 }
 
 #[test]
-fn what_is_said_in_a_conversation_is_shown_as_ui_messages() {
+fn a_conversation_is_returned_as_ui_messages() {
     let site = Site::start();
     let options = json!({ "userId": "ann", "conversationId": "c" });
     let body = json!({ "input": "good morning", "options": options });

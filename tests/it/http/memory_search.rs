@@ -1,4 +1,4 @@
-//! What a provider is told of earlier calls.
+//! Earlier messages in requests to a provider.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ workflow = "add"
 description = "Adds three"
 "#;
 
-/// Asks, and gives what the provider was told then: each message as its role and its text.
+/// Asks, and returns the messages that the provider received, each as its role and text.
 fn told(site: &Site, server: &Provider, agent: &str, input: &str, options: &Value) -> Vec<String> {
     let before = server.asked().len();
     ask(site, agent, "text", &json!({ "input": input, "options": options })).data();

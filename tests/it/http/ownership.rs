@@ -1,4 +1,4 @@
-//! What belongs to a user, from outside: another's is not there, before a restart and after it.
+//! Ownership from outside: resources of other users are hidden, before and after a restart.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ fn get(site: &Site, who: &str, path: &str) -> Value {
     ask(site, who, &format!("GET {path}"), "").data()
 }
 
-/// Ids of the executions that somebody is shown, oldest first.
+/// Ids of the executions in a caller's list, oldest first.
 fn listed(site: &Site, who: &str, path: &str) -> Vec<(String, Value)> {
     let list = get(site, who, path);
     let rows = list["executions"].as_array().unwrap().iter().rev();
@@ -101,7 +101,7 @@ fn assert_apart(site: &Site, child: &str) {
 }
 
 #[test]
-fn what_belongs_to_another_is_not_there_before_a_kill_and_after_it() {
+fn executions_of_other_users_are_hidden_before_and_after_a_kill() {
     let site = site();
     let start = |who: &str, workflow: &str, input: Value| {
         let options = json!({ "executionId": format!("of-{who}"), "userId": "somebody else" });
@@ -122,7 +122,7 @@ fn what_belongs_to_another_is_not_there_before_a_kill_and_after_it() {
     let body = json!({ "resumeData": { "approved": true } });
     let resumed = post(&site, "ann", &at("parent", "of-ann", "resume"), &body);
     assert_eq!(resumed["status"], "completed", "{resumed}");
-    // Whoever replays it, it stays its owner's.
+    // A replay keeps the owner, whatever caller starts it.
     let replay = json!({ "stepId": "child", "options": { "executionId": "again" } });
     post(&site, "eve", &at("parent", "of-ann", "replay"), &replay);
     let state = get(&site, "ann", &at("parent", "again", "state"));

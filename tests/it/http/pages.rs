@@ -71,7 +71,7 @@ fn json_and_pages_are_compressed_for_those_who_ask() {
         for (name, value) in [("accept-encoding", "identity"), ("accept-encoding", "gzip;q=0")] {
             assert_eq!(ask(path, &[(name, value)]).body, plain.body, "{path} {value}");
         }
-        // who has a file in either form needs no other
+        // a cached copy in either encoding stays valid
         if let Some(tag) = packed.header("etag") {
             let known = [GZIP, ("if-none-match", tag)];
             assert_eq!(ask(path, &known).status, 304, "{path}");
@@ -87,7 +87,7 @@ fn json_and_pages_are_compressed_for_those_who_ask() {
 }
 
 #[test]
-fn what_is_small_or_a_stream_stays_as_it_is() {
+fn small_responses_and_streams_are_not_compressed() {
     let site = Site::start();
     let body = json!({ "input": { "n": 1 }, "options": { "executionId": "s1" } }).to_string();
     let small = site.send("POST", "/workflows/add/execute", &[GZIP], Some(body.as_bytes()));

@@ -22,7 +22,7 @@ fn refusal(said: &str) -> String {
     json!({ "error": { "message": said } }).to_string()
 }
 
-/// What is done, the code, and what is said of it behind the provider's name.
+/// Behaviour of the server, the code, and the text after the provider's name.
 fn failures() -> Vec<(Vec<Deed>, &'static str, &'static str)> {
     let html = [("content-type", "text/html")];
     vec![
@@ -86,7 +86,7 @@ fn before_the_first_word_it_is_an_answer_or_the_last_event() {
 }
 
 #[test]
-fn who_never_answers_is_left() {
+fn a_provider_that_never_answers_times_out() {
     let silent = [vec![Deed::Hold], vec![stream_head(), Deed::Hold]];
     let servers = FORMATS.map(|_| Provider::start(silent.iter().cycle().take(10).cloned()));
     let site = site(&servers, "timeouts = { first_token = \"50ms\" }");
@@ -173,7 +173,7 @@ fn an_object_as_text_breaks_off_where_the_provider_did() {
 }
 
 #[test]
-fn who_falls_silent_is_left() {
+fn a_provider_that_falls_silent_times_out() {
     let begun = "{\"name\":\"A";
     let script = [begins("openai", begun), vec![Deed::Hold]].concat();
     let server = Provider::start(vec![script; ROUTES.len()]);
@@ -199,7 +199,7 @@ fn endless(frame: &Value) -> Vec<Deed> {
 }
 
 #[test]
-fn who_never_stops_is_cut_off() {
+fn an_endless_answer_is_interrupted() {
     let much = "word ".repeat(50_000);
     let words = json!({ "choices": [{ "delta": { "content": much } }] });
     let function = json!({ "name": "x", "arguments": much });
@@ -212,7 +212,7 @@ fn who_never_stops_is_cut_off() {
     for (at, route) in ROUTES.iter().chain(&ROUTES).enumerate() {
         let reply = ask(&site, "clerk", route, &question());
         server.wait_until_left(at + 1);
-        // where nobody listens meanwhile, the answer's own bound comes first
+        // without a subscriber the limit of the answer applies first
         let bound = match *route {
             "text" | "object" => "the model's answer has more than 16777216 bytes",
             _ => "the model's output exceeds 1000000 bytes",
@@ -224,7 +224,7 @@ fn who_never_stops_is_cut_off() {
 }
 
 #[test]
-fn who_says_nothing_for_ever_is_left() {
+fn a_provider_that_streams_empty_text_times_out() {
     let nothing = endless(&json!({ "choices": [{ "delta": { "content": "" } }] }));
     let server = Provider::start(vec![nothing; ROUTES.len()]);
     let keys = "[models.remote.timeouts]\ntotal = \"100ms\"";

@@ -178,7 +178,7 @@ fn finished_steps_are_not_done_again_and_a_kill_in_the_middle_changes_nothing() 
     });
     server.state_when("gated", "b", |state| state["steps"][0]["status"] == "running");
     server.kill();
-    assert!(waiting.join().unwrap().is_err(), "nobody answered");
+    assert!(waiting.join().unwrap().is_err(), "no answer");
     let server = Server::start(home.test_server());
     std::fs::write(&gate, "").unwrap();
     let state = server.state_when("gated", "b", |state| state["status"] == "completed");
@@ -200,7 +200,7 @@ fn finished_steps_are_not_done_again_and_a_kill_in_the_middle_changes_nothing() 
 }
 
 #[test]
-fn what_was_mended_is_run_with_the_current_definition_for_whom_it_failed() {
+fn a_replay_runs_the_current_definition_for_the_original_user() {
     let home = Home::new(
         "[workflows.sums]\nsteps = [{ id = \"first\", map = \"input.n\" }, { id = \"sum\", map = \
          \"data.no.such\" }]\n",

@@ -1,4 +1,4 @@
-//! Secrets are seen by those whom they are for, and by nobody else.
+//! Secrets reach their destination and appear nowhere else.
 
 use std::thread::JoinHandle;
 
@@ -13,8 +13,7 @@ use support::eventually;
 use support::provider::{Asked, Deed, Provider, piece, stream_head, whole};
 use support::server::{Home, Server};
 
-/// Values in the environment: the key of the models, a header of a tool, and one that nobody
-/// refers to.
+/// Values in the environment: the key of the models, a header of a tool, and an unused one.
 const SECRETS: [(&str, &str); 3] = [
     ("TEST_MODEL_KEY", "canary-key-4f1c9a77"),
     ("TEST_TOOL_TOKEN", "canary-tool-81be02d3"),
@@ -36,7 +35,7 @@ impl Seen {
     }
 }
 
-/// What a server does that tells everything it was told, once for each route that asks.
+/// Scripts of a server that echoes its request, once for each route.
 fn echoes(format: &str) -> Vec<Vec<Deed>> {
     let (_, key) = SECRETS[0];
     let said = format!("no: {key} (Authorization: Bearer {key}, https://x.example/?key={key})");
@@ -108,7 +107,7 @@ fn header<'a>(asked: &'a Asked, name: &str) -> Option<&'a str> {
     asked.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// Asks every agent on every route, and everything that tells of it afterwards.
+/// Calls every agent on every route, then every route that describes the runs.
 fn ask_everything(site: &Site, seen: &mut Seen, rounds: usize, tool_rounds: usize) {
     let body = |route: &str| {
         json!({ "input": "hi", "schema": { "type": "object" },
@@ -121,7 +120,7 @@ fn ask_everything(site: &Site, seen: &mut Seen, rounds: usize, tool_rounds: usiz
             }
         }
         let input = json!({ "input": {} });
-        // its provider has told everything: the script has ended
+        // its provider has sent everything: the script has ended
         let status =
             seen.ask(site, "POST", &format!("/workflows/by-{format}/execute"), Some(&input));
         assert_eq!(status, 500);
@@ -157,7 +156,7 @@ fn ask_everything(site: &Site, seen: &mut Seen, rounds: usize, tool_rounds: usiz
     }
 }
 
-/// Reads everything that an observer is told until the server ends.
+/// Reads every frame of an observer until the server exits.
 fn observe(site: &Site) -> JoinHandle<String> {
     let mut socket = Socket::open(site, "/ws/observability");
     std::thread::spawn(move || {
@@ -170,7 +169,7 @@ fn observe(site: &Site) -> JoinHandle<String> {
 }
 
 #[test]
-fn nobody_sees_what_was_planted() {
+fn planted_secrets_appear_nowhere() {
     let models = FORMATS.map(|format| Provider::start(echoes(format)));
     let rounds = echoes("openai").len() / ROUTES.len();
     let tool_scripts = tool_echoes();
@@ -182,7 +181,7 @@ fn nobody_sees_what_was_planted() {
     let mut seen = Seen::default();
     ask_everything(&site, &mut seen, rounds, tool_rounds);
 
-    // those whom they are for had them
+    // the destinations received them
     let headers = ["authorization", "x-api-key", "x-goog-api-key"];
     for (server, name) in models.iter().zip(headers) {
         let asked = server.asked();
@@ -225,7 +224,7 @@ fn nobody_sees_what_was_planted() {
 }
 
 #[test]
-fn what_a_check_refuses_names_variables_only() {
+fn check_names_variables_and_not_their_values() {
     let server = Provider::start([says("hi")]);
     let rows = [("secret:TEST_OTHER canary", "api_key"), ("canary-written-out", "api_key")];
     for (written, key) in rows {
@@ -240,5 +239,5 @@ fn what_a_check_refuses_names_variables_only() {
         assert!(said.contains("must name a variable of the environment"), "{said}");
         assert!(!said.contains("canary"), "{said}");
     }
-    eventually("nobody was asked", || server.asked().is_empty().then_some(()));
+    eventually("no request was sent", || server.asked().is_empty().then_some(()));
 }

@@ -46,7 +46,7 @@ fn a_session_begins_with_a_password_and_ends_with_a_word() {
         assert_eq!(wrong.header("set-cookie"), None);
     }
     let cookie = sign_in(&server, "ann", "open sesame");
-    assert_ne!(cookie, sign_in(&server, "ann", "open sesame"), "an id of its own");
+    assert_ne!(cookie, sign_in(&server, "ann", "open sesame"), "a separate id");
     let own = [("cookie", cookie.as_str())];
     assert_eq!(me(&own).json(), json!({ "id": "ann", "roles": ["staff"] }));
 

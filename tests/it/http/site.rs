@@ -55,7 +55,7 @@ steps = [{ id = "same", map = "data" }]
 steps = [{ id = "nap", type = "andSleep", duration = "1h" }, { id = "after", map = 1 }]
 "#;
 
-/// A server in a directory of its own.
+/// A server in a separate folder.
 pub(super) struct Site {
     pub(super) home: Home,
     pub(super) server: Server,
@@ -66,7 +66,7 @@ impl Site {
         Self::with("")
     }
 
-    /// Takes tables that go before [`CONFIG`].
+    /// Starts a server with tables that go before [`CONFIG`].
     pub(super) fn with(config: &str) -> Self {
         let home = Home::new(&format!("{config}\n{CONFIG}"));
         let server = Server::start(home.greenroom(&[]));

@@ -154,7 +154,7 @@ fn a_filter_holds_for_children_and_for_nobody_else() {
         .values()
         .map(|span| span["attributes"]["workflow.execution.id"].as_str().unwrap())
         .collect();
-    assert_eq!(executions.len(), 2, "parent and child, nobody else: {executions:?}");
+    assert_eq!(executions.len(), 2, "parent and child only: {executions:?}");
 
     socket.say("{\"type\":\"SUBSCRIBE\",\"entityType\":\"workflow\",\"entityId\":\"add\"}");
     assert_eq!(socket.next()["type"], "SUBSCRIPTION_SUCCESS");
@@ -178,7 +178,7 @@ fn an_observer_of_agents_hears_of_no_workflow() {
 }
 
 #[test]
-fn what_an_observer_gets_wrong_is_told() {
+fn invalid_messages_of_observers_are_answered() {
     let site = Site::start();
     let rows = [
         ("entityType=tool", "Invalid query parameter entityType: must be agent or workflow"),
@@ -213,7 +213,7 @@ fn what_an_observer_gets_wrong_is_told() {
 }
 
 #[test]
-fn what_an_execution_logs_is_told_where_it_was_asked_for() {
+fn log_lines_of_an_execution_reach_its_observers() {
     let site = Site::start();
     let mut log = Socket::open(&site, "/ws/logs?level=warn&workflowId=failing");
     let mut traces = Socket::open(&site, "/ws/observability?entityId=failing");

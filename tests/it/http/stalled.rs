@@ -1,4 +1,4 @@
-//! Clients that ask and never read: they cost little, keep nobody from anything, and are ended.
+//! Clients that never read: they cost little, delay no other client, and are disconnected.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ fn with_a_large_execution(config: &str) -> (Home, Server) {
     (home, server)
 }
 
-/// Asks over a connection of its own in whose way little is buffered, and reads nothing.
+/// Sends a request over a connection with small buffers, and reads nothing.
 fn ask(server: &Server, path: &str) -> TcpStream {
     let raw = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     raw.set_recv_buffer_size(4096).unwrap();
@@ -78,7 +78,7 @@ fn readers_that_never_read_cost_little_and_slow_nobody() {
     for stream in silent.into_iter().step_by(50) {
         let mut events = Events::read(Wire::of(stream)).unwrap();
         let read: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
-        assert_eq!(read, all, "who reads after all misses nothing");
+        assert_eq!(read, all, "a late reader misses nothing");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_reader_that_takes_nothing_is_ended() {
 }
 
 #[test]
-fn who_takes_nothing_of_an_answer_is_ended() {
+fn a_client_that_reads_nothing_is_disconnected() {
     let config = "server.write_timeout = \"300ms\"\nserver.keep_alive = \"10m\"\n";
     let (_home, server) = with_a_large_execution(config);
     let state = "/workflows/large/executions/e/state";
@@ -106,7 +106,7 @@ fn who_takes_nothing_of_an_answer_is_ended() {
 }
 
 #[test]
-fn who_reads_is_told_everything_however_little_may_wait() {
+fn a_reading_client_misses_nothing_with_the_smallest_buffers() {
     let (_home, server) = with_a_large_execution("limits.subscribers_bytes_max = 1000\n");
     let read = server.events("large", "e", 0, u64::MAX);
     assert_eq!(read.len(), 2 * STEPS + 3);
@@ -150,10 +150,10 @@ fn streams_that_are_not_read_leave_room_for_those_that_are() {
     eventually("all of them", || {
         (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(SILENT))).then_some(())
     });
-    assert_eq!(server.events("large", "e", 0, u64::MAX), all, "who reads is told everything");
+    assert_eq!(server.events("large", "e", 0, u64::MAX), all, "a reader receives everything");
     for stream in silent.into_iter().step_by(20) {
         let mut events = Events::read(Wire::of(stream)).unwrap();
         let read: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
-        assert_eq!(read, all, "who reads after all misses nothing");
+        assert_eq!(read, all, "a late reader misses nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! What keeps the server from starting, and what does not.
+//! Refused and accepted starts.
 
 use std::process::{Command, Output};
 

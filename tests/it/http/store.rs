@@ -8,7 +8,7 @@ use super::site::{CONFIG, Site};
 use crate::program::Programs;
 use support::server::{Home, Server};
 
-/// Starts on what is there and nobody uses; it must refuse, say this, and change nothing.
+/// Starts on an unusable file; the start must be refused with this text and change nothing.
 fn refused(home: &Home, expected: &str) {
     let files = || {
         ["store.db", "store.db-wal"].map(|name| std::fs::read(home.path(name)).unwrap_or_default())

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::site::{Site, at};
 use support::client::{Event, Events, Wire};
 
-/// Opens a stream; headers may say where it goes on.
+/// Opens a stream; headers may name where it continues.
 fn open(site: &Site, path: &str, headers: &[(&str, &str)]) -> Events {
     let mut wire = Wire::open(site.address).unwrap();
     wire.send("GET", path, headers, None).unwrap();

@@ -35,7 +35,7 @@ fn made(reply: &Reply) -> Value {
     body["data"].take()
 }
 
-/// A registry that gives the same answer to everybody, and its address.
+/// Starts a registry that gives every client the same answer; returns its address.
 fn registry(status: u16, body: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -268,7 +268,7 @@ fn keys_of_many_callers_at_once_leave_one_whole_file() {
 }
 
 #[test]
-fn nobody_behind_a_proxy_changes_the_installation() {
+fn proxied_callers_cannot_install_updates() {
     let site = installing_by("touch out");
     let body = keys().to_string();
     for name in ["x-forwarded-for", "X-Real-IP", "Forwarded", "x-forwarded-proto", "via"] {

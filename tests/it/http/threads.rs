@@ -29,7 +29,7 @@ fn program(home: &Home, threads: usize) -> Command {
     shell
 }
 
-/// Whether it starts; otherwise what it says.
+/// Starts the server; returns its output if it exits.
 fn started(home: &Home, threads: usize) -> Result<Server, Vec<String>> {
     let mut child = program(home, threads)
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! What a server of models is made to say, and how agents whose models are there are asked.
+//! Scripted servers of models, and calls to the agents that use them.
 
 use serde_json::{Value, json};
 
@@ -99,8 +99,8 @@ pub(super) fn events(reply: &Reply) -> Vec<Value> {
     data.into_iter().map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-/// How a failure reached its caller: in a refusal, or in the stream that had begun. The code, which
-/// a chat has no place for, and what was said.
+/// Returns the code and the text of a failure, from a refusal or from a stream that had begun. A
+/// chat has no place for the code.
 pub(super) fn failure(route: &str, reply: &Reply) -> (Option<String>, String) {
     if matches!(route, "text" | "object") {
         assert_eq!(reply.status, 500, "{route}: {}", reply.text());

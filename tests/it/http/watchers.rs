@@ -21,11 +21,10 @@ const CALLERS: usize = 8;
 const IDLE: usize = 200;
 /// Events that pass them at least: three steps and the root of each execution.
 const EVENTS_EACH: usize = 8;
-/// What one of them may cost the server, its share of what all of them are to be told included:
-/// one queue for all, and for each what is on its way.
+/// Maximum memory of one socket, its share of the common queue included.
 const BYTES_EACH_MAX: usize = 64 * 1024;
 
-/// What belongs to the executions here, and nothing that the server says of itself.
+/// Selects the executions of these tests.
 const OF_CHAINS: &str = "/ws/observability?entityId=chain";
 
 /// Opens a socket in whose way as little as possible is buffered.
@@ -68,7 +67,7 @@ fn execute(server: &Server, numbers: Range<usize>) {
     });
 }
 
-/// What began or ended: a step, or the execution, which has no name.
+/// Name of the step that began or ended; none for the execution.
 type Step = (&'static str, String);
 
 fn step_of_span(frame: &Value) -> (String, Step) {
@@ -92,7 +91,7 @@ fn step_of_event(event: &Event) -> Option<Step> {
     }
 }
 
-/// What the stream shows of an execution.
+/// Events of an execution in its stream.
 fn streamed(server: &Server, execution: &str) -> Vec<Step> {
     let events = server.events("chain", execution, 0, u64::MAX);
     events.iter().filter_map(step_of_event).collect()
@@ -155,12 +154,12 @@ fn sockets_that_never_read_cost_little_and_are_told_what_they_missed() {
             }
         }
         assert_eq!(heard + missed, executions * EVENTS_EACH);
-        assert!(missed > 0 && heard > 0, "{heard} heard, {missed} missed");
+        assert!(missed > 0 && heard > 0, "{heard} received, {missed} missed");
     }
 }
 
 #[test]
-fn what_happened_lately_comes_first_on_request() {
+fn recent_events_are_replayed_on_request() {
     let home = Home::new("");
     let server = Server::start(home.test_server());
     execute(&server, 0..30);
@@ -236,5 +235,5 @@ fn a_socket_that_goes_on_not_reading_is_cut() {
     execute(&server, 0..500);
     server.says("are cut");
     let ended = std::iter::from_fn(|| socket.0.read().ok()).count();
-    assert!(ended < 500 * EVENTS_EACH, "it was told everything: {ended}");
+    assert!(ended < 500 * EVENTS_EACH, "it received everything: {ended}");
 }

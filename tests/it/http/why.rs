@@ -1,4 +1,4 @@
-//! What executions wait for, asked from outside.
+//! `why`, from outside.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn why(server: &Server, workflow: &str, id: &str) -> Vec<Value> {
     data["waitsFor"].as_array().unwrap().clone()
 }
 
-/// Waits until the metric says so.
+/// Waits until the metric has a value.
 fn stuck(server: &Server, count: u32) {
     let line = format!("greenroom_executions_stuck {count}");
     eventually(&line, || {
@@ -120,19 +120,19 @@ fn a_body_at_work_and_a_pause_are_told_apart() {
     let cause = "function gate is not registered";
     let item = json!({ "workflowId": "gated", "executionId": "g", "cause": cause });
     assert_eq!(status["stuck"]["executions"], json!([item]));
-    let told = eventually("that the log tells of it", || {
+    let told = eventually("that the log reports it", || {
         let logs = server.get("/api/logs?executionId=g&level=warn").data();
         let logs = logs.as_array().unwrap().clone();
         logs.into_iter().find(|it| it["msg"].as_str().unwrap().contains("is stuck"))
     });
     assert_eq!(told["workflowId"], "gated", "{told}");
-    let body = json!({ "reason": "nobody has it" });
+    let body = json!({ "reason": "it has no owner" });
     server.post(&at("gated", "g", "cancel"), &body).data();
     stuck(&server, 0);
 }
 
 #[test]
-fn what_is_not_there_waits_for_nothing() {
+fn why_of_an_unknown_execution_is_404() {
     let site = Site::start();
     site.execute("add", "a", &json!({ "n": 1 }));
     for (workflow, id) in [("add", "b"), ("nap", "a"), ("nothing", "a"), ("add", "%00")] {

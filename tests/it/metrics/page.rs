@@ -7,10 +7,10 @@ use super::start;
 use super::traffic::{CONFIG, drive};
 use support::server::{Home, Server};
 
-/// The variable that has the page written anew.
+/// Environment variable: rewrite the page.
 const UPDATE: &str = "UPDATE_DOCS";
 
-/// What the table begins with.
+/// Head of the table.
 const HEAD: &str = "| Metric | Type | Unit | Labels | Meaning |\n|---|---|---|---|---|\n";
 
 /// Metrics that this traffic does not bring about: name, labels, meaning. All are counters.

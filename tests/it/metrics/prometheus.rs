@@ -29,7 +29,7 @@ pub(super) fn promtool() -> Option<Promtool> {
     is_there("promtool").then_some(Promtool)
 }
 
-/// Says aloud what is not tested; where tests must be complete, that is a failure.
+/// Returns true if a program is installed; [`support::not_tested`] reports it otherwise.
 fn is_there(program: &str) -> bool {
     let version = Command::new(program).arg("--version").output();
     if version.is_ok_and(|output| output.status.success()) {
@@ -40,7 +40,7 @@ fn is_there(program: &str) -> bool {
 }
 
 impl Promtool {
-    /// What it says about an input.
+    /// Returns its output about an input.
     pub(super) fn told(&self, arguments: &[&str], input: &[u8]) -> String {
         let mut child = Command::new("promtool")
             .args(arguments)
@@ -57,7 +57,7 @@ impl Promtool {
     ///
     /// # Panics
     ///
-    /// When it is not content.
+    /// If it fails.
     pub(super) fn runs(&self, folder: &Path, arguments: &[&str]) {
         let output = Command::new("promtool").args(arguments).current_dir(folder).output().unwrap();
         assert!(output.status.success(), "promtool {arguments:?}: {}", said(&output));
@@ -74,7 +74,7 @@ impl Prometheus {
         is_there("prometheus").then_some(Self)
     }
 
-    /// Starts it over a folder and at a port of its own.
+    /// Starts it over a folder and at a free port.
     pub(super) fn scrape(self, target: SocketAddr) -> Scraping {
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
@@ -94,7 +94,7 @@ impl Prometheus {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut lines = lines.map_while(Result::ok);
         let line = lines.find(|line| line.contains("\"Listening on\"")).expect("it listens");
-        // nobody reads on: it must not wait for that
+        // its output is not read: it must not block on that
         std::thread::spawn(move || lines.for_each(drop));
         let (_, address) = line.split_once("address=").unwrap();
         Scraping { child, address: address.trim().parse().unwrap(), _folder: folder }

@@ -44,7 +44,7 @@ steps = [{ id = "nap", type = "andSleep", duration = "20ms" }, { id = "after", m
 steps = [{ id = "ask", type = "andAgent", agent = "assistant", prompt = "Hello" }]
 "#;
 
-/// Asks for one of each, and waits until it is over.
+/// Runs one of each to its end.
 pub(super) fn drive(server: &Server) {
     let rows = [
         ("/workflows/add/execute", json!({ "input": { "n": 1 } }), 200),

@@ -1,4 +1,4 @@
-//! Refusals of providers, and what nobody must see.
+//! Refusals of providers, and secrets in them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,9 +41,9 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_reached_is_not_located() {
+async fn an_unreachable_provider_is_reported_without_its_address() {
     let mut config = config("openai", &Provider::start([]));
-    // nobody listens at port 1
+    // port 1 is closed
     config.base_url = Some(reqwest::Url::parse("http://127.0.0.1:1/v1/").unwrap());
     let error = model(config).generate(asking("hi")).await.unwrap_err();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! How objects are asked for: in the provider's own way, or in words.
+//! Requests for objects: in the provider's own format, or by instructions.
 
 use std::sync::Arc;
 

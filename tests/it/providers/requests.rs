@@ -1,4 +1,4 @@
-//! What goes out.
+//! Outgoing requests.
 
 use greenroom::adapters::models::Omitted;
 use greenroom_actors::domain::message::FileSource;

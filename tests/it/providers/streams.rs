@@ -22,7 +22,7 @@ async fn both_ways_of_asking_work_with_each_provider() {
 }
 
 #[tokio::test]
-async fn what_has_arrived_is_told_while_the_rest_is_on_its_way() {
+async fn chunks_are_delivered_as_they_arrive() {
     for provider in FORMATS {
         let told = frames(provider, "slow 🙂 token");
         let at = told.iter().position(|frame| frame.to_string().contains("slow")).unwrap();
@@ -36,18 +36,18 @@ async fn what_has_arrived_is_told_while_the_rest_is_on_its_way() {
         let mut events = model(config(provider, &server)).stream(asking("hi"));
         let early = tokio::time::timeout(Duration::from_millis(20), events.next()).await;
         assert!(early.is_err(), "{provider}: {early:?}");
-        server.go_on();
+        server.permit();
         let first = events.next().await;
         assert_eq!(first, Some(Ok(ModelEvent::TextDelta("slow 🙂 token".to_owned()))));
-        // Gemini says the end with the text, but nobody knows before the connection ends
-        server.go_on();
+        // Gemini sends the end with the text, but it is only final when the connection ends
+        server.permit();
         assert!(matches!(events.next().await, Some(Ok(ModelEvent::Finished { .. }))));
         assert_eq!(events.next().await, None);
     }
 }
 
 #[tokio::test]
-async fn whoever_leaves_ends_the_call_upstream() {
+async fn a_dropped_stream_cancels_the_upstream_call() {
     for provider in FORMATS {
         let told = frames(provider, "x");
         let at = told.iter().position(|frame| frame.to_string().contains("\"x\"")).unwrap();

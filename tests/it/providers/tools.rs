@@ -1,4 +1,4 @@
-//! A conversation with calls of tools, as each format tells it.
+//! A conversation with tool calls, in each wire format.
 
 use std::sync::Arc;
 

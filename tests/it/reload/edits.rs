@@ -7,7 +7,7 @@ use support::eventually;
 use support::server::{Home, Server};
 
 const BASE: &str = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
-/// The files are looked at when the process is told to.
+/// Reloads only on SIGHUP.
 const ASKED: &str = "system.reload_every = \"0s\"\n";
 const TAKEN: &str = "the configuration has changed";
 const REFUSED: &str = "a change of the configuration is refused";
@@ -113,7 +113,7 @@ fn a_change_whose_step_lacks_its_secret_is_refused() {
 }
 
 #[test]
-fn what_needs_a_restart_is_named_and_the_rest_is_taken() {
+fn changes_that_need_a_restart_are_named_and_the_rest_applied() {
     let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
     let server = start(&home);
     let text = format!("limits.value_bytes_max = 2000\n{}", gives("w", "new"));
@@ -159,5 +159,5 @@ fn files_are_looked_at_without_being_asked() {
     std::fs::create_dir(home.path("more")).unwrap();
     home.write("more/b.toml", &gives("b", "fourth"));
     server.says("workflows changed b, gone a");
-    eventually("nothing is refused any more", || (readiness(&server) == "ready\n").then_some(()));
+    eventually("the refusal is gone", || (readiness(&server) == "ready\n").then_some(()));
 }

@@ -1,4 +1,4 @@
-//! A collector that behaves as it is told, over real sockets.
+//! A scripted collector, over real sockets.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, Write};
@@ -12,7 +12,7 @@ use prost::Message;
 
 use support::listener::{Request, Watched, hold, listen};
 
-/// What it does with one request.
+/// Reaction to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Manner {
     /// Answers with a status, further headers and a body.
@@ -57,7 +57,7 @@ impl Collector {
         Self { address, shared }
     }
 
-    /// The address to be told to exporters.
+    /// The endpoint for exporters.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -1,4 +1,4 @@
-//! Collectors that are slow, down, hung, full or confused: what is counted, and that nobody waits.
+//! Collectors that are slow, down, hung, full or confused: counters, and no delay for callers.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -95,7 +95,7 @@ fn counted(exporter: &Exporter, exported: u64, dropped: u64, failed: u64) {
 }
 
 #[test]
-fn what_a_busy_collector_sends_away_comes_again() {
+fn a_batch_refused_by_a_busy_collector_is_retried() {
     let busy = |status, headers| Manner::Answer(status, headers, Vec::new());
     let collector =
         Collector::start([busy(429, "retry-after: 1\r\n"), busy(503, ""), Manner::Leave]);
@@ -107,11 +107,11 @@ fn what_a_busy_collector_sends_away_comes_again() {
     let sent = collector.sent();
     assert_eq!(sent.len(), 4);
     assert!(sent.iter().all(|sent| sent.path == "/v1/traces"));
-    assert!(sent.windows(2).all(|pair| pair[0].body == pair[1].body), "the same once more");
+    assert!(sent.windows(2).all(|pair| pair[0].body == pair[1].body), "the same batch again");
 }
 
 #[test]
-fn what_is_refused_is_given_up_and_counted() {
+fn a_rejected_batch_is_dropped_and_counted() {
     let partial =
         ExportTracePartialSuccess { rejected_spans: 3, error_message: "too old".to_owned() };
     let partial = ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec();
@@ -149,7 +149,7 @@ fn a_collector_that_is_silent_or_gone_holds_nobody_up() {
 }
 
 #[test]
-fn what_waits_at_the_end_is_sent() {
+fn queued_items_are_sent_at_shutdown() {
     let collector = Collector::start([]);
     let exporter = exporter(&collector.endpoint());
     take(&exporter, 10);

@@ -1,4 +1,4 @@
-//! The real program, and what it tells a collector.
+//! The real program, and its export to a collector.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -147,7 +147,7 @@ fn a_trace_is_whole_at_the_collector_and_over_rest_also_after_a_kill() {
 }
 
 #[test]
-fn what_is_left_is_sent_before_the_process_ends() {
+fn pending_spans_are_sent_before_the_process_exits() {
     let (home, collector) = (Home::new(CONFIG), Collector::start([]));
     let mut server = Server::start(program(&home, &collector));
     let reply = server.post("/workflows/sum/execute", &json!({ "input": { "n": 1 } }));

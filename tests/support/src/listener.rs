@@ -1,5 +1,4 @@
-//! What servers of the tests' own are made of: a listener, requests as they come, and a state that
-//! tests can wait for.
+//! Parts of scripted servers: a listener, parsed requests, and a state that tests can wait for.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::PATIENCE;
 
-/// Listens at a free port and serves each connection on a thread of its own.
+/// Listens at a free port and serves each connection on a separate thread.
 pub fn listen(serve: impl Fn(BufReader<TcpStream>) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! A provider of models that says what it is told to, over real sockets, byte by byte.
+//! A scripted provider of models, over real sockets, byte by byte.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, Write};
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::listener::{Request, Watched, hold, listen};
 
-/// One thing that the server does on a connection. When all is done it closes.
+/// An action of the server on a connection. After the last one it closes.
 #[derive(Debug, Clone)]
 pub enum Deed {
     /// Sends bytes.
     Send(Vec<u8>),
-    /// Does nothing until [`Provider::go_on`].
+    /// Does nothing until [`Provider::permit`].
     Wait,
     /// Does nothing until the client leaves.
     Hold,
@@ -23,7 +23,7 @@ pub enum Deed {
     Repeat(Vec<u8>),
 }
 
-/// What was asked.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// With its query.
@@ -45,7 +45,7 @@ pub struct Provider {
 struct State {
     scripts: VecDeque<Vec<Deed>>,
     asked: Vec<Asked>,
-    /// Permits to go on.
+    /// Permits to continue.
     permits: usize,
     /// Connections that the client has left.
     left: usize,
@@ -103,7 +103,7 @@ impl Provider {
     }
 
     /// Lets one [`Deed::Wait`] end.
-    pub fn go_on(&self) {
+    pub fn permit(&self) {
         self.shared.change(|state| state.permits += 1);
     }
 
@@ -111,7 +111,7 @@ impl Provider {
     ///
     /// # Panics
     ///
-    /// When they do not.
+    /// After [`crate::PATIENCE`].
     pub fn wait_until_asked(&self, count: usize) {
         let state = self.shared.wait(|state| state.asked.len() >= count);
         assert!(state.asked.len() >= count, "{} of {count} requests", state.asked.len());
@@ -121,7 +121,7 @@ impl Provider {
     ///
     /// # Panics
     ///
-    /// When they do not.
+    /// After [`crate::PATIENCE`].
     pub fn wait_until_left(&self, count: usize) -> Duration {
         let begin = Instant::now();
         let state = self.shared.wait(|state| state.left >= count);

@@ -30,12 +30,12 @@ pub struct Home {
 pub struct Server {
     pub child: Child,
     pub address: SocketAddr,
-    /// Lines that nobody has waited for yet.
+    /// Log lines that no test has read yet.
     pub log: Mutex<Receiver<String>>,
 }
 
 impl Home {
-    /// Takes the text of the configuration, behind a port and a store of its own.
+    /// Writes a configuration: a free port, a new store, and this text.
     pub fn new(config: &str) -> Self {
         let home = Self { directory: tempfile::tempdir().unwrap() };
         let base = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";

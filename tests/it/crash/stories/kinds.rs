@@ -11,7 +11,7 @@ const AFTER: &str = "{ id = 'c', run = 'work' }";
 /// For how long those sleep that are to be killed asleep.
 const NAP_MS: u64 = 1500;
 
-/// What several stories use.
+/// Definitions shared by several stories.
 pub(super) fn shared(counter: &Counter) -> String {
     let parameters = "{ type = 'object', properties = { n = { type = 'integer' } } }";
     let tool = |name: &str| {
@@ -63,7 +63,7 @@ pub(super) fn stories() -> Vec<Story> {
     stories.extend(blocks());
     stories.extend(others());
     stories.extend(loops());
-    // The last ones to begin: they go on by themselves.
+    // The last ones to start: they continue by themselves.
     stories.extend(asleep());
     stories
 }
@@ -201,7 +201,7 @@ fn loops() -> Vec<Story> {
         rounds("do-while", "andDoWhile", "data.n < 4"),
         rounds("do-until", "andDoUntil", "data.n == 4"),
         Story {
-            // two at once: two have finished, two are cut off, one has not begun
+            // two at once: two have finished, two are interrupted, one has not begun
             input: json!({ "items": [
                 item(0, true),
                 item(10, true),
@@ -239,7 +239,7 @@ fn loops() -> Vec<Story> {
     ]
 }
 
-/// Rounds of items of branches at once, some of them children; the second round is cut off.
+/// Rounds of items of branches at once, some of them children; the second round is interrupted.
 fn nested() -> Story {
     let definition = "steps = [{ id = 'r', type = 'andDoUntil', when = 'data.n > 20', \
          max_iterations = 5, block = 'round' }]\n\

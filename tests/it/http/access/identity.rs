@@ -1,9 +1,9 @@
-//! Who it is that starts work: the token says so, whatever else the request says.
+//! The identity of a caller comes from its token, whatever else the request claims.
 
 use super::*;
 use crate::http::site::at;
 
-/// A workflow, a tool and an agent that tell whom they work for.
+/// A workflow, a tool and an agent that return the identity of their caller.
 const TELLING: &str = r#"
 [workflows.who]
 steps = [{ id = "tell", map = { user = "context.user if 'user' in context else none", id = "context.userId if 'userId' in context else none", tone = "context.tone" } }]
@@ -11,7 +11,7 @@ steps = [{ id = "tell", map = { user = "context.user if 'user' in context else n
 [tools.who]
 kind = "workflow"
 workflow = "who"
-description = "Tells whom it works for"
+description = "Returns the identity of its caller"
 
 [models.telling]
 provider = "rehearsal"
@@ -26,7 +26,7 @@ model = "telling"
 instructions = "{{ context.user.email if 'user' in context else 'nobody' }}"
 "#;
 
-/// Everything that a body can claim.
+/// All claims that a body can make.
 fn claiming(mut body: Value) -> Value {
     let context =
         json!({ "user": { "id": "eve", "roles": ["admin"] }, "userId": "eve", "tone": "kind" });
@@ -111,7 +111,7 @@ fn a_tool_and_the_memory_work_for_the_user_of_the_token() {
 }
 
 #[test]
-fn where_no_token_is_needed_it_still_says_who_it_is() {
+fn an_optional_token_still_identifies_the_caller() {
     let public = "public = [\"POST /workflows/who/execute\", \"POST /agents/telling/text\"]";
     let (site, ann) = site(public);
     let body = claiming(json!({ "input": {} }));

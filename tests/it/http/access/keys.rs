@@ -9,7 +9,7 @@ use support::provider::{Provider, whole};
 const PRIVATE: &[u8] = include_bytes!("../../../../src/auth/tests/keys/ed25519.test-private.pem");
 const PUBLIC: &str = include_str!("../../../../src/auth/tests/keys/ed25519.test-public.pem");
 const JWK_X: &str = "rOZVtC-eCuy8Ux-CjtJyw7l7nLqcv1ZMLf5gF_FwPQo";
-/// What `printf %s nightly-key | sha256sum` prints.
+/// Output of `printf %s nightly-key | sha256sum`.
 const KEY_HASH: &str = "e198c5f7983c4203ea69ae42bda1972643038432d07e5bf2b13dab5812988052";
 
 fn signed_with_key(id: &str, kid: &str) -> String {
@@ -23,7 +23,7 @@ fn execute(server: &Server, headers: &[(&str, &str)]) -> Reply {
     server.send("POST", "/workflows/add/execute", headers, body)
 }
 
-/// Whose token it is, as the state of what it started says.
+/// Returns the user of a token, from the state of an execution that it started.
 fn user_of(server: &Server, headers: &[(&str, &str)]) -> Value {
     let id = execute(server, headers).data()["executionId"].as_str().unwrap().to_owned();
     server.state("add", &id)["userId"].take()

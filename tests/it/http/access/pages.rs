@@ -1,4 +1,4 @@
-//! What the pages show of a private server, and to whom.
+//! Pages of a private server, with and without a token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::{Site, bearer, guarded, token};
 
 const PRIVATE: &str = "default = \"private\"";
-/// What runs in the tests' configuration.
+/// Names in the tests' configuration.
 const NAMES: [&str; 4] = ["approval", "assistant", "add_three", "/workflows"];
 
 fn first_page(site: &Site, token: Option<&str>) -> support::client::Reply {
@@ -25,7 +25,7 @@ fn a_private_server_shows_those_without_a_token_a_form_alone() {
         let reply = first_page(&site, token);
         let text = reply.text();
         for name in NAMES.iter().chain(&[env!("CARGO_PKG_VERSION")]) {
-            assert!(!text.contains(name), "{name} is told to {token:?}");
+            assert!(!text.contains(name), "{name} is shown to {token:?}");
         }
         assert!(text.contains("<form id=\"sign-in\">") && text.contains("type=\"password\""));
         assert_eq!(reply.header("cache-control"), Some("no-store"));
@@ -47,7 +47,7 @@ fn a_private_server_shows_those_without_a_token_a_form_alone() {
 }
 
 #[test]
-fn whoever_has_a_token_sees_what_runs() {
+fn the_landing_page_lists_everything_with_a_token() {
     let ann = token("ann", &[]);
     let site = guarded(PRIVATE);
     let reply = first_page(&site, Some(&ann));

@@ -1,4 +1,4 @@
-//! What keeps a server from starting, what it warns of, and what it never says.
+//! Refused starts, warnings at the start, and secrets that are never printed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -53,7 +53,7 @@ fn a_pattern_without_a_route_keeps_the_server_from_starting() {
     }
 }
 
-/// What a server says until it listens; it is ended then.
+/// Returns the output of a server until it listens; it is killed then.
 fn said_at_start(mut command: Command) -> Vec<String> {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);

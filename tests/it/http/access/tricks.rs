@@ -164,7 +164,7 @@ fn one_request_says_nothing_of_the_next() {
     }
 }
 
-/// What an answer says, without what differs between any two.
+/// Returns an answer without the parts that differ between any two answers.
 fn gist(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
     let headers = reply.headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id");
     let mut headers: Vec<_> = headers.cloned().collect();
@@ -173,7 +173,7 @@ fn gist(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
 }
 
 #[test]
-fn who_is_refused_learns_nothing_of_what_there_is() {
+fn refused_callers_learn_nothing_about_existing_resources() {
     let site = guarded("default = \"private\"");
     let start = json!({ "input": { "who": "ann" }, "options": { "executionId": "here" } });
     ask(&site, &token("ann", &[]), "POST", "/workflows/approval/execute", &start).data();
@@ -223,7 +223,7 @@ fn a_refusal_does_not_wait_for_a_body() {
 }
 
 #[test]
-fn who_is_refused_cannot_go_on_sending() {
+fn a_refused_request_body_is_not_read() {
     let site = guarded("rules = [{ route = \"POST /agents/*\", roles = [\"admin\"] }]");
     let expired = signed(&json!({ "sub": "ann", "exp": now() - 60 }), SECRET);
     let tokens = [None, Some("x".to_owned()), Some(expired), Some(token("ann", &[]))];

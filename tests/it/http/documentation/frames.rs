@@ -1,4 +1,4 @@
-//! What WebSockets say is what the document says of them.
+//! WebSocket frames match the schemas of the document.
 
 use serde_json::{Value, json};
 

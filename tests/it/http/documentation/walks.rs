@@ -28,7 +28,7 @@ pub(super) fn walk_workflows(documented: &Documented) {
     walk_moves(documented);
 }
 
-/// What is asked about executions, one by one and together.
+/// Queries about executions, single and lists.
 fn walk_lists(documented: &Documented) {
     let state = format!("{EXECUTION}/state");
     for (workflow, id) in [
@@ -56,7 +56,7 @@ fn walk_lists(documented: &Documented) {
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
 }
 
-/// What is done to executions.
+/// Commands to executions.
 fn walk_moves(documented: &Documented) {
     let suspend = format!("{EXECUTION}/suspend");
     documented.post(&suspend, &at("nap", "x-9", "suspend"), &json!({ "reason": "later" }));
