@@ -20,25 +20,22 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::agent::generation::tools::{NoWorkflows, ToolLimits};
+use crate::agent::generation::tools::ToolLimits;
+use crate::agent::generation::tools::tests::deps_with;
 use crate::agent::tool::{ToolBody, ToolDefinition};
 use crate::agent::{AgentDefinition, Choice};
 use crate::domain::message::Role;
 use crate::domain::time::Timestamp;
 use crate::limits::RuntimeLimits;
-use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
 use crate::ports::memory::MemoryStore;
-use crate::ports::meter::NoMeter;
 use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::store::{
-    AppendError, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationWrite, Read,
+    AppendError, ConversationKey, GenerationEntry, GenerationPage, GenerationRecord,
+    GenerationStatus, GenerationWrite, Read,
 };
 use crate::registry::Registry;
-use crate::shard::arbiters::Placement;
-use crate::shard::evaluation::Evaluations;
 use crate::visibility::Visibility;
 
 use super::*;
@@ -189,26 +186,15 @@ impl World {
         registry.tools =
             calls.tools().map(|tool| (tool.spec.name.clone(), Arc::new(tool))).collect();
         let history = Arc::new(history);
-        let active = Arc::new(ActiveGenerations::default());
         let deps = GenerationDeps {
-            registry: Arc::new(registry),
             generations: Arc::clone(&history) as _,
             conversations: Arc::clone(&history.store) as _,
             clock: Arc::new(Noon),
-            active: Arc::clone(&active),
-            compiled: Arc::default(),
-            feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
-            meter: Arc::new(NoMeter),
-            evaluations: Arc::new(
-                Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap(),
-            ),
-            live: Arc::default(),
-            workflows: Arc::new(NoWorkflows),
             tool_limits: ToolLimits::from(&RuntimeLimits::default()),
-            object_repairs: 1,
-            steps_max: 5,
             bytes_max: 4096,
+            ..deps_with(registry)
         };
+        let active = Arc::clone(&deps.active);
         Self { model, history, active, deps, calls }
     }
 
@@ -365,6 +351,15 @@ fn request(schema: Option<Value>) -> GenerationRequest {
         schema,
         user_id: Some("anna".to_owned()),
         ..GenerationRequest::default()
+    }
+}
+
+/// Returns the conversation `talk` of `writer` and `anna`.
+fn key() -> ConversationKey {
+    ConversationKey {
+        agent_id: Arc::from("writer"),
+        user_id: Some(Arc::from("anna")),
+        conversation_id: Arc::from("talk"),
     }
 }
 

@@ -257,4 +257,4 @@ fn shortened(mut text: String, chars_max: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

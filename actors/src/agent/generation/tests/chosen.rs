@@ -1,7 +1,6 @@
 //! Ids that callers choose for their generations.
 
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use crate::ports::store::ConversationKey;
 
 use super::*;
 
@@ -53,12 +52,7 @@ async fn a_refused_id_leaves_a_running_chat_registered() {
     let running = spawn_generation(&arbiter, deps, chat.clone(), "g2".to_owned(), None);
     settle().await;
     assert_eq!(world.run(chosen(chat)).await, Err(exists()));
-    let key = ConversationKey {
-        agent_id: Arc::from("writer"),
-        user_id: Some(Arc::from("anna")),
-        conversation_id: Arc::from("talk"),
-    };
-    assert!(world.deps.live.chat(&key).is_some());
+    assert!(world.deps.live.chat(&key()).is_some());
     drop(running);
 }
 

@@ -3,7 +3,7 @@
 use crate::domain::message::Part;
 use crate::ports::model::ModelEvent;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
-use crate::ports::store::{Conversation, ConversationKey, ConversationPatch, Conversations as _};
+use crate::ports::store::{Conversation, ConversationPatch, Conversations as _};
 use crate::requests::Unavailable;
 
 use super::*;
@@ -15,14 +15,6 @@ fn remembers(agent: &mut AgentDefinition) {
 
 fn world(script: impl IntoIterator<Item = ScriptedAnswer>) -> World {
     World::with(ScriptedModel::local(script), History::default(), remembers)
-}
-
-fn key() -> ConversationKey {
-    ConversationKey {
-        agent_id: Arc::from("writer"),
-        user_id: Some(Arc::from("anna")),
-        conversation_id: Arc::from("talk"),
-    }
 }
 
 fn asks(id: &str, words: &str) -> GenerationRequest {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use crate::ports::model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, Usage};
-use crate::ports::store::{ConversationKey, StepOrigin};
+use crate::ports::store::StepOrigin;
 
 use super::*;
 
@@ -42,14 +42,6 @@ fn resumable(agent: &mut AgentDefinition) {
 
 fn chat() -> GenerationRequest {
     GenerationRequest { is_chat: true, conversation_id: Some("talk".to_owned()), ..request(None) }
-}
-
-fn key() -> ConversationKey {
-    ConversationKey {
-        agent_id: Arc::from("writer"),
-        user_id: Some(Arc::from("anna")),
-        conversation_id: Arc::from("talk"),
-    }
 }
 
 /// Returns the kinds of events in one line.

@@ -52,7 +52,8 @@ fn registry_with(tools: impl IntoIterator<Item = ToolDefinition>) -> Registry {
     registry
 }
 
-fn deps_with(registry: Registry) -> GenerationDeps {
+/// Returns dependencies over an empty store.
+pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationDeps {
     let store = Arc::new(MemoryStore::new());
     GenerationDeps {
         registry: Arc::new(registry),
