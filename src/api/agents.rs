@@ -145,9 +145,9 @@ pub fn object_stream(
 
 /// Returns true if `Accept` names plain text and not `text/event-stream`.
 fn prefers_text(accept: &str) -> bool {
-    let names = |wanted: &str| {
+    let names = |media_type: &str| {
         let mut kinds = accept.split(',').filter_map(|range| range.split(';').next());
-        kinds.any(|kind| kind.trim().eq_ignore_ascii_case(wanted))
+        kinds.any(|kind| kind.trim().eq_ignore_ascii_case(media_type))
     };
     names("text/plain") && !names("text/event-stream")
 }

@@ -184,20 +184,20 @@ pub enum ApiError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
     pub name: String,
-    /// Suggestion: the nearest known name.
-    pub meant: Option<String>,
+    /// Nearest known name.
+    pub suggestion: Option<String>,
 }
 
 impl UnknownName {
     /// Looks for the nearest known name.
     pub fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { name: name.to_owned(), meant: nearest(name, known) }
+        Self { name: name.to_owned(), suggestion: nearest(name, known) }
     }
 }
 
 impl From<String> for UnknownName {
     fn from(name: String) -> Self {
-        Self { name, meant: None }
+        Self { name, suggestion: None }
     }
 }
 
@@ -340,8 +340,8 @@ impl ApiError {
         else {
             return None;
         };
-        let meant = unknown.meant.as_ref()?;
-        Some(RefusalDetails { did_you_mean: Some(meant.clone()), ..RefusalDetails::default() })
+        let did_you_mean = Some(unknown.suggestion.clone()?);
+        Some(RefusalDetails { did_you_mean, ..RefusalDetails::default() })
     }
 
     /// Returns the generation that the refusal concerns, if it is known to exist.

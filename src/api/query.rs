@@ -123,8 +123,8 @@ pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, 
     let what = "must be the number of an event";
     const NAMES: [&str; 2] = ["lastEventId", "fromSequence"];
     let is_similar = |name: &str| NAMES.contains(&name) || nearest(name, NAMES).is_some();
-    let meant: Vec<_> = pairs.iter().filter(|(name, _)| is_similar(name)).cloned().collect();
-    refuse_misnamed(&meant, &NAMES)?;
+    let similar: Vec<_> = pairs.iter().filter(|(name, _)| is_similar(name)).cloned().collect();
+    refuse_misnamed(&similar, &NAMES)?;
     let [reconnect, opened] = NAMES.map(|name| read(pairs, name, what, digits));
     let in_address = reconnect?.or(opened?).unwrap_or(0);
     let Some(text) = last_event_id else { return Ok(in_address) };

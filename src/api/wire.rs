@@ -35,7 +35,7 @@ use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, T
 use utoipa::{PartialSchema, ToSchema};
 
 /// Timestamp on the wire: ISO 8601, UTC, milliseconds, `Z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Iso(pub Timestamp);
 
 impl Serialize for Iso {

@@ -77,17 +77,17 @@ impl Pattern {
             return Cover::Nothing;
         }
         let mut texts = Vec::new();
-        let mut asked = self.path.split('/');
+        let mut pattern = self.path.split('/');
         let mut own = route.path.split('/');
         for index in 0.. {
-            match (asked.next(), own.next()) {
+            match (pattern.next(), own.next()) {
                 (None, None) | (Some("*"), Some(_)) => break,
-                (Some(asked), Some(own)) if asked == own => {}
+                (Some(segment), Some(own)) if segment == own => {}
                 // One segment is not everything below.
                 (Some(_), Some("*")) => return Cover::Nothing,
-                (Some(asked), Some(own)) if asked.starts_with(':') && is_named(own) => {}
-                (Some(asked), Some(own)) if own.starts_with(':') && !asked.is_empty() => {
-                    texts.push((index, asked.to_owned()));
+                (Some(segment), Some(own)) if segment.starts_with(':') && is_named(own) => {}
+                (Some(segment), Some(own)) if own.starts_with(':') && !segment.is_empty() => {
+                    texts.push((index, segment.to_owned()));
                 }
                 _ => return Cover::Nothing,
             }

@@ -11,44 +11,34 @@ mod workflows;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use super::Method::{Delete, Get, Patch, Post, Put};
 use super::{Access, Answer, Class, Method, Route, RouteName, Tag};
 
 /// All built-in routes, in matching order: the busiest first, fixed segments before variable ones.
 pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    [
-        workflows::ROWS,
-        agents::ROWS,
-        documentation::ROWS,
-        system::ROWS,
-        tools::ROWS,
-        memory::ROWS,
-        observability::ROWS,
-    ]
-    .concat()
+    let groups = [
+        (Tag::Workflows, workflows::ROWS),
+        (Tag::Agents, agents::ROWS),
+        (Tag::Documentation, documentation::ROWS),
+        (Tag::System, system::ROWS),
+        (Tag::Tools, tools::ROWS),
+        (Tag::Memory, memory::ROWS),
+        (Tag::Observability, observability::ROWS),
+    ];
+    let tagged = |(tag, rows): (Tag, &'static [Route])| {
+        rows.iter().map(move |row| Route { tag, ..row.clone() })
+    };
+    groups.into_iter().flat_map(tagged).collect()
 });
 
-/// Creates a public row with the default class of its method and answer.
-const fn row(
-    method: Method,
-    path: &'static str,
-    name: RouteName,
-    answer: Answer,
-    tag: Tag,
-    summary: &'static str,
-) -> Route {
-    let class = match (method, answer) {
-        (Get, Answer::Json | Answer::Text) => Class::Read,
-        (Get, Answer::Events | Answer::WebSocket) => Class::Stream,
-        (Post | Put | Patch | Delete, _) => Class::Write,
-    };
+/// Creates a public row with a JSON response. [`ROUTES`] sets its tag.
+const fn row(method: Method, path: &'static str, name: RouteName, summary: &'static str) -> Route {
     Route {
         method,
         path: Cow::Borrowed(path),
         name,
-        answer,
-        tag,
-        class,
+        answer: Answer::Json,
+        tag: Tag::Custom,
+        class: if matches!(method, Method::Get) { Class::Read } else { Class::Write },
         access: Access::Public,
         is_owned: false,
         summary: Cow::Borrowed(summary),
@@ -57,6 +47,27 @@ const fn row(
 }
 
 impl Route {
+    pub(super) const fn text(mut self) -> Self {
+        self.answer = Answer::Text;
+        self
+    }
+
+    pub(super) const fn events(self) -> Self {
+        self.streaming(Answer::Events)
+    }
+
+    pub(super) const fn websocket(self) -> Self {
+        self.streaming(Answer::WebSocket)
+    }
+
+    const fn streaming(mut self, answer: Answer) -> Self {
+        self.answer = answer;
+        if matches!(self.method, Method::Get) {
+            self.class = Class::Stream;
+        }
+        self
+    }
+
     pub(super) const fn open(mut self) -> Self {
         self.access = Access::Open;
         self.class = Class::Probe;

@@ -133,11 +133,7 @@ pub(super) fn chat(registry: &Registry, components: &mut Components) -> Describe
 }
 
 pub(super) fn attach(registry: &Registry, components: &mut Components) -> Described {
-    let conversation = parts::path(
-        "conversationId",
-        "The conversation",
-        json!({ "type": "string", "minLength": 1 }),
-    );
+    let conversation = parts::path("conversationId", "The conversation", parts::name());
     let user = json!({ "type": "string" });
     let unreadable = ApiError::InvalidRequest("the query cannot be read".to_owned());
     of_agent("attachToChat", registry, components)

@@ -43,10 +43,6 @@ fn span_not_found() -> ApiError {
     ApiError::SpanNotFound(SPAN.to_owned())
 }
 
-fn time() -> Value {
-    json!({ "type": "string", "format": "date-time" })
-}
-
 fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
@@ -70,7 +66,7 @@ pub(super) fn traces(components: &mut Components) -> Described {
         .asking([
             parts::query("entityType", "Traces of this type", words(&["agent", "workflow"])),
             parts::query("entityId", "Traces of the agent or workflow with this id", entity_id),
-            parts::query("from", "Traces that started at this time or later", time()),
+            parts::query("from", "Traces that started at this time or later", parts::time()),
             parts::query("limit", "Maximum number of traces", parts::number(1, 100, 50)),
             cursor(&format!("^({place}\\.({row}|-)|-\\.{row})$")),
         ])
@@ -109,8 +105,8 @@ fn records(operation_id: &'static str, components: &mut Components) -> Described
             parts::query("severityNumber", "Records of at least this severity", number),
             parts::query("traceId", "Records of this trace", hexadecimal(32)),
             parts::query("spanId", "Records of this span", hexadecimal(16)),
-            parts::query("startTime", "Records of this time or later", time()),
-            parts::query("endTime", "Records of this time or earlier", time()),
+            parts::query("startTime", "Records of this time or later", parts::time()),
+            parts::query("endTime", "Records of this time or earlier", parts::time()),
             parts::query("limit", "Maximum number of records", parts::number(1, 1000, 100)),
             cursor("^[0-9a-fA-F]{16}$"),
         ])
@@ -130,23 +126,28 @@ pub(super) fn span_logs(components: &mut Components) -> Described {
     records("listSpanLogs", components).with([span_id()]).refusing([span_not_found()])
 }
 
+/// Returns the parameters of `/api/logs` and `/ws/logs`; `limit` describes the parameter `limit`.
+pub(super) fn entry_filters(limit: &str) -> [Value; 8] {
+    let name = parts::name;
+    [
+        parts::query("level", "Entries of at least this level", words(&LEVEL_WORDS)),
+        parts::query("agentId", "Entries about this agent", name()),
+        parts::query("workflowId", "Entries about this workflow", name()),
+        parts::query("executionId", "Entries about this execution or its children", name()),
+        parts::query("conversationId", "Entries about this conversation", name()),
+        parts::query("since", "Entries of this time or later", parts::time()),
+        parts::query("until", "Entries of this time or earlier", parts::time()),
+        parts::query("limit", limit, parts::number(1, 1000, 100)),
+    ]
+}
+
 pub(super) fn entries(components: &mut Components) -> Described {
     let page = components.of::<EntriesView<'_>>();
     let content = json!({ "application/json": { "schema": page } });
-    let name = || json!({ "type": "string", "minLength": 1 });
     Described::new("listLogs")
         .about("The server logs nothing as `fatal`; this level returns no entries.")
-        .asking([
-            parts::query("level", "Entries of at least this level", words(&LEVEL_WORDS)),
-            parts::query("agentId", "Entries about this agent", name()),
-            parts::query("workflowId", "Entries about this workflow", name()),
-            parts::query("executionId", "Entries about this execution or its children", name()),
-            parts::query("conversationId", "Entries about this conversation", name()),
-            parts::query("since", "Entries of this time or later", time()),
-            parts::query("until", "Entries of this time or earlier", time()),
-            parts::query("limit", "Maximum number of entries", parts::number(1, 1000, 100)),
-            cursor("^[0-9a-fA-F]{16}$"),
-        ])
+        .asking(entry_filters("Maximum number of entries"))
+        .with([cursor("^[0-9a-fA-F]{16}$")])
         .answering(200, parts::response("The newest matching ones, newest last", content, &[]))
         .working()
 }

@@ -60,6 +60,16 @@ pub(super) fn any_id() -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN })
 }
 
+/// Returns the schema of non-empty names.
+pub(super) fn name() -> Value {
+    json!({ "type": "string", "minLength": 1 })
+}
+
+/// Returns the schema of times.
+pub(super) fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
 pub(super) fn execution_id() -> Value {
     path(
         "executionId",

@@ -4,11 +4,10 @@ use serde_json::{Value, json};
 
 use super::components::Components;
 use super::described::Described;
-use super::{frames, parts};
+use super::{frames, observability, parts};
 use crate::api::catalogue::{Answer, Method, Route};
 use crate::api::error::{ApiError, SystemFailure};
 use crate::api::setup::KEY_CHARS_MAX;
-use crate::api::wire::log::LEVEL_WORDS;
 use crate::api::wire::system::{InstalledView, SetupView, UpdatesView};
 use crate::upkeep::{IndexError, InstallError};
 
@@ -162,29 +161,9 @@ pub(super) fn echo() -> Described {
     socket("echo", frames::ECHO_MESSAGE, frames::ECHO_FRAME).about("JSON messages are echoed.")
 }
 
-fn time() -> Value {
-    json!({ "type": "string", "format": "date-time" })
-}
-
-fn limit() -> Value {
-    parts::number(1, 1000, 100)
-}
-
 pub(super) fn tail_logs() -> Described {
-    socket("tailLogs", frames::LOGS_MESSAGE, frames::LOGS_FRAME).asking([
-        parts::query("level", "Minimum level", json!({ "enum": LEVEL_WORDS })),
-        parts::query("agentId", "Only entries about this agent", parts::any_id()),
-        parts::query("workflowId", "Only entries about this workflow", parts::any_id()),
-        parts::query(
-            "executionId",
-            "Only entries about this execution and its children",
-            parts::any_id(),
-        ),
-        parts::query("conversationId", "Only entries about this conversation", parts::any_id()),
-        parts::query("since", "Logged at or after", time()),
-        parts::query("until", "Logged at or before", time()),
-        parts::query("limit", "Maximum number of initial entries", limit()),
-    ])
+    socket("tailLogs", frames::LOGS_MESSAGE, frames::LOGS_FRAME)
+        .asking(observability::entry_filters("Maximum number of initial entries"))
 }
 
 pub(super) fn observe() -> Described {
@@ -197,8 +176,12 @@ pub(super) fn observe() -> Described {
             parts::any_id(),
         ),
         parts::query("agentId", "Alias of `entityId`", parts::any_id()),
-        parts::query("since", "Initial events: those since this time", time()),
-        parts::query("limit", "Initial events: the latest, at most this many", limit()),
+        parts::query("since", "Initial events: those since this time", parts::time()),
+        parts::query(
+            "limit",
+            "Initial events: the latest, at most this many",
+            parts::number(1, 1000, 100),
+        ),
     ])
 }
 

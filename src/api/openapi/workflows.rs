@@ -133,11 +133,7 @@ fn filters() -> [Value; 9] {
     };
     [
         parts::query("status", "Executions with this status", status),
-        parts::query(
-            "userId",
-            "Executions of this user",
-            json!({"type": "string", "minLength": 1}),
-        ),
+        parts::query("userId", "Executions of this user", parts::name()),
         parts::query(
             "from",
             "Executions that started at this time or later; a date means its beginning (UTC)",
@@ -159,11 +155,7 @@ fn filters() -> [Value; 9] {
             "Executions that ended before this time, newest end first; a date means its end (UTC)",
             time(),
         ),
-        parts::query(
-            "replayOf",
-            "Replays of this execution",
-            json!({"type": "string", "minLength": 1}),
-        ),
+        parts::query("replayOf", "Replays of this execution", parts::name()),
         parts::query("limit", "Maximum number of executions", parts::number(1, 200, 50)),
         parts::query(
             "cursor",
@@ -187,15 +179,14 @@ pub(super) fn list_executions(components: &mut Components) -> Described {
 
 pub(super) fn count_executions(components: &mut Components) -> Described {
     let data = components.of::<CountsView<'_>>();
-    let name = || json!({ "type": "string", "minLength": 1 });
     Described::new("countExecutions")
         .about(
             "Counts stored executions, without those that retention has deleted. Of a single user, \
              only the newest 10,000 are counted.",
         )
         .asking([
-            parts::query("workflowId", "Executions of this workflow", name()),
-            parts::query("userId", "Executions of this user", name()),
+            parts::query("workflowId", "Executions of this workflow", parts::name()),
+            parts::query("userId", "Executions of this user", parts::name()),
         ])
         .answering(200, parts::json_answer("The counts", data))
         .refusing([not_found()])

@@ -13,7 +13,7 @@ use crate::api::wire::Iso;
 use crate::api::wire::shape::{cancelled, execution_status, optional_execution_id, suspended};
 
 /// Result of execute, resume and replay.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = ExecutionResult)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionView<'a> {
@@ -39,11 +39,9 @@ impl<'a> ExecutionView<'a> {
         let view = Self {
             execution_id: outcome.execution_id.as_str(),
             start_at: Iso(outcome.started_at),
-            end_at: None,
             status: outcome.status().as_str(),
             result: outcome.result(),
-            suspensions: SuspensionsView::default(),
-            reason: None,
+            ..Self::default()
         };
         match &outcome.halted {
             Halted::Suspended { suspension, others } => {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::api::error::ErrorCode;
 
 /// `{"type":"urn:...","title":"...","status":404,"detail":"...","code":"..."}` with details.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemView<'a> {
@@ -76,12 +76,7 @@ impl<'a> ProblemView<'a> {
             detail,
             error: detail,
             code: code.as_str(),
-            request_id: None,
-            execution_id: None,
-            generation_id: None,
-            step_id: None,
-            path: None,
-            did_you_mean: None,
+            ..Self::default()
         }
     }
 

@@ -138,7 +138,7 @@ impl<'a> SpanEventView<'a> {
 }
 
 /// Data of `CONNECTION_TEST` and `CONNECTION_SUCCESS`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Welcome)]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome<'a> {
@@ -164,11 +164,10 @@ impl<'a> Welcome<'a> {
     pub fn echo(user: Option<&'a User>, now: Timestamp) -> Frame<Self> {
         let data = Self {
             message: "Connected: JSON messages are echoed",
-            entity_type: None,
-            entity_id: None,
             timestamp: Iso(now),
             authenticated: Some(user.is_some()),
             user_id: user.and_then(User::id),
+            ..Self::default()
         };
         Frame::of("CONNECTION_TEST", data)
     }
@@ -180,8 +179,7 @@ impl<'a> Welcome<'a> {
             entity_type: filter.entity_type.map(EntityType::as_str),
             entity_id: filter.entity_id.as_deref(),
             timestamp: Iso(now),
-            authenticated: None,
-            user_id: None,
+            ..Self::default()
         };
         Frame::of("CONNECTION_SUCCESS", data)
     }

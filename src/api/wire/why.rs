@@ -68,7 +68,7 @@ impl<'a> WhyView<'a> {
 }
 
 /// Something that an execution waits for.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Awaited)]
 #[serde(rename_all = "camelCase")]
 pub struct AwaitedView<'a> {
@@ -189,15 +189,8 @@ impl<'a> AwaitedView<'a> {
             message,
             since: Iso(awaited.since),
             until: awaited.until.map(Iso),
-            suspension_id: None,
-            suspended_by: None,
-            payload: None,
-            resume_schema: None,
-            attempt: None,
-            error: None,
-            errors: Vec::new(),
-            child: None,
             moved_by,
+            ..Self::default()
         };
         match &awaited.cause {
             Cause::Hold { suspension_id, reason, by } => {

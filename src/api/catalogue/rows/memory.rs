@@ -2,35 +2,24 @@
 
 use super::row;
 use crate::api::catalogue::Method::{Delete, Get, Patch, Post};
-use crate::api::catalogue::{Answer, Route, RouteName, Tag};
+use crate::api::catalogue::{Route, RouteName};
 
 pub(super) const ROWS: &[Route] = &[
     row(
         Get,
         "/api/memory/conversations",
         RouteName::ListConversations,
-        Answer::Json,
-        Tag::Memory,
         "List conversations of an agent, newest change first",
     )
     .protected()
     .owned(),
-    row(
-        Post,
-        "/api/memory/conversations",
-        RouteName::CreateConversation,
-        Answer::Json,
-        Tag::Memory,
-        "Create a conversation",
-    )
-    .protected()
-    .owned(),
+    row(Post, "/api/memory/conversations", RouteName::CreateConversation, "Create a conversation")
+        .protected()
+        .owned(),
     row(
         Get,
         "/api/memory/conversations/:id",
         RouteName::DescribeConversation,
-        Answer::Json,
-        Tag::Memory,
         "Show a conversation",
     )
     .protected()
@@ -39,8 +28,6 @@ pub(super) const ROWS: &[Route] = &[
         Patch,
         "/api/memory/conversations/:id",
         RouteName::ChangeConversation,
-        Answer::Json,
-        Tag::Memory,
         "Change the title or the metadata of a conversation",
     )
     .protected()
@@ -49,8 +36,6 @@ pub(super) const ROWS: &[Route] = &[
         Delete,
         "/api/memory/conversations/:id",
         RouteName::DeleteConversation,
-        Answer::Json,
-        Tag::Memory,
         "Delete a conversation with its messages",
     )
     .protected()
@@ -59,8 +44,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/api/memory/conversations/:id/messages",
         RouteName::ListMessages,
-        Answer::Json,
-        Tag::Memory,
         "Show the newest messages of a conversation, oldest first",
     )
     .protected()
@@ -69,8 +52,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/api/memory/conversations/:id/working-memory",
         RouteName::ShowWorkingMemory,
-        Answer::Json,
-        Tag::Memory,
         "Show the working memory of a conversation",
     )
     .protected()
@@ -79,8 +60,6 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/api/memory/conversations/:id/working-memory",
         RouteName::SetWorkingMemory,
-        Answer::Json,
-        Tag::Memory,
         "Set the working memory of a conversation",
     )
     .protected()
@@ -89,8 +68,6 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/api/memory/conversations/:id/clone",
         RouteName::CloneConversation,
-        Answer::Json,
-        Tag::Memory,
         "Copy a conversation under another id",
     )
     .protected()
@@ -99,8 +76,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/api/memory/search",
         RouteName::SearchMessages,
-        Answer::Json,
-        Tag::Memory,
         "Find messages that contain a text, newest first",
     )
     .protected()
@@ -109,8 +84,6 @@ pub(super) const ROWS: &[Route] = &[
         Delete,
         "/api/memory/users/:userId",
         RouteName::ForgetUser,
-        Answer::Json,
-        Tag::Memory,
         "Delete a user's conversations and generations",
     )
     .protected()

@@ -2,15 +2,13 @@
 
 use super::row;
 use crate::api::catalogue::Method::{Get, Post};
-use crate::api::catalogue::{Answer, Class, Route, RouteName, Tag};
+use crate::api::catalogue::{Class, Route, RouteName};
 
 pub(super) const ROWS: &[Route] = &[
     row(
         Post,
         "/workflows/:id/execute",
         RouteName::ExecuteWorkflow,
-        Answer::Json,
-        Tag::Workflows,
         "Run a workflow until it ends or suspends",
     )
     .protected()
@@ -19,8 +17,6 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/workflows/:id/executions/:executionId/resume",
         RouteName::ResumeExecution,
-        Answer::Json,
-        Tag::Workflows,
         "Resume a suspended execution",
     )
     .owned()
@@ -29,18 +25,15 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/workflows/:id/stream",
         RouteName::StreamWorkflow,
-        Answer::Events,
-        Tag::Workflows,
         "Run a workflow and stream its events",
     )
+    .events()
     .protected()
     .costing(Class::Run),
     row(
         Get,
         "/workflows/executions",
         RouteName::ListExecutions,
-        Answer::Json,
-        Tag::Workflows,
         "List executions of all workflows, newest first",
     )
     .owned(),
@@ -48,8 +41,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/workflows/executions/counts",
         RouteName::CountExecutions,
-        Answer::Json,
-        Tag::Workflows,
         "Count executions by workflow and status",
     )
     .owned(),
@@ -57,8 +48,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/workflows/:id/executions",
         RouteName::ListWorkflowExecutions,
-        Answer::Json,
-        Tag::Workflows,
         "List executions of a workflow, newest first",
     )
     .owned(),
@@ -66,8 +55,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/workflows/:id/executions/:executionId/state",
         RouteName::DescribeExecution,
-        Answer::Json,
-        Tag::Workflows,
         "Show the state of an execution",
     )
     .owned(),
@@ -75,8 +62,6 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/workflows/:id/executions/:executionId/why",
         RouteName::ExplainExecution,
-        Answer::Json,
-        Tag::Workflows,
         "Explain what an execution waits for",
     )
     .owned(),
@@ -84,8 +69,6 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/workflows/:id/executions/:executionId/suspend",
         RouteName::SuspendExecution,
-        Answer::Json,
-        Tag::Workflows,
         "Suspend a running execution",
     )
     .owned(),
@@ -93,8 +76,6 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/workflows/:id/executions/:executionId/replay",
         RouteName::ReplayExecution,
-        Answer::Json,
-        Tag::Workflows,
         "Start a new execution from a step of this one",
     )
     .protected()
@@ -104,8 +85,6 @@ pub(super) const ROWS: &[Route] = &[
         Post,
         "/workflows/:id/executions/:executionId/cancel",
         RouteName::CancelExecution,
-        Answer::Json,
-        Tag::Workflows,
         "Cancel an execution",
     )
     .protected()
@@ -114,25 +93,15 @@ pub(super) const ROWS: &[Route] = &[
         Get,
         "/workflows/:id/executions/:executionId/stream",
         RouteName::AttachToExecution,
-        Answer::Events,
-        Tag::Workflows,
         "Stream the events of an execution, from the first or a given one",
     )
+    .events()
     .owned(),
-    row(
-        Get,
-        "/workflows",
-        RouteName::ListWorkflows,
-        Answer::Json,
-        Tag::Workflows,
-        "List the registered workflows",
-    ),
+    row(Get, "/workflows", RouteName::ListWorkflows, "List the registered workflows"),
     row(
         Get,
         "/workflows/:id",
         RouteName::DescribeWorkflow,
-        Answer::Json,
-        Tag::Workflows,
         "Show a workflow, its steps and schemas",
     ),
 ];

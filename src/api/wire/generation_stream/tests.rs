@@ -68,9 +68,9 @@ fn tool(call_id: &str, outcome: ToolOutcome) -> Vec<GenerationEvent> {
     ]
 }
 
-fn step(finish_reason: FinishReason, said: Vec<GenerationEvent>) -> Vec<GenerationEvent> {
+fn step(finish_reason: FinishReason, content: Vec<GenerationEvent>) -> Vec<GenerationEvent> {
     let mut events = vec![GenerationEvent::StepStart];
-    events.extend(said);
+    events.extend(content);
     events.push(GenerationEvent::StepFinish { finish_reason, usage: usage(3) });
     events
 }

@@ -10,7 +10,7 @@ use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::{AttemptErrorView, FailureView, kind_of, status_of};
 
 /// End of an execution.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = ExecutionEnd)]
 #[serde(rename_all = "camelCase")]
 pub struct EndView<'a> {
@@ -48,12 +48,8 @@ impl<'a> EndView<'a> {
         let plain = |message: String| Self {
             at: Iso(end.at),
             message,
-            error: None,
-            attempts: None,
-            errors: Vec::new(),
-            reason: None,
-            cancelled_by: None,
             replay_from: replayable.iter().map(|id| &**id).collect(),
+            ..Self::default()
         };
         match &end.outcome {
             Outcome::Completed { .. } => plain("completed".to_owned()),
