@@ -1,5 +1,5 @@
-//! Who calls: providers that find a token in a request and tell whose it is. Knows neither the
-//! web framework nor the routes.
+//! Authentication: providers that find a token in a request and identify its user. Independent of
+//! the web framework and the routes.
 
 mod api_key;
 mod jwks;
@@ -23,7 +23,7 @@ pub use self::settings::{ApiKeySettings, DefaultAccess, JwtKeys, JwtSettings, To
 
 use crate::api::ids::is_id;
 
-/// Who a token stands for.
+/// The user of a token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct User {
     id: Option<Arc<str>>,
@@ -33,16 +33,16 @@ pub struct User {
 }
 
 impl User {
-    /// Takes what is known of a user: what agents, tools and steps find in their context under
-    /// `user`. Its `id` (a text or a whole number) is the `userId`; its `roles` (texts, or one
-    /// text with spaces between) are what rules ask for.
+    /// Creates a user from a profile, which agents, tools and steps read as `user` in their context.
+    /// Its `id` (a text or a whole number) is the `userId`; its `roles` (texts, or one text with
+    /// spaces between) are the roles of rules.
     pub fn new(profile: Map<String, Value>) -> Result<Self, AuthError> {
         let id = profile.get("id").map(id_of).transpose()?.flatten();
         let roles = profile.get("roles").map(roles_of).unwrap_or_default();
         Ok(Self { id, profile: Arc::new(profile), roles, expires_at: None })
     }
 
-    /// Takes this id where the profile has none.
+    /// Sets the id if the profile has none.
     pub fn or_id(mut self, id: Option<&Value>) -> Result<Self, AuthError> {
         if self.id.is_none() {
             self.id = id.map(id_of).transpose()?.flatten();
@@ -50,35 +50,35 @@ impl User {
         Ok(self)
     }
 
-    /// Stops being anybody at this time: what stays open that long is closed then.
+    /// Sets the time when the token expires; open streams are closed then.
     #[must_use]
     pub fn until(mut self, expires_at: Option<Timestamp>) -> Self {
         self.expires_at = expires_at;
         self
     }
 
-    /// The `userId` that work is done under.
+    /// Returns the `userId`.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Everything that is known of the user.
+    /// Returns the whole profile.
     pub fn profile(&self) -> &Map<String, Value> {
         &self.profile
     }
 
-    /// Whether the user has one of these roles.
+    /// Returns true if the user has one of these roles.
     pub fn has_one_of(&self, roles: &[String]) -> bool {
         self.roles.iter().any(|role| roles.contains(role))
     }
 
-    /// When the token ends, if it does.
+    /// Returns the time when the token expires, if it does.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.expires_at
     }
 }
 
-/// An id as text; null is none. What is kept under it is named in paths.
+/// Returns an id as text; `None` for null. It must be valid in paths, where data is stored under it.
 fn id_of(value: &Value) -> Result<Option<Arc<str>>, AuthError> {
     let text = match value {
         Value::Null => return Ok(None),
@@ -97,73 +97,73 @@ fn roles_of(value: &Value) -> Arc<[String]> {
     }
 }
 
-/// Why a token is not taken.
+/// Reason why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
-    /// Not a token of this provider's making: the next one is asked.
+    /// Not a token of this provider; the next provider is tried.
     #[error("Invalid token: not recognized")]
     Foreign,
-    /// Not even of the shape of this provider's tokens: the next one is asked. The reason is shown
-    /// when there is no other.
+    /// Not in the format of this provider's tokens; the next provider is tried. The reason is shown
+    /// if there is only one provider.
     #[error("Invalid token: {0}")]
     Malformed(&'static str),
     #[error("Token expired")]
     Expired,
-    /// The reason is shown: it says nothing of keys, and repeats nothing of the token.
+    /// The reason is shown to clients: it must not reveal keys or repeat parts of the token.
     #[error("Invalid token: {0}")]
     Invalid(Cow<'static, str>),
-    /// It cannot be checked just now. The reason is logged at debug level, for each request; that a
-    /// provider has begun to fail is its own to say.
+    /// The token cannot be checked at the moment. The reason is logged at debug level for each
+    /// request; a provider that begins to fail logs that itself.
     #[error("The token cannot be checked just now")]
     Unavailable(String),
 }
 
 impl AuthError {
-    /// A refusal for this reason, which is shown.
+    /// Returns a refusal with a reason that is shown to clients.
     pub fn invalid(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid(reason.into())
     }
 
-    /// Whether the provider knows nothing of the token: any other one may know better.
+    /// Returns true if the provider does not know the token, so that another one may.
     fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign | Self::Malformed(_))
     }
 }
 
-/// The part of a request that a provider may look at: all but the body.
+/// A request without its body, as providers see it.
 pub trait RequestHead {
-    /// The value of a header that is there once and is text.
+    /// Returns the value of a header that is present once and is text.
     fn header(&self, name: &str) -> Option<&str>;
 
-    /// The value of a query parameter, decoded; the last one counts when there are several.
+    /// Returns the decoded value of a query parameter; the last one if there are several.
     fn query(&self, name: &str) -> Option<String>;
 
-    /// Whether the request asks for a WebSocket.
+    /// Returns true if the request opens a WebSocket.
     fn is_upgrade(&self) -> bool;
 }
 
-/// The token of `Authorization: Bearer`; the scheme's name in any case.
+/// Returns the token of `Authorization: Bearer`; the scheme is case-insensitive.
 pub fn bearer(request: &dyn RequestHead) -> Option<&str> {
     let (scheme, token) = request.header("authorization")?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The value of a cookie.
+/// Returns the value of a cookie.
 pub fn cookie<'r>(request: &'r dyn RequestHead, name: &str) -> Option<&'r str> {
     let pairs = request.header("cookie")?.split(';').filter_map(|pair| pair.split_once('='));
     let mut values = pairs.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
     values.next().map(|value| value.trim_matches('"')).filter(|value| !value.is_empty())
 }
 
-/// Checks tokens.
+/// A provider that checks tokens.
 ///
 /// ```
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
 /// use greenroom::auth::{AuthError, AuthProvider, User};
 /// use serde_json::json;
 ///
-/// /// Takes the word of whoever knows the password.
+/// /// Accepts a fixed password.
 /// struct Password(String);
 ///
 /// impl AuthProvider for Password {
@@ -181,24 +181,24 @@ pub fn cookie<'r>(request: &'r dyn RequestHead, name: &str) -> Option<&'r str> {
 /// }
 /// ```
 pub trait AuthProvider: Send + Sync {
-    /// What it is, for the log.
+    /// Returns the name of the kind, for the log.
     fn kind(&self) -> &str;
 
-    /// Finds its token in a request. By default that of `Authorization: Bearer`.
+    /// Finds its token in a request. Default: the token of `Authorization: Bearer`.
     fn token<'r>(&self, request: &'r dyn RequestHead) -> Option<Cow<'r, str>> {
         bearer(request).map(Cow::Borrowed)
     }
 
-    /// Tells whose a token is. Runs for every request that has one, before its body is read.
+    /// Returns the user of a token. Runs for every request with a token, before its body is read.
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<User, AuthError>>;
 
-    /// Routes that need no token beside those of the configuration, as `POST /login`.
+    /// Returns further routes that need no token, such as `POST /login`.
     fn public_routes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// The providers of a server, in the order in which they are asked.
+/// The providers of a server, in the order in which they are tried.
 #[derive(Clone, Default)]
 pub struct Providers(Vec<Arc<dyn AuthProvider>>);
 
@@ -209,30 +209,30 @@ impl fmt::Debug for Providers {
 }
 
 impl Providers {
-    /// Adds one behind the others.
+    /// Adds a provider after the others.
     pub fn push(&mut self, provider: Arc<dyn AuthProvider>) {
         self.0.push(provider);
     }
 
-    /// Whether there is none: then nobody is asked for a token.
+    /// Returns true if there are none: no route needs a token then.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What they are, in their order.
+    /// Returns their kinds, in order.
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|provider| provider.kind())
     }
 
-    /// The public routes of all of them, each with the kind of the provider that names it.
+    /// Returns the public routes of all providers, each with the kind of its provider.
     pub fn public_routes(&self) -> impl Iterator<Item = (&str, String)> {
         self.0.iter().flat_map(|provider| {
             provider.public_routes().into_iter().map(|route| (provider.kind(), route))
         })
     }
 
-    /// Tells who calls. `None` without a token. When no provider takes it, the refusal is that of
-    /// the first one that knows it.
+    /// Returns the user of a request; `None` without a token. If no provider accepts the token, the
+    /// refusal is that of the first one that knows it.
     pub async fn identify(&self, request: &dyn RequestHead) -> Result<Option<User>, AuthError> {
         let mut refusal: Option<AuthError> = None;
         for provider in &self.0 {
@@ -243,7 +243,7 @@ impl Providers {
                     refusal = Some(match refusal.take() {
                         None => error,
                         Some(first) if !first.is_foreign() => first,
-                        // The shape that one of several expects explains nothing.
+                        // one of several formats would not explain the refusal
                         Some(_) if error.is_foreign() => AuthError::Foreign,
                         Some(_) => error,
                     });

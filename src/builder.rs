@@ -1,5 +1,5 @@
-//! Workflows and agents built in Rust. A workflow is word for word the same tree as from
-//! `config.toml`, so that both have the same hash.
+//! Workflows and agents built in Rust. A workflow gives the same tree as in `config.toml`, and
+//! therefore the same hash.
 //!
 //! | In `config.toml` | Here |
 //! |---|---|
@@ -55,19 +55,19 @@ pub use self::step::Step;
 
 use crate::config::workflows::suggestion;
 
-/// A workflow being built. Hand it to [`crate::Greenroom::workflow`].
+/// Builder of a workflow, for [`crate::Greenroom::workflow`].
 #[derive(Debug, Clone)]
 pub struct Workflow {
     definition: WorkflowDefinition,
     misfits: Vec<Problem>,
-    keep: Option<Keep>,
+    retention: Option<Retention>,
 }
 
-/// For how long executions are kept when they are over; `None`: for ever.
-type Keep = Option<Duration>;
+/// Storage time of ended executions; `None`: no limit.
+type Retention = Option<Duration>;
 
 impl Workflow {
-    /// Starts a workflow without steps, named like its id.
+    /// Creates a workflow without steps, named like its id.
     pub fn new(id: impl Into<String>) -> Self {
         let id = id.into();
         let definition = WorkflowDefinition {
@@ -80,47 +80,47 @@ impl Workflow {
             result: None,
             steps: Vec::new(),
         };
-        Self { definition, misfits: Vec::new(), keep: None }
+        Self { definition, misfits: Vec::new(), retention: None }
     }
 
-    /// What people call it.
+    /// Sets the name for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.definition.name = name.into();
         self
     }
 
-    /// What it is for.
+    /// Sets the purpose.
     pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
         self.definition.purpose = purpose.into();
         self
     }
 
-    /// JSON Schema of the input.
+    /// Sets the JSON Schema of the input.
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.definition.input_schema = Some(schema);
         self
     }
 
-    /// JSON Schema of payloads of suspensions, for steps without their own.
+    /// Sets the JSON Schema of payloads of suspensions, for steps without one.
     pub fn suspend_schema(mut self, schema: Value) -> Self {
         self.definition.suspend_schema = Some(schema);
         self
     }
 
-    /// JSON Schema of resume data, for steps without their own.
+    /// Sets the JSON Schema of resume data, for steps without one.
     pub fn resume_schema(mut self, schema: Value) -> Self {
         self.definition.resume_schema = Some(schema);
         self
     }
 
-    /// What the execution gives, in place of the last step's output. Strings are expressions.
+    /// Sets the result, in place of the last step's output. Strings are expressions.
     pub fn result(mut self, result: Value) -> Self {
         self.definition.result = Some(Projection(result));
         self
     }
 
-    /// For how long its executions are kept when they are over, in place of what the configuration
-    /// says. It is no part of the definition and counts where the workflow is registered.
+    /// Sets how long executions are stored after their end, overriding the configuration. It is not
+    /// part of the definition and applies when the workflow is registered.
     ///
     /// ```
     /// use std::time::Duration;
@@ -132,19 +132,19 @@ impl Workflow {
     /// let server = Greenroom::new().workflow(ping.retention(Duration::from_secs(3600)));
     /// # drop(server);
     /// ```
-    pub fn retention(mut self, keep: Duration) -> Self {
-        if keep.is_zero() {
+    pub fn retention(mut self, retention: Duration) -> Self {
+        if retention.is_zero() {
             let place = vec!["retention".to_owned()];
             let message = "must be longer than 0ms".to_owned();
             self.misfits.push(Problem { place, message });
         }
-        self.keep = Some(Some(keep));
+        self.retention = Some(Some(retention));
         self
     }
 
-    /// Keeps its executions, whatever the configuration says of others.
+    /// Stores executions without a time limit, overriding the configuration.
     pub fn keep_forever(mut self) -> Self {
-        self.keep = Some(None);
+        self.retention = Some(None);
         self
     }
 
@@ -159,8 +159,8 @@ impl Workflow {
         self.step(Step::then(id, body))
     }
 
-    /// The tree. Refuses modifiers that do not fit the kind of their step; everything else is
-    /// seen when the tree is compiled.
+    /// Returns the tree, or the modifiers that do not fit the kind of their step. Everything else is
+    /// checked when the tree is compiled.
     pub fn build(self) -> Result<WorkflowDefinition, Vec<Problem>> {
         if self.misfits.is_empty() { Ok(self.definition) } else { Err(self.misfits) }
     }
@@ -169,22 +169,22 @@ impl Workflow {
         &self.definition.id
     }
 
-    /// Its id, and for how long its executions are kept where that was said.
-    pub(crate) fn kept(&self) -> Option<(String, Keep)> {
-        self.keep.map(|keep| (self.definition.id.clone(), keep))
+    /// Returns the id and the retention, if one was set.
+    pub(crate) fn configured_retention(&self) -> Option<(String, Retention)> {
+        self.retention.map(|retention| (self.definition.id.clone(), retention))
     }
 
-    /// The tree, checked as one of `config.toml` is, and ready to run.
+    /// Compiles the tree with the same checks as for `config.toml`.
     pub fn compile(self) -> Result<Plan, Vec<Problem>> {
-        let Self { definition, mut misfits, keep: _ } = self;
+        let Self { definition, mut misfits, retention: _ } = self;
         match Plan::compile(definition) {
             Ok(plan) if misfits.is_empty() => {
-                let wrong = mistakes(&plan);
-                if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+                let errors = lint_errors(&plan);
+                if errors.is_empty() { Ok(plan) } else { Err(errors) }
             }
             Ok(_) => Err(misfits),
             Err(problems) => {
-                // the plan checks some of the modifiers again
+                // the plan also checks some of the modifiers
                 let is_new =
                     |problem: &Problem| !misfits.iter().any(|it| it.place == problem.place);
                 let new: Vec<_> = problems.into_iter().filter(is_new).collect();
@@ -195,11 +195,11 @@ impl Workflow {
     }
 }
 
-/// What a plan that could run cannot have been meant to do, such as reading a later step.
-fn mistakes(plan: &Plan) -> Vec<Problem> {
-    let wrong =
-        findings(&plan.definition, Callers::Named).into_iter().filter(|finding| finding.is_error);
-    wrong
+/// Returns the lints of a valid plan that are errors, such as reading a later step.
+fn lint_errors(plan: &Plan) -> Vec<Problem> {
+    let findings = findings(&plan.definition, Callers::Named).into_iter();
+    findings
+        .filter(|finding| finding.is_error)
         .map(|finding| {
             let meant = suggestion(&finding).map(|meant| format!("; did you mean {meant}?"));
             let message = format!("{}{}", finding.message, meant.unwrap_or_default());
@@ -225,7 +225,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Starts a block without steps. The name is part of the paths of its steps.
+    /// Creates a block without steps. The name is part of the paths of its steps.
     pub fn new(name: impl Into<String>) -> Self {
         let block = definition::Block { name: name.into(), steps: Vec::new() };
         Self { block, misfits: Vec::new() }

@@ -21,49 +21,49 @@ use greenroom_store_sqlite::Backup;
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The configuration.
+    /// The configuration file.
     #[arg(long, global = true, value_name = "FILE", default_value = "config.toml")]
     config: PathBuf,
-    /// Address to listen at, in place of the configured one.
+    /// Address to listen at, overriding the configuration.
     #[arg(long, global = true)]
     host: Option<String>,
-    /// Port to listen at, in place of the configured one.
+    /// Port to listen at, overriding the configuration.
     #[arg(long, global = true)]
     port: Option<u16>,
-    /// What to log: a level, or levels by module as in `warn,greenroom=debug`.
+    /// Level of the console log, or levels by module as in `warn,greenroom=debug`.
     #[arg(long, global = true, value_name = "FILTER", default_value = "info")]
     log: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 enum Command {
-    /// Serves agents and workflows; what happens without a command.
+    /// Serves agents and workflows; the default.
     Serve,
-    /// Prints everything that is wrong with the configuration, and starts nothing.
+    /// Prints all problems of the configuration without starting the server.
     Check(check::Options),
     /// Copies the configured store to a new file, also while a server is using it.
     Backup {
-        /// The file to make; one that exists is never overwritten.
+        /// The new file; an existing one is never overwritten.
         file: PathBuf,
     },
 }
 
-/// Does what the command line says.
+/// Runs the command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(refusal) => {
-            // a closed terminal is no reason to fail otherwise than by the exit code
+            // a closed terminal must not change the exit code
             let _ = refusal.print();
             if let Some(file) = stray_file(&refusal) {
-                let _ = writeln!(io::stderr(), "\nthe configuration is named with --config {file}");
+                let _ = writeln!(io::stderr(), "\nto use this configuration: --config {file}");
             }
             return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
         }
     };
     match arguments.command.as_ref().unwrap_or(&Command::Serve) {
         Command::Serve => {
-            // what was logged comes first, and nobody may be reading
+            // flush the log before the exit; the terminal may be closed
             let exit = serve(&arguments, &mut logs::screen());
             logs::drain_screen();
             exit
@@ -73,7 +73,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// A file that stands alone where no argument is expected.
+/// Returns a `.toml` file that was given where no argument is expected.
 fn stray_file(refusal: &clap::Error) -> Option<&str> {
     let (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) = refusal.kind() else {
         return None;
@@ -101,11 +101,11 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
     }
 }
 
-/// What it has done is said on one screen, what has gone wrong on the other.
+/// Copies the store. Prints the result to stdout, problems to stderr.
 fn backup(arguments: &Arguments, file: &Path) -> ExitCode {
-    match copied(arguments, file) {
-        Ok(said) => {
-            print(&mut io::stdout(), &[said]);
+    match copy_store(arguments, file) {
+        Ok(summary) => {
+            print(&mut io::stdout(), &[summary]);
             ExitCode::SUCCESS
         }
         Err(problems) => {
@@ -115,8 +115,9 @@ fn backup(arguments: &Arguments, file: &Path) -> ExitCode {
     }
 }
 
-/// Secrets, ports and hosts of the configuration are nobody's business here.
-fn copied(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>> {
+/// Copies the store and returns a summary. Secrets, ports and hosts of the configuration are not
+/// checked, because they do not matter here.
+fn copy_store(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>> {
     let config = read(arguments)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let backup = app::back_up(&config.store, file)
@@ -131,7 +132,7 @@ fn copied(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>> {
     ))
 }
 
-/// The configuration as its file has it.
+/// Loads the configuration file.
 fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     let hint = "; name the configuration with --config FILE";
     Config::load(&arguments.config).map_err(|mut problems| {
@@ -141,7 +142,7 @@ fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     })
 }
 
-/// The configuration with the command line's choices in it.
+/// Loads the configuration file and applies the command line.
 fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     let mut config = read(arguments)?;
     config.environment = Environment::of_process();
@@ -167,7 +168,7 @@ fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Writes lines. A reader that has left (`greenroom check | head`) is no error.
+/// Writes lines. Ignores a closed output (`greenroom check | head`).
 fn print<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T]) {
     for line in lines {
         let _ = screen.write_all(format!("{line}\n").as_bytes());
@@ -183,8 +184,11 @@ mod tests {
         let arguments = Arguments::parse_from(["greenroom", "--config", "no/such.toml"]);
         let mut screen = Vec::new();
         assert_eq!(serve(&arguments, &mut screen), ExitCode::FAILURE);
-        let said = String::from_utf8(screen).unwrap();
-        assert_eq!(said, "no/such.toml: no such file; name the configuration with --config FILE\n");
+        let printed = String::from_utf8(screen).unwrap();
+        assert_eq!(
+            printed,
+            "no/such.toml: no such file; name the configuration with --config FILE\n"
+        );
     }
 
     #[test]
@@ -199,9 +203,9 @@ mod tests {
         let line = ["greenroom", "--log", "off", "--config", file.to_str().unwrap()];
         let mut screen = Vec::new();
         assert_eq!(serve(&Arguments::parse_from(line), &mut screen), ExitCode::FAILURE);
-        let said = String::from_utf8(screen).unwrap();
+        let printed = String::from_utf8(screen).unwrap();
         let expected = format!("greenroom: cannot listen at 127.0.0.1:{port}: ");
-        assert!(said.starts_with(&expected), "{said}");
+        assert!(printed.starts_with(&expected), "{printed}");
         assert!(!store.exists(), "the store was opened");
     }
 

@@ -1,7 +1,7 @@
 //! The configuration: `config.toml` as typed values, or every mistake in it.
 //!
-//! Each section is a plain struct with its defaults in code. Reading goes on after a mistake, so
-//! that one run shows all of them, each with file, line, column and key.
+//! Each section is a plain struct with its defaults in code. Reading continues after a mistake, so
+//! that one run reports all of them, each with file, line, column and key.
 
 mod agents;
 mod auth;
@@ -85,7 +85,7 @@ pub(crate) use self::entry::milliseconds;
 use self::models::RuleCall;
 use self::programs::Program;
 use self::steps::Needs;
-use self::workflows::Handed;
+use self::workflows::StepArguments;
 use crate::adapters::machine_memory::share_of_executions;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
@@ -93,7 +93,7 @@ use crate::telemetry::redact::Secrets;
 /// The configuration of the server.
 #[derive(Debug, Default)]
 pub struct Config {
-    /// `NODE_ENV`, as it was when the program started. A text alone says nothing of it.
+    /// `NODE_ENV` at the start of the program; development where only a text was parsed.
     pub environment: Environment,
     /// `[server]`
     pub server: ServerConfig,
@@ -111,7 +111,7 @@ pub struct Config {
     pub logs: LogsConfig,
     /// `[metrics]`
     pub metrics: MetricsConfig,
-    /// `[retention]`, and what workflows say of it.
+    /// `[retention]`, and the `retention` of workflows.
     pub retention: RetentionRules,
     /// `[system]`
     pub system: SystemConfig,
@@ -131,29 +131,29 @@ pub struct Config {
     pub routes: Vec<RouteConfig>,
     /// Warnings.
     pub warnings: Vec<ConfigProblem>,
-    /// Where the host was chosen.
+    /// The place that set the host: a line of the file, or an option of the command line.
     host_spot: Option<Spot>,
     references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
-    /// Arguments that steps pass on.
-    handed: Vec<Handed>,
+    /// Arguments of steps whose value or type is known before they run.
+    arguments: Vec<StepArguments>,
     /// Programs and secrets that steps need on this machine.
     needs: Needs,
-    /// The file itself, as it is written.
+    /// The unread TOML, for comparing two versions of the file.
     written: toml::Table,
-    /// Rules of retention that Rust code has set.
+    /// Retention of workflows that was set from Rust code.
     coded_retention: HashMap<String, Option<Duration>>,
     /// The path of the file; `None` for a text.
     pub(crate) path: Option<PathBuf>,
-    /// Everything that was read.
+    /// Files that were read.
     pub(crate) files: Files,
-    /// Names that the text has, also those of definitions that were refused.
+    /// Names in the text, including those of refused definitions.
     declared: Names,
 }
 
 impl Config {
-    /// Loads a file and checks all of it. Everything it refers to must be in it.
+    /// Loads a file and checks all of it. Every name that it refers to must be defined in it.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<ConfigProblem>> {
         reader::load(path.as_ref(), Some(&Names::default())).0
     }
@@ -164,8 +164,8 @@ impl Config {
         reader::load(path.as_ref(), None).0
     }
 
-    /// Loads a file that may refer to what Rust code registers, and says what was read for that:
-    /// also when it is refused, a change of that is worth another look.
+    /// Loads a file that may refer to what Rust code registers. Returns the files that were read
+    /// also when the configuration is refused: a change to any of them may repair it.
     pub(crate) fn look(
         path: &Path,
         registered: &Names,
@@ -173,14 +173,15 @@ impl Config {
         reader::load(path, Some(registered))
     }
 
-    /// Checks a text as [`Config::load`] would. Files that it includes are looked for beside
+    /// Checks a text as [`Config::load`] would. Included files are relative to the folder of
     /// `file_name`.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, Vec<ConfigProblem>> {
         reader::parse(text, file_name, Some(&Names::default()))
     }
 
-    /// References to agents, models, tools, workflows and functions that neither the
-    /// configuration nor `registered` has, and rules over tokens that neither checks.
+    /// Returns references to agents, models, tools, workflows and functions that neither the
+    /// configuration nor `registered` has, and rules of access without a provider that checks
+    /// tokens.
     pub fn check_names(&self, registered: &Names) -> Vec<ConfigProblem> {
         let configured = self.names();
         let references = self.references.iter();
@@ -195,13 +196,13 @@ impl Config {
         calls.filter_map(|call| call.check(&self.agents)).collect()
     }
 
-    /// Returns arguments of steps that the called workflow or tool does not accept. `taken` returns
-    /// the schema of a callee.
-    pub(crate) fn check_handed(
+    /// Returns arguments of steps that the called workflow or tool does not accept. `schema_of`
+    /// returns the schema of a callee.
+    pub(crate) fn check_arguments(
         &self,
-        taken: impl Fn(Callee, &str) -> Option<Schema>,
+        schema_of: impl Fn(Callee, &str) -> Option<Schema>,
     ) -> Vec<ConfigProblem> {
-        self.handed.iter().filter_map(|handed| handed.check(&taken)).collect()
+        self.arguments.iter().filter_map(|it| it.check(&schema_of)).collect()
     }
 
     /// Returns the input schema of a workflow or a tool of the configuration, if it has one.
@@ -209,13 +210,13 @@ impl Config {
         match callee {
             Callee::Workflow => self.workflows.get(name)?.input_schema.clone(),
             Callee::Tool => {
-                let parameters = self.tools.get(name)?.taken(&self.workflows)?;
+                let parameters = self.tools.get(name)?.parameters_in(&self.workflows)?;
                 Schema::compile(&parameters).ok()
             }
         }
     }
 
-    /// Returns the names in the configuration, also those of refused definitions.
+    /// Returns the names in the configuration, including those of refused definitions.
     pub(crate) fn names(&self) -> Names {
         let mut names = self.declared.clone();
         names.agents.extend(self.agents.keys().cloned());
@@ -225,19 +226,19 @@ impl Config {
         names
     }
 
-    /// Chooses the address to listen at, over what the file says.
+    /// Sets the address to listen at, overriding the file. `chosen_by` names the option in errors.
     pub fn set_host(&mut self, host: String, chosen_by: &str) {
         self.host_spot = Some(Spot::nowhere(chosen_by));
         self.server.host = host;
     }
 
     /// Sets a workflow's retention from Rust code, overriding the file.
-    pub(crate) fn keep(&mut self, workflow: String, keep: Option<Duration>) {
-        self.retention.workflows.insert(workflow.clone(), keep);
-        self.coded_retention.insert(workflow, keep);
+    pub(crate) fn set_retention(&mut self, workflow: String, retention: Option<Duration>) {
+        self.retention.workflows.insert(workflow.clone(), retention);
+        self.coded_retention.insert(workflow, retention);
     }
 
-    /// Takes over the settings that code or the command line chose at the start.
+    /// Copies the settings that code or the command line chose at the start.
     pub(crate) fn keep_choices_of(&mut self, started: &Self) {
         self.environment = started.environment;
         self.coded_retention.clone_from(&started.coded_retention);
@@ -257,14 +258,14 @@ impl Config {
         let host = &self.server.host;
         let message = format!(
             "other machines can reach {host} and nothing is protected; configure a provider in \
-             [auth.jwt] or [[auth.api_keys]], or, if that is meant, write provider = \"none\" \
-             under [auth]"
+             [auth.jwt] or [[auth.api_keys]], or set provider = \"none\" under [auth] if that is \
+             intended"
         );
         let spot = self.host_spot.clone().unwrap_or_else(|| Spot::nowhere("server.host"));
         Err(spot.error(message))
     }
 
-    /// Returns the variables of the environment that are missing or hold no valid key. Called before
+    /// Returns the environment variables that are missing or contain no valid key. Called before
     /// the server starts; checking a configuration needs no secrets.
     pub fn check_secrets(
         &self,
@@ -281,7 +282,7 @@ impl Config {
         models.chain(providers).chain(headers).chain(steps).collect()
     }
 
-    /// Returns the programs of steps and tools that do not exist. Called before the server starts.
+    /// Returns warnings about missing programs of steps and tools. Called before the server starts.
     pub(crate) fn check_programs(&self) -> Vec<ConfigProblem> {
         let tools = self.tools.values().filter_map(|tool| match &tool.kind {
             ToolKind::Command(call) => {
@@ -295,8 +296,8 @@ impl Config {
         steps.chain(tools).filter_map(|program| program.check(path.as_deref())).collect()
     }
 
-    /// Returns the values that must not appear in a log: the secrets that the configuration names,
-    /// and those of the server.
+    /// Returns the values that must not appear in a log: secrets that the configuration names, and
+    /// those of the server.
     pub fn secrets(&self, environment: impl Fn(&str) -> Option<String>) -> Secrets {
         let mut secrets = Secrets::default();
         let models = self.models.values().filter_map(|model| match model {

@@ -26,7 +26,7 @@ use crate::config::{Config, ConfigProblem, Environment, Spot, remark_at};
 use crate::telemetry::logs::drain_screen;
 use crate::web::custom::Routes;
 
-/// A server in the making.
+/// Builder of a server.
 ///
 /// ```no_run
 /// use greenroom::Greenroom;
@@ -52,10 +52,10 @@ pub struct Greenroom {
 }
 
 impl Greenroom {
-    /// Reads a configuration. Names of functions, agents, tools and workflows that it does not
-    /// define are looked for among the registered ones when the server starts.
+    /// Reads a configuration. Names that it does not define (functions, agents, tools, workflows)
+    /// are looked up among the registered ones when the server starts.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, Problems> {
-        let config = Config::load_open(path.as_ref()).map_err(|problems| told(&problems))?;
+        let config = Config::load_open(path.as_ref()).map_err(|problems| lines(&problems))?;
         Ok(Self::over(config))
     }
 
@@ -75,9 +75,8 @@ impl Greenroom {
         }
     }
 
-    /// Registers a function that steps can `run`. It runs on a thread that it shares with other
-    /// executions: what blocks belongs into `tokio::task::spawn_blocking`. A panic is a failed
-    /// step.
+    /// Registers a function that steps can `run`. It shares its thread with other executions:
+    /// blocking work belongs into `tokio::task::spawn_blocking`. A panic fails the step.
     ///
     /// ```
     /// use greenroom::Greenroom;
@@ -85,7 +84,7 @@ impl Greenroom {
     /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
     /// use serde_json::json;
     ///
-    /// /// Asks, and gives what was answered.
+    /// /// Suspends, and returns the answer.
     /// async fn confirm(step: StepContext) -> Result<StepOutcome, StepError> {
     ///     Ok(match step.resume_as::<bool>()? {
     ///         Some(yes) => json!({ "confirmed": yes }).into(),
@@ -113,12 +112,12 @@ impl Greenroom {
         self
     }
 
-    /// Registers a workflow. One that the configuration has under this id is replaced; its
-    /// `retention` stays unless the new one has its own.
+    /// Registers a workflow. Replaces one of the configuration with the same id; its `retention`
+    /// stays unless the new one sets it.
     #[must_use]
     pub fn workflow(mut self, workflow: Workflow) -> Self {
-        if let Some((id, keep)) = workflow.kept() {
-            self.config.keep(id, keep);
+        if let Some((id, retention)) = workflow.configured_retention() {
+            self.config.set_retention(id, retention);
         }
         let id = workflow.id().to_owned();
         match workflow.compile() {
@@ -138,12 +137,11 @@ impl Greenroom {
     }
 
     /// Registers a tool that agents can use by its name: 1 to 64 letters, digits, `_`, `.` or
-    /// `-`. `parameters` is the JSON Schema of the arguments, of the type `object`; what does not
-    /// meet it never reaches the function. One that the configuration has under this name is
-    /// replaced.
+    /// `-`. `parameters` is the JSON Schema of the arguments, of type `object`; the function only
+    /// receives arguments that match it. Replaces a tool of the configuration with the same name.
     ///
-    /// The function runs on a thread that it shares with other work, within
-    /// `[limits] tool_timeout`; its error is told to the model, and a panic is an error, too.
+    /// The function shares its thread with other work and is limited by `[limits] tool_timeout`. An
+    /// error or panic is reported to the model.
     ///
     /// ```
     /// use greenroom::Greenroom;
@@ -153,7 +151,7 @@ impl Greenroom {
     ///     "properties": { "order": { "type": "string" } } });
     /// let server = Greenroom::new().tool(
     ///     "order_status",
-    ///     "Tells where an order is",
+    ///     "Returns the status of an order",
     ///     parameters,
     ///     |arguments, _context| async move { Ok(json!([arguments["order"], "on its way"])) },
     /// );
@@ -197,8 +195,8 @@ impl Greenroom {
         self
     }
 
-    /// Registers an agent, built with [`crate::builder::Agent`] or as it is. One that the
-    /// configuration has under this id is replaced.
+    /// Registers an agent, for example from [`crate::builder::Agent`]. Replaces one of the
+    /// configuration with the same id.
     ///
     /// ```
     /// use greenroom::Greenroom;
@@ -248,8 +246,8 @@ impl Greenroom {
         self
     }
 
-    /// Adds who checks tokens. Several are asked in this order, and before those of the
-    /// configuration; the first that takes a token says whose it is.
+    /// Adds a provider that checks tokens. Providers are tried in this order, and before those of
+    /// the configuration; the first that accepts a token determines the user.
     ///
     /// ```
     /// use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -285,10 +283,9 @@ impl Greenroom {
         self
     }
 
-    /// Adds routes, each with a handler of the framework. They need a token as soon as somebody
-    /// checks tokens, unless they say otherwise; everything else that is true of the server's own
-    /// routes is true of them. A path where a request could mean another route as well is refused
-    /// when the server starts.
+    /// Adds routes with actix-web handlers. They need a token if there is a provider, unless they
+    /// are public, and otherwise behave like built-in routes. A path that overlaps with another
+    /// route is refused when the server starts.
     ///
     /// ```
     /// use greenroom::Greenroom;
@@ -303,7 +300,7 @@ impl Greenroom {
     /// }
     ///
     /// let server = Greenroom::new().routes(|routes| {
-    ///     routes.get("/greetings/:word", greet).summary("Greets whoever asks");
+    ///     routes.get("/greetings/:word", greet).summary("Greets the user");
     ///     routes.get("/weather", || async { "fine" }).public();
     /// });
     /// # drop(server);
@@ -314,7 +311,7 @@ impl Greenroom {
         self
     }
 
-    /// Changes the configuration that was read: an address, a store, a limit.
+    /// Changes the configuration, for example an address, a store or a limit.
     ///
     /// ```
     /// use greenroom::Greenroom;
@@ -331,9 +328,9 @@ impl Greenroom {
         self
     }
 
-    /// Serves until SIGTERM or SIGINT. Blocks, with a runtime of its own: call it from an ordinary
-    /// `fn main()`. A `main` that returns the error prints its lines. A program without a logger
-    /// gets one, which panics go to as well.
+    /// Serves until SIGTERM or SIGINT. Blocks and starts a runtime: call it from an ordinary
+    /// `fn main()`. A `main` that returns the error prints its lines. Installs a logger, also for
+    /// panics, if the program has none.
     pub fn serve(self) -> Result<(), ServeError> {
         let (config, registered) = self.checked()?;
         if tokio::runtime::Handle::try_current().is_ok() {
@@ -344,7 +341,7 @@ impl Greenroom {
         Ok(served?)
     }
 
-    /// Binds the address without serving yet. Call from within an actix system, such as that of
+    /// Binds the address without serving yet. Must be called inside an actix system, such as
     /// `#[greenroom::actix_web::main]`.
     pub async fn build(self) -> Result<Application, ServeError> {
         let (config, registered) = self.checked()?;
@@ -371,7 +368,7 @@ impl Default for Greenroom {
     }
 }
 
-fn told(problems: &[ConfigProblem]) -> Problems {
+fn lines(problems: &[ConfigProblem]) -> Problems {
     Problems(problems.iter().map(ToString::to_string).collect())
 }
 

@@ -20,7 +20,7 @@ mod threads;
 pub mod upkeep;
 mod web;
 
-/// What handlers of routes are written with: [`Greenroom::routes`].
+/// The framework for handlers of added routes; see [`Greenroom::routes`].
 pub use actix_web;
 pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;

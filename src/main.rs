@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Returns the memory of a load that is over to the system, where glibc keeps it.
+/// Returns memory to the system after a peak of load, unlike the allocator of glibc.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

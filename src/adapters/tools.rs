@@ -3,8 +3,8 @@
 mod clients;
 pub mod command;
 pub mod http;
-pub mod keyring;
 pub mod outgoing;
 mod scope;
+pub mod secrets;
 
 pub use self::clients::OutboundClients;

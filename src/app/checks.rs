@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use greenroom_actors::domain::plan::Callee;
 
 use super::{Registered, Variables, access, check};
-use crate::config::workflows::{Handed, named};
+use crate::config::workflows::{StepArguments, named};
 use crate::config::{Config, ConfigProblem, Names, programs, steps};
 
 /// The names that Rust code adds.
@@ -76,8 +76,8 @@ fn misfits(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
         };
         if is_registered { registered_schema(callee, name) } else { config.schema_of(callee, name) }
     };
-    let mut misfits = config.check_handed(registered_schema);
-    let handed = registry.workflows.values().flat_map(|plan| Handed::of_plan(plan));
-    misfits.extend(handed.filter_map(|handed| handed.check(any_schema)));
+    let mut misfits = config.check_arguments(registered_schema);
+    let arguments = registry.workflows.values().flat_map(|plan| StepArguments::of_plan(plan));
+    misfits.extend(arguments.filter_map(|it| it.check(any_schema)));
     misfits
 }

@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use crate::adapters::tools::OutboundClients;
 use crate::adapters::tools::command::{CommandTool, Commands};
 use crate::adapters::tools::http::{HttpCalls, HttpTool};
-use crate::adapters::tools::keyring::Keyring;
 use crate::adapters::tools::outgoing::Outgoing;
+use crate::adapters::tools::secrets::SecretLookup;
 use crate::config::tools::parameters_problem;
 use crate::config::{Config, LimitsConfig, ToolConfig, ToolKind};
 
@@ -23,7 +23,7 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
     let limits = &config.limits;
     let http = Outgoing::new(&limits.outgoing_hosts).map(|outgoing| HttpCalls {
         outgoing,
-        keyring: Keyring::of_process(),
+        secrets: SecretLookup::of_process(),
         request_bytes_max: limits.http_request_bytes_max,
         answer_bytes_max: limits.http_answer_bytes_max,
     });
@@ -32,7 +32,7 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
         "this server can call no others".to_owned()
     });
     let commands = Commands {
-        keyring: Keyring::of_process(),
+        secrets: SecretLookup::of_process(),
         memory_bytes_max: limits.command_memory_bytes_max,
         output_bytes_max: limits.command_output_bytes_max,
         permits: Arc::new(Semaphore::new(limits.commands_max)),
@@ -50,7 +50,8 @@ pub(super) fn definitions(
     let mut definitions = BTreeMap::new();
     for (name, tool) in tools {
         let ToolConfig { description, timeout, concurrency, kind, .. } = tool;
-        let parameters = tool.taken(workflows).unwrap_or_else(ToolDefinition::agent_parameters);
+        let parameters =
+            tool.parameters_in(workflows).unwrap_or_else(ToolDefinition::agent_parameters);
         let refused = |why| io::Error::other(format!("tools.{name}: {why}"));
         if let Some(problem) = parameters_problem(&parameters) {
             return Err(refused(problem));

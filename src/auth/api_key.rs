@@ -1,4 +1,4 @@
-//! Keys that programs call with. Only their hashes are known here.
+//! API keys of programs. Only their hashes are known here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use sha2::{Digest as _, Sha256};
 
 use super::{ApiKeySettings, AuthError, AuthProvider, RequestHead, User, bearer};
 
-/// Knows callers by a key, which comes as `x-api-key` or as a bearer token.
+/// Identifies callers by a key in `x-api-key` or a bearer token.
 #[derive(Debug)]
 pub struct ApiKeyProvider {
-    /// By hash: a key is found at once, and how long that takes tells nothing of the others.
+    /// By hash, so that the duration of a lookup reveals nothing about other keys.
     users: HashMap<[u8; 32], User>,
 }
 
 impl ApiKeyProvider {
-    /// What it is called in the log.
+    /// Name of the kind in the log.
     pub const KIND: &str = "api-key";
 
-    /// Takes the keys. The message names the one that cannot be used: two have the same hash, or
-    /// the id of its user is none.
+    /// Creates a provider. Returns an error if two keys have the same hash, or if the user id of a
+    /// key is invalid.
     pub fn new(keys: Vec<ApiKeySettings>) -> Result<Self, String> {
         let mut users = HashMap::with_capacity(keys.len());
         for key in keys {
@@ -39,7 +39,7 @@ impl ApiKeyProvider {
                     )
                 })?;
             if users.insert(hash, user).is_some() {
-                return Err(format!("API key {id:?} has the hash of another one"));
+                return Err(format!("API key {id:?} has the same hash as another key"));
             }
         }
         Ok(Self { users })
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_stands_for_its_user() {
+    fn a_key_identifies_its_user() {
         let ledger = json!({ "roles": ["writer"], "team": "ledger" });
         let named = json!({ "id": 7, "name": "night job" });
         let keys = vec![key("ledger", "k-1", &ledger), key("night", "k-2", &named)];
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_key_is_somebody_elses() {
+    fn unknown_keys_are_foreign() {
         let provider = ApiKeyProvider::new(vec![key("a", "k-1", &json!({}))]).unwrap();
         let hash = hex_of(&Sha256::digest("k-1"));
         for token in ["", "k-", "k-1 ", "K-1", "k-11", "a", "k-1\0", hash.as_str()] {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_in_its_own_header_or_as_a_bearer_token() {
+    fn a_key_is_read_from_its_header_or_a_bearer_token() {
         let provider = ApiKeyProvider::new(Vec::new()).unwrap();
         let rows = [
             (vec![("x-api-key", " k-1 ")], Some("k-1")),
@@ -141,15 +141,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_cannot_be_used_are_refused() {
+    fn duplicate_keys_and_invalid_ids_are_refused() {
         let twice = vec![key("a", "k", &json!({})), key("b", "k", &json!({}))];
         let refused = ApiKeyProvider::new(twice).unwrap_err();
-        assert_eq!(refused, "API key \"b\" has the hash of another one");
+        assert_eq!(refused, "API key \"b\" has the same hash as another key");
         for (id, user) in [("a/b", json!({})), ("a", json!({ "id": "" })), ("", json!({}))] {
             let refused = ApiKeyProvider::new(vec![key(id, "k", &user)]).unwrap_err();
             assert!(refused.starts_with("the id of the user of API key"), "{refused}");
         }
-        // A user without an id could be anybody.
+        // a user without an id would not be separated from others
         assert!(ApiKeyProvider::new(vec![key("a", "k", &json!({ "id": null }))]).is_err());
     }
 }

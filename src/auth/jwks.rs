@@ -1,8 +1,8 @@
-//! Keys that somebody else publishes as a JSON Web Key Set, and changes without notice.
+//! Keys of another server, published as a JSON Web Key Set and changed without notice.
 //!
-//! The set is fetched when a token first needs it, again in the background when it has grown old,
-//! and at once for a key that it does not have. Any number of requests wait for the same fetch,
-//! which belongs to none of them. While nobody answers there, the keys that are known count.
+//! The set is fetched when a token first needs it, again in the background when it is stale, and
+//! immediately for an unknown key. All requests that need it share one fetch, which does not end
+//! with any of them. While the server does not answer, the known keys remain valid.
 
 mod set;
 mod source;
@@ -22,16 +22,17 @@ use self::set::KeySet;
 use self::source::{FETCH_TIMEOUT, Source};
 use super::AuthError;
 
-/// Between fetches once there are keys, however many tokens name keys that are not among them.
+/// Minimum time between fetches once there are keys, whatever the number of tokens with unknown
+/// keys.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Between fetches as long as there are none: nobody can call until one succeeds.
+/// Minimum time between fetches while there are no keys: no token is accepted until one succeeds.
 const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(5);
 
-/// Longest wait for a fetch, which is bounded itself where it runs.
+/// Longest wait for a fetch, which also has its own time limit.
 const WAIT_MAX: Duration = FETCH_TIMEOUT.saturating_add(Duration::from_secs(1));
 
-/// The keys of one address. Clones share them.
+/// The keys of one address, shared by clones.
 #[derive(Clone)]
 pub(super) struct Jwks(Arc<Shared>);
 
@@ -45,9 +46,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     known: Option<Known>,
-    asked_at: Option<Timestamp>,
-    /// Closed when the fetch that is under way has ended, however it did.
-    under_way: Option<watch::Receiver<()>>,
+    fetch_started_at: Option<Timestamp>,
+    /// Closed when the running fetch has ended, in whatever way.
+    running_fetch: Option<watch::Receiver<()>>,
 }
 
 struct Known {
@@ -56,17 +57,16 @@ struct Known {
     fresh_for: Duration,
 }
 
-/// What a look at the keys gives.
-enum Found {
+/// Result of a lookup.
+enum Lookup {
     Key(Arc<DecodingKey>),
-    /// Not now, perhaps after this fetch.
-    Later(watch::Receiver<()>),
-    Nothing(AuthError),
+    /// Unknown; to be looked up again after this fetch.
+    AfterFetch(watch::Receiver<()>),
+    Refused(AuthError),
 }
 
 impl Jwks {
-    /// Takes the address of a set and the algorithms that its keys may be used with. Fetches
-    /// nothing yet.
+    /// Creates a set for these algorithms. Fetches nothing yet.
     pub(super) fn new(
         url: Url,
         algorithms: Vec<Algorithm>,
@@ -76,43 +76,43 @@ impl Jwks {
         Ok(Self(Arc::new(Shared { source, algorithms, clock, state: Mutex::default() })))
     }
 
-    /// The key of that name for that algorithm. Without a name, the only one that suits.
+    /// Returns the key with that id for that algorithm. Without an id, the only suitable one.
     pub(super) async fn key(
         &self,
         kid: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Arc<DecodingKey>, AuthError> {
-        match self.look(kid, algorithm) {
-            Found::Key(key) => return Ok(key),
-            Found::Nothing(error) => return Err(error),
-            Found::Later(end) => over(end).await,
+        match self.look_up(kid, algorithm) {
+            Lookup::Key(key) => return Ok(key),
+            Lookup::Refused(error) => return Err(error),
+            Lookup::AfterFetch(end) => wait_for(end).await,
         }
         self.0.find(&self.0.state(), kid, algorithm)
     }
 
-    /// Looks among the keys that are known, and has them fetched if they are old or too few.
-    fn look(&self, kid: Option<&str>, algorithm: Algorithm) -> Found {
+    /// Looks up a known key, and starts a fetch if the keys are stale or the key is unknown.
+    fn look_up(&self, kid: Option<&str>, algorithm: Algorithm) -> Lookup {
         let shared = &self.0;
         let now = shared.clock.now();
         let mut state = shared.state();
         let found = shared.find(&state, kid, algorithm);
         let is_needed = found.is_err() || !state.is_fresh(now);
-        let fetch = (is_needed && state.may_ask(now)).then(|| {
+        let fetch = (is_needed && state.may_fetch(now)).then(|| {
             let (end, ended) = watch::channel(());
-            state.asked_at = Some(now);
-            state.under_way = Some(ended);
+            state.fetch_started_at = Some(now);
+            state.running_fetch = Some(ended);
             Fetch { shared: Arc::clone(shared), _end: end }
         });
-        let under_way = state.under_way.clone();
-        // A fetch that cannot begin takes the lock to say so.
+        let running_fetch = state.running_fetch.clone();
+        // a fetch that cannot start locks the state when it is dropped
         drop(state);
         if let Some(fetch) = fetch {
-            fetch.begin();
+            fetch.start();
         }
-        match (found, under_way) {
-            (Ok(key), _) => Found::Key(key),
-            (Err(_), Some(end)) => Found::Later(end),
-            (Err(error), None) => Found::Nothing(error),
+        match (found, running_fetch) {
+            (Ok(key), _) => Lookup::Key(key),
+            (Err(_), Some(end)) => Lookup::AfterFetch(end),
+            (Err(error), None) => Lookup::Refused(error),
         }
     }
 }
@@ -129,7 +129,7 @@ impl Shared {
         algorithm: Algorithm,
     ) -> Result<Arc<DecodingKey>, AuthError> {
         let Some(known) = &state.known else {
-            let reason = format!("the keys of {} could not be fetched yet", self.source.host());
+            let reason = format!("no key set from {} yet", self.source.host());
             return Err(AuthError::Unavailable(reason));
         };
         known.keys.find(kid, algorithm).ok_or_else(|| AuthError::invalid("unknown key"))
@@ -142,36 +142,38 @@ impl State {
         known.is_some_and(|known| between(known.fetched_at, now) < known.fresh_for)
     }
 
-    fn may_ask(&self, now: Timestamp) -> bool {
+    fn may_fetch(&self, now: Timestamp) -> bool {
         let pause = if self.known.is_some() { PAUSE } else { PAUSE_WITHOUT_KEYS };
-        self.under_way.is_none() && self.asked_at.is_none_or(|at| between(at, now) >= pause)
+        self.running_fetch.is_none()
+            && self.fetch_started_at.is_none_or(|at| between(at, now) >= pause)
     }
 }
 
-/// Waits for the end of a fetch, but not for a thread that is stuck with it.
-async fn over(mut fetch: watch::Receiver<()>) {
+/// Waits for the end of a fetch, with a time limit in case its thread is blocked.
+async fn wait_for(mut fetch: watch::Receiver<()>) {
     let end = async { while fetch.changed().await.is_ok() {} };
     if timeout(WAIT_MAX, end).await.is_err() {
-        log::warn!("the fetch of a key set does not end");
+        log::warn!(
+            "the fetch of a key set has not ended after {WAIT_MAX:?}; its thread is blocked"
+        );
     }
 }
 
-/// The time between two readings of the clock, which may have been set back: then it is time to
-/// ask as well.
+/// Returns the time between two readings of the clock, in either direction: keys are fetched again
+/// after the clock was set back, too.
 fn between(one: Timestamp, other: Timestamp) -> Duration {
     Duration::from_millis(one.0.abs_diff(other.0))
 }
 
-/// A fetch that is under way. It is over when this is dropped: done, failed, or lost with the
-/// thread that it ran on.
+/// A running fetch. It ends when this is dropped: done, failed, or lost with its thread.
 struct Fetch {
     shared: Arc<Shared>,
     _end: watch::Sender<()>,
 }
 
 impl Fetch {
-    /// Runs on its own, so that it does not end with the request that needed it.
-    fn begin(self) {
+    /// Runs in a separate task, so that it does not end with the request that needed it.
+    fn start(self) {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(self.run());
         }
@@ -182,18 +184,23 @@ impl Fetch {
         match source.fetch(algorithms).await {
             Ok((keys, fresh_for)) => {
                 if keys.is_empty() {
-                    log::warn!("none of the keys of {} is for {algorithms:?}", source.host());
+                    log::warn!(
+                        "no key of {} is usable for {algorithms:?}; all tokens are refused",
+                        source.host()
+                    );
                 }
                 let known = Known { keys, fetched_at: clock.now(), fresh_for };
                 self.shared.state().known = Some(known);
             }
-            Err(why) => log::warn!("the keys of {} cannot be fetched: {why}", source.host()),
+            Err(reason) => {
+                log::warn!("cannot fetch the key set from {}: {reason}", source.host());
+            }
         }
     }
 }
 
 impl Drop for Fetch {
     fn drop(&mut self) {
-        self.shared.state().under_way = None;
+        self.shared.state().running_fetch = None;
     }
 }

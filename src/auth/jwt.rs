@@ -1,11 +1,10 @@
-//! The JWT provider: whose a signed token is.
+//! The JWT provider, which identifies users by signed tokens.
 //!
-//! A token is taken apart strictly before any cryptography sees it, its signature is checked
-//! before a claim is read, and what it says of itself chooses neither the algorithm nor the key:
-//! both come from the settings. Why a token is refused is told in fixed words.
+//! The header is read strictly before the signature is verified, and the claims only afterwards.
+//! Algorithm and key come from the settings, never from the token. Reasons of refusals are a fixed
+//! set of texts.
 
 mod claims;
-mod json;
 mod keys;
 mod profile;
 mod token;
@@ -31,7 +30,7 @@ use self::profile::Profile;
 use self::token::{MALFORMED, Token};
 use super::{AuthError, AuthProvider, JwtSettings, RequestHead, TokenSources, User};
 
-/// Knows callers by signed tokens (JSON Web Tokens).
+/// Identifies callers by signed tokens (JSON Web Tokens).
 pub struct JwtProvider {
     algorithms: Vec<Algorithm>,
     keys: Keys,
@@ -52,14 +51,14 @@ impl fmt::Debug for JwtProvider {
 }
 
 impl JwtProvider {
-    /// Takes the settings. The message says what is wrong with them: a secret that is too short,
-    /// a key that is none for the algorithms, algorithms that need different keys, too much
-    /// leeway. A key set is not fetched before it is needed.
+    /// Creates a provider. Returns an error for a short secret, a key that is not for the
+    /// algorithms, algorithms of different families, or too much leeway. A key set is fetched when
+    /// it is first needed.
     pub fn new(settings: JwtSettings) -> Result<Self, String> {
         Self::at(settings, Arc::new(SystemClock))
     }
 
-    /// With a clock that is not the machine's.
+    /// Creates a provider with another clock.
     pub(super) fn at(settings: JwtSettings, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let JwtSettings { keys, algorithms, issuer, audience, leeway, require_exp, user, sources } =
             settings;
@@ -69,8 +68,8 @@ impl JwtProvider {
         Ok(Self { algorithms, keys, rules, profile, sources, clock })
     }
 
-    /// Makes users by a function of the claims, in place of the settings' `user`. Its `id` is the
-    /// `userId`; without one the subject is.
+    /// Sets a function that returns the profile for the claims, in place of the settings' `user`.
+    /// The `userId` is its `id`, else the subject.
     #[must_use]
     pub fn map_user(
         mut self,
@@ -84,7 +83,7 @@ impl JwtProvider {
     }
 
     async fn user_of(&self, text: &str) -> Result<User, AuthError> {
-        let token = Token::take_apart(text)?;
+        let token = Token::split(text)?;
         let algorithm = token.header.algorithm.filter(|it| self.algorithms.contains(it));
         let algorithm = algorithm.ok_or_else(|| AuthError::invalid("invalid algorithm"))?;
         match &self.keys {
@@ -95,8 +94,8 @@ impl JwtProvider {
             }
         }
         let claims = token.claims()?;
-        let ends_at = self.rules.check(&claims, self.clock.now())?;
-        Ok(self.profile.user(claims)?.until(ends_at))
+        let expires_at = self.rules.check(&claims, self.clock.now())?;
+        Ok(self.profile.user(claims)?.until(expires_at))
     }
 }
 

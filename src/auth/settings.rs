@@ -1,4 +1,4 @@
-//! What can be said of authentication, as the configuration or a program writes it.
+//! Settings of authentication, from the configuration or from Rust code.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use jsonwebtoken::Algorithm;
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
-/// What needs a token when nothing else is said.
+/// Routes that need a token by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DefaultAccess {
-    /// What the specification protects: the routes that start work, and those of memory and tools.
+    /// The routes that the specification protects: those that start work, memory and tools.
     #[default]
     Spec,
-    /// Everything but probes.
+    /// All routes except probes.
     Private,
 }
 
-/// Where a built-in provider looks for its token, beside `Authorization: Bearer`.
+/// Places of tokens beside `Authorization: Bearer`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenSources {
-    /// A cookie of this name. Not for WebSockets, which browsers open from foreign pages.
+    /// A cookie of this name. Ignored for WebSockets, which browsers open from foreign pages, too.
     pub cookie: Option<String>,
-    /// A query parameter of this name: for WebSockets, whose browsers cannot set headers.
+    /// A query parameter of this name, for WebSockets, where browsers cannot set headers.
     pub query: String,
-    /// Whether the query parameter counts for every request. Addresses end up in histories and
-    /// in logs of what stands in between.
+    /// Accepts the query parameter for every request. Addresses end up in histories and in logs of
+    /// proxies.
     pub query_anywhere: bool,
 }
 
@@ -35,15 +35,15 @@ impl Default for TokenSources {
     }
 }
 
-/// What signatures are checked with.
+/// Keys of signatures.
 #[derive(Clone)]
 pub enum JwtKeys {
     /// The secret of HS256, HS384 and HS512; at least 32 bytes.
     Secret(Vec<u8>),
     /// A public key as PEM: of RSA, of the curves P-256 and P-384, or of Ed25519.
     Pem(Vec<u8>),
-    /// The address of a JSON Web Key Set. Over `http://` whoever is in between can give keys of
-    /// its own.
+    /// The address of a JSON Web Key Set. Plain `http://` allows anyone on the network path to
+    /// replace the keys.
     Jwks(Url),
 }
 
@@ -57,30 +57,28 @@ impl std::fmt::Debug for JwtKeys {
     }
 }
 
-/// What the JWT provider is told.
+/// Settings of the JWT provider.
 #[derive(Debug, Clone)]
 pub struct JwtSettings {
     pub keys: JwtKeys,
-    /// What tokens may be signed with; never what a token says of itself. Of one family, that of
-    /// the keys.
+    /// Accepted algorithms, all of the family of the keys. A token cannot choose another one.
     pub algorithms: Vec<Algorithm>,
-    /// Accepted issuers; empty: any, or none.
+    /// Accepted issuers; if empty, `iss` is not checked.
     pub issuer: Vec<String>,
-    /// Accepted audiences, of which a token must name one; empty: any, or none.
+    /// Accepted audiences, of which a token must name one; if empty, `aud` is not checked.
     pub audience: Vec<String>,
-    /// How far clocks may differ; at most 5 s.
+    /// Tolerated clock difference; at most 5 s.
     pub leeway: Duration,
-    /// Whether a token without an end is refused.
+    /// True if tokens without `exp` are refused.
     pub require_exp: bool,
-    /// The user's profile, made from `claims`: a key whose expression finds nothing is left out.
-    /// Without it: `id` (the subject), `email`, `name` and `roles`, as far as the claims have them.
+    /// Expressions over `claims` for the user's profile; a key whose expression is undefined is
+    /// omitted. Default: `id` (the subject), `email`, `name` and `roles`, if the claims have them.
     pub user: Option<Vec<(String, CompiledProjection)>>,
     pub sources: TokenSources,
 }
 
 impl JwtSettings {
-    /// Tokens that are signed with a secret of at least 32 bytes, by HS256; everything else is as
-    /// where the configuration says nothing.
+    /// Returns settings for HS256 with a secret of at least 32 bytes, and defaults otherwise.
     pub fn hs256(secret: impl Into<Vec<u8>>) -> Self {
         Self {
             keys: JwtKeys::Secret(secret.into()),
@@ -95,19 +93,19 @@ impl JwtSettings {
     }
 }
 
-/// A key that a program calls with.
+/// An API key of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiKeySettings {
-    /// The name it goes by, in the log and as the user's id when the profile has none.
+    /// Name of the key in the log, and the user's id if the profile has none.
     pub id: String,
     /// SHA-256 of the key.
     pub hash: [u8; 32],
-    /// The profile of the user that it stands for.
+    /// Profile of its user.
     pub user: serde_json::Map<String, serde_json::Value>,
 }
 
 impl ApiKeySettings {
-    /// A key by its name. Only its hash is kept.
+    /// Returns a key with an empty profile. Only the hash is stored.
     pub fn new(id: impl Into<String>, key: &str) -> Self {
         Self { id: id.into(), hash: Sha256::digest(key).into(), user: serde_json::Map::new() }
     }

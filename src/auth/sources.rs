@@ -1,14 +1,14 @@
-//! Where the JWT provider finds its token.
+//! Places where the JWT provider finds its token.
 
 use std::borrow::Cow;
 
 use super::{RequestHead, TokenSources, bearer, cookie};
 
 impl TokenSources {
-    /// Finds the token of a request. With an `Authorization: Bearer` nothing else is looked at,
-    /// so that what a program says outranks what a browser adds by itself.
+    /// Finds the token of a request. `Authorization: Bearer` takes precedence, because programs set
+    /// it, whereas browsers send cookies automatically.
     pub fn find<'r>(&self, request: &'r dyn RequestHead) -> Option<Cow<'r, str>> {
-        if says_bearer(request) {
+        if has_bearer_scheme(request) {
             return bearer(request).map(Cow::Borrowed);
         }
         let is_upgrade = request.is_upgrade();
@@ -23,7 +23,7 @@ impl TokenSources {
     }
 }
 
-fn says_bearer(request: &dyn RequestHead) -> bool {
+fn has_bearer_scheme(request: &dyn RequestHead) -> bool {
     let scheme = request.header("authorization").and_then(|value| value.split(' ').next());
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer"))
 }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_counts_then_the_cookie_then_the_query() {
+    fn the_header_precedes_the_cookie_and_the_cookie_the_query() {
         let usual = TokenSources::default();
         let with_cookie =
             TokenSources { cookie: Some("session".to_owned()), ..TokenSources::default() };
@@ -79,8 +79,8 @@ mod tests {
         let rows = [
             ("header before all", &all, everywhere(), Some("header")),
             ("cookie before query", &all, no_header(), Some("cookie")),
-            ("no cookie unless it is named", &usual, no_header(), None),
-            ("query where it counts everywhere", &all, query(), Some("query")),
+            ("no cookie unless configured", &usual, no_header(), None),
+            ("query with query_anywhere", &all, query(), Some("query")),
             ("no query elsewhere", &with_cookie, query(), None),
             ("query of a WebSocket", &usual, upgrade(query()), Some("query")),
             ("no cookie of a WebSocket", &with_cookie, upgrade(no_header()), Some("query")),
@@ -88,13 +88,13 @@ mod tests {
             ("nothing", &all, Head::default(), None),
             ("an empty query", &all, Head { query: Some(""), ..Head::default() }, None),
             (
-                "an empty bearer is no invitation to look elsewhere",
+                "an empty bearer is final",
                 &all,
                 Head { authorization: Some("bearer "), ..everywhere() },
                 None,
             ),
             (
-                "another scheme is nobody's",
+                "another scheme is ignored",
                 &all,
                 Head { authorization: Some("Basic eA=="), ..everywhere() },
                 Some("cookie"),

@@ -1,4 +1,4 @@
-//! Users, where tokens are found, and which provider has the word.
+//! Users, places of tokens, and the order of providers.
 
 mod algorithms;
 mod attacks;
@@ -54,7 +54,7 @@ fn a_user_has_an_id_and_roles() {
 }
 
 #[test]
-fn an_odd_id_is_refused() {
+fn invalid_ids_are_refused() {
     let long = "x".repeat(201);
     let rows =
         [json!(""), json!("a/b"), json!("a\u{0}"), json!(1.5), json!(true), json!([]), json!(long)];
@@ -65,7 +65,7 @@ fn an_odd_id_is_refused() {
 }
 
 #[test]
-fn a_bearer_token_is_found_whatever_the_case_of_its_scheme() {
+fn the_bearer_scheme_is_case_insensitive() {
     let rows = [
         ("Bearer abc", Some("abc")),
         ("bearer abc", Some("abc")),

@@ -6,7 +6,7 @@ use greenroom_actors::agent::{AgentDefinition, AgentHooks, Budget, Choice, Hooks
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::{Map, Value};
 
-/// An agent being built. Hand it to [`crate::Greenroom::agent`].
+/// Builder of an agent, for [`crate::Greenroom::agent`].
 ///
 /// ```
 /// use greenroom::builder::Agent;
@@ -38,32 +38,33 @@ impl From<Agent> for AgentDefinition {
 }
 
 impl Agent {
-    /// Starts an agent, named like its id, that keeps conversations. It needs a model.
+    /// Creates an agent that is named like its id and stores conversations. It needs a model.
     pub fn new(id: impl Into<String>) -> Self {
         let id = id.into();
         let name = id.clone();
         Self { definition: AgentDefinition { id, name, memory: true, ..Default::default() } }
     }
 
-    /// What people call it.
+    /// Sets the name for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.definition.name = name.into();
         self
     }
 
-    /// What it is for. Agents that can hand work to it read this.
+    /// Sets the purpose. Agents that can delegate work to it read this.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = description.into();
         self
     }
 
-    /// What it is told before any message: a template over `context` and `user`.
+    /// Sets the system prompt: a template over `context` and `user`.
     pub fn instructions(mut self, template: impl Into<String>) -> Self {
         self.definition.instructions = Some(Choice::Source(template.into()));
         self
     }
 
-    /// The same from code, given the caller's context. An error fails the run.
+    /// Sets a function that returns the system prompt for the caller's context. An error fails the
+    /// generation.
     pub fn instructions_with(
         mut self,
         choose: impl Fn(&Map<String, Value>) -> Result<String, String> + Send + Sync + 'static,
@@ -72,13 +73,14 @@ impl Agent {
         self
     }
 
-    /// Name of its model.
+    /// Sets the model by name.
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.definition.model = Choice::Fixed(name.into());
         self
     }
 
-    /// The same from code, given the caller's context. An error fails the run.
+    /// Sets a function that returns the name of the model for the caller's context. An error fails
+    /// the generation.
     pub fn model_with(
         mut self,
         choose: impl Fn(&Map<String, Value>) -> Result<String, String> + Send + Sync + 'static,
@@ -87,13 +89,14 @@ impl Agent {
         self
     }
 
-    /// Names of the tools that it may call.
+    /// Sets the names of the tools that it may call.
     pub fn tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.definition.tools = Choice::Fixed(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The same from code, given the caller's context. An error fails the run.
+    /// Sets a function that returns the names of tools for the caller's context. An error fails the
+    /// generation.
     pub fn tools_with(
         mut self,
         choose: impl Fn(&Map<String, Value>) -> Result<Vec<String>, String> + Send + Sync + 'static,
@@ -102,43 +105,43 @@ impl Agent {
         self
     }
 
-    /// Ids of agents that it can hand work to, with the tool `delegate_task`.
+    /// Sets the ids of agents to which it can delegate work, with the tool `delegate_task`.
     pub fn sub_agents<T: Into<String>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
         self.definition.sub_agents = ids.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Keeps no conversations.
+    /// Stores no conversations.
     pub fn without_memory(mut self) -> Self {
         self.definition.memory = false;
         self
     }
 
-    /// Turns of a run when the caller does not say.
+    /// Sets the maximum number of turns, for callers that do not set one.
     pub fn max_steps(mut self, steps: u32) -> Self {
         self.definition.max_steps = Some(steps);
         self
     }
 
-    /// Bounds of one run.
+    /// Sets the limits of one generation.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.definition.budget = budget;
         self
     }
 
-    /// Options of every call of the model, below the caller's own.
+    /// Sets options of the model, which callers can override.
     pub fn options(mut self, options: ModelOptions) -> Self {
         self.definition.options = options;
         self
     }
 
-    /// Lets a chat go on without its reader, to be picked up again.
+    /// Continues a chat after its client has disconnected, so that it can be resumed.
     pub fn resumable(mut self) -> Self {
         self.definition.is_resumable = true;
         self
     }
 
-    /// Code that follows its runs.
+    /// Sets hooks that observe its generations.
     pub fn hooks(mut self, hooks: impl AgentHooks + 'static) -> Self {
         self.definition.hooks = Some(Hooks(Arc::new(hooks)));
         self

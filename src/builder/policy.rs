@@ -1,4 +1,4 @@
-//! What surrounds the work of a step.
+//! Policies of steps: suspension and retry.
 
 use std::time::Duration;
 
@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use crate::config::milliseconds;
 
-/// When and with what words a step asks for a resume; see
-/// [`Step::suspend`](super::Step::suspend).
+/// Suspension of a step; see [`Step::suspend`](super::Step::suspend).
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +28,7 @@ pub struct Suspend {
 }
 
 impl Suspend {
-    /// Suspends when the expression holds.
+    /// Suspends if the expression is true.
     pub fn when(expression: impl Into<String>) -> Self {
         let when = Some(expression.into());
         Self { rule: SuspendRule { when, ..SuspendRule::default() } }
@@ -40,77 +39,78 @@ impl Suspend {
         Self { rule: SuspendRule::default() }
     }
 
-    /// Template of the reason shown.
+    /// Sets the template of the reason.
     pub fn reason(mut self, template: impl Into<String>) -> Self {
         self.rule.reason = Some(template.into());
         self
     }
 
-    /// What is shown beside the reason. Strings are expressions.
+    /// Sets the payload, which is shown with the reason. Strings are expressions.
     pub fn payload(mut self, payload: Value) -> Self {
         self.rule.payload = Some(Projection(payload));
         self
     }
 
-    /// Longest wait; then the step fails, or resumes by [`Suspend::on_timeout_resume`].
+    /// Sets the longest wait. Afterwards the step fails, or resumes with
+    /// [`Suspend::on_timeout_resume`].
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.rule.deadline_ms = Some(milliseconds(deadline));
         self
     }
 
-    /// Resumes with this value when the deadline has passed. Strings are expressions.
+    /// Sets the value to resume with after the deadline. Strings are expressions.
     pub fn on_timeout_resume(mut self, data: Value) -> Self {
         self.rule.on_timeout = OnTimeout::Resume(Projection(data));
         self
     }
 }
 
-/// How often and how patiently a failing attempt is repeated.
+/// Retry policy of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retry {
     pub(super) policy: RetryPolicy,
 }
 
 impl Retry {
-    /// So many attempts in all, the first included.
+    /// Sets the number of attempts, including the first one.
     pub fn attempts(attempts: u32) -> Self {
         Self { policy: RetryPolicy { attempts, ..RetryPolicy::default() } }
     }
 
-    /// Pause after the first failure.
+    /// Sets the pause after the first failure.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.policy.delay_ms = milliseconds(delay);
         self
     }
 
-    /// Multiplies the pause after each failure.
+    /// Sets the factor that multiplies the pause after each failure.
     pub fn factor(mut self, factor: f64) -> Self {
         self.policy.factor = factor;
         self
     }
 
-    /// Longest pause.
+    /// Sets the longest pause.
     pub fn max_delay(mut self, max_delay: Duration) -> Self {
         self.policy.max_delay_ms = Some(milliseconds(max_delay));
         self
     }
 
-    /// Spreads each pause over its upper half.
+    /// Shortens each pause randomly by up to half.
     pub fn jitter(mut self) -> Self {
         self.policy.jitter = true;
         self
     }
 
-    /// Repeats an attempt only when this expression over `error` holds, as in
+    /// Retries only if this expression is true, as in
     /// `error.kind == 'timeout' or error.status == 503`; `error` has `kind`, `status`, `message`,
-    /// `stepId` and `attempt`. Without it every failure is repeated but an answer 4xx other than
-    /// 408, 409, 425 and 429.
+    /// `stepId` and `attempt`. Default: all failures except answers 4xx other than 408, 409, 425
+    /// and 429.
     pub fn on(mut self, expression: impl Into<String>) -> Self {
         self.policy.on = Some(expression.into());
         self
     }
 
-    /// Repeats no attempt when this expression over `error` holds, whatever else is said.
+    /// Does not retry if this expression over `error` is true, overriding [`Retry::on`].
     pub fn never(mut self, expression: impl Into<String>) -> Self {
         self.policy.never = Some(expression.into());
         self

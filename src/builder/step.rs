@@ -5,7 +5,7 @@ mod modifiers;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{
-    self, Body, Case, OnError, Projection, StepDefinition, StepKind,
+    self, Body, Case, Projection, StepDefinition, StepKind,
 };
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
@@ -14,8 +14,8 @@ use super::{Block, run};
 use crate::config::milliseconds;
 use crate::config::workflows::kind;
 
-/// A step being built: what it does, and then what surrounds it. What does not fit its kind is
-/// refused when the workflow is compiled.
+/// Builder of a step: its work and its modifiers. Modifiers that do not fit the kind are refused
+/// when the workflow is compiled.
 ///
 /// ```
 /// use greenroom::builder::{Retry, Step, Workflow};
@@ -28,7 +28,7 @@ use crate::config::workflows::kind;
 #[derive(Debug, Clone)]
 pub struct Step {
     step: StepDefinition,
-    /// Keys that were set, to see whether they fit.
+    /// Keys that were set, to check that the kind has them.
     set: Vec<&'static str>,
     misfits: Vec<Problem>,
 }
@@ -47,8 +47,8 @@ impl Step {
         Self::new(id, StepKind::Then { body })
     }
 
-    /// Maps: strings are expressions, arrays and objects are taken apart. Like [`Step::then`] with
-    /// [`map()`](super::map()), by its own kind.
+    /// Evaluates a value: strings are expressions, also inside arrays and objects. Like
+    /// [`Step::then`] with [`map()`](super::map()), but of the kind `andMap`.
     ///
     /// ```
     /// use greenroom::builder::Step;
@@ -66,7 +66,7 @@ impl Step {
         Self::then(id, run(function))
     }
 
-    /// Runs a body for its effect, beside the flow; `data` passes through, also when it fails.
+    /// Runs a body for its effect, beside the flow; `data` passes through, even if it fails.
     ///
     /// ```
     /// use greenroom::builder::{Step, tool};
@@ -79,7 +79,7 @@ impl Step {
         Self::new(id, StepKind::Tap { body })
     }
 
-    /// Runs the block when the expression holds; else `data` passes through.
+    /// Runs the block if the expression is true; otherwise `data` passes through.
     ///
     /// ```
     /// use greenroom::builder::{Block, Step, run};
@@ -89,12 +89,10 @@ impl Step {
     /// # drop(step);
     /// ```
     pub fn when(id: impl Into<String>, expression: impl Into<String>, block: Block) -> Self {
-        let Block { block, misfits } = block;
-        let step = Self::new(id, StepKind::When { when: expression.into(), block });
-        Self { misfits, ..step }
+        Self::around(id, block, |block| StepKind::When { when: expression.into(), block })
     }
 
-    /// Runs all blocks at once; output: an array in their order. One that fails cancels the others.
+    /// Runs all blocks at once; output: an array in their order. A failing block cancels the others.
     ///
     /// ```
     /// use greenroom::builder::{Block, Step, run};
@@ -107,8 +105,8 @@ impl Step {
         Self::container(id, blocks, |blocks| StepKind::All { blocks })
     }
 
-    /// Runs all blocks at once; output: that of the first to complete, and the others are
-    /// cancelled.
+    /// Runs all blocks at once and cancels the others when the first completes; output: that of
+    /// the first.
     ///
     /// ```
     /// use std::time::Duration;
@@ -125,7 +123,7 @@ impl Step {
     }
 
     /// Runs an agent on the text of the step's `data`, or on [`Step::prompt`]. Output: `text` and
-    /// `usage`, or with a [`Step::schema`] the object.
+    /// `usage`, or the object if [`Step::schema`] is set.
     ///
     /// ```
     /// use greenroom::builder::Step;
@@ -143,8 +141,7 @@ impl Step {
         Self::new(id, StepKind::Agent { agent, prompt: None, schema: None, options: None })
     }
 
-    /// Runs another workflow, as an execution of its own, on the step's `data` or on
-    /// [`Step::input`].
+    /// Runs another workflow as a separate execution, on the step's `data` or on [`Step::input`].
     ///
     /// ```
     /// use greenroom::builder::Step;
@@ -162,7 +159,7 @@ impl Step {
         Self::new(id, StepKind::Sleep { duration_ms: milliseconds(duration) })
     }
 
-    /// Waits until a point in time; `data` passes through. The expression gives an ISO 8601 text
+    /// Waits until a point in time; `data` passes through. The expression returns an ISO 8601 text
     /// with a zone, or milliseconds since 1970.
     ///
     /// ```
@@ -175,9 +172,9 @@ impl Step {
         Self::new(id, StepKind::SleepUntil { until: expression.into() })
     }
 
-    /// Runs the block for each item of an array, one after another unless
-    /// [`Step::concurrency`] says otherwise; output: an array in the order of the items. Inside,
-    /// `data` and `item` are the item and `index` counts from 0.
+    /// Runs the block for each item of an array, one after another unless [`Step::concurrency`] is
+    /// set; output: an array in the order of the items. Inside, `data` and `item` are the item, and
+    /// `index` counts from 0.
     ///
     /// ```
     /// use greenroom::builder::{Block, Step, Workflow};
@@ -189,13 +186,12 @@ impl Step {
     /// assert!(orders.build().is_ok());
     /// ```
     pub fn for_each(id: impl Into<String>, items: Value, block: Block) -> Self {
-        let Block { block, misfits } = block;
-        let kind = StepKind::ForEach { items: Projection(items), block, concurrency: 1 };
-        Self { misfits, ..Self::new(id, kind) }
+        let items = Projection(items);
+        Self::around(id, block, |block| StepKind::ForEach { items, block, concurrency: 1 })
     }
 
-    /// Runs the block of the first case whose expression holds; with none, the
-    /// [`Step::otherwise`] block, else `data` passes through.
+    /// Runs the block of the first case whose expression is true, else [`Step::otherwise`], else
+    /// `data` passes through.
     ///
     /// ```
     /// use greenroom::builder::{Block, Step, Workflow};
@@ -219,8 +215,8 @@ impl Step {
         Self { misfits, ..Self::new(id, StepKind::Branch { cases, default: None }) }
     }
 
-    /// Runs the block, and again while the expression holds of what it gave; each round's output
-    /// is the next one's `data`. After `max_iterations` rounds that ask for more, the step fails.
+    /// Runs the block, and repeats it while the expression over its output is true; each output is
+    /// the next round's `data`. If more than `max_iterations` rounds are needed, the step fails.
     ///
     /// ```
     /// use greenroom::builder::{Block, Step, run};
@@ -235,13 +231,12 @@ impl Step {
         expression: impl Into<String>,
         max_iterations: u32,
     ) -> Self {
-        let (Block { block, misfits }, when) = (block, expression.into());
-        let kind = StepKind::DoWhile { when, block, max_iterations };
-        Self { misfits, ..Self::new(id, kind) }
+        let when = expression.into();
+        Self::around(id, block, |block| StepKind::DoWhile { when, block, max_iterations })
     }
 
-    /// Runs the block, and again until the expression holds of what it gave; like
-    /// [`Step::do_while`] otherwise.
+    /// Runs the block, and repeats it until the expression over its output is true; otherwise like
+    /// [`Step::do_while`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -260,28 +255,22 @@ impl Step {
         expression: impl Into<String>,
         max_iterations: u32,
     ) -> Self {
-        let (Block { block, misfits }, when) = (block, expression.into());
-        let kind = StepKind::DoUntil { when, block, max_iterations };
-        Self { misfits, ..Self::new(id, kind) }
+        let when = expression.into();
+        Self::around(id, block, |block| StepKind::DoUntil { when, block, max_iterations })
     }
 
     fn new(id: impl Into<String>, kind: StepKind) -> Self {
-        let id = id.into();
-        let step = StepDefinition {
-            name: id.clone(),
-            id,
-            purpose: String::new(),
-            kind,
-            suspend: None,
-            input_schema: None,
-            output_schema: None,
-            suspend_schema: None,
-            resume_schema: None,
-            retry: None,
-            timeout_ms: None,
-            on_error: OnError::Fail,
-        };
-        Self { step, set: Vec::new(), misfits: Vec::new() }
+        Self { step: StepDefinition::new(id, kind), set: Vec::new(), misfits: Vec::new() }
+    }
+
+    /// Returns a step that runs one block.
+    fn around(
+        id: impl Into<String>,
+        block: Block,
+        kind: impl FnOnce(definition::Block) -> StepKind,
+    ) -> Self {
+        let Block { block, misfits } = block;
+        Self { misfits, ..Self::new(id, kind(block)) }
     }
 
     fn container(
@@ -295,7 +284,7 @@ impl Step {
         Self { misfits: misfits.into_iter().flatten().collect(), ..step }
     }
 
-    /// Puts the step where it belongs, and what does not fit where it is seen.
+    /// Adds the step to `steps`, and its modifiers that do not fit to `misfits`.
     pub(super) fn add_to(self, steps: &mut Vec<StepDefinition>, misfits: &mut Vec<Problem>) {
         let Self { step, set, misfits: inner } = self;
         let kind = step.kind.step_type();

@@ -271,7 +271,7 @@ fn modifiers_that_do_not_fit_are_refused() {
             "steps.nap.retry: key `retry` does not belong to andSleep",
             "steps.all.suspend: key `suspend` does not belong to andAll",
             "steps.tap.prompt: key `prompt` does not belong to andTap",
-            "steps.then.args: belongs to `tool`, which is not there",
+            "steps.then.args: is only valid beside `tool`",
             "retention: must be longer than 0ms",
         ]
     );

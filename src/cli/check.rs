@@ -1,4 +1,4 @@
-//! `greenroom check`: what is wrong with a configuration, for people and for programs.
+//! `greenroom check`: problems of a configuration, as text or JSON.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -9,31 +9,31 @@ use serde::Serialize;
 use super::{Arguments, counted, load, print};
 use crate::config::{Config, ConfigProblem, Severity};
 
-/// What `check` is told beside the configuration.
+/// Options of `check`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct Options {
-    /// Warnings fail, too.
+    /// Fail on warnings, too.
     #[arg(long)]
     strict: bool,
-    /// How problems are printed.
+    /// Format of the output.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
     output: Output,
 }
 
-/// How problems are printed.
+/// Format of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A line each.
+    /// One line per problem.
     #[default]
     Text,
     /// One JSON object.
     Json,
 }
 
-/// The whole answer as JSON. Names and meanings stay; more may be added.
+/// The JSON output. Names and meanings are stable; more members may be added.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
-    /// Whether the exit code is 0.
+    /// True if the exit code is 0.
     ok: bool,
     errors: usize,
     warnings: usize,
@@ -43,15 +43,15 @@ struct Report<'a> {
 #[derive(Debug, Serialize)]
 struct Reported<'a> {
     file: &'a str,
-    /// From 1; null where the problem has no place in a text.
+    /// From 1; null if the problem has no place in a text.
     line: Option<usize>,
-    /// In characters, from 1; null where the problem has no place in a text.
+    /// In characters, from 1; null if the problem has no place in a text.
     column: Option<usize>,
-    /// Dotted path of the key; empty where no key is to blame.
+    /// Dotted path of the key; empty if the problem is not about a key.
     path: &'a str,
     severity: &'static str,
     message: &'a str,
-    /// What was probably meant, to be written in place of what is there.
+    /// The replacement that the author probably meant.
     suggestion: Option<&'a str>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Reported<'a> {
     }
 }
 
-/// Checks, and says so on the screen.
+/// Checks the configuration and prints the result.
 pub(super) fn check(arguments: &Arguments, options: Options, screen: &mut dyn Write) -> ExitCode {
     let loaded = load(arguments);
     let problems = match &loaded {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::cli::Command;
 
-    /// The exit and the screen of `greenroom check` over a file with this text.
+    /// Returns exit code and output of `greenroom check` for a file with this text.
     fn checked(text: &str, options: &[&str]) -> (ExitCode, String) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("c.toml");
@@ -141,18 +141,17 @@ mod tests {
     }
 
     const ODD: &str = "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\nsuspend = {}\n";
-    const WARNING: &str =
-        "c.toml:4:11: warning: workflows.w.steps.a.suspend: waits without a deadline";
+    const WARNING: &str = "c.toml:4:11: warning: workflows.w.steps.a.suspend: has no deadline";
 
     #[test]
-    fn check_counts_what_is_well() {
+    fn check_counts_definitions_and_prints_warnings() {
         let (exit, screen) = checked(ODD, &[]);
         assert_eq!(exit, ExitCode::SUCCESS);
         assert_eq!(screen, format!("{WARNING}\nc.toml: ok, 1 workflow, 0 agents, 0 tools\n"));
     }
 
     #[test]
-    fn warnings_fail_when_that_is_wanted() {
+    fn strict_fails_on_warnings() {
         let (exit, screen) = checked(ODD, &["--strict"]);
         assert_eq!(exit, ExitCode::FAILURE);
         assert_eq!(screen, format!("{WARNING}\nc.toml: refused by --strict, 1 warning\n"));
@@ -171,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_told_the_same() {
+    fn json_output_has_the_same_problems() {
         let json = |text: &str, options: &[&str]| {
             let (exit, screen) = checked(text, &[&["-o", "json"], options].concat());
             (exit, serde_json::from_str::<Value>(&screen).unwrap())
         };
         let warning = json!({
             "file": "c.toml", "line": 4, "column": 11, "path": "workflows.w.steps.a.suspend",
-            "severity": "warning", "message": "waits without a deadline", "suggestion": null,
+            "severity": "warning", "message": "has no deadline", "suggestion": null,
         });
         let of = |ok| json!({ "ok": ok, "errors": 0, "warnings": 1, "problems": [warning] });
         assert_eq!(json(ODD, &[]), (ExitCode::SUCCESS, of(true)));
@@ -195,27 +194,28 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_a_warning() {
+    fn a_missing_program_is_a_warning() {
         let text = "[[workflows.w.steps]]\nid = \"a\"\ncommand = { argv = [\"/usr/bin/nope\"] }\n\
                     [tools.t]\nkind = \"command\"\ndescription = \"d\"\n\
                     parameters = { type = \"object\" }\nargv = [\"no-such-program\"]\n";
         let (exit, screen) = checked(text, &[]);
         assert_eq!(exit, ExitCode::SUCCESS);
         let expected = [
-            "c.toml:3:21: warning: workflows.w.steps.a.command.argv[0]: there is no program \
-             /usr/bin/nope",
-            "c.toml:4:1: warning: tools.t: there is no program no-such-program in the folders of PATH",
+            "c.toml:3:21: warning: workflows.w.steps.a.command.argv[0]: program /usr/bin/nope \
+             does not exist",
+            "c.toml:4:1: warning: tools.t: program no-such-program is not in PATH",
             "c.toml: ok, 1 workflow, 0 agents, 1 tool",
         ];
         assert_eq!(screen.lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn open_approvals_are_told_wherever_tokens_are_checked() {
+    fn unprotected_approvals_are_a_warning_if_tokens_are_checked() {
         let keys = "api_keys = [{ id = \"ci\", hash = \"sha256:HASH\" }]\n"
             .replace("HASH", &"0".repeat(64));
         let auth = |rest: &str| checked(&format!("[auth]\n{keys}{rest}"), &[]).1;
-        let told = "tokens are checked, but not for POST /workflows/:id/executions/:executionId/resume \
+        let told = "tokens are checked, but not for POST \
+         /workflows/:id/executions/:executionId/resume \
                     and POST /workflows/:id/executions/:executionId/suspend: whoever reaches the server \
                     can answer an approval";
         assert!(auth("").contains(told), "{}", auth(""));

@@ -19,7 +19,7 @@ pub(crate) fn in_scope() -> TextScope {
 /// Upper bound of `max_steps`; larger values are rejected.
 const STEPS_MAX: i64 = 1000;
 
-/// Reads an agent; what it refers to is looked up later.
+/// Reads an agent; names that it refers to are looked up later.
 pub(crate) fn read(
     id: &str,
     section: Section<'_>,
@@ -61,17 +61,16 @@ fn template(entry: &Entry<'_>) -> Option<String> {
     entry.text()
 }
 
-/// A name, or a template that gives one.
+/// Reads a name, or a template that returns one.
 fn model(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<String>> {
-    let text = entry.filled_text()?;
-    if text.contains("{{") {
+    let is_template = matches!(entry.value, DeValue::String(text) if text.contains("{{"));
+    if is_template {
         return template(entry).map(Choice::Source);
     }
-    references.push(Reference::new(NameKind::Model, &text, entry.place.spot()));
-    Some(Choice::Fixed(text))
+    entry.reference(NameKind::Model, references).map(Choice::Fixed)
 }
 
-/// Names, or an expression that gives them.
+/// Reads an array of names, or an expression that returns one.
 fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Vec<String>>> {
     match entry.value {
         DeValue::String(_) => {
@@ -79,12 +78,9 @@ fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Ve
             entry.text().map(Choice::Source)
         }
         DeValue::Array(_) => Some(Choice::Fixed(names(entry, NameKind::Tool, references))),
-        _ => {
-            entry.place.refuse(
-                "must be an array of names of tools, or an expression in a string that gives one",
-            );
-            None
-        }
+        _ => entry.refuse(
+            "must be an array of names of tools, or an expression in a string that returns one",
+        ),
     }
 }
 
@@ -98,7 +94,7 @@ fn sub_agents(id: &str, entry: &Entry<'_>, references: &mut Vec<Reference>) -> V
     names
 }
 
-/// An array of different names.
+/// Reads an array of distinct names.
 fn names(entry: &Entry<'_>, kind: NameKind, references: &mut Vec<Reference>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for item in entry.items().unwrap_or_default() {

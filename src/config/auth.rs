@@ -22,16 +22,16 @@ pub use crate::auth::DefaultAccess;
 /// Access to the routes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuthConfig {
-    /// `None` when it was not written: then nothing is protected unless a provider checks tokens,
-    /// and only programs on this machine may reach the server.
+    /// `None` if not configured: nothing is protected unless a provider checks tokens, and only
+    /// programs on this machine may reach the server.
     pub provider: Option<AuthProvider>,
-    /// Access to routes without a rule of their own.
+    /// Access to routes without a rule.
     pub default: DefaultAccess,
-    /// Routes that need none.
+    /// Routes that need no token.
     pub public: Vec<RoutePattern>,
-    /// Routes that need one, and which roles.
+    /// Routes that need a token, with roles.
     pub rules: Vec<RouteRule>,
-    /// With ownership, the roles that see what other users own.
+    /// Roles that see the data of all users; `None` without ownership.
     pub owner_roles: Option<Vec<String>>,
     /// `[auth.jwt]`
     pub jwt: Option<JwtConfig>,
@@ -67,16 +67,16 @@ impl AuthConfig {
         };
         if provider == Some(AuthProvider::None) {
             for key in ["jwt", "api_keys"].into_iter().filter(|key| section.has(key)) {
-                let message = "provider = \"none\" says that no tokens are checked; one of the two";
-                section.key_place(key).refuse(message);
+                section
+                    .key_place(key)
+                    .refuse("contradicts provider = \"none\"; remove one of them");
             }
         }
         section.close();
         config
     }
 
-    /// Returns the providers that check tokens, in their order, with keys from the
-    /// environment.
+    /// Returns the providers that check tokens, in order, with keys from the environment.
     pub fn providers(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -92,17 +92,17 @@ impl AuthConfig {
         Ok(providers)
     }
 
-    /// Returns whether the configuration itself has a provider.
+    /// Returns true if the configuration itself has a provider.
     pub(crate) fn has_provider(&self) -> bool {
         self.jwt.is_some() || !self.api_keys.is_empty()
     }
 
-    /// Returns whether tokens are checked.
+    /// Returns true if tokens are checked.
     pub(super) fn checks_tokens(&self, registered: &Names) -> bool {
         self.has_provider() || !registered.providers.is_empty()
     }
 
-    /// Returns whether tokens are checked, or explicitly not.
+    /// Returns true if tokens are checked, or explicitly not.
     pub(super) fn is_settled(&self, registered: &Names) -> bool {
         self.provider.is_some() || self.checks_tokens(registered)
     }
@@ -112,13 +112,11 @@ impl AuthConfig {
     pub(super) fn check(&self, registered: &Names) -> Vec<ConfigProblem> {
         let kinds: Vec<&str> = registered.providers.iter().map(String::as_str).collect();
         if self.provider == Some(AuthProvider::None) && !kinds.is_empty() {
-            let message = format!(
-                "\"none\" says that no tokens are checked, and the program does: {}",
-                kinds.join(", ")
-            );
+            let kinds = kinds.join(", ");
+            let message = format!("\"none\" contradicts the providers registered in Rust: {kinds}");
             return vec![self.spot("provider").error(message)];
         }
-        // a refused provider counts as present: its own mistake is reported
+        // a refused provider counts as present: it has its own error
         let is_declared = ["jwt", "api_keys"].iter().any(|key| self.spots.contains_key(key));
         if is_declared || self.has_provider() || !kinds.is_empty() {
             return Vec::new();
@@ -147,7 +145,7 @@ impl AuthConfig {
     }
 }
 
-/// Places of the keys that later checks are about.
+/// Returns the places of the keys that later checks refer to.
 fn spots(section: &Section<'_>, default: DefaultAccess) -> BTreeMap<&'static str, Spot> {
     let keys = ["provider", "default", "public", "rules", "ownership", "jwt", "api_keys"];
     let says_something = |key: &str| key != "default" || default == DefaultAccess::Private;
@@ -159,20 +157,14 @@ fn provider(entry: &Entry<'_>) -> Option<AuthProvider> {
     if entry.text()? == "none" {
         return Some(AuthProvider::None);
     }
-    let hint = "must be \"none\"; providers of tokens are configured in [auth.jwt] or \
-                [[auth.api_keys]]";
-    entry.place.refuse(hint);
-    None
+    entry.refuse("must be \"none\"; configure providers in [auth.jwt] or [[auth.api_keys]]")
 }
 
 fn default_access(entry: &Entry<'_>) -> Option<DefaultAccess> {
     match entry.text()?.as_str() {
-        // the second name is that of earlier versions
+        // `spec` is the name in earlier versions
         "standard" | "spec" => Some(DefaultAccess::Spec),
         "private" => Some(DefaultAccess::Private),
-        _ => {
-            entry.place.refuse("must be \"standard\" or \"private\"");
-            None
-        }
+        _ => entry.refuse("must be \"standard\" or \"private\""),
     }
 }

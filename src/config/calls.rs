@@ -1,4 +1,4 @@
-//! Calls that steps and tools make, as they are written.
+//! Calls of steps and tools: the keys of `http` and `command`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,20 +10,24 @@ use super::entry::Entry;
 use super::secret::names_secret;
 use super::section::Section;
 use crate::adapters::tools::http::is_header_text;
-use crate::nearest::nearest;
 
-/// Memory that a program may be given: less than the first, none starts.
+/// Bounds of `memory_bytes_max`; with less than 1 MiB no program starts.
 pub(super) const MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=1 << 40;
 pub(super) const OUTPUT_BYTES: RangeInclusive<i64> = 1..=1 << 30;
 
-/// A call of a server. What is wrong inside of its texts is seen when they are compiled.
+pub(super) const NOT_FOR_HEADERS: &str =
+    "contains a line break or another character that is not allowed in a header";
+
+/// Reads an HTTP call. Its texts are checked when they are compiled.
 pub(super) fn http(section: &Section<'_>) -> Option<HttpBody> {
-    let method = section.get("method").map_or(Some(HttpMethod::Get), |entry| method(&entry));
+    let method = section
+        .get("method")
+        .map_or(Some(HttpMethod::Get), |entry| entry.one_of(&HttpMethod::NAMES));
     let url = section.required("url").and_then(|entry| entry.filled_text());
     for (name, entry) in section.named_entries("headers") {
         warn_of_plain_secret(&name, &entry);
     }
-    let headers = sealed_texts(section, "headers");
+    let headers = texts_with_secrets(section, "headers");
     let query = section.named_entries("query").into_iter();
     let query: Vec<_> = query.map(|(key, entry)| Some((key, entry.projection()?))).collect();
     let body = section.get("body").map(|entry| entry.projection());
@@ -39,18 +43,17 @@ pub(super) fn http(section: &Section<'_>) -> Option<HttpBody> {
     })
 }
 
-/// A run of a program, likewise.
+/// Reads a run of a program. Its texts are checked when they are compiled.
 pub(super) fn command(section: &Section<'_>) -> Option<CommandBody> {
     let argv = section.required("argv").and_then(|entry| {
-        let argv = entry.items()?.iter().map(raw_text).collect::<Option<Vec<_>>>()?;
-        if argv.first().is_none_or(String::is_empty) {
-            entry.place.refuse("names no program");
-            return None;
-        }
-        Some(argv)
+        // a secret in an argument has its own refusal, when the call is compiled
+        let argument = |item: &Entry<'_>| item.text_with_secrets("a string");
+        let argv = entry.items()?.iter().map(argument).collect::<Option<Vec<_>>>()?;
+        let has_program = argv.first().is_some_and(|program| !program.is_empty());
+        if has_program { Some(argv) } else { entry.refuse("must name a program") }
     });
     let input = section.get("input").map(|entry| entry.projection());
-    let env = sealed_texts(section, "env");
+    let env = texts_with_secrets(section, "env");
     let cwd = section.get("cwd").map(|entry| entry.filled_text());
     let bytes = |key, bounds: RangeInclusive<i64>| {
         let bytes = section.get(key)?.integer(bounds)?;
@@ -74,44 +77,19 @@ pub(super) fn command(section: &Section<'_>) -> Option<CommandBody> {
     })
 }
 
-/// A method by its name on the wire.
-pub(super) fn method(entry: &Entry<'_>) -> Option<HttpMethod> {
-    let written = entry.text()?;
-    let known = HttpMethod::NAMES.into_iter().find(|(name, _)| *name == written);
-    if known.is_none() {
-        let names = HttpMethod::NAMES.map(|(name, _)| name);
-        let problem = entry.place.spot().error(format!("must be one of {}", names.join(", ")));
-        entry.place.findings.report(problem.meant(nearest(&written, names)));
-    }
-    known.map(|(_, method)| method)
-}
-
-/// A text in which secrets may be named.
-pub(super) fn sealed_text(entry: &Entry<'_>) -> Option<String> {
-    let DeValue::String(text) = entry.value else {
-        entry.place.refuse("must be a template in a string");
-        return None;
+fn texts_with_secrets(
+    section: &Section<'_>,
+    key: &'static str,
+) -> Option<BTreeMap<String, String>> {
+    let text = |(name, entry): (String, Entry<'_>)| {
+        Some((name, entry.text_with_secrets("a template in a string")?))
     };
-    Some(text.clone().into_owned())
-}
-
-fn sealed_texts(section: &Section<'_>, key: &'static str) -> Option<BTreeMap<String, String>> {
-    let entries = section.named_entries(key).into_iter();
-    let texts: Vec<_> = entries.map(|(name, entry)| Some((name, sealed_text(&entry)?))).collect();
+    let texts: Vec<_> = section.named_entries(key).into_iter().map(text).collect();
     texts.into_iter().collect()
 }
 
-/// An argument: a secret in it has a refusal of its own, when it is compiled.
-fn raw_text(entry: &Entry<'_>) -> Option<String> {
-    let DeValue::String(text) = entry.value else {
-        entry.place.refuse("must be a string");
-        return None;
-    };
-    Some(text.clone().into_owned())
-}
-
-/// Warns of a header that is a secret by its name and written in the file. What stands there is
-/// not repeated.
+/// Warns of a header whose name says that it is a secret and whose value is in the file. The value
+/// is not repeated.
 pub(super) fn warn_of_plain_secret(name: &str, entry: &Entry<'_>) {
     const SECRET: [&str; 6] =
         ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"];
@@ -119,14 +97,14 @@ pub(super) fn warn_of_plain_secret(name: &str, entry: &Entry<'_>) {
     let is_secret = SECRET.contains(&name.to_ascii_lowercase().as_str());
     if is_secret && !text.contains("{{") && names_secret(text).is_none() {
         entry.place.warn(
-            "a secret does not belong into this file: name a variable of the environment, as \
-             \"secret:NAME\" or \"Bearer secret:NAME\"",
+            "looks like a secret in plain text; name an environment variable, as \"secret:NAME\" \
+             or \"Bearer secret:NAME\"",
         );
     }
 }
 
-/// Returns the mistake in a secret that a header is to hold.
+/// Returns the problem of a secret as the value of a header.
 pub(super) fn header_secret_problem(value: &str) -> Option<&'static str> {
     let is_bad = !is_header_text(value);
-    is_bad.then_some("holds a line break or another character that no header can hold")
+    is_bad.then_some(NOT_FOR_HEADERS)
 }

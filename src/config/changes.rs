@@ -1,4 +1,4 @@
-//! The differences between two configurations, for the log.
+//! Differences between two configurations, for the log.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,20 +8,20 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Sections that are applied without a restart.
-const TAKEN: [&str; 5] = ["agents", "include", "models", "tools", "workflows"];
+const RELOADED: [&str; 5] = ["agents", "include", "models", "tools", "workflows"];
 
-/// Names by what became of them.
+/// Changed names and sections.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     /// Kinds with changes, each with its new, changed and removed names.
     kinds: Vec<(&'static str, [Vec<String>; 3])>,
-    /// Changed settings that are read at the start only.
+    /// Changed settings that are read only at the start.
     pub(crate) at_next_start: Vec<String>,
 }
 
 impl Changes {
-    /// From one configuration to another. Sections that need a restart are compared with `started`,
-    /// with which the process began.
+    /// Compares two configurations. Sections that need a restart are compared with `started`, the
+    /// configuration at the start of the process.
     pub(crate) fn between(started: &Config, old: &Config, new: &Config) -> Self {
         let workflow = |config: &Config, id: &str| -> Option<String> {
             config.workflows.get(id).map(|plan| plan.hash.to_string())
@@ -48,12 +48,12 @@ impl Changes {
         Self { kinds: kinds.collect(), at_next_start }
     }
 
-    /// Returns whether nothing of this kind has changed.
+    /// Returns true if nothing of this kind has changed.
     pub(crate) fn leaves(&self, kind: &str) -> bool {
         self.kinds.iter().all(|(changed, _)| *changed != kind)
     }
 
-    /// Returns whether this name of the kind is unchanged, or did not exist.
+    /// Returns true if this name of the kind is unchanged, or did not exist.
     pub(crate) fn leaves_one(&self, kind: &str, name: &str) -> bool {
         let changed = self.kinds.iter().filter(|(changed, _)| *changed == kind);
         changed.flat_map(|(_, names)| names.iter().flatten()).all(|changed| changed != name)
@@ -82,10 +82,10 @@ fn compared<'a, T: PartialEq>(
     ]
 }
 
-/// Keys of the file that are read at the start only, as they are written there.
+/// Returns the changed sections that are read only at the start, in the form `[name]`.
 fn settings_changed(started: &Config, new: &Config) -> Vec<String> {
     let of = |config: &Config| -> Table {
-        let settings = config.written.iter().filter(|(key, _)| !TAKEN.contains(&key.as_str()));
+        let settings = config.written.iter().filter(|(key, _)| !RELOADED.contains(&key.as_str()));
         settings.map(|(key, value)| (key.clone(), value.clone())).collect()
     };
     let (before, after) = (of(started), of(new));
@@ -98,7 +98,7 @@ fn settings_changed(started: &Config, new: &Config) -> Vec<String> {
     changed.map(shown).collect()
 }
 
-/// Workflows whose own rule of retention is another: the rules are those of the start.
+/// Returns the workflows whose `retention` has changed; retention is read only at the start.
 fn rules_changed(started: &Config, new: &Config) -> Vec<String> {
     let (before, after) = (&started.retention.workflows, &new.retention.workflows);
     let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -114,17 +114,17 @@ impl fmt::Display for Changes {
         for (index, (kind, names)) in self.kinds.iter().enumerate() {
             f.write_str(if index == 0 { "" } else { "; " })?;
             f.write_str(kind)?;
-            let words = ["new", "changed", "gone"];
-            let told = words.iter().zip(names).filter(|(_, names)| !names.is_empty());
-            for (place, (word, names)) in told.enumerate() {
-                write!(f, "{} {word} {}", if place == 0 { "" } else { "," }, listed(names))?;
+            let words = ["added", "changed", "removed"];
+            let shown = words.iter().zip(names).filter(|(_, names)| !names.is_empty());
+            for (place, (word, names)) in shown.enumerate() {
+                write!(f, "{} {word} {}", if place == 0 { ":" } else { "," }, listed(names))?;
             }
         }
         Ok(())
     }
 }
 
-/// The first names, and how many more there are.
+/// Returns the first names and the number of the others.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -144,41 +144,41 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_with_what_became_of_it() {
+    fn changed_names_and_sections_are_listed() {
         let base = "[server]\nport = 1\n[agents.a]\nmodel = \"m\"\n[agents.b]\nmodel = \"m\"\n\
                     [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
-        let nothing = "no changes to agents, models, tools or workflows";
-        for (later, told, at_next_start) in [
-            (base.to_owned(), nothing, &[][..]),
-            (base.replace("port = 1", "port = 1 # the first"), nothing, &[]),
-            (base.replace("port = 1", "port = 2"), nothing, &["[server]"]),
-            (base.replace("[server]\nport = 1\n", ""), nothing, &["[server]"]),
+        let unchanged = "no changes to agents, models, tools or workflows";
+        for (later, expected, at_next_start) in [
+            (base.to_owned(), unchanged, &[][..]),
+            (base.replace("port = 1", "port = 1 # the first"), unchanged, &[]),
+            (base.replace("port = 1", "port = 2"), unchanged, &["[server]"]),
+            (base.replace("[server]\nport = 1\n", ""), unchanged, &["[server]"]),
             (
                 format!("{base}[[routes]]\npath = \"/a\"\nworkflow = \"w\"\n"),
-                nothing,
+                unchanged,
                 &["[[routes]]"],
             ),
-            (base.replace("map = 1", "map = 2"), "workflows changed w", &[]),
+            (base.replace("map = 1", "map = 2"), "workflows: changed w", &[]),
             (
                 base.replace("[workflows.w]", "[workflows.w]\nretention = \"1d\""),
-                nothing,
+                unchanged,
                 &["`retention` of workflow w"],
             ),
             (
                 base.replace("[agents.b]\nmodel = \"m\"", "[agents.c]\nmodel = \"m\""),
-                "agents new c, gone b",
+                "agents: added c, removed b",
                 &[],
             ),
             (
                 base.replace("[agents.a]", "[agents.a]\ninstructions = \"Be short\"")
                     .replace("workflows.w", "workflows.v"),
-                "agents changed a; workflows new v, gone w",
+                "agents: changed a; workflows: added v, removed w",
                 &[],
             ),
         ] {
             let (before, after) = (config(base), config(&later));
             let changes = Changes::between(&before, &before, &after);
-            assert_eq!(changes.to_string(), told, "{later}");
+            assert_eq!(changes.to_string(), expected, "{later}");
             assert_eq!(changes.at_next_start, at_next_start, "{later}");
         }
     }

@@ -1,14 +1,14 @@
-//! `[cors]`: the origins of web pages that may call.
+//! `[cors]`: web pages of other origins that may call.
 
 use super::entry::Entry;
 use super::keys::{Takes, section};
 
 section! {
-    /// The origins of web pages that may call. The server's own origin always may.
+    /// Web pages of other origins that may call.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct CorsConfig {
         /// Origins of web pages that may call: `scheme://host`, `scheme://host:port` or
-        /// `scheme://host:*`; `"*"` alone allows every page. The server's own origin always may.
+        /// `scheme://host:*`; `"*"` allows every page. The server's own origin is always allowed.
         origins: Vec<String> = ["http://localhost:*", "http://127.0.0.1:*"].map(str::to_owned).into(),
             Takes::Texts(origins, "an array of origins");
     }
@@ -25,13 +25,12 @@ fn origin(entry: &Entry<'_>) -> Option<String> {
     if text == "*" || is_origin(&text) {
         return Some(text);
     }
-    entry.place.refuse("must be an origin such as \"https://app.example\", without a path");
-    None
+    entry.refuse("must be an origin such as \"https://app.example\", without a path")
 }
 
 fn is_origin(text: &str) -> bool {
     let Some((scheme, authority)) = text.split_once("://") else { return false };
-    // an IPv6 host has colons of its own, within brackets
+    // an IPv6 host contains colons, within brackets
     let after_host = authority.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match authority[after_host..].split_once(':') {
         Some((rest, port)) => (&authority[..after_host + rest.len()], Some(port)),

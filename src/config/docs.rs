@@ -7,13 +7,13 @@ section! {
     /// The pages about the API.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct DocsConfig {
-        /// Whether `/ui` is served. Default: `true`, and `false` where `NODE_ENV` is `production`.
+        /// Serves `/ui`. Default: `true`, but `false` if `NODE_ENV` is `production`.
         ui: Option<bool> = None, Takes::Flag;
     }
 }
 
 impl DocsConfig {
-    /// Returns whether `/ui` is served: as written, else only outside of production.
+    /// Returns true if `/ui` is served: as configured, else only outside of production.
     pub fn ui_is_on(&self, environment: Environment) -> bool {
         self.ui.unwrap_or(environment == Environment::Development)
     }
@@ -24,7 +24,7 @@ mod tests {
     use crate::config::{Config, Environment};
 
     #[test]
-    fn production_has_no_ui_unless_it_is_written() {
+    fn production_has_no_ui_unless_it_is_configured() {
         let rows =
             [("", true, false), ("docs.ui = true", true, true), ("docs.ui = false", false, false)];
         for (text, in_development, in_production) in rows {

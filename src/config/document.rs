@@ -1,4 +1,4 @@
-//! A TOML file before anything in it is understood.
+//! TOML files: reading and parsing, before any key is interpreted.
 
 use toml::de::DeTable;
 
@@ -6,7 +6,7 @@ use super::problem::ConfigProblem;
 use super::section::{Place, Section};
 use super::source::{Findings, Source};
 
-/// Syntax errors reported of one file: one mistake may shift all that follows.
+/// Maximum number of syntax errors reported per file: one mistake may cause all that follow.
 const SYNTAX_ERRORS_MAX: usize = 10;
 
 /// Reads a file as UTF-8.
@@ -29,7 +29,7 @@ pub(crate) fn read_file(
     })
 }
 
-/// Parses a file; reports syntax errors.
+/// Parses a file. Reports syntax errors and returns `None` if there are any.
 pub(crate) fn parse<'a>(source: &'a Source, findings: &Findings) -> Option<DeTable<'a>> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     if errors.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn parse<'a>(source: &'a Source, findings: &Findings) -> Option<DeTab
     None
 }
 
-/// The whole file as a table.
+/// Returns the whole file as a section.
 pub(crate) fn root<'a>(
     source: &'a Source,
     table: &'a DeTable<'a>,

@@ -1,21 +1,24 @@
-//! A value being read: it has the right type, or its refusal is reported.
+//! A value being read: it has the right type, or a problem is reported.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::Projection;
+use reqwest::Url;
 use serde_json::{Map, Number, Value};
 use toml::de::{DeInteger, DeValue};
 
+use super::names::{NameKind, Reference};
 use super::schema_file;
 use super::secret::names_secret;
 use super::section::{Place, Section, in_order};
+use crate::nearest::nearest;
 
-/// Longest duration, ten years: what is longer was meant otherwise, and sums with the current
-/// time stay far from overflow.
+/// Longest duration, ten years: longer ones are mistakes, and sums with the current time stay far
+/// from overflow.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
 
-/// A value with its place. Every conversion reports what it refuses and then gives `None`.
+/// A value with its place. Conversions report a refused value and return `None`.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) place: Place<'a>,
@@ -27,9 +30,51 @@ impl<'a> Entry<'a> {
         Self { place, value }
     }
 
-    fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
+    /// Reports an error and returns `None`.
+    pub(crate) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
         self.place.refuse(message);
         None
+    }
+
+    /// Reports a name that is not one of the known ones, with the nearest of them.
+    pub(crate) fn refuse_name(&self, name: &str, known: &[&str]) {
+        let problem = self.place.spot().error(format!("must be one of {}", known.join(", ")));
+        self.place.findings.report(problem.meant(nearest(name, known.iter().copied())));
+    }
+
+    /// Reads one of these names and returns its value.
+    pub(crate) fn one_of<T: Copy>(&self, names: &[(&str, T)]) -> Option<T> {
+        let written = self.text()?;
+        let found = names.iter().find(|(name, _)| *name == written);
+        if found.is_none() {
+            self.refuse_name(&written, &names.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// Reads the name of a definition, to be looked up when all names are known.
+    pub(crate) fn reference(
+        &self,
+        kind: NameKind,
+        references: &mut Vec<Reference>,
+    ) -> Option<String> {
+        let name = self.filled_text()?;
+        references.push(Reference::new(kind, &name, self.place.spot()));
+        Some(name)
+    }
+
+    /// Reads an address over HTTP without credentials.
+    pub(crate) fn web_address(&self) -> Option<Url> {
+        let text = self.filled_text()?;
+        web_address(&text).map_err(|problem| self.place.refuse(problem)).ok()
+    }
+
+    /// Reads a text in which secrets may be named.
+    pub(crate) fn text_with_secrets(&self, expected: &str) -> Option<String> {
+        let DeValue::String(text) = self.value else {
+            return self.refuse(format!("must be {expected}"));
+        };
+        Some(text.clone().into_owned())
     }
 
     fn mismatch<T>(&self, expected: &str) -> Option<T> {
@@ -46,13 +91,13 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Refuses an empty text, too.
+    /// Reads a text that is not empty.
     pub(crate) fn filled_text(&self) -> Option<String> {
         let text = self.text()?;
         if text.is_empty() { self.refuse("must not be empty") } else { Some(text) }
     }
 
-    /// An expression; a boolean stands for itself.
+    /// Reads an expression: a text, or a boolean.
     pub(crate) fn expression(&self) -> Option<String> {
         match self.value {
             DeValue::Boolean(flag) => Some(flag.to_string()),
@@ -89,13 +134,13 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A duration of at least a millisecond.
+    /// Reads a duration of at least a millisecond.
     pub(crate) fn duration(&self) -> Option<Duration> {
         let duration = self.pause()?;
         if duration.is_zero() { self.refuse("must be longer than 0ms") } else { Some(duration) }
     }
 
-    /// A duration that may be zero.
+    /// Reads a duration that may be zero.
     pub(crate) fn pause(&self) -> Option<Duration> {
         const EXPECTED: &str = "a duration such as \"500ms\", \"3s\" or \"48h\"";
         let DeValue::String(text) = self.value else { return self.mismatch(EXPECTED) };
@@ -111,7 +156,7 @@ impl<'a> Entry<'a> {
         Some(duration)
     }
 
-    /// A duration of at least a millisecond, as definitions keep it.
+    /// Reads a duration of at least a millisecond, in milliseconds.
     pub(crate) fn milliseconds(&self) -> Option<u64> {
         self.duration().map(milliseconds)
     }
@@ -144,8 +189,8 @@ impl<'a> Entry<'a> {
         self.json().map(Projection)
     }
 
-    /// A JSON Schema, or the path of a file with one, which no schema could be; whether one that
-    /// is written here is good is seen when it is compiled.
+    /// Reads a JSON Schema or, from a string, the file with one. An inline schema is checked when
+    /// it is compiled.
     pub(crate) fn schema(&self) -> Option<Value> {
         match self.value {
             DeValue::Table(_) | DeValue::Boolean(_) => self.json(),
@@ -154,7 +199,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The value as JSON, keys in the order of the file.
+    /// Returns the value as JSON, keys in the order of the file.
     pub(crate) fn json(&self) -> Option<Value> {
         match self.value {
             DeValue::String(_) => self.text().map(Value::String),
@@ -166,7 +211,7 @@ impl<'a> Entry<'a> {
             DeValue::Float(written) => {
                 match written.as_str().parse().ok().and_then(Number::from_f64) {
                     Some(number) => Some(Value::Number(number)),
-                    None => self.refuse("is a number that JSON does not have"),
+                    None => self.refuse("is not a number that JSON can represent"),
                 }
             }
             DeValue::Datetime(_) => self.refuse("is a date; write it as a string"),
@@ -187,7 +232,25 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Milliseconds of a duration that is within [`DURATION_MAX`].
+/// Parses an address over HTTP without credentials. Errors do not repeat the text, which may
+/// contain a secret.
+pub(crate) fn web_address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is not a valid address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err("must begin with http:// or https://".to_owned());
+    }
+    if url.password().is_some() || !url.username().is_empty() {
+        return Err("must not contain a user name or a password".to_owned());
+    }
+    Ok(url)
+}
+
+/// Returns the refusal of a key beside another one of which only one is allowed.
+pub(crate) fn only_one_of(other: &str) -> String {
+    format!("cannot be combined with `{other}`; remove one of them")
+}
+
+/// Returns the milliseconds of a duration up to [`DURATION_MAX`].
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-/// The variable that says it.
 const VARIABLE: &str = "NODE_ENV";
 
-/// Development or production. It decides defaults, such as whether
-/// `/ui` is there, and never who may call.
+/// Development or production. It selects defaults, such as whether `/ui` is served, and never
+/// affects access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Environment {
-    /// Also whatever is not known, such as `test`.
+    /// The default, and every other value, such as `test`.
     #[default]
     Development,
     /// `production`, in any case.
@@ -17,7 +16,7 @@ pub enum Environment {
 }
 
 impl Environment {
-    /// Returns the meaning of a value of `NODE_ENV`; without one it is development.
+    /// Returns the environment for a value of `NODE_ENV`.
     pub fn named(value: Option<&str>) -> Self {
         // `set NODE_ENV=production && ...` leaves a space behind in some shells
         let is_production =
@@ -31,7 +30,7 @@ impl Environment {
         Self::named(value.as_ref().and_then(|value| value.to_str()))
     }
 
-    /// As it is shown.
+    /// Returns the name in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Development => "development",

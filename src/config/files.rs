@@ -1,4 +1,4 @@
-//! The files that a configuration was read from, so that a change of one is seen.
+//! Files that a configuration was read from, to detect changes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,20 +10,20 @@ use sha2::{Digest, Sha256};
 /// Largest file of a configuration, in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What was read, by what it was like. Two looks are equal when nothing has changed between them:
-/// neither a file's bytes nor which files a pattern matches. Times and sizes are not asked: a
-/// file system may be coarse with the one, and an edit need not change the other.
+/// Digests of the files that were read. Two values are equal if neither the bytes of a file nor the
+/// matches of a pattern have changed. Modification times are not used because file systems may
+/// store them coarsely, sizes because an edit may keep them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Files {
-    /// Digests of bytes; none of a file that could not be read.
+    /// Digests of contents; `None` for files that could not be read.
     files: BTreeMap<PathBuf, Option<[u8; 32]>>,
-    /// Names of the files that a pattern in a folder matched.
+    /// Names that matched, by folder and pattern.
     patterns: BTreeMap<(PathBuf, String), Vec<String>>,
 }
 
 impl Files {
-    /// Reads a file and notes what it was. Also a pipe, such as a shell's `<(...)`; what cannot be
-    /// read twice is never seen to change.
+    /// Reads a file and records its digest. Pipes such as a shell's `<(...)` can be read, too; they
+    /// cannot be read twice and therefore never count as changed.
     pub(super) fn read(&mut self, path: &Path) -> std::io::Result<Vec<u8>> {
         let bytes = bounded(path);
         let seen = bytes.as_deref().ok().filter(|_| path.is_file());
@@ -31,21 +31,21 @@ impl Files {
         bytes
     }
 
-    /// Notes a file that was looked for. What is no file is not opened: a pipe would keep one
-    /// waiting, and a device may never end.
+    /// Records the digest of a path. Only regular files are opened: a pipe would block, and a
+    /// device may never end.
     pub(super) fn note(&mut self, path: &Path) {
         let bytes = path.is_file().then(|| bounded(path).ok()).flatten();
         self.files.insert(path.to_owned(), bytes.as_deref().map(digest));
     }
 
-    /// The names in a folder that a pattern matches, in their order.
+    /// Returns and records the sorted names in a folder that match a pattern.
     pub(super) fn matching(&mut self, folder: &Path, pattern: &str) -> Vec<String> {
         let names = super::include::names_like(pattern, folder);
         self.patterns.insert((folder.to_owned(), pattern.to_owned()), names.clone());
         names
     }
 
-    /// The same files and patterns as they are now.
+    /// Returns the current state of the same files and patterns.
     pub(crate) fn look(&self) -> Self {
         let mut now = Self::default();
         for path in self.files.keys() {
@@ -58,7 +58,7 @@ impl Files {
     }
 }
 
-/// The bytes of a file. One that is too large is not read to its end.
+/// Reads a file of at most [`BYTES_MAX`] bytes.
 fn bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_is_seen_and_nothing_else() {
+    fn only_changes_of_content_are_detected() {
         let directory = tempfile::tempdir().unwrap();
         let (file, folder) = (directory.path().join("a.toml"), directory.path().join("more"));
         let write = |path: &Path, text: &str| std::fs::write(path, text).unwrap();
@@ -99,7 +99,7 @@ mod tests {
             ("a file that was missing", true, &|| write(&directory.path().join("later"), "")),
             ("a file that the pattern does not match", false, &|| write(&folder.join("b"), "")),
             ("a file that it matches", true, &|| write(&folder.join("b.toml"), "")),
-            ("no folder any more", true, &|| std::fs::remove_dir_all(&folder).unwrap()),
+            ("a removed folder", true, &|| std::fs::remove_dir_all(&folder).unwrap()),
         ];
         for (name, is_seen, change) in changes {
             change();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_may_be() {
+    fn files_that_are_too_large_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.toml");
         let file = File::create(&path).unwrap();
@@ -125,7 +125,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file_is_not_opened_to_see_a_change() {
+    fn only_regular_files_are_opened_to_detect_changes() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -141,7 +141,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_that_leads_elsewhere_is_a_change() {
+    fn a_retargeted_link_is_a_change() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         for (folder, text) in [("one", "1"), ("two", "2")] {

@@ -1,4 +1,4 @@
-//! `include`: further files with workflows in them.
+//! `include`: further files with workflows.
 
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,14 @@ pub(crate) fn read(entry: &Entry<'_>, base: &Path) -> Vec<Source> {
     sources
 }
 
-/// Files that a pattern names, in the order of their names. A `*` may stand in the last part.
+/// Returns the files that a pattern matches, sorted by name. Only the last part may contain `*`.
 fn matches(item: &Entry<'_>, base: &Path) -> Vec<PathBuf> {
     let Some(pattern) = item.filled_text() else { return Vec::new() };
     let whole = base.join(&pattern);
     let name = whole.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = whole.parent().unwrap_or(base);
     if folder.to_string_lossy().contains('*') {
-        item.place.refuse("may have a `*` in its last part only");
+        item.place.refuse("may contain `*` only in the last part");
         return Vec::new();
     }
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -53,7 +53,7 @@ fn matches(item: &Entry<'_>, base: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Names in a folder that a pattern matches, in their order.
+/// Returns the sorted names in a folder that match a pattern.
 pub(super) fn names_like(pattern: &str, folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -62,8 +62,8 @@ pub(super) fn names_like(pattern: &str, folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether a name fits a pattern where `*` stands for any characters. As in a shell, a hidden
-/// file is not meant by `*`.
+/// Returns true if a name matches a pattern; `*` matches any characters. As in a shell, a leading
+/// `*` does not match hidden files.
 fn is_like(name: &str, pattern: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn a_star_matches_any_characters() {
         for (name, pattern, expected) in [
             ("a.toml", "*.toml", true),
             ("a.toml", "a.toml", true),

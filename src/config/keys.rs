@@ -1,5 +1,5 @@
-//! Tables of the sections that hold plain values: a row for each key with its kind, bounds, default
-//! and description. Reading, defaults and `docs/configuration.md` are made from them.
+//! Tables of the sections with plain values: a row for each key with its kind, bounds, default and
+//! description. Reading, defaults and `docs/configuration.md` are derived from them.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{
     SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
-/// Keeps a thing without an end, in place of a duration.
+/// Value in place of a duration: no end.
 pub(crate) const FOREVER: &str = "forever";
 
 /// The kind of value that a key takes, with its bounds.
@@ -34,13 +34,13 @@ pub(crate) enum Takes {
     Flag,
     /// A number from 0 to 1.
     Share,
-    /// A text that is not empty.
+    /// A non-empty text.
     Text,
-    /// An array of texts with a reader of its own, in words.
+    /// An array of texts with this reader; the text describes it in the page.
     Texts(fn(&Entry<'_>) -> Option<Vec<String>>, &'static str),
-    /// A kind that the type of the field reads, in words.
+    /// A value that the type of the field reads; the text describes it in the page.
     Own(&'static str),
-    /// Nothing: the value is set elsewhere, which the refusal says.
+    /// No value in the file; the text is the refusal and names the place to set it.
     Elsewhere(&'static str),
 }
 
@@ -54,15 +54,15 @@ impl Takes {
     }
 }
 
-/// A type of fields that keys set.
+/// A type of field that a key can set.
 pub(crate) trait Value: Sized {
-    /// Reads a value; reports its refusal and returns `None` then.
+    /// Reads a value, or reports its refusal and returns `None`.
     fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self>;
 }
 
-/// A field of any such type.
+/// A field of any [`Value`] type.
 pub(crate) trait Field {
-    /// Sets the field, unless the value is refused.
+    /// Sets the field unless the value is refused.
     fn set(&mut self, entry: &Entry<'_>, takes: &Takes);
 }
 
@@ -78,7 +78,7 @@ impl<V: Value> Field for V {
 #[derive(Debug)]
 pub(crate) struct Key<T> {
     pub(crate) name: &'static str,
-    /// The name in earlier versions, which is still read.
+    /// Name in earlier versions, which is still accepted.
     pub(crate) former: Option<&'static str>,
     pub(crate) takes: Takes,
     /// Lines of the description.
@@ -86,11 +86,11 @@ pub(crate) struct Key<T> {
     pub(crate) field: fn(&mut T) -> &mut dyn Field,
 }
 
-/// A section, or a part of one, that is read by a table. Its defaults are those of the type.
+/// A section, or a part of one, that is read with a table. Its defaults are those of the type.
 pub(crate) trait Keys: Default + 'static {
     const KEYS: &'static [Key<Self>];
 
-    /// Reads the keys that are written; the others have their defaults.
+    /// Reads the keys in the file; the others keep their defaults.
     fn read_keys(section: &Section<'_>) -> Self {
         let mut read = Self::default();
         for key in Self::KEYS {
@@ -103,7 +103,7 @@ pub(crate) trait Keys: Default + 'static {
         read
     }
 
-    /// Reads a section that has no other keys.
+    /// Reads a section whose keys are all in the table.
     fn read(section: Section<'_>) -> Self {
         let read = Self::read_keys(&section);
         section.close();
@@ -132,7 +132,7 @@ fn rows_of<T: Keys>(section: &'static str) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Every key of every table that a file may hold, section by section.
+/// Returns the rows of all tables, section by section.
 pub(crate) fn rows() -> impl Iterator<Item = Row> {
     let rows = rows_of::<ServerConfig>("server")
         .chain(rows_of::<StoreConfig>("store"))
@@ -151,8 +151,8 @@ pub(crate) fn rows() -> impl Iterator<Item = Row> {
 
 /// Declares a section: its type, its defaults and its table. A row is a description, a field with
 /// its type and default, and the kind of value, as in `port: u16 = 3141, Takes::Integer(0..=65_535);`.
-/// Fields after `and` are no keys. With `impl`, declares the table of a type that is there: a row
-/// is a description, a key with the path of its field, and the kind of value.
+/// Fields after `and` are not keys. With `impl`, declares the table of an existing type: a row is a
+/// description, a key with the path of its field, and the kind of value.
 macro_rules! section {
     (
         $(#[$meta:meta])*
@@ -247,7 +247,7 @@ impl Value for Vec<String> {
     }
 }
 
-/// A key without a default, or one that may say `"forever"`.
+/// A key without a default, or one that accepts `"forever"`.
 impl<V: Value> Value for Option<V> {
     fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
         if matches!(takes, Takes::DurationOrForever) {
@@ -256,8 +256,7 @@ impl<V: Value> Value for Option<V> {
                 return Some(None);
             }
             if !text.starts_with(|c: char| c.is_ascii_digit()) {
-                entry.place.refuse("must be a duration such as \"30d\", or \"forever\"");
-                return None;
+                return entry.refuse("must be a duration such as \"30d\", or \"forever\"");
             }
         }
         V::read(entry, takes).map(Some)

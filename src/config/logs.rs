@@ -1,4 +1,4 @@
-//! `[logs]`: the format of the console, and which log records are stored.
+//! `[logs]`: the console, and stored log records.
 
 use std::time::Duration;
 
@@ -18,31 +18,31 @@ const LEVELS: [(&str, LevelFilter); 6] = [
 ];
 
 section! {
-    /// The format of the console, and which log records are stored.
+    /// The console, and stored log records.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct LogsConfig {
         /// Records that the console shows: a level, or levels by module as in
         /// `warn,greenroom=debug`. Not a key of the file.
         console: String = "info".to_owned(),
-            Takes::Elsewhere("is said by `--log` on the command line");
+            Takes::Elsewhere("is set with `--log` on the command line");
         /// Format of the console: text for people, or one JSON object per line.
         format: LogFormat = LogFormat::Text, Takes::Own("`\"text\"` or `\"json\"`");
-        /// Lowest level of the records that are stored and served by `/api/logs`, `/ws/logs` and
-        /// the like; `"off"` stores none.
+        /// Lowest level of records that are stored and served, for example by `/api/logs` and
+        /// `/ws/logs`; `"off"` stores none.
         level: LevelFilter = LevelFilter::Info,
             Takes::Own("`\"off\"`, `\"error\"`, `\"warn\"`, `\"info\"`, `\"debug\"` or `\"trace\"`");
-        /// How long records are stored.
+        /// Time that records are stored.
         retention: Duration = Duration::from_secs(7 * 24 * 3600), Takes::Duration, formerly "keep";
-        /// Records that are stored; beyond it the oldest are deleted.
+        /// Maximum number of stored records; beyond that the oldest are deleted.
         rows_max: u64 = 100_000, Takes::Integer(1..=1_000_000_000);
-        /// Records that may wait to be stored; beyond it they are dropped and counted.
+        /// Records that may wait to be stored; further ones are dropped and counted.
         queue: usize = 8192, Takes::Integer(1..=1_000_000);
-        /// Lines that may wait for the console; beyond it they are dropped and counted.
+        /// Lines that may wait for the console; further ones are dropped and counted.
         console_queue: usize = ScreenLimits::default().lines, Takes::Integer(1..=1_000_000);
         /// Bytes of the lines that may wait for the console.
         console_queue_bytes: usize = ScreenLimits::default().bytes, Takes::Bytes(1024..=1 << 30);
-        /// Longest message, and longest values of one record together; longer ones are truncated
-        /// and marked.
+        /// Longest message, and longest values of one record together; longer ones are truncated and
+        /// marked.
         message_bytes_max: usize = 8192, Takes::Bytes(64..=1 << 20);
     }
 }
@@ -64,22 +64,12 @@ impl LogsConfig {
 
 impl Value for LogFormat {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        one_of(entry, &Self::NAMES)
+        entry.one_of(&Self::NAMES)
     }
 }
 
 impl Value for LevelFilter {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        one_of(entry, &LEVELS)
+        entry.one_of(&LEVELS)
     }
-}
-
-fn one_of<T: Copy>(entry: &Entry<'_>, names: &[(&str, T)]) -> Option<T> {
-    let written = entry.text()?;
-    let found = names.iter().find(|(name, _)| *name == written);
-    if found.is_none() {
-        let names: Vec<_> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-        entry.place.refuse(format!("must be one of {}", names.join(", ")));
-    }
-    found.map(|(_, value)| *value)
 }

@@ -6,10 +6,10 @@ section! {
     /// The metrics at `/metrics`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct MetricsConfig {
-        /// Whether metrics are counted and served at `/metrics`.
+        /// Collects metrics and serves them at `/metrics`.
         enabled: bool = true, Takes::Flag;
-        /// Series that one metric may have; each bucket of a histogram is one. Later series count
-        /// under the name `_other`.
+        /// Maximum number of series of one metric; each bucket of a histogram is one. Further series
+        /// are counted as `_other`.
         series_max: usize = 20_000, Takes::Integer(100..=1_000_000);
     }
 }

@@ -12,21 +12,22 @@ use crate::adapters::mock::{MockAction, MockConfig, MockRule};
 use crate::adapters::models::{PROVIDERS, Provider};
 
 pub use self::provider::RemoteConfig;
-pub(crate) use self::provider::circles;
+pub(crate) use self::provider::fallback_cycles;
 
 use super::entry::Entry;
 use super::names::Reference;
 use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
 use super::texts::TextScope;
+use super::tools::DELEGATE_TASK;
 use crate::nearest::nearest;
 
-/// A language model as configured.
+/// Settings of a language model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelConfig {
-    /// The mock: built in, offline and deterministic.
+    /// The built-in mock model: offline and deterministic.
     Mock(MockConfig),
-    /// The model of a provider.
+    /// A model of a provider.
     Remote(Box<RemoteConfig>),
 }
 
@@ -34,9 +35,6 @@ const MOCK: &str = "mock";
 
 /// Name of the mock model in earlier versions.
 const FORMER_MOCK: &str = "rehearsal";
-
-/// The tool of agents with sub-agents, which the runtime adds.
-const DELEGATE_TASK: &str = "delegate_task";
 
 /// A tool that a rule of a mock model calls.
 #[derive(Debug)]
@@ -46,8 +44,7 @@ pub(crate) struct RuleCall {
 }
 
 impl RuleCall {
-    /// Warns when no agent has the tool. `None` where that cannot be known: an agent may compute
-    /// its tools.
+    /// Returns a warning if no agent has the tool. Returns `None` if an agent computes its tools.
     pub(crate) fn check(
         &self,
         agents: &BTreeMap<String, AgentDefinition>,
@@ -65,7 +62,7 @@ impl RuleCall {
     }
 }
 
-/// Returns the names that the rules of the mock model can read.
+/// Returns the names that rules of the mock model can read.
 fn in_scope() -> TextScope {
     TextScope::of(&["prompt", "messages", "tools", "schema", "tool_results"])
 }
@@ -89,10 +86,7 @@ impl ModelConfig {
             return Some(Self::Remote(Box::new(remote)));
         }
         let known = PROVIDERS.iter().map(|provider| provider.name).chain([MOCK]);
-        let meant = nearest(&name, known.clone());
-        let known = known.collect::<Vec<_>>().join(", ");
-        let message = format!("must be one of {known}");
-        entry.place.findings.report(entry.place.spot().error(message).meant(meant));
+        entry.refuse_name(&name, &known.collect::<Vec<_>>());
         None
     }
 }
@@ -126,7 +120,7 @@ impl MockRule {
                 let delay = delay.unwrap_or_default();
                 return action.map(|action| Self { when, delay, action });
             }
-            _ => place.refuse(format!("has `{}`; one of them is enough", given.join("`, `"))),
+            _ => place.refuse(format!("must have only one of `{}`", given.join("`, `"))),
         }
         None
     }

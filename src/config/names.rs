@@ -1,4 +1,4 @@
-//! References from one part of the configuration to another, looked up when all names are known.
+//! References between parts of the configuration, looked up when all names are known.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// All names of one kind.
+    /// Returns the names of one kind.
     pub fn of(&self, kind: NameKind) -> &BTreeSet<String> {
         match kind {
             NameKind::Agent => &self.agents,
@@ -64,7 +64,7 @@ impl Names {
     }
 }
 
-/// A name written where something of that name is needed.
+/// A name of a definition at the place that refers to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
     kind: NameKind,
@@ -77,7 +77,7 @@ impl Reference {
         Self { kind, name: name.to_owned(), spot }
     }
 
-    /// Returns the error of a reference whose name neither list has.
+    /// Returns an error if neither list has the name.
     pub(crate) fn check(&self, configured: &Names, registered: &Names) -> Option<ConfigProblem> {
         let Self { kind, name, spot } = self;
         let missing = Missing::of(*kind, name, [configured, registered])?;
@@ -85,15 +85,15 @@ impl Reference {
     }
 }
 
-/// A name that nothing has.
+/// The error of a name that is not defined.
 pub(crate) struct Missing {
     pub(crate) message: String,
-    /// The name that was probably meant.
+    /// The name that the author probably meant.
     pub(crate) suggestion: Option<String>,
 }
 
 impl Missing {
-    /// None when one of the lists has the name.
+    /// Returns `None` if one of the lists has the name.
     pub(crate) fn of(kind: NameKind, name: &str, known: [&Names; 2]) -> Option<Self> {
         let lists = known.map(|names| names.of(kind));
         if lists.iter().any(|names| names.contains(name)) {
@@ -104,7 +104,7 @@ impl Missing {
             NameKind::Agent | NameKind::Model | NameKind::Tool | NameKind::Workflow => "configured",
         };
         let suggestion = nearest(name, lists.into_iter().flatten().map(String::as_str));
-        // of models there are few, and their names are chosen here: those of providers are others
+        // authors often write the provider's name of a model in place of the id in this file
         let others = match (kind, &suggestion) {
             (NameKind::Model, None) => listed(lists.into_iter().flatten()),
             _ => String::new(),
@@ -113,12 +113,12 @@ impl Missing {
     }
 }
 
-/// The first of those that there are.
+/// Returns the first names, as the end of a message.
 fn listed<'n>(names: impl Iterator<Item = &'n String>) -> String {
     const LISTED_MAX: usize = 8;
     let mut names: Vec<_> = names.map(String::as_str).take(LISTED_MAX + 1).collect();
     if let Some(last) = names.get_mut(LISTED_MAX) {
         *last = "…";
     }
-    if names.is_empty() { String::new() } else { format!("; these are: {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("; configured: {}", names.join(", ")) }
 }

@@ -1,4 +1,4 @@
-//! Options of a generation, written in snake_case, kept in the names of the wire.
+//! Options of a generation: snake_case in the file, wire names in definitions.
 
 use std::ops::RangeInclusive;
 
@@ -10,17 +10,17 @@ use super::section::Section;
 /// Options of a call of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentOptions {
-    /// What the model itself is told.
+    /// Options that are sent to the model.
     pub model: ModelOptions,
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_steps: Option<u32>,
-    /// Messages of the conversation that the model sees.
+    /// Maximum number of earlier messages that the model sees.
     pub context_limit: Option<u32>,
 }
 
 impl AgentOptions {
-    /// The wire form (`temperature`, `maxSteps`, ...), without what nobody set; `None` when nobody
-    /// set anything.
+    /// Returns the wire form (`temperature`, `maxSteps`, ...) without unset options; `None` if all
+    /// are unset.
     pub fn into_wire(self) -> Option<Value> {
         let Self { model, max_steps, context_limit } = self;
         let mut options = Map::new();
@@ -46,7 +46,7 @@ impl AgentOptions {
 
 /// Reads a table of options.
 pub(crate) fn read_model_options(section: Section<'_>) -> ModelOptions {
-    section.misplaced("max_steps", "belongs beside `options`, into the agent itself");
+    section.misplaced("max_steps", "belongs to the agent itself, beside `options`");
     let options = read_keys(&section);
     section.close();
     options

@@ -3,41 +3,40 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether a problem stops the server.
+/// Severity of a problem: only errors stop the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The configuration is refused.
     Error,
-    /// The configuration works, but probably not as intended.
+    /// The configuration is accepted, but probably not as intended.
     Warning,
 }
 
 /// One thing wrong with a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// Name of the file as it was given, or the option of the command line.
+    /// Name of the file as given, or an option of the command line.
     pub file: Arc<str>,
-    /// Counted from 1; 0 when the problem has no place in a text.
+    /// Counted from 1; 0 if the problem has no place in a text.
     pub line: usize,
-    /// In characters, counted from 1; 0 when the problem has no place in a text.
+    /// In characters, counted from 1; 0 if the problem has no place in a text.
     pub column: usize,
     /// Dotted path of the key; a step is named by its id. Empty when no key is to blame.
     pub key: String,
     /// The mistake, without a full stop.
     pub message: String,
-    /// The replacement that was probably meant.
+    /// The replacement that the author probably meant.
     pub suggestion: Option<String>,
-    /// Whether it stops the server.
     pub severity: Severity,
 }
 
 impl ConfigProblem {
-    /// An error that belongs to no line, such as a file that is not there.
+    /// Returns an error without a line, such as a missing file.
     pub fn of_file(file: &str, message: impl Into<String>) -> Self {
         Spot::nowhere(file).error(message)
     }
 
-    /// Whether it stops the server.
+    /// Returns true if the problem stops the server.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -66,7 +65,7 @@ impl fmt::Display for ConfigProblem {
 
 impl std::error::Error for ConfigProblem {}
 
-/// The place of a value. Owned, so that what is found long after reading still has a line.
+/// The place of a value. Owned, so that checks after reading can still name a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spot {
     pub(crate) file: Arc<str>,

@@ -1,7 +1,7 @@
-//! Programs that steps and tools run, and that are not there.
+//! Missing programs of steps and tools.
 //!
-//! A warning, not an error: a configuration is also checked where it does not run, and a program
-//! may be installed while the server is up.
+//! They are warnings, not errors: a configuration is also checked on machines where it does not
+//! run, and a program may be installed later.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ use super::workflows::spot_in;
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     name: Arc<str>,
-    /// Whether it runs in a folder of its own, which then is where its path begins.
+    /// True if `cwd` is set: a relative path then starts there.
     has_folder: bool,
     spot: Spot,
 }
@@ -28,7 +28,7 @@ impl Program {
         Self { name, has_folder, spot }
     }
 
-    /// What is wrong with it, where programs are looked for in the folders of `path`.
+    /// Returns a warning if the program cannot be run. `path` is the value of `PATH`.
     pub(crate) fn check(&self, path: Option<&OsStr>) -> Option<ConfigProblem> {
         let name = Path::new(&*self.name);
         let is_path = self.name.contains('/');
@@ -49,15 +49,15 @@ impl Program {
         }
         let name = &self.name;
         let message = match (places.iter().find(|place| place.is_file()), is_path) {
-            (Some(place), _) => format!("{} may not be executed", place.display()),
-            (None, true) => format!("there is no program {name}"),
-            (None, false) => format!("there is no program {name} in the folders of PATH"),
+            (Some(place), _) => format!("{} is not executable", place.display()),
+            (None, true) => format!("program {name} does not exist"),
+            (None, false) => format!("program {name} is not in PATH"),
         };
         Some(self.spot.warning(message))
     }
 }
 
-/// The programs that the steps of a workflow run. `spot` says where keys of the workflow stand.
+/// Returns the programs of the steps of a workflow. `spot` maps keys of the workflow to places.
 pub(super) fn programs_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<Program> {
     let programs = calls(&plan.steps).into_iter().filter_map(|(step, call)| match call {
         Call::Command(call) => {
@@ -69,7 +69,7 @@ pub(super) fn programs_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<
     programs.collect()
 }
 
-/// The programs of workflows that were built in Rust.
+/// Returns the programs of workflows that were built in Rust.
 pub(crate) fn programs<'a>(
     plans: impl IntoIterator<Item = &'a Arc<Plan>>,
 ) -> impl Iterator<Item = Program> {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_looked_for_as_it_is_started() {
+    fn programs_are_looked_up_like_at_their_start() {
         let folder = tempfile::tempdir().unwrap();
         for (name, mode) in [("tool", 0o755), ("notes", 0o644)] {
             let file = folder.path().join(name);
@@ -96,20 +96,20 @@ mod tests {
         }
         let at = |name: &str| folder.path().join(name).display().to_string();
         let path = std::env::join_paths([Path::new("/nowhere"), folder.path()]).unwrap();
-        let notes = format!("{} may not be executed", at("notes"));
+        let notes = format!("{} is not executable", at("notes"));
         for (name, has_folder, expected) in [
             ("tool".to_owned(), false, None),
             (at("tool"), false, None),
-            ("gone".to_owned(), false, Some("there is no program gone in the folders of PATH")),
-            ("/usr/bin/nope".to_owned(), true, Some("there is no program /usr/bin/nope")),
-            ("./nope".to_owned(), false, Some("there is no program ./nope")),
+            ("gone".to_owned(), false, Some("program gone is not in PATH")),
+            ("/usr/bin/nope".to_owned(), true, Some("program /usr/bin/nope does not exist")),
+            ("./nope".to_owned(), false, Some("program ./nope does not exist")),
             ("./nope".to_owned(), true, None),
             (at("notes"), false, Some(notes.as_str())),
             ("notes".to_owned(), false, Some(notes.as_str())),
         ] {
             let program = Program::new(name.as_str().into(), has_folder, Spot::nowhere("c.toml"));
-            let said = program.check(Some(&path)).map(|problem| problem.message);
-            assert_eq!(said.as_deref(), expected, "{name}");
+            let message = program.check(Some(&path)).map(|problem| problem.message);
+            assert_eq!(message.as_deref(), expected, "{name}");
         }
     }
 }

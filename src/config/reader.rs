@@ -1,4 +1,4 @@
-//! From texts to a [`Config`]: the sections in turn, then what only shows when all are read.
+//! From texts to a [`Config`]: each section in turn, then the checks that need all of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 use super::files::Files;
 use super::keys::Keys as _;
-use super::models::circles;
+use super::models::fallback_cycles;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, Section, in_order};
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::nearest::nearest;
 
-/// A configuration or its mistakes, and the files that were read.
+/// A configuration or its problems, and the files that were read.
 pub(super) type Loaded = (Result<Config, Vec<ConfigProblem>>, Files);
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Loaded {
@@ -67,7 +67,7 @@ fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> L
     (Ok(config), files)
 }
 
-/// Reads as much as can be read; mistakes are among the findings.
+/// Reads as much as possible and reports problems to `findings`.
 pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Names>) -> Config {
     let mut config = Config::default();
     let Some(table) = document::parse(source, findings) else { return config };
@@ -95,7 +95,7 @@ pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Nam
     for problem in tools::check_workflows(&config) {
         findings.report(problem);
     }
-    for problem in config.check_handed(|callee, name| config.schema_of(callee, name)) {
+    for problem in config.check_arguments(|callee, name| config.schema_of(callee, name)) {
         findings.report(problem);
     }
     for warning in workflows::warn_of_recursion(&config.workflows, &spots) {
@@ -120,7 +120,7 @@ fn declare_misplaced(root: &Section<'_>, declared: &mut Names) {
     }
 }
 
-/// Reads an included file, which may hold workflows only.
+/// Reads an included file, which may contain only workflows.
 fn read_included(
     source: &Source,
     findings: &Findings,
@@ -132,7 +132,7 @@ fn read_included(
     let root = document::root(source, &table, findings);
     read_workflows(&root, callers, config, spots);
     for key in root.leftovers() {
-        root.key_place(key).refuse("an included file may hold workflows only");
+        root.key_place(key).refuse("an included file may contain only workflows");
     }
 }
 
@@ -167,7 +167,7 @@ fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {
             config.models.insert(id, model);
         }
     }
-    for problem in circles(&config.models) {
+    for problem in fallback_cycles(&config.models) {
         root.place.findings.report(problem);
     }
     for (id, section) in root.named_sections("agents") {
@@ -199,7 +199,7 @@ fn read_workflows(
         let spot = section.place.spot();
         if let Some(first) = spots.get(&id) {
             let Spot { file, line, .. } = first;
-            section.place.refuse(format!("is defined in {file} at line {line} already"));
+            section.place.refuse(format!("is already defined in {file} at line {line}"));
             continue;
         }
         spots.insert(id.clone(), spot);
@@ -209,10 +209,9 @@ fn read_workflows(
         if let Some(keep) = keep.and_then(|entry| retention::read_of_workflow(&entry, ttl)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
-        let Config { references, handed, needs, .. } = config;
-        if let Some(plan) =
-            workflows::read(&id, section, callers, Read { references, handed, needs })
-        {
+        let Config { references, arguments, needs, .. } = config;
+        let read = Read { references, arguments, needs };
+        if let Some(plan) = workflows::read(&id, section, callers, read) {
             config.workflows.insert(id, plan);
         }
     }
@@ -221,8 +220,8 @@ fn read_workflows(
 fn check_id(id: &str, place: &Place<'_>) {
     if !is_definition_id(id) {
         place.refuse(
-            "must start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, and \
-             not be `executions`",
+            "must be a letter or digit, then letters, digits, `.`, `_` or `-`, and not \
+             `executions`",
         );
     }
 }

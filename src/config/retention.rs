@@ -1,5 +1,4 @@
-//! `[retention]`, and `retention` of a workflow: how long executions and generations are stored after
-//! their end.
+//! `[retention]`, and `retention` of a workflow: storage time of ended executions and generations.
 
 use std::time::Duration;
 
@@ -11,21 +10,21 @@ use super::section::Section;
 
 section! {
     impl RetentionRules {
-        /// How long executions of workflows without a `retention` of their own are stored after
-        /// their end; never less than `limits.idempotency_ttl`.
+        /// Time that executions are stored after their end, for workflows without `retention`; at
+        /// least `limits.idempotency_ttl`.
         executions: executions, Takes::DurationOrForever;
-        /// How long the history of agents' generations is stored.
+        /// Time that the history of generations is stored.
         generations: generations, Takes::DurationOrForever;
-        /// How often expired executions and generations are looked for.
+        /// Interval between searches for expired executions and generations.
         every: every, Takes::Duration;
-        /// Executions or generations that are examined, and deleted, at once.
+        /// Executions or generations that are examined and deleted at once.
         batch: batch, Takes::Integer(1..=10_000);
     }
 }
 
 /// Reads the section; the rules of workflows are read with the workflows.
 pub(super) fn read(section: Section<'_>, idempotency_ttl: Duration) -> RetentionRules {
-    section.misplaced("logs", "is said by `retention` under [logs]");
+    section.misplaced("logs", "is set with `retention` under [logs]");
     let rules = RetentionRules::read_keys(&section);
     if let Some(entry) = section.get("executions") {
         warn_if_short(&entry, rules.executions, idempotency_ttl);
@@ -34,8 +33,8 @@ pub(super) fn read(section: Section<'_>, idempotency_ttl: Duration) -> Retention
     rules
 }
 
-/// Reads the rule of a workflow: a duration, or `None` for ever.
-#[expect(clippy::option_option, reason = "the outer one is for a refusal, the inner one for ever")]
+/// Reads the retention of a workflow: a duration, or `None` for `"forever"`.
+#[expect(clippy::option_option, reason = "outer: refused; inner: forever")]
 pub(super) fn read_of_workflow(
     entry: &Entry<'_>,
     idempotency_ttl: Duration,
@@ -48,7 +47,7 @@ pub(super) fn read_of_workflow(
 fn warn_if_short(entry: &Entry<'_>, keep: Option<Duration>, idempotency_ttl: Duration) {
     if keep.is_some_and(|keep| keep < idempotency_ttl) {
         entry.place.warn(
-            "is shorter than limits.idempotency_ttl: executions are kept for as long as that, so \
+            "is shorter than limits.idempotency_ttl; executions are stored at least that long, so \
              that idempotency keys find them",
         );
     }

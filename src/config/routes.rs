@@ -1,4 +1,4 @@
-//! `[[routes]]`: paths of one's own that lead to a workflow, to an agent or to files.
+//! `[[routes]]`: added paths that lead to a workflow, an agent or files.
 
 mod path;
 
@@ -6,23 +6,22 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::path::path_problem;
 
-use super::entry::Entry;
+use super::entry::{Entry, only_one_of};
 use super::names::{NameKind, Reference};
 use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
-use crate::nearest::nearest;
 
-/// Keys of targets: each route has one of them.
+/// Keys of targets; each route has one of them.
 const TARGETS: [&str; 3] = ["workflow", "agent", "static"];
 
-/// A route as configured.
+/// Settings of a route.
 #[derive(Debug, Clone)]
 pub struct RouteConfig {
-    /// Fixed segments; of a folder, `*` is the last one.
+    /// Fixed segments; the last one is `*` if the target is a folder.
     pub path: String,
     /// The target.
     pub target: RouteTarget,
-    /// A line for the documentation.
+    /// A line for the API document.
     pub summary: Option<String>,
     /// The place of the path, for checks that need all routes.
     spot: Spot,
@@ -33,11 +32,11 @@ pub struct RouteConfig {
 pub enum RouteTarget {
     /// Runs this workflow.
     Workflow { id: String, answer: WorkflowAnswer, body: WorkflowBody },
-    /// Asks this agent.
+    /// Calls this agent.
     Agent { id: String, answer: AgentAnswer },
-    /// Shows one file.
+    /// Serves one file.
     File(PathBuf),
-    /// Shows the files of a folder.
+    /// Serves the files of a folder.
     Folder(PathBuf),
 }
 
@@ -55,11 +54,11 @@ pub enum WorkflowAnswer {
 pub enum WorkflowBody {
     /// `input` and `options`, as for `POST /workflows/:id/execute`.
     Request,
-    /// The input alone: what others send to a webhook.
+    /// The input alone, for webhooks.
     Input,
 }
 
-/// Which route of an agent a route answers like.
+/// The answer of a route of an agent, like that of the built-in route of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentAnswer {
     Text,
@@ -70,13 +69,13 @@ pub enum AgentAnswer {
 }
 
 impl RouteConfig {
-    /// A problem with the path.
+    /// Returns an error about the path.
     pub(crate) fn refuse(&self, message: impl Into<String>) -> ConfigProblem {
         self.spot.error(message)
     }
 }
 
-/// Reads a route; what it refers to is looked up later. Files count from the folder `base`.
+/// Reads a route; names that it refers to are looked up later. Files are relative to `base`.
 pub(crate) fn read(
     section: Section<'_>,
     base: &Path,
@@ -85,10 +84,7 @@ pub(crate) fn read(
     let path = section.required("path").and_then(|entry| {
         let path = entry.text()?;
         match path_problem(&path) {
-            Some(problem) => {
-                entry.place.refuse(problem);
-                None
-            }
+            Some(problem) => entry.refuse(problem),
             None => Some((path, entry)),
         }
     });
@@ -110,17 +106,17 @@ pub(crate) fn read(
     Some(RouteConfig { path, target, summary, spot: entry.place.spot() })
 }
 
-/// The one key that says what the route leads to.
+/// Returns the key of the route's target.
 fn target_of(section: &Section<'_>) -> Option<&'static str> {
     let written: Vec<_> = TARGETS.into_iter().filter(|key| section.has(key)).collect();
     match written.as_slice() {
         [one] => Some(one),
         [] => {
-            section.place.refuse("leads nowhere: one of `workflow`, `agent`, `static` is missing");
+            section.place.refuse("needs one of `workflow`, `agent`, `static`");
             None
         }
         [one, other, ..] => {
-            section.key_place(other).refuse(format!("leads to `{one}` already"));
+            section.key_place(other).refuse(only_one_of(one));
             None
         }
     }
@@ -135,18 +131,18 @@ fn check_method(entry: &Entry<'_>, target: &str) {
     }
 }
 
-/// Nothing reads what varies in a path but the files of a folder.
+/// Refuses variable segments, which no target reads, except the `*` of a folder.
 fn check_segments(path: &str, entry: &Entry<'_>, target: &RouteTarget) {
     if path.contains("/:") {
-        entry.place.refuse("may not have `:name` segments: nothing would read them");
+        entry.place.refuse("must not have `:name` segments: no target reads them");
     }
     let is_folder_path = path.ends_with("/*");
     match target {
         RouteTarget::Workflow { .. } | RouteTarget::Agent { .. } if is_folder_path => {
-            entry.place.refuse("may end in `/*` only where `static` is a folder");
+            entry.place.refuse("may end in `/*` only if `static` is a folder");
         }
         RouteTarget::File(_) if is_folder_path => {
-            entry.place.refuse("ends in `/*`, but `static` is a file and not a folder");
+            entry.place.refuse("ends in `/*`, but `static` is a file");
         }
         RouteTarget::Folder(_) if !is_folder_path => {
             entry.place.refuse("must end in `/*`: `static` is a folder");
@@ -159,7 +155,7 @@ fn check_segments(path: &str, entry: &Entry<'_>, target: &RouteTarget) {
 }
 
 fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<RouteTarget> {
-    let id = named(section, "workflow", NameKind::Workflow, references);
+    let id = section.get("workflow")?.reference(NameKind::Workflow, references);
     let answers = [("result", WorkflowAnswer::Result), ("stream", WorkflowAnswer::Stream)];
     let answer = one_of(section, "answer", answers);
     let bodies = [("request", WorkflowBody::Request), ("input", WorkflowBody::Input)];
@@ -168,7 +164,7 @@ fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Ro
 }
 
 fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<RouteTarget> {
-    let id = named(section, "agent", NameKind::Agent, references);
+    let id = section.get("agent")?.reference(NameKind::Agent, references);
     let answers = [
         ("text", AgentAnswer::Text),
         ("stream", AgentAnswer::Stream),
@@ -185,24 +181,23 @@ fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<Route
     let written = entry.filled_text()?;
     let place = base.join(&written);
     if place.is_dir() {
-        if holds(&place, base) {
-            entry.place.refuse("holds the configuration: everybody could read it");
+        if contains(&place, base) {
+            entry.place.refuse("contains the configuration, which would become public");
         }
         return Some(RouteTarget::Folder(place));
     }
     if place.is_file() {
-        if holds(&place, Path::new(&*entry.place.spot().file)) {
-            entry.place.refuse("is the configuration: everybody could read it");
+        if contains(&place, Path::new(&*entry.place.spot().file)) {
+            entry.place.refuse("is the configuration, which would become public");
         }
         return Some(RouteTarget::File(place));
     }
     let expected = if path.is_some_and(|path| path.ends_with("/*")) { "folder" } else { "file" };
-    entry.place.refuse(format!("there is no {expected} {written:?}, seen from this file"));
-    None
+    entry.refuse(format!("there is no {expected} {written:?} relative to this file"))
 }
 
-/// Whether a folder, or a file, is the other one or above it.
-fn holds(folder: &Path, other: &Path) -> bool {
+/// Returns true if a folder contains the other path, or both are the same.
+fn contains(folder: &Path, other: &Path) -> bool {
     let other = if other.as_os_str().is_empty() { Path::new(".") } else { other };
     match (folder.canonicalize(), other.canonicalize()) {
         (Ok(folder), Ok(other)) => other.starts_with(folder),
@@ -210,31 +205,11 @@ fn holds(folder: &Path, other: &Path) -> bool {
     }
 }
 
-fn named(
-    section: &Section<'_>,
-    key: &'static str,
-    kind: NameKind,
-    references: &mut Vec<Reference>,
-) -> Option<String> {
-    let entry = section.get(key)?;
-    let name = entry.filled_text()?;
-    references.push(Reference::new(kind, &name, entry.place.spot()));
-    Some(name)
-}
-
-/// The value of a word; the first one's where none is written.
+/// Reads one of these words and returns its value; defaults to the first one.
 fn one_of<T: Copy, const N: usize>(
     section: &Section<'_>,
     key: &'static str,
     words: [(&'static str, T); N],
 ) -> Option<T> {
-    let Some(entry) = section.get(key) else { return Some(words[0].1) };
-    let written = entry.text()?;
-    let found = words.iter().find(|(word, _)| *word == written);
-    if found.is_none() {
-        let known = words.map(|(word, _)| word);
-        let problem = entry.place.spot().error(format!("must be one of {}", known.join(", ")));
-        entry.place.findings.report(problem.meant(nearest(&written, known)));
-    }
-    found.map(|(_, value)| *value)
+    section.get(key).map_or(Some(words[0].1), |entry| entry.one_of(&words))
 }

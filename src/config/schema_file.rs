@@ -1,4 +1,4 @@
-//! A JSON Schema in a file of its own: a path stands where the schema would.
+//! JSON Schemas in separate files, named by a path in place of the schema.
 
 use std::path::Path;
 
@@ -10,17 +10,14 @@ use super::entry::Entry;
 /// Largest file of a schema, in bytes.
 pub(super) const SCHEMA_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Reads the file that a path names, relative to the file that names it. What is wrong is told of
-/// both: where the path is written, and where in the file the mistake is.
+/// Reads a schema from a path relative to the configuration file. Errors name both the place of the
+/// path and the place in the schema file.
 pub(super) fn read(entry: &Entry<'_>) -> Option<Value> {
     let written = entry.filled_text()?;
     let base = Path::new(&*entry.place.source.file).parent().unwrap_or_else(|| Path::new("."));
     match schema(entry, &written, &base.join(&written)) {
         Ok(schema) => Some(schema),
-        Err(problem) => {
-            entry.place.refuse(problem);
-            None
-        }
+        Err(problem) => entry.refuse(problem),
     }
 }
 
@@ -34,7 +31,7 @@ fn schema(entry: &Entry<'_>, written: &str, path: &Path) -> Result<Value, String
         _ => format!("the file {written:?} cannot be read: {error}"),
     })?;
     if !size.is_file() {
-        return Err(format!("{written:?} is no file"));
+        return Err(format!("{written:?} is not a file"));
     }
     if size.len() > SCHEMA_BYTES_MAX {
         return Err(format!("the file {written:?} is larger than {SCHEMA_BYTES_MAX} bytes"));
@@ -45,7 +42,7 @@ fn schema(entry: &Entry<'_>, written: &str, path: &Path) -> Result<Value, String
         let (line, column) = (error.line(), error.column());
         let place = format!(" at line {line} column {column}");
         let what = error.to_string().replace(&place, "");
-        format!("{written}:{line}:{column}: is not JSON: {what}")
+        format!("{written}:{line}:{column}: is not valid JSON: {what}")
     })?;
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err(format!("{written}:1:1: a JSON Schema is an object, or true or false"));

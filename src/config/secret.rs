@@ -1,13 +1,13 @@
-//! References to secrets, `secret:NAME` and `${NAME}`, and how they differ from prose.
+//! References to secrets: `secret:NAME` and `${NAME}`.
 
 use greenroom_actors::domain::call::{is_variable, secret_in};
 
-/// The first reference to a secret in a text where none is allowed.
+/// Returns the first reference to a secret in a text.
 pub(crate) fn names_secret(text: &str) -> Option<String> {
     secret_in(text).map(|(at, _)| text[at].to_owned())
 }
 
-/// The variable that a whole text refers to.
+/// Returns the variable if the whole text is a reference.
 pub(crate) fn secret_name(text: &str) -> Option<&str> {
     let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     let name = text.strip_prefix("secret:").or(braced)?;
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_text_is_a_reference_or_none() {
+    fn only_whole_texts_are_references() {
         for (text, expected) in [
             ("secret:KEY", Some("KEY")),
             ("${KEY_2}", Some("KEY_2")),
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_told_from_prose() {
+    fn references_differ_from_prose() {
         for (text, expected) in [
             ("Bearer ${TOKEN}!", Some("${TOKEN}")),
             ("secret:KEY", Some("secret:KEY")),

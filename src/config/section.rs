@@ -1,4 +1,4 @@
-//! A table being read: what is asked for is known, and what is left over is a mistake.
+//! A table being read. Keys that are requested become known; the remaining ones are mistakes.
 
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
@@ -21,9 +21,9 @@ pub(crate) struct Place<'a> {
     pub(crate) source: &'a Source,
     pub(crate) findings: &'a Findings,
     pub(crate) span: Range<usize>,
-    /// Dotted, as in messages.
+    /// Dotted path of the key, for messages.
     pub(crate) path: String,
-    /// The path with `*` for every name that the author chose, for the list of known keys.
+    /// The path with `*` in place of names that the author chose, for the list of known keys.
     pub(crate) pattern: String,
 }
 
@@ -40,19 +40,19 @@ impl Place<'_> {
         self.findings.report(self.spot().warning(message));
     }
 
-    /// The place of something inside this one.
+    /// Returns the place of a key inside this one.
     pub(crate) fn inner(&self, key: &str, span: Range<usize>) -> Self {
         let key = shown_key(key);
         Self { span, path: joined(&self.path, &key), pattern: joined(&self.pattern, &key), ..*self }
     }
 
-    /// The place of something that the author named.
+    /// Returns the place of an entry whose name the author chose.
     pub(crate) fn named(&self, name: &str, span: Range<usize>) -> Self {
         let path = joined(&self.path, &shown_key(name));
         Self { span, path, pattern: joined(&self.pattern, "*"), ..*self }
     }
 
-    /// The place of an item of an array.
+    /// Returns the place of an item of an array.
     pub(crate) fn item(&self, index: usize, span: Range<usize>) -> Self {
         let path = format!("{}[{index}]", self.path);
         Self { span, path, pattern: self.pattern.clone(), ..*self }
@@ -63,30 +63,30 @@ fn joined(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A key as TOML would need it written.
+/// Returns a key in the form that TOML needs: bare or quoted.
 pub(crate) fn shown_key(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !key.is_empty() && key.chars().all(is_bare) { key.to_owned() } else { format!("{key:?}") }
 }
 
-/// A table. Every key asked for becomes a known one; [`Section::close`] refuses the others.
+/// A table. Requested keys become known; [`Section::close`] refuses the others.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) table: &'a DeTable<'a>,
-    asked: RefCell<Vec<&'static str>>,
+    known: RefCell<Vec<&'static str>>,
 }
 
 impl<'a> Section<'a> {
     pub(crate) fn new(place: Place<'a>, table: &'a DeTable<'a>) -> Self {
-        Self { place, table, asked: RefCell::default() }
+        Self { place, table, known: RefCell::default() }
     }
 
-    /// The value of a key; the key is known from now on.
+    /// Returns the value of a key and marks the key as known.
     pub(crate) fn get(&self, key: &'static str) -> Option<Entry<'a>> {
-        self.asked.borrow_mut().push(key);
+        self.known.borrow_mut().push(key);
         #[cfg(test)]
-        self.place.findings.asked.borrow_mut().insert(joined(&self.place.pattern, key));
+        self.place.findings.known_keys.borrow_mut().insert(joined(&self.place.pattern, key));
         let value = self.table.get(key)?;
         Some(Entry::new(self.place.inner(key, value.span()), value.get_ref()))
     }
@@ -100,7 +100,7 @@ impl<'a> Section<'a> {
     ) -> Option<Entry<'a>> {
         let found = self.get(key);
         let Some(former) = former.filter(|former| self.has(former)) else { return found };
-        self.asked.borrow_mut().push(former);
+        self.known.borrow_mut().push(former);
         if found.is_some() {
             let message = format!("is the former name of `{key}`; remove one of the two");
             self.key_place(former).refuse(message);
@@ -110,7 +110,7 @@ impl<'a> Section<'a> {
         Some(Entry::new(self.place.inner(former, value.span()), value.get_ref()))
     }
 
-    /// Names an item of an array by its id in place of its number.
+    /// Replaces the index of an array item by its id in the path.
     pub(crate) fn rename(&mut self, id: &str) {
         let path = &self.place.path;
         let parent = path.rfind('[').map_or(path.as_str(), |at| &path[..at]);
@@ -125,12 +125,12 @@ impl<'a> Section<'a> {
         self.get(key)?.text()
     }
 
-    /// A text that must be there.
+    /// Reads a required text.
     pub(crate) fn required_text(&self, key: &'static str) -> Option<String> {
         self.required(key)?.text()
     }
 
-    /// A value that must be there.
+    /// Returns a required value; reports a missing one.
     pub(crate) fn required(&self, key: &'static str) -> Option<Entry<'a>> {
         let found = self.get(key);
         if found.is_none() {
@@ -143,7 +143,7 @@ impl<'a> Section<'a> {
         self.get(key).and_then(|entry| entry.flag()).unwrap_or(default)
     }
 
-    /// A whole number within bounds; the default when it is not there or refused.
+    /// Reads a whole number within bounds; returns the default when it is missing or refused.
     pub(crate) fn integer<T>(&self, key: &'static str, bounds: RangeInclusive<i64>, default: T) -> T
     where
         T: TryFrom<i64>,
@@ -152,22 +152,23 @@ impl<'a> Section<'a> {
         found.and_then(|number| T::try_from(number).ok()).unwrap_or(default)
     }
 
-    /// A duration of at least a millisecond.
+    /// Reads a duration of at least a millisecond.
     pub(crate) fn duration(&self, key: &'static str, default: Duration) -> Duration {
         self.get(key).and_then(|entry| entry.duration()).unwrap_or(default)
     }
 
-    /// The table under a key.
+    /// Returns the table under a key.
     pub(crate) fn section(&self, key: &'static str) -> Option<Section<'a>> {
         self.get(key)?.section()
     }
 
-    /// Values by names that the author chose, in the order of the file.
+    /// Returns the entries of a table whose names the author chose, in the order of the file.
     pub(crate) fn named_entries(&self, key: &'static str) -> Vec<(String, Entry<'a>)> {
         self.section(key).map(|section| section.named()).unwrap_or_default()
     }
 
-    /// Returns its values by names that the author chose, in the order of the file.
+    /// Returns the entries of this table under the names that the author chose, in the order of
+    /// the file.
     pub(crate) fn named(&self) -> Vec<(String, Entry<'a>)> {
         let named = |(name, _, value): (&'a str, _, &'a Spanned<DeValue<'a>>)| {
             let place = self.place.named(name, value.span());
@@ -176,46 +177,46 @@ impl<'a> Section<'a> {
         in_order(self.table).into_iter().map(named).collect()
     }
 
-    /// Tables by names that the author chose, in the order of the file.
+    /// Returns the tables in a table whose names the author chose, in the order of the file.
     pub(crate) fn named_sections(&self, key: &'static str) -> Vec<(String, Section<'a>)> {
         let entries = self.named_entries(key).into_iter();
         entries.filter_map(|(name, entry)| Some((name, entry.section()?))).collect()
     }
 
-    /// An array of tables.
+    /// Returns an array of tables.
     pub(crate) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
         self.get(key).map(|entry| entry.sections()).unwrap_or_default()
     }
 
-    /// Refuses keys that the design has and this version has not.
+    /// Refuses keys that are planned but not supported yet.
     pub(crate) fn later(&self, keys: &[&'static str]) {
         keys.iter().for_each(|key| self.misplaced(key, NOT_SUPPORTED));
     }
 
-    /// Refuses a key that people look for here.
+    /// Refuses a key that is often written here by mistake, with a text that helps.
     pub(crate) fn misplaced(&self, key: &'static str, message: &str) {
         if self.has(key) {
             self.key_place(key).refuse(message);
-            self.asked.borrow_mut().push(key);
+            self.known.borrow_mut().push(key);
         }
     }
 
-    /// The place of a key itself, not of its value.
+    /// Returns the place of a key itself, not of its value.
     pub(crate) fn key_place(&self, key: &str) -> Place<'a> {
         let found = self.table.get_key_value(key);
         let span = found.map_or_else(|| self.place.span.clone(), |(key, _)| key.span());
         self.place.inner(key, span)
     }
 
-    /// Returns the keys that were not asked for.
+    /// Returns the keys that were not requested.
     pub(crate) fn leftovers(&self) -> Vec<&'a str> {
-        let asked = self.asked.borrow();
+        let known = self.known.borrow();
         let keys = in_order(self.table).into_iter().map(|(key, ..)| key);
-        keys.filter(|key| !asked.contains(key)).collect()
+        keys.filter(|key| !known.contains(key)).collect()
     }
 
-    /// Returns the refusal of a key of another section. Definitions and routes, whose keys have
-    /// other meanings, are not compared.
+    /// Returns the refusal of a key that belongs to another section. Definitions and routes are
+    /// not compared: equal keys have other meanings there.
     fn in_wrong_section(&self, key: &str, spot: &Spot) -> Option<ConfigProblem> {
         let is_value = !matches!(self.table.get(key)?.get_ref(), DeValue::Table(_));
         let section = self.place.pattern.as_str();
@@ -226,9 +227,9 @@ impl<'a> Section<'a> {
         (!homes.is_empty()).then(|| spot.error(message))
     }
 
-    /// Refuses the keys that are left over.
+    /// Refuses the keys that were not requested.
     pub(crate) fn close(self) {
-        let known = self.asked.borrow();
+        let known = self.known.borrow();
         for key in self.leftovers() {
             let spot = self.key_place(key).spot();
             let problem = misplaced_root_key(key, &spot)
@@ -241,13 +242,13 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A key of the whole file behind the head of a table, which takes it for its own.
+/// Returns the refusal of a root key written below the header of a table, to which TOML assigns it.
 pub(crate) fn misplaced_root_key(key: &str, spot: &Spot) -> Option<ConfigProblem> {
     let message = "belongs at the top of the file, before the first table";
     (key == "include" && spot.key != key).then(|| spot.error(message))
 }
 
-/// Entries of a table as the author wrote them; the parser sorts them by key.
+/// Returns the entries of a table in the order of the file; the parser sorts them by key.
 pub(crate) fn in_order<'a>(
     table: &'a DeTable<'a>,
 ) -> Vec<(&'a str, Range<usize>, &'a Spanned<DeValue<'a>>)> {

@@ -1,4 +1,4 @@
-//! `[server]`: the address of the server, and how long it waits for its clients.
+//! `[server]`: the address of the server, and limits of requests and connections.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,36 +6,35 @@ use std::time::Duration;
 use super::keys::{Takes, section};
 
 section! {
-    /// The address of the server, and how long it waits for its clients.
+    /// The address of the server, and limits of requests and connections.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ServerConfig {
-        /// Address or name to listen at. An address that other machines can reach needs a provider
-        /// of tokens or `provider = "none"` under `[auth]`.
+        /// Address or name to listen at. An address that other machines can reach requires a
+        /// provider that checks tokens, or `provider = "none"` under `[auth]`.
         host: String = "127.0.0.1".to_owned(), Takes::Text;
         /// Port to listen at; 0 takes any free port.
         port: u16 = 3141, Takes::Integer(0..=65_535);
         /// Threads that serve connections; 0: one per core.
         workers: usize = 0, Takes::Integer(0..=1024);
-        /// How long running steps and generations may continue after SIGTERM or SIGINT.
+        /// Time that running steps and generations may continue after SIGTERM or SIGINT.
         shutdown_grace: Duration = Duration::from_secs(10), Takes::Duration;
         /// Largest request body.
         body_bytes_max: usize = 1024 * 1024, Takes::Bytes(1..=1 << 30);
-        /// How long a request body may take to arrive.
+        /// Time limit for the arrival of a request body.
         body_timeout: Duration = Duration::from_secs(30), Takes::Duration;
-        /// How long a client may read nothing of what is sent to it before the connection is
-        /// closed. Needs Linux; elsewhere only streams are closed
-        /// (`limits.subscriber_stall_timeout`).
+        /// Time after which the connection of a client that reads nothing is closed. Needs Linux;
+        /// elsewhere only streams are closed (`limits.subscriber_stall_timeout`).
         write_timeout: Duration = Duration::from_secs(30), Takes::Duration;
-        /// How long an idle connection stays open.
+        /// Time that an idle connection stays open.
         keep_alive: Duration = Duration::from_secs(5), Takes::Duration;
-        /// Whether answers of a kilobyte or more are sent in gzip to clients that accept it;
-        /// streams never are.
+        /// Compresses answers of a kilobyte or more with gzip for clients that accept it; streams
+        /// are never compressed.
         compression: bool = true, Takes::Flag;
     }
 }
 
 impl ServerConfig {
-    /// Returns whether only programs on this machine can reach the server.
+    /// Returns true if only programs on this machine can reach the server.
     pub fn is_loopback(&self) -> bool {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         match host.parse::<IpAddr>() {
@@ -50,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_told_from_the_rest() {
+    fn loopback_addresses_are_recognized() {
         for (host, expected) in [
             ("127.0.0.1", true),
             ("127.8.8.8", true),

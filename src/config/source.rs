@@ -23,7 +23,7 @@ impl Source {
         Self { file: file.into(), text, line_starts }
     }
 
-    /// The place where a span begins.
+    /// Returns the place where a span begins.
     pub(crate) fn spot(&self, span: &Range<usize>, key: impl Into<String>) -> Spot {
         let (line, column) = self.line_and_column(span.start);
         Spot { file: Arc::clone(&self.file), line, column, key: key.into() }
@@ -33,7 +33,7 @@ impl Source {
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts[line.saturating_sub(1)];
         let before = self.text.as_bytes().get(start..offset).unwrap_or_default();
-        // a character begins at every byte that does not go on with one
+        // UTF-8 continuation bytes do not begin a character
         let chars = before.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
         (line, chars + 1)
     }
@@ -46,7 +46,7 @@ pub(crate) struct Findings {
     /// Files that were read.
     pub(crate) files: RefCell<Files>,
     #[cfg(test)]
-    pub(crate) asked: RefCell<std::collections::BTreeSet<String>>,
+    pub(crate) known_keys: RefCell<std::collections::BTreeSet<String>>,
 }
 
 impl Findings {
@@ -54,15 +54,15 @@ impl Findings {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Adds a problem that a later check found, unless that place or a part of it has an error
-    /// already: two checks of one mistake are one line.
+    /// Adds a problem of a later check, unless its place or a part of it already has an error: one
+    /// mistake gives one line.
     pub(crate) fn report_unless_known(&self, problem: ConfigProblem) {
         if !self.know(&problem) {
             self.report(problem);
         }
     }
 
-    /// Returns whether the place of a problem, or a part of it, has an error already.
+    /// Returns true if the place of a problem, or a part of it, already has an error.
     pub(crate) fn know(&self, problem: &ConfigProblem) -> bool {
         let is_same_mistake = |known: &ConfigProblem| {
             let inner = known.key.strip_prefix(&problem.key);
@@ -73,7 +73,7 @@ impl Findings {
         self.problems.borrow().iter().any(is_same_mistake)
     }
 
-    /// Everything found, and what was read for it.
+    /// Returns the problems and the files that were read.
     pub(crate) fn into_parts(self) -> (Vec<ConfigProblem>, Files) {
         (self.problems.into_inner(), self.files.into_inner())
     }

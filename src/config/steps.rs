@@ -1,4 +1,4 @@
-//! What steps need of the machine that runs them: secrets and programs.
+//! Secrets and programs that steps need on the machine that runs them.
 
 use std::sync::Arc;
 
@@ -19,15 +19,14 @@ pub(crate) struct Needs {
 /// A secret that a step names.
 #[derive(Debug, Clone)]
 pub(crate) struct StepSecret {
-    /// The variable of the environment.
+    /// Name of the environment variable.
     pub(crate) name: String,
     /// The place in the file.
     spot: Spot,
     is_header: bool,
 }
 
-/// The secrets of all steps of a workflow, one by one. `spot` says where keys of the workflow
-/// stand.
+/// Returns the secrets of the steps of a workflow. `spot` maps keys of the workflow to places.
 pub(super) fn secrets_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<StepSecret> {
     let found = calls(&plan.steps).into_iter().flat_map(|(step, call)| {
         let (texts, keys): (&[_], _) = match call {
@@ -47,14 +46,14 @@ pub(super) fn secrets_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<S
     found.collect()
 }
 
-/// The secrets of workflows that were built in Rust.
+/// Returns the secrets of workflows that were built in Rust.
 pub(crate) fn secrets<'a>(
     plans: impl IntoIterator<Item = &'a Arc<Plan>>,
 ) -> impl Iterator<Item = StepSecret> {
     plans.into_iter().flat_map(|plan| secrets_at(plan, |keys| spot_in(plan, keys)))
 }
 
-/// The calls of steps, also of those inside of others, each with its step.
+/// Returns the calls of steps, including nested ones, each with its step.
 pub(super) fn calls(steps: &[Step]) -> Vec<(&Step, &Call)> {
     let found = steps.iter().flat_map(|step| match &step.work {
         Work::Call(call) => vec![(step, call)],
@@ -64,7 +63,7 @@ pub(super) fn calls(steps: &[Step]) -> Vec<(&Step, &Call)> {
 }
 
 impl StepSecret {
-    /// What is wrong with its variable.
+    /// Returns an error if the variable is missing or unusable.
     pub(crate) fn check(
         &self,
         environment: &impl Fn(&str) -> Option<String>,

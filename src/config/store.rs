@@ -1,4 +1,4 @@
-//! `[store]`: where executions are stored.
+//! `[store]`: the store of executions.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::keys::{Takes, Value, section};
 use super::section::NOT_SUPPORTED;
 
 section! {
-    /// Where executions are stored.
+    /// The store of executions.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct StoreConfig {
-        /// The store. A relative path counts from the working directory; `memory:` loses everything
-        /// when the process ends.
+        /// Address of the store. A relative path starts at the working directory; `memory:` loses
+        /// everything when the process ends.
         url: StoreUrl = StoreUrl::Sqlite(PathBuf::from("greenroom.db")),
             Takes::Own("`\"sqlite://PATH\"` or `\"memory:\"`");
-        /// What an acknowledged write survives. `"full"`: a power cut. `"normal"`: the end of the
-        /// process; a power cut may lose the newest writes.
+        /// Durability of acknowledged writes. `"full"`: they survive a power failure. `"normal"`:
+        /// they survive the end of the process; a power failure may lose the newest ones.
         durability: Durability = Durability::Full, Takes::Own("`\"full\"` or `\"normal\"`");
-        /// How long a waiting execution without readers stays in memory.
+        /// Time after which a waiting execution without subscribers leaves memory.
         passivate_after: Duration = RuntimeLimits::default().passivate_after, Takes::Duration;
     }
 }
@@ -29,14 +29,14 @@ section! {
 /// A store by its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// `sqlite://PATH`; a relative path counts from the working directory.
+    /// `sqlite://PATH`; a relative path starts at the working directory.
     Sqlite(PathBuf),
-    /// `memory:`; forgets everything when the process ends.
+    /// `memory:`; loses everything when the process ends.
     Memory,
 }
 
 impl StoreUrl {
-    /// Returns the name of the technology, and whether what is stored outlives the process.
+    /// Returns the name of the technology, and true if the data outlives the process.
     pub(crate) fn technology(&self) -> (&'static str, bool) {
         match self {
             Self::Sqlite(_) => ("sqlite", true),
@@ -44,7 +44,7 @@ impl StoreUrl {
         }
     }
 
-    /// Returns the file that everything is in, where there is one.
+    /// Returns the database file, if there is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
@@ -62,7 +62,7 @@ impl Value for StoreUrl {
         let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
         match text.strip_prefix("sqlite://") {
             Some(path) if !path.is_empty() => return Some(StoreUrl::Sqlite(PathBuf::from(path))),
-            Some(_) => entry.place.refuse("names no file; write \"sqlite://greenroom.db\""),
+            Some(_) => entry.place.refuse("must name a file, e.g. \"sqlite://greenroom.db\""),
             None if matches!(scheme, "postgres" | "postgresql") => {
                 entry.place.refuse(NOT_SUPPORTED)
             }
@@ -77,10 +77,7 @@ impl Value for Durability {
         match entry.text()?.as_str() {
             "full" => Some(Durability::Full),
             "normal" => Some(Durability::Normal),
-            _ => {
-                entry.place.refuse("must be \"full\" or \"normal\"");
-                None
-            }
+            _ => entry.refuse("must be \"full\" or \"normal\""),
         }
     }
 }

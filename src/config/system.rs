@@ -10,10 +10,10 @@ section! {
     /// The files of the installation.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SystemConfig {
-        /// The file into which `POST /setup-observability` writes its keys. A relative path counts
-        /// from the working directory.
+        /// File into which `POST /setup-observability` writes its keys. A relative path starts at
+        /// the working directory.
         env_file: PathBuf = PathBuf::from(".env"), Takes::Own("a path");
-        /// How often the files of the configuration are checked for changes; `"0s"`: only on SIGHUP.
+        /// Interval between checks for changed configuration files; `"0s"`: only on SIGHUP.
         reload_every: Duration = Duration::from_secs(2), Takes::DurationOrZero;
     }
 }
@@ -24,11 +24,10 @@ impl Value for PathBuf {
     }
 }
 
-/// Refuses the character zero, which no path and no argument of a program can hold.
+/// Refuses NUL, which neither paths nor arguments of programs can contain.
 pub(super) fn without_zero(entry: &Entry<'_>, text: String) -> Option<String> {
     if text.contains('\0') {
-        entry.place.refuse("must not hold the character zero");
-        return None;
+        return entry.refuse("must not contain a NUL character");
     }
     Some(text)
 }

@@ -1,5 +1,5 @@
-//! Expressions and templates outside of workflows, checked as they are read. Those of workflows
-//! are checked when the plan is compiled.
+//! Checks of expressions and templates outside of workflows. Those of workflows are checked when the
+//! plan is compiled.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, in_order};
 use crate::nearest::nearest;
 
-/// Names that texts of a kind can read.
+/// Names that expressions and templates can read.
 #[derive(Debug, Clone)]
 pub(crate) struct TextScope {
     names: &'static [&'static str],
-    /// Schemas of the values of some of them.
+    /// Known shapes of their values.
     shapes: BTreeMap<&'static str, Shape>,
 }
 
@@ -32,13 +32,13 @@ impl TextScope {
         self
     }
 
-    /// Returns the remarks on a text that has no place in a file.
+    /// Returns the remarks on a text without a place in a file.
     pub(crate) fn problems(&self, source: &str, form: Form, spot: &Spot) -> Vec<ConfigProblem> {
         let remarks = remarks(source, form, self.names, &self.shapes);
         remarks.into_iter().map(|remark| remark_at(remark, spot)).collect()
     }
 
-    /// Says what is odd about a text that compiles.
+    /// Reports remarks on a text that compiles.
     pub(crate) fn check(&self, source: &str, form: Form, place: &Place<'_>) {
         for problem in self.problems(source, form, &place.spot()) {
             place.findings.report(problem);
@@ -91,7 +91,7 @@ impl TextScope {
     }
 }
 
-/// A remark at its place.
+/// Returns a remark as a problem at its place.
 pub(crate) fn remark_at(remark: Remark, spot: &Spot) -> ConfigProblem {
     let Remark { message, is_error, misspelt } = remark;
     let problem = if is_error { spot.error(message) } else { spot.warning(message) };

@@ -1,4 +1,4 @@
-//! `[tools.*]`: what agents may call.
+//! `[tools.*]`: tools of agents.
 
 mod command;
 mod http;
@@ -23,14 +23,14 @@ use super::texts::{TextScope, remark_at};
 use super::workflows::deepest;
 use crate::nearest::nearest;
 
-/// Calls at once that a tool may be bounded to.
+/// Upper bound of `concurrency`.
 const CONCURRENCY_MAX: i64 = 1_000_000;
 
-/// Longest name of a tool, in characters: providers take no longer ones.
+/// Longest name of a tool, in characters; providers accept no longer ones.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The tool that agents with sub-agents have.
-const DELEGATE_TASK: &str = "delegate_task";
+/// Tool that the runtime adds to agents with sub-agents.
+pub(super) const DELEGATE_TASK: &str = "delegate_task";
 
 const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
 const LATER_KINDS: [&str; 1] = ["mcp"];
@@ -45,12 +45,12 @@ fn in_scope(parameters: Option<&Value>) -> TextScope {
 pub struct ToolConfig {
     /// Description for models.
     pub description: String,
-    /// JSON Schema of the arguments. Without it they are what the workflow takes as input, or
-    /// the prompt of the agent.
+    /// JSON Schema of the arguments. Default: the input schema of the workflow, or the prompt of
+    /// the agent.
     pub parameters: Option<Value>,
-    /// Bound of one call; without it `[limits] tool_timeout`.
+    /// Time limit of one call. Default: `[limits] tool_timeout`.
     pub timeout: Option<Duration>,
-    /// Calls at once; the others wait.
+    /// Maximum number of concurrent calls; further ones wait.
     pub concurrency: Option<usize>,
     /// The kind of the tool, with its settings.
     pub kind: ToolKind,
@@ -72,8 +72,9 @@ pub enum ToolKind {
 }
 
 impl ToolConfig {
-    /// The schema of its arguments, written or not; none of a workflow that is not at hand.
-    pub(crate) fn taken(&self, workflows: &BTreeMap<String, Arc<Plan>>) -> Option<Value> {
+    /// Returns the schema of the arguments, configured or derived; `None` if the workflow is not
+    /// among these.
+    pub(crate) fn parameters_in(&self, workflows: &BTreeMap<String, Arc<Plan>>) -> Option<Value> {
         let without = || match &self.kind {
             ToolKind::Workflow(id) => workflows.get(id).map(|plan| parameters_of(plan)),
             ToolKind::Agent(_) => Some(ToolDefinition::agent_parameters()),
@@ -83,7 +84,7 @@ impl ToolConfig {
     }
 }
 
-/// Returns the mistake in the name of a tool.
+/// Returns the problem of a tool's name.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(fits) {
@@ -91,10 +92,10 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
         return Some(problem.to_owned());
     }
     let is_reserved = name == DELEGATE_TASK;
-    is_reserved.then(|| format!("{DELEGATE_TASK} is the tool that agents with sub-agents have"))
+    is_reserved.then(|| format!("{DELEGATE_TASK} is reserved for agents with sub-agents"))
 }
 
-/// Returns the mistake in a schema of arguments.
+/// Returns the problem of a schema of arguments.
 pub(crate) fn parameters_problem(parameters: &Value) -> Option<String> {
     if parameters.get("type").and_then(Value::as_str) != Some("object") {
         return Some("arguments are an object: the schema needs type = \"object\"".to_owned());
@@ -102,12 +103,12 @@ pub(crate) fn parameters_problem(parameters: &Value) -> Option<String> {
     Schema::compile(parameters).err().map(|error| error.to_string())
 }
 
-/// The arguments of a tool that runs a workflow: its input.
+/// Returns the schema of the arguments of a tool that runs a workflow: its input schema.
 pub(crate) fn parameters_of(plan: &Plan) -> Value {
     plan.definition.input_schema.clone().unwrap_or_else(|| json!({ "type": "object" }))
 }
 
-/// Finds tools whose workflow takes something else than an object.
+/// Returns errors for tools whose workflow takes an input that is not an object.
 pub(crate) fn check_workflows(config: &Config) -> Vec<ConfigProblem> {
     let problem = |tool: &ToolConfig| {
         let ToolKind::Workflow(id) = &tool.kind else { return None };
@@ -118,7 +119,7 @@ pub(crate) fn check_workflows(config: &Config) -> Vec<ConfigProblem> {
     config.tools.values().filter_map(problem).collect()
 }
 
-/// Reads a tool; what it refers to is looked up later.
+/// Reads a tool; names that it refers to are looked up later.
 pub(crate) fn read(
     name: &str,
     section: Section<'_>,
@@ -160,7 +161,7 @@ pub(crate) fn read(
         });
         None
     });
-    // without a kind the other keys cannot be checked
+    // the other keys cannot be checked without a kind
     let kind = kind_of(kind?, &section, &in_scope(parameters.as_ref()), references);
     section.close();
     Some(ToolConfig {
@@ -173,7 +174,7 @@ pub(crate) fn read(
     })
 }
 
-/// Warns of formats that no argument is held to.
+/// Warns of formats that arguments are not checked against.
 fn warn_of_formats(entry: &Entry<'_>, parameters: &Value) {
     for (keys, remark) in format_remarks(parameters) {
         let place = match entry.value {
@@ -190,12 +191,7 @@ fn kind_of(
     scope: &TextScope,
     references: &mut Vec<Reference>,
 ) -> Option<ToolKind> {
-    let mut named = |key, names| {
-        let entry = section.required(key)?;
-        let name = entry.filled_text()?;
-        references.push(Reference::new(names, &name, entry.place.spot()));
-        Some(name)
-    };
+    let mut named = |key, kind| section.required(key)?.reference(kind, references);
     match kind {
         "workflow" => named("workflow", NameKind::Workflow).map(ToolKind::Workflow),
         "agent" => named("agent", NameKind::Agent).map(ToolKind::Agent),

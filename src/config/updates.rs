@@ -12,13 +12,13 @@ section! {
     /// The registry of newer versions, and the command that installs them.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct UpdatesConfig {
-        /// Sparse index of the package registry that `GET /updates` asks, without a password in the
+        /// Sparse index of the package registry for `GET /updates`, without a password in the
         /// address. Default: none, and no request is made.
         registry: Option<RegistryAddress> = None, Takes::Own("an address");
-        /// Program and arguments that `POST /updates` runs, without a shell; `{package}` stands for
-        /// the package. Default: none, and nothing is installed.
+        /// Program and arguments that `POST /updates` runs, without a shell; `{package}` is replaced
+        /// by the package. Default: none, and nothing is installed.
         install: Vec<String> = Vec::new(), Takes::Texts(argv, "an array of strings");
-        /// How long the installation may take before it is ended with its process group.
+        /// Time limit of the installation; its process group is then killed.
         install_timeout: Duration = Duration::from_secs(10 * 60), Takes::Duration;
     }
 }
@@ -27,10 +27,7 @@ impl Value for RegistryAddress {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
         match entry.filled_text()?.parse::<Self>() {
             Ok(address) => Some(address),
-            Err(refusal) => {
-                entry.place.refuse(refusal.to_string());
-                None
-            }
+            Err(refusal) => entry.refuse(refusal.to_string()),
         }
     }
 }
@@ -38,8 +35,7 @@ impl Value for RegistryAddress {
 fn argv(entry: &Entry<'_>) -> Option<Vec<String>> {
     let items = entry.items()?;
     if items.is_empty() {
-        entry.place.refuse("needs a program, as in [\"cargo\", \"install\", \"{package}\"]");
-        return None;
+        return entry.refuse("must name a program, e.g. [\"cargo\", \"install\", \"{package}\"]");
     }
     let word = |(index, item): (usize, &Entry<'_>)| {
         let text = if index == 0 { item.filled_text() } else { item.text() };

@@ -1,9 +1,9 @@
 //! `[workflows.*]`: definitions of workflows, from flat tables to one checked tree each.
 
+mod arguments;
 mod blocks;
 mod body;
 mod findings;
-mod handed;
 mod hyphen;
 pub(crate) mod kind;
 mod named;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::plan::{Callers, Plan, findings as findings_of};
 
+pub(crate) use self::arguments::StepArguments;
 use self::blocks::{LooseBlock, LooseStep, Nesting};
 pub(super) use self::findings::spot as spot_in;
 pub(crate) use self::findings::{suggestion, warnings};
-pub(crate) use self::handed::Handed;
 pub(crate) use self::named::named;
 use self::places::Places;
 pub(crate) use self::places::deepest;
@@ -35,20 +35,20 @@ use super::steps::{Needs, secrets_at};
 /// Findings of all workflows, for checks once everything is read.
 pub(crate) struct Read<'c> {
     pub(crate) references: &'c mut Vec<Reference>,
-    pub(crate) handed: &'c mut Vec<Handed>,
+    pub(crate) arguments: &'c mut Vec<StepArguments>,
     pub(crate) needs: &'c mut Needs,
 }
 
-/// Reads and compiles a workflow. Gives one only when it can run; what its author cannot have meant
-/// is reported as well. What it hands on is checked when all is read, what it needs of the machine
-/// before the start.
+/// Reads and compiles a workflow. Returns a plan only if it can run; suspicious parts are reported
+/// too. Arguments of calls are checked when everything is read, programs and secrets before the
+/// start.
 pub(crate) fn read(
     id: &str,
     section: Section<'_>,
     callers: Callers,
     read: Read<'_>,
 ) -> Option<Arc<Plan>> {
-    let Read { references, handed, needs } = read;
+    let Read { references, arguments, needs } = read;
     let mut places = Places::new(section.place.clone(), section.table);
     let steps = read_steps(&section, &mut places, references);
     let blocks = read_blocks(&section, &mut places, references);
@@ -71,7 +71,7 @@ pub(crate) fn read(
     hyphen::check(&places);
     // the scope of steps in an incomplete tree is unknown
     let odd = if is_whole { findings_of(&definition, callers) } else { Vec::new() };
-    handed.extend(Handed::of(&definition, &places));
+    arguments.extend(StepArguments::of(&definition, &places));
     let compiled = Plan::compile(definition);
     let (plan, problems) = match compiled {
         Ok(plan) => (Some(Arc::new(plan)), Vec::new()),
@@ -106,7 +106,7 @@ fn read_blocks<'a>(
 ) -> BTreeMap<String, LooseBlock<'a>> {
     let mut blocks = BTreeMap::new();
     for (name, mut entry) in section.named_entries("blocks") {
-        // the keys of a step are the same in a block
+        // steps have the same keys inside blocks
         entry.place.pattern = format!("{}.steps", section.place.pattern);
         places.add_block(&name, entry.place.clone());
         let steps = steps_of(&entry, places, references);

@@ -1,9 +1,9 @@
-//! Why a server does not start, as a program's `main` shows it.
+//! Errors that prevent the start of a server, formatted for a program's `main`.
 
 use std::{fmt, io};
 
-/// Everything that keeps the server from starting, a line each. As `Debug`, too: that is what a
-/// `main` that returns it prints.
+/// All problems that prevent the start, a line each. `Debug` prints the same, because a `main` that
+/// returns an error prints that.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);
@@ -14,24 +14,23 @@ impl fmt::Debug for Problems {
     }
 }
 
-/// Why a server did not start, or did not go on. As `Debug`, it shows its lines like
-/// [`Problems`].
+/// Error of a server that did not start, or stopped. `Debug` prints lines, as for [`Problems`].
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// What was configured or registered is refused.
+    /// The configuration or the registered code is refused.
     #[error(transparent)]
     Refused(#[from] Problems),
-    /// The address, the store or something else of the machine.
+    /// The address, the store or another resource of the machine failed.
     #[error("{0}")]
     Failed(#[source] io::Error),
-    /// [`Greenroom::serve`](crate::Greenroom::serve) was called where a runtime is at work.
+    /// [`Greenroom::serve`](crate::Greenroom::serve) was called inside a runtime.
     #[error(
-        "serve() starts a runtime of its own, and one is running here already (#[tokio::main]?): \
-         call it from an ordinary `fn main()`, or from a thread of its own"
+        "serve() starts a runtime, but one is already running here (#[tokio::main]?): call it \
+         from an ordinary `fn main()`, or from a separate thread"
     )]
     InsideRuntime,
-    /// [`Greenroom::build`](crate::Greenroom::build) was called where no system of actors runs.
+    /// [`Greenroom::build`](crate::Greenroom::build) was called outside of an actix system.
     #[error(
         "build() needs a running actix system, which #[tokio::main] does not start: use \
          #[greenroom::actix_web::main], or serve() from an ordinary `fn main()`"
@@ -67,13 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_main_shows_lines() {
+    fn debug_prints_lines_without_escapes() {
         let refused = ServeError::from(Problems(vec!["one".to_owned(), "two".to_owned()]));
         let boxed: Box<dyn std::error::Error> = Box::new(refused);
         assert_eq!(format!("Error: {boxed:?}"), "Error: one\ntwo");
         let failed = ServeError::from(io::Error::other("no disk"));
         assert_eq!(format!("{failed:?}"), "no disk");
         let io = io::Error::from(ServeError::InsideRuntime);
-        assert!(io.to_string().starts_with("serve() starts a runtime of its own"), "{io}");
+        assert!(io.to_string().starts_with("serve() starts a runtime"), "{io}");
     }
 }

@@ -67,7 +67,7 @@ fn tools_and_agents_are_checked_before_the_start() {
         ),
         (
             with_tool(base(), "delegate_task", object()),
-            vec!["tool delegate_task: delegate_task is the tool that agents with sub-agents have"],
+            vec!["tool delegate_task: delegate_task is reserved for agents with sub-agents"],
         ),
         (
             with_tool(base(), "echo", json!({ "type": "string" })),
@@ -241,16 +241,13 @@ fn who_checks_tokens_is_checked_before_the_start() {
             base().configure(others),
             vec![
                 "the program: other machines can reach 0.0.0.0 and nothing is protected; configure a \
-                 provider in [auth.jwt] or [[auth.api_keys]], or, if that is meant, write \
-                 provider = \"none\" under [auth]",
+                 provider in [auth.jwt] or [[auth.api_keys]], or set provider = \"none\" under \
+                 [auth] if that is intended",
             ],
         ),
         (
             badge().configure(none),
-            vec![
-                "auth.provider: \"none\" says that no tokens are checked, and the program does: \
-                 badge",
-            ],
+            vec!["auth.provider: \"none\" contradicts the providers registered in Rust: badge"],
         ),
         (
             base().auth(Badge("POST /login")),
@@ -353,7 +350,8 @@ fn open_approvals_and_missing_programs_are_told_of_rust_code_too() {
     let run = Workflow::new("w").step(Step::then("a", command(Command::new("/usr/bin/nope"))));
     let (config, _) = base().auth(Badge("GET /agents")).workflow(run).checked().unwrap();
     let said: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
-    let program = "workflow w: warning: steps.a.command.argv.0: there is no program /usr/bin/nope";
+    let program = "workflow w: warning: steps.a.command.argv.0: program /usr/bin/nope does not \
+                   exist";
     assert_eq!(said[0], program);
     assert!(
         said[1].starts_with("auth: warning: tokens are checked, but not for POST "),

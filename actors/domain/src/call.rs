@@ -8,5 +8,7 @@ mod url;
 
 pub use self::command::{Argument, CommandCall, CommandRun, variable_problem};
 pub use self::http::{HttpCall, HttpRequest, header_problem};
-pub use self::text::{SealedPart, SealedTemplate, SealedText, is_variable, secret_in, secrets_of};
+pub use self::text::{
+    UnresolvedPart, UnresolvedTemplate, UnresolvedText, is_variable, secret_in, secrets_of,
+};
 pub use self::url::{HostChoice, UrlTemplate, parsed_url};

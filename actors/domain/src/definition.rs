@@ -47,6 +47,27 @@ pub struct StepDefinition {
     pub on_error: OnError,
 }
 
+impl StepDefinition {
+    /// Returns a step that is named like its id and has no modifiers.
+    pub fn new(id: impl Into<String>, kind: StepKind) -> Self {
+        let id = id.into();
+        Self {
+            name: id.clone(),
+            id,
+            purpose: String::new(),
+            kind,
+            suspend: None,
+            input_schema: None,
+            output_schema: None,
+            suspend_schema: None,
+            resume_schema: None,
+            retry: None,
+            timeout_ms: None,
+            on_error: OnError::Fail,
+        }
+    }
+}
+
 /// A named sequence of steps inside a container.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Block {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{
-    Block, Body, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
-    SuspendRule, WorkflowDefinition,
+    Block, Body, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
+    WorkflowDefinition,
 };
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
 use greenroom_actors::registry::Registry;
@@ -26,20 +26,7 @@ pub(crate) fn workflow(id: &str, steps: Vec<StepDefinition>) -> WorkflowDefiniti
 }
 
 pub(crate) fn step(id: &str, kind: StepKind) -> StepDefinition {
-    StepDefinition {
-        id: id.to_owned(),
-        name: id.to_owned(),
-        purpose: String::new(),
-        kind,
-        suspend: None,
-        input_schema: None,
-        output_schema: None,
-        suspend_schema: None,
-        resume_schema: None,
-        retry: None,
-        timeout_ms: None,
-        on_error: OnError::Fail,
-    }
+    StepDefinition::new(id, kind)
 }
 
 pub(crate) fn map(id: &str, value: Value) -> StepDefinition {

@@ -26,7 +26,7 @@ pub(crate) fn workflows(dice: &mut Dice) -> Vec<WorkflowDefinition> {
 
 /// Returns a workflow of one step.
 pub(crate) fn workflow(id: &str, kind: StepKind) -> WorkflowDefinition {
-    named(id.to_owned(), None, vec![plain("s1".to_owned(), kind)])
+    named(id.to_owned(), None, vec![StepDefinition::new("s1", kind)])
 }
 
 fn named(id: String, result: Option<Projection>, steps: Vec<StepDefinition>) -> WorkflowDefinition {
@@ -91,10 +91,13 @@ impl Author<'_> {
             50..62 => StepKind::Then { body: run() },
             choice => {
                 let kind = if choice < 72 { self.pure() } else { self.container(depth) };
-                return StepDefinition { on_error: self.on_error(), ..plain(id, kind) };
+                return StepDefinition {
+                    on_error: self.on_error(),
+                    ..StepDefinition::new(id, kind)
+                };
             }
         };
-        self.adorned(plain(id, kind), asks)
+        self.adorned(StepDefinition::new(id, kind), asks)
     }
 
     /// Returns a sleep or a mapping.
@@ -236,21 +239,4 @@ fn wants_ok() -> Value {
 
 fn run() -> Body {
     Body::Run { function: "work".to_owned(), version: None }
-}
-
-fn plain(id: String, kind: StepKind) -> StepDefinition {
-    StepDefinition {
-        name: id.clone(),
-        id,
-        purpose: String::new(),
-        kind,
-        suspend: None,
-        input_schema: None,
-        output_schema: None,
-        suspend_schema: None,
-        resume_schema: None,
-        retry: None,
-        timeout_ms: None,
-        on_error: OnError::Fail,
-    }
 }

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 pub use self::tool::CommandTool;
 
-use super::keyring::{Keyring, Known};
+use super::secrets::{Known, SecretLookup};
 use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
 
 /// Variables that a program gets of the server's environment.
@@ -34,7 +34,7 @@ const STDERR_CHARS_MAX: usize = 500;
 /// Runs programs. Clones share the limit of concurrent programs.
 #[derive(Debug, Clone)]
 pub struct Commands {
-    pub keyring: Keyring,
+    pub secrets: SecretLookup,
     /// Default limit of each process.
     pub memory_bytes_max: u64,
     /// Default limit of the output.
@@ -58,9 +58,9 @@ impl Commands {
     /// kills the program and everything that it started. There is no timeout: every caller has one.
     pub async fn run(&self, run: CommandRun, origin: &CallOrigin) -> Result<Value, AttemptFailure> {
         let not_made = |why: String| AttemptFailure::new(ErrorKind::Request, why);
-        let opened = self.keyring.open(run.env.iter().map(|(name, text)| (name, text)));
-        let opened = opened.map_err(not_made)?;
-        for (name, value) in &opened.texts {
+        let resolved = self.secrets.resolve(run.env.iter().map(|(name, text)| (name, text)));
+        let resolved = resolved.map_err(not_made)?;
+        for (name, value) in &resolved.texts {
             if value.contains('\0') {
                 let why = format!("env.{name}: contains a zero byte, which no variable can hold");
                 return Err(not_made(why));
@@ -70,7 +70,7 @@ impl Commands {
             return Err(not_made("the server no longer runs programs".to_owned()));
         };
         let mut command = command_for(&run, origin);
-        command.envs(opened.texts.iter().map(|(name, value)| (&**name, value)));
+        command.envs(resolved.texts.iter().map(|(name, value)| (&**name, value)));
         let mut child = command.spawn().map_err(|error| not_started(&error, &run, origin))?;
         // Declared after the child, so that it is dropped first: until the child is reaped, no other
         // process can have the id of its group.
@@ -95,7 +95,7 @@ impl Commands {
             }
             Err(error) => return Err(lost(&error, origin)),
         }
-        outcome(status.map_err(|error| lost(&error, origin))?, printed, &opened.secrets)
+        outcome(status.map_err(|error| lost(&error, origin))?, printed, &resolved.secrets)
     }
 }
 

@@ -21,8 +21,8 @@ use serde_json::Value;
 
 pub use self::tool::HttpTool;
 
-use super::keyring::{Keyring, Known};
 use super::outgoing::{HostRefused, Outgoing};
+use super::secrets::{Known, SecretLookup};
 use crate::http_client::NoAddress;
 
 /// Redirects followed in one call.
@@ -35,7 +35,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 #[derive(Debug, Clone)]
 pub struct HttpCalls {
     pub outgoing: Outgoing,
-    pub keyring: Keyring,
+    pub secrets: SecretLookup,
     /// Limit of a request: its URL, headers and body.
     pub request_bytes_max: usize,
     /// Limit of the body of an answer.
@@ -76,17 +76,18 @@ impl HttpCalls {
         request: HttpRequest,
         origin: &'a CallOrigin,
     ) -> Result<(Exchange<'a>, Hop), String> {
-        let opened = self.keyring.open(request.headers.iter().map(|(name, text)| (name, text)))?;
+        let resolved =
+            self.secrets.resolve(request.headers.iter().map(|(name, text)| (name, text)))?;
         let mut headers = own_headers(&request, origin)?;
         // configured headers replace our own
-        for (name, value) in opened.texts {
+        for (name, value) in resolved.texts {
             let bad = |_| format!("header {name}: contains a character that no header can hold");
             let mut value = HeaderValue::from_str(&value).map_err(bad)?;
             value.set_sensitive(true);
             let bad = |_| format!("header {name}: is not the name of a header");
             headers.insert(HeaderName::try_from(&*name).map_err(bad)?, value);
         }
-        let exchange = Exchange { calls: self, name: &origin.name, secrets: opened.secrets };
+        let exchange = Exchange { calls: self, name: &origin.name, secrets: resolved.secrets };
         let hop = Hop {
             method: wire_method(request.method),
             url: request.url,

@@ -181,26 +181,13 @@ pub struct ExecuteOptions {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::domain::definition::{Body, OnError, Projection};
+    use greenroom_actors::domain::definition::{Body, Projection};
     use serde_json::json;
 
     use super::*;
 
     fn step(id: &str, kind: StepKind) -> StepDefinition {
-        StepDefinition {
-            id: id.into(),
-            name: id.to_uppercase(),
-            purpose: String::new(),
-            kind,
-            suspend: None,
-            input_schema: None,
-            output_schema: None,
-            suspend_schema: None,
-            resume_schema: None,
-            retry: None,
-            timeout_ms: None,
-            on_error: OnError::Fail,
-        }
+        StepDefinition { name: id.to_uppercase(), ..StepDefinition::new(id, kind) }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The keys of a set that signatures may be checked with.
+//! The usable keys of a set.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::auth::jwt::algorithms_of;
 
-/// Most keys that a set may have.
+/// Maximum number of keys in a set.
 const KEYS_MAX: usize = 100;
 
-/// The keys that are left of a set.
+/// The usable keys of a set.
 #[derive(Debug)]
 pub(super) struct KeySet(Vec<Entry>);
 
@@ -29,11 +29,10 @@ struct Document {
 }
 
 impl KeySet {
-    /// Reads a set. Keys that are not for these algorithms are left out, and so are those that
-    /// nobody should publish.
+    /// Reads a set, without keys for other algorithms and without secret or private ones.
     pub(super) fn read(document: &[u8], algorithms: &[Algorithm]) -> Result<Self, String> {
         let Document { keys } = serde_json::from_slice(document)
-            .map_err(|_| "the answer is no JSON Web Key Set".to_owned())?;
+            .map_err(|_| "the answer is not a JSON Web Key Set".to_owned())?;
         if keys.len() > KEYS_MAX {
             return Err(format!("the set has {} keys, more than {KEYS_MAX}", keys.len()));
         }
@@ -44,7 +43,7 @@ impl KeySet {
         self.0.is_empty()
     }
 
-    /// The key of that name, or the only one that suits.
+    /// Returns the key with that id or, without an id, the only suitable one.
     pub(super) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
         let mut suitable = self.0.iter().filter(|entry| {
             let is_named = kid.is_none() || entry.kid.as_deref() == kid;
@@ -57,7 +56,7 @@ impl KeySet {
 
 impl Entry {
     fn read(key: Value, algorithms: &[Algorithm]) -> Option<Self> {
-        // Whoever can read the private half signs what he likes.
+        // anyone can sign with a published private key
         let is_published_secret = key.get("d").is_some();
         let key: Jwk = serde_json::from_value(key).ok().filter(|_| !is_published_secret)?;
         let common = &key.common;

@@ -1,4 +1,4 @@
-//! Where a key set is fetched from: one small answer, from one address and no other.
+//! The server of a key set: one address, without redirects, and one small answer.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use reqwest::{Client, StatusCode, Url};
 use super::set::KeySet;
 use crate::http_client;
 
-/// Bound of a fetch, from the look-up of the name to the last byte.
+/// Time limit of a fetch, from the name lookup to the last byte.
 pub(super) const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// How long keys are fresh, unless the answer says less, but never shorter than the other bound.
+/// Bounds of the time that keys are fresh; `max-age` of the answer chooses within them.
 const FRESH_MAX: Duration = Duration::from_secs(10 * 60);
 const FRESH_MIN: Duration = Duration::from_secs(60);
 
@@ -28,13 +28,13 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn new(url: Url) -> Result<Self, String> {
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err("the address of the key set must begin with https:// or http://".to_owned());
+            return Err("the address of the key set must begin with http:// or https://".to_owned());
         }
         let mut client = http_client::builder()
-            // The operator named this address.
+            // only the address that the operator configured
             .redirect(Policy::none())
             .timeout(FETCH_TIMEOUT)
-            // Fetches are minutes apart, and run on whichever thread needs them.
+            // fetches are minutes apart and run on different threads
             .pool_max_idle_per_host(0);
         if is_loopback(&url) {
             client = client.no_proxy();
@@ -43,25 +43,25 @@ impl Source {
         Ok(Self { url, client })
     }
 
-    /// The host, for the log: the rest of an address may hold what is not to be shown.
+    /// Returns the host, for the log; the rest of the address may be confidential.
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Fetches the set, and how long it may be used without asking again.
+    /// Fetches the set. Returns it with the time that it is fresh.
     pub(super) async fn fetch(
         &self,
         algorithms: &[Algorithm],
     ) -> Result<(KeySet, Duration), String> {
-        let told = |error: reqwest::Error| chain(&error.without_url());
+        let described = |error: reqwest::Error| chain(&error.without_url());
         let request = self.client.get(self.url.clone()).header(ACCEPT, "application/json");
-        let mut answer = request.send().await.map_err(told)?;
+        let mut answer = request.send().await.map_err(described)?;
         if answer.status() != StatusCode::OK {
             return Err(format!("HTTP {}", answer.status().as_u16()));
         }
         let fresh_for = fresh_for(answer.headers());
         let mut document = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(told)? {
+        while let Some(chunk) = answer.chunk().await.map_err(described)? {
             if document.len() + chunk.len() > ANSWER_BYTES_MAX {
                 return Err(format!("the answer is larger than {ANSWER_BYTES_MAX} bytes"));
             }
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// An error with its causes, which tell more than it does.
+/// Returns an error with its causes, which are more specific.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

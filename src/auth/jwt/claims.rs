@@ -1,5 +1,4 @@
-//! What the registered claims must be. Their signature is good by now: a claim that is odd was
-//! signed so, and is refused rather than guessed at.
+//! Checks of the registered claims, after the signature was verified.
 
 use std::time::Duration;
 
@@ -8,13 +7,13 @@ use serde_json::{Map, Value};
 
 use crate::auth::AuthError;
 
-/// How far clocks may differ at most: an expired token is a revoked one.
+/// Upper bound of `leeway`: expired tokens are accepted for that long.
 pub const LEEWAY_MAX: Duration = Duration::from_secs(5);
 
-/// The last second of the year 9999: beyond it there is no date that others can read.
+/// Last second of the year 9999, the last that common date formats can represent.
 const SECONDS_MAX: f64 = 253_402_300_799.0;
 
-/// What is asked of the claims.
+/// Requirements of the claims.
 #[derive(Debug)]
 pub(super) struct Rules {
     issuer: Vec<String>,
@@ -31,46 +30,51 @@ impl Rules {
         require_exp: bool,
     ) -> Result<Self, String> {
         if leeway > LEEWAY_MAX {
-            return Err(format!("leeway is {leeway:?}; it may be {LEEWAY_MAX:?} at most"));
+            return Err(format!("leeway is {leeway:?}; the maximum is {LEEWAY_MAX:?}"));
         }
         let leeway_ms = u64::try_from(leeway.as_millis()).unwrap_or(0);
         Ok(Self { issuer, audience, leeway_ms, require_exp })
     }
 
-    /// Checks claims and returns when the token ends.
+    /// Checks claims and returns the time when the token expires.
     pub(super) fn check(
         &self,
         claims: &Map<String, Value>,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, AuthError> {
-        let ends_at = time(claims, "exp", "invalid claim exp")?;
-        let begins_at = time(claims, "nbf", "invalid claim nbf")?;
-        time(claims, "iat", "invalid claim iat")?;
-        let issuer = issuer(claims)?;
-        let audience = audience(claims)?;
-
-        if self.require_exp && ends_at.is_none() {
+        let expires_at = time(claims, "exp", "invalid claim exp")?;
+        let active_from = time(claims, "nbf", "invalid claim nbf")?;
+        if self.require_exp && expires_at.is_none() {
             return Err(AuthError::invalid("missing claim exp"));
         }
-        if begins_at.is_some_and(|begin| begin > now.plus_ms(self.leeway_ms)) {
+        if active_from.is_some_and(|start| start > now.plus_ms(self.leeway_ms)) {
             return Err(AuthError::invalid("jwt not active"));
         }
-        // It is good before its end, not at it.
-        if ends_at.is_some_and(|end| end.plus_ms(self.leeway_ms) <= now) {
+        // RFC 7519: not accepted on or after `exp`
+        if expires_at.is_some_and(|end| end.plus_ms(self.leeway_ms) <= now) {
             return Err(AuthError::Expired);
         }
-        let is_ours = |accepted: &[String], name: &str| accepted.iter().any(|it| it == name);
-        if !self.issuer.is_empty() && !issuer.is_some_and(|name| is_ours(&self.issuer, name)) {
+        if !self.issuer.is_empty() && !is_accepted(claims.get("iss"), &self.issuer) {
             return Err(AuthError::invalid("invalid issuer"));
         }
-        if !self.audience.is_empty() && !audience.iter().any(|name| is_ours(&self.audience, name)) {
+        let is_for_us = || match claims.get("aud") {
+            Some(Value::Array(several)) => {
+                several.iter().any(|name| is_accepted(Some(name), &self.audience))
+            }
+            audience => is_accepted(audience, &self.audience),
+        };
+        if !self.audience.is_empty() && !is_for_us() {
             return Err(AuthError::invalid("invalid audience"));
         }
-        Ok(ends_at)
+        Ok(expires_at)
     }
 }
 
-/// Seconds since 1970, with or without a fraction.
+fn is_accepted(name: Option<&Value>, accepted: &[String]) -> bool {
+    name.and_then(Value::as_str).is_some_and(|name| accepted.iter().any(|it| it == name))
+}
+
+/// Reads a time in seconds since 1970, with or without a fraction.
 fn time(
     claims: &Map<String, Value>,
     name: &str,

@@ -1,4 +1,4 @@
-//! What signatures are checked with, and which algorithms a key is for.
+//! Keys of signatures, and the algorithms that they are usable for.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use crate::auth::JwtKeys;
 use crate::auth::jwks::Jwks;
 
-/// Shortest secret: as long as what HS256 makes of it.
+/// Shortest secret, in bytes: the size of an HS256 signature.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// Shortest modulus of an RSA key (2048 bits).
+/// Shortest modulus of an RSA key, in bytes (2048 bits).
 const MODULUS_BYTES_MIN: usize = 256;
 
 /// The keys of a provider.
 pub(super) enum Keys {
-    /// One, for every token.
+    /// One key for all tokens.
     Own(Box<DecodingKey>),
-    /// Those of a set, by their names.
+    /// A set of keys with ids.
     Set(Jwks),
 }
 
@@ -42,11 +42,11 @@ impl Keys {
                 secret.len()
             )),
             JwtKeys::Secret(secret) if secret.trim_ascii_start().starts_with(b"-----BEGIN") => {
-                Err("the secret is a PEM; who has its public half could sign with it".to_owned())
+                Err("the secret is a PEM; use `public_key`, or a random secret".to_owned())
             }
             JwtKeys::Secret(secret) => Ok(Self::Own(Box::new(DecodingKey::from_secret(&secret)))),
             JwtKeys::Pem(_) | JwtKeys::Jwks(_) if is_secret => {
-                Err(format!("{algorithms:?} take a secret; a public key would be known to all"))
+                Err(format!("{algorithms:?} need a secret; a public key is not secret"))
             }
             JwtKeys::Pem(pem) => {
                 public_key(&pem, family, algorithms).map(|key| Self::Own(Box::new(key)))
@@ -58,10 +58,11 @@ impl Keys {
     }
 }
 
-/// The one family of the algorithms. With two, a key of one could pass for a key of the other.
+/// Returns the family of the algorithms. With two families, a key of one could be used as a key of
+/// the other.
 fn family_of(algorithms: &[Algorithm]) -> Result<AlgorithmFamily, String> {
     let Some(first) = algorithms.first() else {
-        return Err("no algorithm is accepted; name one, as HS256".to_owned());
+        return Err("no algorithm is configured; set one, e.g. HS256".to_owned());
     };
     match algorithms.iter().find(|other| other.family() != first.family()) {
         Some(other) => Err(format!("{first:?} and {other:?} need different kinds of keys")),
@@ -69,7 +70,7 @@ fn family_of(algorithms: &[Algorithm]) -> Result<AlgorithmFamily, String> {
     }
 }
 
-/// Reads a public key that can check every one of the algorithms.
+/// Reads a public key that is usable for all of the algorithms.
 fn public_key(
     pem: &[u8],
     family: AlgorithmFamily,
@@ -80,7 +81,7 @@ fn public_key(
         AlgorithmFamily::Rsa => DecodingKey::from_rsa_pem(pem),
         AlgorithmFamily::Ec => DecodingKey::from_ec_pem(pem),
         AlgorithmFamily::Ed => DecodingKey::from_ed_pem(pem),
-        AlgorithmFamily::Hmac => return Err("a public key is no secret".to_owned()),
+        AlgorithmFamily::Hmac => return Err("a public key is not a secret".to_owned()),
     };
     let key = key.ok().filter(|key| {
         let possible = algorithms_of(key);
@@ -92,12 +93,12 @@ fn public_key(
             AlgorithmFamily::Ec => "a key of P-256 for ES256, of P-384 for ES384",
             AlgorithmFamily::Ed | AlgorithmFamily::Hmac => "an Ed25519 key",
         };
-        format!("the PEM is no public key for {algorithms:?}: they need {kind}")
+        format!("the PEM is not a public key for {algorithms:?}, which need {kind}")
     })
 }
 
-/// Refuses what is no public key by its label. A certificate has one in it, but nobody here
-/// checks who vouches for it and until when.
+/// Refuses a PEM that is not a public key, by its label. Certificates contain one, but their issuer
+/// and expiry are not checked here.
 fn check_label(pem: &[u8]) -> Result<(), String> {
     const BEGIN: &str = "-----BEGIN ";
     let text = String::from_utf8_lossy(pem);
@@ -106,21 +107,21 @@ fn check_label(pem: &[u8]) -> Result<(), String> {
     match label {
         "PUBLIC KEY" | "RSA PUBLIC KEY" if labels.next().is_none() => Ok(()),
         "PUBLIC KEY" | "RSA PUBLIC KEY" => {
-            Err("the PEM has several parts; give one key".to_owned())
+            Err("the PEM has several parts; it must be one key".to_owned())
         }
-        "CERTIFICATE" => Err("the PEM is a certificate; give its public key, as \
-                              `openssl x509 -pubkey -noout -in FILE` prints it"
+        "CERTIFICATE" => Err("the PEM is a certificate; extract its public key with \
+                              `openssl x509 -pubkey -noout -in FILE`"
             .to_owned()),
         label if label.ends_with("PRIVATE KEY") => {
-            Err("the PEM is a private key, which only the issuer of tokens should have; give the \
-                 public one, as `openssl pkey -pubout -in FILE` prints it"
+            Err("the PEM is a private key, which only the issuer of tokens should have; extract \
+                 the public key with `openssl pkey -pubout -in FILE`"
                 .to_owned())
         }
-        _ => Err("there is no public key; it begins with -----BEGIN PUBLIC KEY-----".to_owned()),
+        _ => Err("the PEM has no line -----BEGIN PUBLIC KEY-----".to_owned()),
     }
 }
 
-/// The algorithms whose signatures a public key can check. None for what is no such key.
+/// Returns the algorithms that a public key is usable for; none for other keys.
 pub(in crate::auth) fn algorithms_of(key: &DecodingKey) -> &'static [Algorithm] {
     const RSA: [Algorithm; 6] = [
         Algorithm::RS256,
@@ -130,7 +131,7 @@ pub(in crate::auth) fn algorithms_of(key: &DecodingKey) -> &'static [Algorithm] 
         Algorithm::PS384,
         Algorithm::PS512,
     ];
-    // Read back from the bytes, whatever the key was said to be.
+    // derived from the bytes, not from the declared type
     match Jwk::from_decoding_key(key, None).map(|key| key.algorithm) {
         Ok(AlgorithmParameters::RSA(key)) => match URL_SAFE_NO_PAD.decode(key.n) {
             Ok(modulus) if modulus.len() >= MODULUS_BYTES_MIN => &RSA,

@@ -1,4 +1,4 @@
-//! From the claims of a token to what is known of its user.
+//! Profiles of users from the claims of tokens.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 
 use crate::auth::{AuthError, User};
 
-/// A program's way from claims to a profile.
+/// Function of a program that returns a profile for claims.
 type MapUser = dyn Fn(&Map<String, Value>) -> Result<Map<String, Value>, AuthError> + Send + Sync;
 
-/// How a profile is made.
+/// Source of a profile.
 pub(super) enum Profile {
-    /// The subject as `id`, and what tokens usually say of people.
+    /// The subject as `id`, and the claims `email`, `name` and `roles`.
     Usual,
-    /// Each key by its expression over `claims`.
+    /// An expression over `claims` for each key.
     Mapped(Vec<(String, CompiledProjection)>),
     Function(Box<MapUser>),
 }
 
 impl Profile {
-    /// Makes the user; without an `id` in the profile, the subject is the user's id.
+    /// Returns the user; the subject is the id if the profile has none.
     pub(super) fn user(&self, mut claims: Map<String, Value>) -> Result<User, AuthError> {
         match self {
             Self::Usual => {
@@ -52,8 +52,8 @@ fn mapped(
             }
             Err(error) if error.is_undefined => {}
             Err(_) => {
-                // What went wrong may quote what the token says.
-                log::debug!("the user's {key} cannot be made from the claims of a token");
+                // the error is not logged: it may quote the token
+                log::debug!("the expression for {key} of [auth.jwt] user failed for a token");
                 return Err(AuthError::invalid("unusable claims"));
             }
         }

@@ -1,4 +1,4 @@
-//! Good tokens of every kind, and keys that are for another kind.
+//! Valid tokens of every algorithm, and keys for other algorithms.
 
 use jsonwebtoken::Algorithm::{
     self, ES256, ES384, EdDSA, HS256, HS384, HS512, PS256, PS384, PS512, RS256, RS384, RS512,
@@ -61,12 +61,12 @@ fn several_algorithms_of_one_kind_are_accepted_together() {
 fn a_key_must_be_one_for_the_algorithms() {
     let broken = RSA.replace("MII", "MIJ");
     let two = format!("{P256}{P384}");
-    let none_for = |list: &str| format!("the PEM is no public key for {list}: they need ");
+    let none_for = |list: &str| format!("the PEM is not a public key for {list}, which need ");
     let rsa = none_for("[RS256]") + "an RSA key of at least 2048 bits";
     let es256 = none_for("[ES256]") + "a key of P-256 for ES256, of P-384 for ES384";
     let both = none_for("[ES256, ES384]") + "a key of P-256 for ES256, of P-384 for ES384";
     let eddsa = none_for("[EdDSA]") + "an Ed25519 key";
-    let no_key = "there is no public key; it begins with -----BEGIN PUBLIC KEY-----";
+    let no_key = "the PEM has no line -----BEGIN PUBLIC KEY-----";
     let rows: [(&str, &[Algorithm], &str); 15] = [
         (P256, &[RS256], &rsa),
         (ED25519, &[RS256], &rsa),
@@ -77,10 +77,10 @@ fn a_key_must_be_one_for_the_algorithms() {
         (PKCS1, &[ES256], &es256),
         (P256, &[ES256, ES384], &both),
         (P256, &[EdDSA], &eddsa),
-        (RSA, &[HS256], "[HS256] take a secret; a public key would be known to all"),
+        (RSA, &[HS256], "[HS256] need a secret; a public key is not secret"),
         (PRIVATE, &[RS256], "the PEM is a private key"),
         (CERTIFICATE, &[ES256], "the PEM is a certificate"),
-        (&two, &[ES256], "the PEM has several parts; give one key"),
+        (&two, &[ES256], "the PEM has several parts; it must be one key"),
         ("", &[RS256], no_key),
         ("a secret for tests", &[RS256], no_key),
     ];
@@ -93,9 +93,9 @@ fn a_key_must_be_one_for_the_algorithms() {
 #[test]
 fn a_key_set_is_for_public_keys_and_has_an_address() {
     let rows = [
-        ("https://id.example/keys", HS256, "[HS256] take a secret"),
-        ("ftp://id.example/keys", RS256, "the address of the key set must begin with https://"),
-        ("data:,x", RS256, "the address of the key set must begin with https://"),
+        ("https://id.example/keys", HS256, "[HS256] need a secret"),
+        ("ftp://id.example/keys", RS256, "the address of the key set must begin with http://"),
+        ("data:,x", RS256, "the address of the key set must begin with http://"),
     ];
     for (url, algorithm, message) in rows {
         let refused = JwtProvider::new(JwtSettings {

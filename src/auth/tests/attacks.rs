@@ -1,4 +1,4 @@
-//! Tokens that are not to be believed, and in which words that is said.
+//! Forged tokens, and the reasons of their refusals.
 
 use jsonwebtoken::{Algorithm, EncodingKey};
 use serde_json::json;
@@ -22,7 +22,7 @@ fn with_secret() -> JwtProvider {
     provider(JwtSettings::hs256(SECRET))
 }
 
-/// The parts of a good token.
+/// Returns the parts of a valid token.
 fn good_parts() -> [String; 3] {
     let token = hs256(GOOD);
     let parts: Vec<String> = token.split('.').map(str::to_owned).collect();
@@ -30,12 +30,12 @@ fn good_parts() -> [String; 3] {
 }
 
 #[test]
-fn the_good_token_that_the_others_are_made_of_is_good() {
+fn the_token_that_the_others_derive_from_is_valid() {
     assert_eq!(verified(&with_secret(), &hs256(GOOD)).unwrap().id(), Some("ann"));
 }
 
 #[test]
-fn no_token_chooses_its_algorithm() {
+fn a_token_cannot_choose_its_algorithm() {
     let unsigned = |alg: &str| {
         let header = json!({ "alg": alg, "typ": "JWT" }).to_string();
         let message = format!("{}.{}", part(header), part(GOOD));
@@ -78,7 +78,7 @@ fn no_token_chooses_its_algorithm() {
 }
 
 #[test]
-fn a_public_key_is_no_secret() {
+fn a_public_key_is_not_accepted_as_a_secret() {
     let der = pem_body(RSA);
     let rows = [RSA.as_bytes(), RSA.trim_end().as_bytes(), &der].map(|known_to_all| {
         let key = secret(known_to_all);
@@ -168,6 +168,9 @@ fn headers_are_read_strictly() {
         ("a kid that is no text", headed(r#"{"alg":"HS256","kid":7}"#), "invalid header kid"),
         ("a null kid", headed(r#"{"alg":"HS256","kid":null}"#), "invalid header kid"),
         ("no object", headed("[]"), "jwt malformed"),
+        ("an array of parameters", headed(r#"["HS256"]"#), "jwt malformed"),
+        ("a lone surrogate", headed(r#"{"alg":"HS256","kid":"\ud800"}"#), "jwt malformed"),
+        ("a BOM", headed("\u{feff}{\"alg\":\"HS256\"}"), "jwt malformed"),
         ("no JSON", headed("alg=HS256"), "jwt malformed"),
         ("two objects", headed(r#"{"alg":"HS256"}{}"#), "jwt malformed"),
         ("nothing", headed(""), "jwt malformed"),
@@ -176,8 +179,8 @@ fn headers_are_read_strictly() {
 }
 
 #[test]
-fn names_of_keys_lead_nowhere() {
-    // With one key there is nothing to choose: a name cannot choose another.
+fn a_key_id_cannot_select_another_key() {
+    // with one key, the id is ignored
     let names =
         ["../../../../dev/null", "/dev/null", "' OR '1'='1", "a' UNION SELECT 'key'", "%00", ""];
     for kid in names {
@@ -189,7 +192,7 @@ fn names_of_keys_lead_nowhere() {
 }
 
 #[test]
-fn keys_that_a_token_brings_are_not_used() {
+fn keys_in_a_token_are_not_used() {
     let jwk = json!({ "kty": "oct", "k": part("brought along, brought along, brought") });
     let brought = secret(b"brought along, brought along, brought");
     let address = "http://127.0.0.1:1/keys";
@@ -202,7 +205,7 @@ fn keys_that_a_token_brings_are_not_used() {
     for header in headers {
         let token = signed(&header.to_string(), GOOD, Algorithm::HS256, &brought);
         check(&with_secret(), vec![("a key of its own", token, "invalid signature")]);
-        // The verdict is there at once, so nothing was fetched; and the right key still counts.
+        // the result is immediate, so nothing was fetched; and the configured key still works
         assert!(verified(&with_secret(), &headed(&header.to_string())).is_ok(), "{header}");
     }
 
@@ -247,14 +250,12 @@ fn tokens_of_another_shape_are_refused() {
         ("claims that are no JSON", hs256("sub=ann"), "jwt malformed"),
         ("claims that are no text", hs256([0xff, 0xfe]), "jwt malformed"),
         ("no claims", format!("{header}..{signature}"), "jwt malformed"),
-        ("exp twice", hs256(r#"{"exp":1,"exp":1800003600}"#), "jwt malformed"),
-        ("sub twice, below", hs256(r#"{"act":{"sub":"a","sub":"b"}}"#), "jwt malformed"),
     ];
     check(&with_secret(), rows);
 }
 
 #[test]
-fn claims_are_not_looked_at_before_the_signature() {
+fn claims_are_not_read_before_the_signature() {
     let key: EncodingKey = secret(b"another secret, as long as is needed");
     let foreign = |claims: &str| signed(HEADER, claims, Algorithm::HS256, &key);
     let rows = ["[]", r#"{"exp":1}"#, r#"{"exp":"x"}"#, r#"{"nbf":9999999999}"#, "{"]

@@ -1,4 +1,4 @@
-//! Tokens, good ones and others, and the time at which they are looked at.
+//! Tokens, valid and forged ones, and the clock of the tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::auth::{AuthError, AuthProvider as _, JwtKeys, JwtProvider, JwtSettings, User};
 
-/// In seconds; the clock stands half a second later.
+/// In seconds; the clock is half a second later.
 pub(super) const NOW: i64 = 1_800_000_000;
 
 pub(super) const SECRET: &[u8] = b"a secret for tests, of 40 bytes in all..";
@@ -25,7 +25,7 @@ pub(super) const P256: &str = include_str!("keys/p256.test-public.pem");
 pub(super) const P384: &str = include_str!("keys/p384.test-public.pem");
 pub(super) const ED25519: &str = include_str!("keys/ed25519.test-public.pem");
 
-/// A clock that stands still until it is moved.
+/// A clock that only moves when told to by a test.
 pub(super) struct SetClock(AtomicI64);
 
 impl SetClock {
@@ -65,7 +65,7 @@ pub(super) fn of_pem(pem: &str, algorithms: &[Algorithm]) -> Result<JwtProvider,
     })
 }
 
-/// What a provider says of a token, when it has all that it needs to say so.
+/// Verifies a token with a provider that needs no key set.
 pub(super) fn verified(provider: &JwtProvider, token: &str) -> Result<User, AuthError> {
     provider.verify(token).now_or_never().unwrap()
 }
@@ -74,7 +74,7 @@ pub(super) fn part(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// A token of these texts, whatever they are.
+/// Returns a signed token of these texts, valid or not.
 pub(super) fn signed(
     header: &str,
     claims: impl AsRef<[u8]>,
@@ -86,12 +86,12 @@ pub(super) fn signed(
     format!("{message}.{signature}")
 }
 
-/// A token of the provider with the secret.
+/// Returns a token for the provider with the secret.
 pub(super) fn hs256(claims: impl AsRef<[u8]>) -> String {
     signed(r#"{"alg":"HS256","typ":"JWT"}"#, claims, Algorithm::HS256, &secret(SECRET))
 }
 
-/// A token with this header, signed as the provider with the secret wants it.
+/// Returns a token with this header, signed with the secret.
 pub(super) fn headed(header: &str) -> String {
     signed(header, GOOD, Algorithm::HS256, &secret(SECRET))
 }
@@ -100,14 +100,14 @@ pub(super) fn secret(bytes: &[u8]) -> EncodingKey {
     EncodingKey::from_secret(bytes)
 }
 
-/// Good until an hour after now.
+/// Claims that are valid for another hour.
 pub(super) const GOOD: &str = r#"{"sub":"ann","exp":1800003600}"#;
 
 pub(super) fn claims(value: &Value) -> String {
     value.to_string()
 }
 
-/// The key that signs what the public key checks.
+/// Returns the private key for the public key of the algorithm.
 pub(super) fn private(algorithm: Algorithm) -> EncodingKey {
     let key = match algorithm {
         Algorithm::ES256 => EncodingKey::from_ec_pem(include_bytes!("keys/p256.test-private.pem")),

@@ -66,7 +66,7 @@ fn rsa(kid: &str) -> Value {
     jwk(Algorithm::RS256, RSA, &json!({ "kid": kid, "use": "sig", "alg": "RS256" }))
 }
 
-/// A token of the key in `RSA`, under some name.
+/// Returns a token of the key in `RSA`, with this key id.
 fn token(kid: &str) -> String {
     of(Algorithm::RS256, Some(kid))
 }
@@ -84,19 +84,19 @@ fn refused(text: &str) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_when_they_are_needed_and_kept() {
+async fn keys_are_fetched_once_when_first_needed() {
     let lab = Lab::with_rsa(keys(&[rsa("a"), rsa("b")])).await;
     assert_eq!(lab.server.asked(), 0);
     for kid in ["a", "b", "a"] {
         assert_eq!(lab.said(&token(kid)).await, Ok(()));
     }
     assert_eq!(lab.server.asked(), 1);
-    // What is broken anyway asks nobody.
+    // a malformed token causes no fetch
     assert_eq!(lab.said("a.b.c").await, refused("Invalid token: jwt malformed"));
 }
 
 #[tokio::test]
-async fn any_number_of_requests_wait_for_one_fetch() {
+async fn concurrent_requests_share_one_fetch() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     lab.server.hold();
     let good = token("a");
@@ -111,7 +111,7 @@ async fn any_number_of_requests_wait_for_one_fetch() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_fetched_at_once() {
+async fn an_unknown_key_causes_a_fetch() {
     let lab = Lab::with_rsa(keys(&[rsa("old")])).await;
     assert_eq!(lab.said(&token("old")).await, Ok(()));
 
@@ -123,7 +123,7 @@ async fn a_new_key_is_fetched_at_once() {
 }
 
 #[tokio::test]
-async fn a_flood_of_unknown_keys_is_one_fetch() {
+async fn many_unknown_keys_cause_one_fetch() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     assert_eq!(lab.said(&token("a")).await, Ok(()));
     let flood: Vec<String> = (0..40).map(|number| token(&format!("k{number}"))).collect();
@@ -141,7 +141,7 @@ async fn a_flood_of_unknown_keys_is_one_fetch() {
 }
 
 #[tokio::test]
-async fn old_keys_are_renewed_while_they_are_used() {
+async fn stale_keys_are_used_while_they_are_refreshed() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     assert_eq!(lab.said(&token("a")).await, Ok(()));
     lab.wait(599);
@@ -151,10 +151,10 @@ async fn old_keys_are_renewed_while_they_are_used() {
     lab.server.answers(keys(&[rsa("b")]));
     lab.server.hold();
     lab.wait(1);
-    assert_eq!(lab.said(&token("a")).await, Ok(()), "nobody waits for the renewal");
+    assert_eq!(lab.said(&token("a")).await, Ok(()), "known keys do not wait for the refresh");
     lab.server.was_asked(2).await;
     lab.server.release();
-    assert_eq!(lab.said(&token("b")).await, Ok(()), "who needs it does");
+    assert_eq!(lab.said(&token("b")).await, Ok(()), "unknown keys wait for it");
     assert_eq!(lab.said(&token("a")).await, refused(UNKNOWN));
     assert_eq!(lab.server.asked(), 2);
 }
@@ -169,7 +169,7 @@ async fn a_clock_that_is_set_back_does_not_keep_old_keys() {
 }
 
 #[tokio::test]
-async fn known_keys_count_while_nobody_answers() {
+async fn known_keys_remain_valid_without_a_server() {
     let Lab { server, clock, provider } = Lab::with_rsa(keys(&[rsa("a")])).await;
     assert!(provider.verify(&token("a")).await.is_ok());
     drop(server);
@@ -182,7 +182,7 @@ async fn known_keys_count_while_nobody_answers() {
 }
 
 #[tokio::test]
-async fn bad_answers_are_no_keys_and_leave_the_old_ones() {
+async fn bad_answers_do_not_replace_known_keys() {
     let many: Vec<Value> = (0..101).map(|number| rsa(&number.to_string())).collect();
     let good = json!({ "keys": [rsa("b")] }).to_string();
     let large = format!("{}{good}", " ".repeat(256 << 10));
@@ -221,11 +221,11 @@ async fn bad_answers_are_no_keys_and_leave_the_old_ones() {
 }
 
 #[tokio::test]
-async fn without_any_keys_nobody_can_call_for_now() {
+async fn without_keys_tokens_are_refused_as_unavailable() {
     let lab = Lab::with_rsa(answer(503, "", "")).await;
     for _ in 0..10 {
         let error = lab.provider.verify(&token("a")).await.unwrap_err();
-        let reason = "the keys of 127.0.0.1 could not be fetched yet";
+        let reason = "no key set from 127.0.0.1 yet";
         assert_eq!(error, AuthError::Unavailable(reason.to_owned()));
     }
     assert_eq!(lab.server.asked(), 1);
@@ -235,7 +235,7 @@ async fn without_any_keys_nobody_can_call_for_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_longer_than_five_seconds() {
+async fn requests_wait_at_most_five_seconds() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     lab.server.hold();
     let begin = tokio::time::Instant::now();
@@ -245,7 +245,7 @@ async fn nobody_waits_longer_than_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_is_stuck_holds_nobody() {
+async fn a_blocked_fetch_does_not_block_requests() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     let good = token("a");
     let stuck = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -271,13 +271,13 @@ async fn a_fetch_outlives_the_request_that_needed_it() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_dies_with_its_thread_is_made_again() {
+async fn a_fetch_that_is_lost_with_its_thread_is_repeated() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     let good = token("a");
     let elsewhere = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     {
         let _inside = elsewhere.enter();
-        // Begun there, where nothing runs any more.
+        // started on a runtime that is not polled
         assert!(lab.provider.verify(&good).now_or_never().is_none());
     }
     let (waiting, ()) = futures_util::future::join(lab.said(&good), async {
@@ -317,7 +317,7 @@ async fn other_threads_wait_for_the_same_fetch() {
 }
 
 #[tokio::test]
-async fn only_keys_for_such_signatures_count() {
+async fn only_keys_for_the_configured_algorithms_are_used() {
     let oct = json!({ "kty": "oct", "kid": "a", "alg": "RS256", "k": part(SECRET) });
     let key = |more: Value| jwk(Algorithm::RS256, RSA, &more);
     let small = include_str!("keys/rsa-1024.test-public.pem");
@@ -357,7 +357,7 @@ async fn only_keys_for_such_signatures_count() {
 }
 
 #[tokio::test]
-async fn curves_are_told_apart() {
+async fn keys_are_matched_by_curve() {
     let set = keys(&[
         jwk(Algorithm::ES256, P256, &json!({ "kid": "small" })),
         jwk(Algorithm::ES384, P384, &json!({ "kid": "large" })),
@@ -367,7 +367,7 @@ async fn curves_are_told_apart() {
     assert_eq!(lab.said(&of(Algorithm::ES256, Some("small"))).await, Ok(()));
     assert_eq!(lab.said(&of(Algorithm::ES384, Some("large"))).await, Ok(()));
     assert_eq!(lab.said(&of(Algorithm::ES256, Some("large"))).await, refused(UNKNOWN));
-    // Of each curve there is one, so no name is needed.
+    // one key per curve, so no id is needed
     assert_eq!(lab.said(&of(Algorithm::ES256, None)).await, Ok(()));
     assert_eq!(lab.said(&of(Algorithm::ES384, None)).await, Ok(()));
     let lab = Lab::new(&[Algorithm::EdDSA], set).await;
@@ -375,7 +375,7 @@ async fn curves_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_token_that_names_no_key_is_checked_with_the_only_one() {
+async fn a_token_without_a_key_id_is_checked_with_the_only_key() {
     let nameless = of(Algorithm::RS256, None);
     let for_encryption = jwk(Algorithm::RS256, RSA_OTHER, &json!({ "kid": "b", "use": "enc" }));
     let lab = Lab::with_rsa(keys(&[rsa("a"), for_encryption])).await;

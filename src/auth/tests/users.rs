@@ -1,4 +1,4 @@
-//! Whom a token stands for.
+//! Users of tokens.
 
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::expression::CompiledProjection;
@@ -11,7 +11,7 @@ fn user(provider: &JwtProvider, claims: &Value) -> Result<User, String> {
     verified(provider, &hs256(claims.to_string())).map_err(|error| error.to_string())
 }
 
-/// A provider that makes profiles by these expressions.
+/// Returns a provider with these expressions for profiles.
 fn mapping(members: &Value) -> JwtProvider {
     let members = members.as_object().unwrap().iter().map(|(key, source)| {
         (key.clone(), CompiledProjection::compile(&Projection(source.clone())).unwrap())
@@ -44,7 +44,7 @@ fn without_a_mapping_the_usual_claims_are_the_user() {
 }
 
 #[test]
-fn an_odd_subject_is_nobody() {
+fn invalid_subjects_are_refused() {
     let provider = provider(JwtSettings::hs256(SECRET));
     let long = "x".repeat(201);
     let odd = [
@@ -69,7 +69,7 @@ fn an_odd_subject_is_nobody() {
 }
 
 #[test]
-fn expressions_make_the_profile_and_leave_out_what_is_not_there() {
+fn expressions_set_the_profile_and_undefined_ones_are_omitted() {
     let provider = mapping(&json!({
         "id": "claims.oid",
         "email": "claims.email | lower",
@@ -92,7 +92,7 @@ fn expressions_make_the_profile_and_leave_out_what_is_not_there() {
 
     let bare = user(&provider, &json!({ "sub": "ann" })).unwrap();
     assert_eq!(Value::Object(bare.profile().clone()), json!({ "tier": "free" }));
-    // The subject stays the user's id, outside of the profile.
+    // the subject is the user's id even if the profile has none
     assert_eq!(bare.id(), Some("ann"));
 }
 

@@ -1,4 +1,4 @@
-//! What surrounds the work of a step, and the parts of some kinds that are optional.
+//! Modifiers of steps, and optional parts of some kinds.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::config::workflows::kind;
 use crate::config::{AgentOptions, milliseconds};
 
 impl Step {
-    /// What people call it; without it, its id.
+    /// Sets the name for people. Default: the id.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.step.name = name.into();
         self
     }
 
-    /// What it is for.
+    /// Sets the purpose.
     pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
         self.step.purpose = purpose.into();
         self
     }
 
-    /// How many items [`Step::for_each`] has at work at once; 1 without it.
+    /// Sets the number of items that [`Step::for_each`] runs at once. Default: 1.
     pub fn concurrency(mut self, items: u32) -> Self {
         if let StepKind::ForEach { concurrency, .. } = &mut self.step.kind {
             *concurrency = items;
@@ -32,7 +32,7 @@ impl Step {
         self.setting("concurrency")
     }
 
-    /// What [`Step::branch`] runs when no case holds.
+    /// Sets the block that [`Step::branch`] runs if no case is true.
     pub fn otherwise(mut self, block: Block) -> Self {
         let Block { block, misfits } = block;
         self.misfits.extend(misfits);
@@ -42,7 +42,7 @@ impl Step {
         self.setting("default")
     }
 
-    /// Template of an agent step's prompt.
+    /// Sets the template of an agent step's prompt.
     pub fn prompt(mut self, template: impl Into<String>) -> Self {
         if let StepKind::Agent { prompt, .. } = &mut self.step.kind {
             *prompt = Some(template.into());
@@ -50,7 +50,7 @@ impl Step {
         self.setting("prompt")
     }
 
-    /// JSON Schema of the object that an agent step answers with.
+    /// Sets the JSON Schema of the object that an agent step returns.
     pub fn schema(mut self, json_schema: Value) -> Self {
         if let StepKind::Agent { schema, .. } = &mut self.step.kind {
             *schema = Some(json_schema);
@@ -58,7 +58,7 @@ impl Step {
         self.setting("schema")
     }
 
-    /// Options of an agent step's call.
+    /// Sets options of an agent step.
     pub fn options(mut self, agent_options: AgentOptions) -> Self {
         if let StepKind::Agent { options, .. } = &mut self.step.kind {
             *options = agent_options.into_wire();
@@ -66,8 +66,8 @@ impl Step {
         self.setting("options")
     }
 
-    /// Arguments of a step whose body is a [`tool`](crate::builder::tool); without them, its `data`.
-    /// Strings are expressions.
+    /// Sets the arguments of a step whose body is a [`tool`](crate::builder::tool). Strings are
+    /// expressions. Default: its `data`.
     pub fn args(mut self, value: Value) -> Self {
         if let StepKind::Then { body } | StepKind::Tap { body } = &mut self.step.kind {
             if let Body::Tool { args, .. } = body {
@@ -82,7 +82,7 @@ impl Step {
         self.setting("args")
     }
 
-    /// Input of a sub-workflow. Strings are expressions.
+    /// Sets the input of a sub-workflow. Strings are expressions.
     pub fn input(mut self, value: Value) -> Self {
         if let StepKind::Workflow { input, .. } = &mut self.step.kind {
             *input = Some(Projection(value));
@@ -90,7 +90,7 @@ impl Step {
         self.setting("input")
     }
 
-    /// Asks for a resume before the work starts.
+    /// Suspends the step before its work starts.
     ///
     /// ```
     /// use greenroom::builder::{Step, Suspend};
@@ -106,31 +106,31 @@ impl Step {
         self.setting("suspend")
     }
 
-    /// JSON Schema of the step's `data`.
+    /// Sets the JSON Schema of the step's `data`.
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.step.input_schema = Some(schema);
         self
     }
 
-    /// JSON Schema of the step's output.
+    /// Sets the JSON Schema of the step's output.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.step.output_schema = Some(schema);
         self
     }
 
-    /// JSON Schema of the payload of its suspension.
+    /// Sets the JSON Schema of the payload of its suspension.
     pub fn suspend_schema(mut self, schema: Value) -> Self {
         self.step.suspend_schema = Some(schema);
         self.setting("suspend_schema")
     }
 
-    /// JSON Schema of the data that resumes it.
+    /// Sets the JSON Schema of the data that resumes it.
     pub fn resume_schema(mut self, schema: Value) -> Self {
         self.step.resume_schema = Some(schema);
         self.setting("resume_schema")
     }
 
-    /// Repeats a failing attempt.
+    /// Retries failed attempts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -147,13 +147,13 @@ impl Step {
         self.setting("retry")
     }
 
-    /// Bounds one attempt.
+    /// Sets the time limit of one attempt.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.step.timeout_ms = Some(milliseconds(timeout));
         self.setting("timeout")
     }
 
-    /// What a failure means for the flow, after the last attempt.
+    /// Sets the effect of a failure after the last attempt.
     ///
     /// ```
     /// use greenroom::builder::{OnError, Projection, Step};

@@ -1,4 +1,4 @@
-//! `[[auth.api_keys]]`: keys that programs call with, by their hashes.
+//! `[[auth.api_keys]]`: hashes of the keys of programs.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -18,9 +18,9 @@ pub(super) fn read(entry: &Entry<'_>) -> Vec<ApiKeySettings> {
         let place = section.place.clone();
         let Some(key) = api_key(section) else { continue };
         if keys.iter().any(|known| known.id == key.id) {
-            place.refuse(format!("a key with the id {} is there already", key.id));
+            place.refuse(format!("the id {} is used by two keys", key.id));
         } else if let Some(known) = keys.iter().find(|known| known.hash == key.hash) {
-            place.refuse(format!("has the hash of the key {}", known.id));
+            place.refuse(format!("has the same hash as key {}", known.id));
         }
         keys.push(key);
     }
@@ -35,31 +35,29 @@ fn api_key(section: Section<'_>) -> Option<ApiKeySettings> {
     Some(ApiKeySettings { id: id?, hash: hash?, user: user.unwrap_or_else(|| Some(Map::new()))? })
 }
 
-/// The name of a key, which is the user's id where the profile has none.
+/// Reads the id of a key, which is the user's id where the profile has none.
 fn id(entry: &Entry<'_>) -> Option<String> {
     let text = entry.filled_text()?;
     let named = User::new(Map::new()).and_then(|user| user.or_id(Some(&Value::from(&*text))));
     if named.is_err() {
-        entry.place.refuse("must be fit to be a user's id: 1 to 200 characters without `/`");
-        return None;
+        return entry.refuse("must be a valid user id: 1 to 200 characters without `/`");
     }
     Some(text)
 }
 
-/// What is written there may be the key itself: it is not repeated.
+/// Reads the hash of a key. Errors do not repeat the text, which may be the key itself.
 fn hash(entry: &Entry<'_>) -> Option<[u8; 32]> {
     let written = match entry.value {
         toml::de::DeValue::String(text) => text.strip_prefix("sha256:").and_then(sha256),
         _ => None,
     };
     if written.is_some_and(|hash| hash[..] == Sha256::digest("")[..]) {
-        entry.place.refuse("is that of an empty key: $KEY was not set");
-        return None;
+        return entry.refuse("is the hash of an empty key: $KEY was not set");
     }
     if written.is_none() {
         entry.place.refuse(
-            "must be \"sha256:\" and 64 hexadecimal digits: what `printf %s \"$KEY\" | sha256sum` \
-             prints",
+            "must be \"sha256:\" and 64 hexadecimal digits, as printed by `printf %s \"$KEY\" | \
+             sha256sum`",
         );
     }
     written
@@ -76,13 +74,12 @@ fn sha256(digits: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// The profile of the user that a key stands for; literal.
+/// Reads the profile of a key's user; values are literal.
 fn user(entry: &Entry<'_>) -> Option<Map<String, Value>> {
     entry.section()?;
     let Value::Object(profile) = entry.json()? else { return None };
     if User::new(profile.clone()).is_err() {
-        entry.place.refuse("has an `id` that no user can have: 1 to 200 characters without `/`");
-        return None;
+        return entry.refuse("has an invalid `id`: it must be 1 to 200 characters without `/`");
     }
     Some(profile)
 }

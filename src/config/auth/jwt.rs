@@ -13,7 +13,6 @@ use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Section;
 use crate::config::texts::TextScope;
-use crate::nearest::nearest;
 
 /// Algorithms that tokens may be signed with.
 const ALGORITHMS: [(&str, Algorithm); 12] = [
@@ -31,24 +30,24 @@ const ALGORITHMS: [(&str, Algorithm); 12] = [
     ("EdDSA", Algorithm::EdDSA),
 ];
 
-/// JSON Web Tokens as configured.
+/// Settings of JSON Web Tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JwtConfig {
     /// The source of the keys.
     pub keys: KeySource,
-    /// Algorithms that tokens may be signed with; all of the family of the keys.
+    /// Accepted algorithms, all of the family of the keys.
     pub algorithms: Vec<Algorithm>,
-    /// Accepted issuers; empty: any, or none.
+    /// Accepted issuers; if empty, `iss` is not checked.
     pub issuer: Vec<String>,
-    /// Accepted audiences; empty: any, or none.
+    /// Accepted audiences; if empty, `aud` is not checked.
     pub audience: Vec<String>,
-    /// Tolerated difference of clocks; at most 5 s.
+    /// Tolerated clock difference; at most 5 s.
     pub leeway: Duration,
-    /// Whether a token without an end is refused.
+    /// True if tokens without `exp` are refused.
     pub require_exp: bool,
-    /// The user's profile, by expressions over `claims`.
+    /// Expressions over `claims` for the user's profile.
     pub user: Option<Vec<(String, Projection)>>,
-    /// The places of tokens in requests.
+    /// Places of tokens in requests.
     pub sources: TokenSources,
     /// The place of the keys in the file.
     spot: Spot,
@@ -80,8 +79,8 @@ impl JwtConfig {
         Some(Self { keys, algorithms, issuer, audience, leeway, require_exp, user, sources, spot })
     }
 
-    /// Returns the provider that checks tokens, with its keys from the environment. A problem names
-    /// the variable and never its value.
+    /// Returns the provider, with its keys from the environment. Errors name the variable, never
+    /// its value.
     pub fn provider(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -113,38 +112,24 @@ impl JwtConfig {
 
 fn algorithms(entry: &Entry<'_>, takes_secret: bool) -> Option<Vec<Algorithm>> {
     let items = entry.items()?;
-    let algorithms: Option<Vec<_>> = items.iter().map(algorithm).collect();
+    let algorithms: Option<Vec<_>> = items.iter().map(|item| item.one_of(&ALGORITHMS)).collect();
     let algorithms = algorithms?;
     let Some(first) = algorithms.first() else {
-        entry.place.refuse("needs at least one");
-        return None;
+        return entry.refuse("needs at least one");
     };
     let is_symmetric = first.family() == AlgorithmFamily::Hmac;
     if is_symmetric != takes_secret {
         let needed = if is_symmetric { "`secret`" } else { "`public_key` or `jwks_url`" };
-        items.first()?.place.refuse(format!("needs {needed}"));
-        return None;
+        return items.first()?.refuse(format!("needs {needed}"));
     }
     let foreign = algorithms.iter().position(|other| other.family() != first.family());
     if let Some(item) = foreign.and_then(|index| items.get(index)) {
-        item.place.refuse("is for keys of another kind than the first one");
-        return None;
+        return item.refuse("needs another kind of key than the first one");
     }
     Some(algorithms)
 }
 
-fn algorithm(item: &Entry<'_>) -> Option<Algorithm> {
-    let written = item.text()?;
-    let found = ALGORITHMS.into_iter().find(|(name, _)| *name == written);
-    if found.is_none() {
-        let names = ALGORITHMS.map(|(name, _)| name);
-        let problem = item.place.spot().error(format!("must be one of {}", names.join(", ")));
-        item.place.findings.report(problem.meant(nearest(&written, names)));
-    }
-    found.map(|(_, algorithm)| algorithm)
-}
-
-/// A text or an array of texts.
+/// Reads a text or an array of texts.
 fn one_or_more(entry: &Entry<'_>) -> Vec<String> {
     if !matches!(entry.value, DeValue::Array(_)) {
         return entry.filled_text().into_iter().collect();
@@ -159,8 +144,7 @@ fn one_or_more(entry: &Entry<'_>) -> Vec<String> {
 fn leeway(entry: &Entry<'_>) -> Option<Duration> {
     let leeway = entry.pause()?;
     if leeway > LEEWAY_MAX {
-        entry.place.refuse("must be at most 5s: that long an expired token would go on");
-        return None;
+        return entry.refuse("must be at most 5s: expired tokens are accepted for that long");
     }
     Some(leeway)
 }
@@ -186,12 +170,11 @@ fn sources(section: &Section<'_>) -> TokenSources {
     }
 }
 
-/// Reads the name of a cookie or of a parameter that needs no escaping.
+/// Reads the name of a cookie or parameter; it must need no escaping.
 fn name(entry: &Entry<'_>) -> Option<String> {
     let text = entry.filled_text()?;
     if text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
         return Some(text);
     }
-    entry.place.refuse("must be letters, digits, `_`, `-` or `.`");
-    None
+    entry.refuse("must be letters, digits, `_`, `-` or `.`")
 }

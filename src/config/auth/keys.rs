@@ -1,4 +1,4 @@
-//! What signatures are checked with. Secrets are named here and never written.
+//! Keys of signatures. Secrets are named in the file, never written into it.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -8,30 +8,30 @@ use toml::de::DeValue;
 
 use crate::adapters::models::is_loopback;
 use crate::auth::JwtKeys;
-use crate::config::entry::Entry;
+use crate::config::entry::{Entry, only_one_of};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
 
-/// The variable of the secret when nothing else is said.
+/// Default variable of the secret.
 const DEFAULT_VARIABLE: &str = "JWT_SECRET";
-/// Keys are a few hundred bytes.
+/// Largest PEM file, in bytes; keys have a few hundred.
 const PEM_BYTES_MAX: u64 = 64 * 1024;
 
 /// The source of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// The variable of the environment that holds a secret.
+    /// An environment variable with a secret.
     Secret(String),
     /// A public key as PEM.
     Pem(String),
-    /// The variable of the environment that holds a public key as PEM.
+    /// An environment variable with a public key as PEM.
     PemVariable(String),
     /// The address of a JSON Web Key Set.
     Jwks(Url),
 }
 
 impl KeySource {
-    /// The source that is written, or the default one. At most one is.
+    /// Reads the configured source, of which there is at most one, or returns the default.
     pub(super) fn read(section: &Section<'_>) -> Option<Self> {
         let read = |key, read: fn(&Entry<'_>) -> Option<Self>| {
             let entry = section.get(key)?;
@@ -42,8 +42,7 @@ impl KeySource {
         let mut written: Vec<_> = written.into_iter().flatten().collect();
         if let [(first, _), others @ ..] = &written[..] {
             for (key, _) in others {
-                let message = format!("has `{first}` beside it; one of them is enough");
-                section.key_place(key).refuse(message);
+                section.key_place(key).refuse(only_one_of(first));
             }
         }
         if written.is_empty() {
@@ -52,7 +51,7 @@ impl KeySource {
         written.swap_remove(0).1
     }
 
-    /// The variable of the environment that holds the keys.
+    /// Returns the environment variable of the keys.
     pub(super) fn variable(&self) -> Option<&str> {
         match self {
             Self::Secret(name) | Self::PemVariable(name) => Some(name),
@@ -60,7 +59,7 @@ impl KeySource {
         }
     }
 
-    /// Returns the variable of the environment that holds the secret.
+    /// Returns the environment variable of the secret.
     pub(in crate::config) fn secret_variable(&self) -> Option<&str> {
         match self {
             Self::Secret(name) => Some(name),
@@ -68,7 +67,7 @@ impl KeySource {
         }
     }
 
-    /// The keys themselves, or what is wrong with the variable that holds them.
+    /// Returns the keys, or the problem of the variable that should contain them.
     pub(super) fn keys(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -87,7 +86,7 @@ impl KeySource {
     }
 }
 
-/// What is written there may be a secret: it is not repeated.
+/// Reads the name of a secret. Errors do not repeat the text, which may be the secret itself.
 fn secret(entry: &Entry<'_>) -> Option<KeySource> {
     let written = match entry.value {
         DeValue::String(text) => secret_name(text),
@@ -95,29 +94,25 @@ fn secret(entry: &Entry<'_>) -> Option<KeySource> {
     };
     if written.is_none() {
         let example = format!("\"secret:{DEFAULT_VARIABLE}\"");
-        entry.place.refuse(format!("must name a variable of the environment, e.g. {example}"));
+        entry.place.refuse(format!("must name an environment variable, e.g. {example}"));
     }
     written.map(|name| KeySource::Secret(name.to_owned()))
 }
 
 fn public_key(entry: &Entry<'_>) -> Option<KeySource> {
-    let refuse = |message: &str| {
-        entry.place.refuse(message);
-        None
-    };
     let DeValue::String(text) = entry.value else {
-        return refuse("must name a file, or a variable as \"secret:NAME\"");
+        return entry.refuse("must be the path of a PEM file, or \"secret:NAME\"");
     };
     if let Some(name) = secret_name(text) {
         return Some(KeySource::PemVariable(name.to_owned()));
     }
     if text.is_empty() || text.contains("-----BEGIN") {
-        return refuse("must name the file of a PEM, or a variable that holds it");
+        return entry.refuse("must be the path of a PEM file, or \"secret:NAME\"");
     }
     let folder = Path::new(&*entry.place.source.file).parent().unwrap_or_else(|| Path::new("."));
     match read_pem(&folder.join(&**text)) {
         Ok(pem) => Some(KeySource::Pem(pem)),
-        Err(problem) => refuse(&problem),
+        Err(problem) => entry.refuse(problem),
     }
 }
 
@@ -135,24 +130,9 @@ fn read_pem(path: &Path) -> Result<String, String> {
 }
 
 fn jwks(entry: &Entry<'_>) -> Option<KeySource> {
-    let text = entry.filled_text()?;
-    let refuse = |message: &str| {
-        entry.place.refuse(message);
-        None
-    };
-    match Url::parse(&text) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
-            refuse("must begin with https:// or http://")
-        }
-        Ok(url) if url.password().is_some() || !url.username().is_empty() => {
-            refuse("must not hold a password")
-        }
-        Ok(url) => {
-            if url.scheme() == "http" && !is_loopback(&url) {
-                entry.place.warn("over http:// whoever is in between can give keys of its own");
-            }
-            Some(KeySource::Jwks(url))
-        }
-        Err(error) => refuse(&format!("is no address: {error}")),
+    let url = entry.web_address()?;
+    if url.scheme() == "http" && !is_loopback(&url) {
+        entry.place.warn("plain http:// allows anyone on the network path to replace the keys");
     }
+    Some(KeySource::Jwks(url))
 }

@@ -1,11 +1,11 @@
-//! Routes that need no token, and routes that need one with a role. Whether a pattern is one, and
-//! of any route, shows when all routes are known.
+//! Routes that need no token, and routes that need one with a role. Patterns are checked when all
+//! routes are known.
 
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Section;
 
-/// A pattern of routes, `METHOD /path`, as it was written.
+/// A pattern of routes, `METHOD /path`, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutePattern {
     /// The pattern itself.
@@ -16,14 +16,13 @@ pub struct RoutePattern {
 /// Routes that need a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteRule {
-    /// Which routes.
     pub route: RoutePattern,
-    /// The roles of which a user needs one; empty: any valid token does.
+    /// Roles of which a user needs one; if empty, any valid token is accepted.
     pub roles: Vec<String>,
 }
 
 impl RoutePattern {
-    /// A pattern that a program gives; `given_by` names it in messages.
+    /// Returns a pattern from Rust code; `given_by` names its origin in messages.
     pub fn new(text: &str, given_by: &str) -> Self {
         Self { text: text.to_owned(), spot: Spot::nowhere(given_by) }
     }
@@ -32,12 +31,12 @@ impl RoutePattern {
         Some(Self { text: entry.filled_text()?, spot: entry.place.spot() })
     }
 
-    /// Says what is odd about the pattern, and what was probably meant.
+    /// Returns a warning about the pattern.
     pub(crate) fn warning(&self, message: String, suggestion: Option<String>) -> ConfigProblem {
         self.spot.warning(message).meant(suggestion)
     }
 
-    /// Says what is wrong with the pattern, and what was probably meant.
+    /// Returns an error about the pattern.
     pub(crate) fn problem(&self, message: &str, suggestion: Option<String>) -> ConfigProblem {
         self.spot.error(message).meant(suggestion)
     }
@@ -49,7 +48,7 @@ impl RouteRule {
         let roles = section.get("roles").and_then(|entry| {
             let items = entry.items()?;
             if items.is_empty() {
-                entry.place.refuse("needs a role; without the key, any valid token does");
+                entry.place.refuse("needs a role; omit the key to accept any valid token");
             }
             Some(roles(&items))
         });
@@ -63,7 +62,7 @@ pub(super) fn public(entry: &Entry<'_>) -> Vec<RoutePattern> {
     items.iter().filter_map(RoutePattern::read).collect()
 }
 
-/// The roles of `ownership`.
+/// Reads the roles of `ownership`.
 pub(super) fn owner_roles(section: Section<'_>) -> Vec<String> {
     let items = section.get("roles").and_then(|entry| entry.items());
     let roles = roles(&items.unwrap_or_default());
@@ -74,10 +73,9 @@ pub(super) fn owner_roles(section: Section<'_>) -> Vec<String> {
 fn roles(items: &[Entry<'_>]) -> Vec<String> {
     let role = |item: &Entry<'_>| {
         let role = item.filled_text()?;
-        // In a token, spaces stand between roles.
+        // a token may list roles in one text, separated by spaces
         if role.contains(char::is_whitespace) {
-            item.place.refuse("must have no spaces");
-            return None;
+            return item.refuse("must not contain spaces");
         }
         Some(role)
     };

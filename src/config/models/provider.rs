@@ -13,25 +13,24 @@ use crate::config::names::{NameKind, Reference};
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
-use crate::nearest::nearest;
 
 use super::ModelConfig;
 
 const FIRST_TOKEN: Duration = Duration::from_secs(30);
 const TOTAL: Duration = Duration::from_secs(300);
 
-/// A model of a provider as configured.
+/// Settings of a model of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteConfig {
     /// Settings of its requests.
     pub asked: ProviderConfig,
-    /// The variable of the environment that holds the key.
+    /// The environment variable with the key.
     pub key_variable: Option<String>,
-    /// Attempts and pauses.
+    /// Attempts and the pauses between them.
     pub retry: RetryPolicy,
-    /// Bound of a whole answer, attempts and pauses included.
+    /// Time limit of a whole answer, including attempts and pauses.
     pub total: Duration,
-    /// Ids of the models that take its place, in order.
+    /// Ids of the models to use in its place, in order.
     pub fallback: Vec<String>,
     /// The place of the key in the file.
     key_spot: Spot,
@@ -65,10 +64,10 @@ impl RemoteConfig {
             .get_renamed("unsupported_options", Some("omit"))
             .and_then(|entry| entry.items())
             .unwrap_or_default();
-        let omit = omit.iter().filter_map(omitted).collect();
+        let omit = omit.iter().filter_map(unsupported_option).collect();
         let objects = section
             .get_renamed("object_mode", Some("objects"))
-            .and_then(|entry| one_of(&entry, &Objects::NAMES));
+            .and_then(|entry| entry.one_of(&Objects::NAMES));
         let stream = section.flag("stream", true);
         section.close();
         let objects = objects.unwrap_or(provider.objects);
@@ -79,7 +78,7 @@ impl RemoteConfig {
         Some(Self { asked, key_variable, retry, total, fallback, key_spot, fallback_spot })
     }
 
-    /// The key, from the environment; `None` where it has none.
+    /// Returns the key from the environment; `None` if the variable is not set.
     pub fn key(&self, environment: impl Fn(&str) -> Option<String>) -> Option<ApiKey> {
         ApiKey::new(&environment(self.key_variable.as_ref()?)?)
     }
@@ -93,14 +92,14 @@ impl RemoteConfig {
             return None;
         }
         let state = match environment(variable) {
-            Some(value) if !value.trim().is_empty() => "has characters that no key may have",
+            Some(value) if !value.trim().is_empty() => "contains characters that no key may have",
             Some(_) => "is empty",
             None => "is not set",
         };
         Some(self.key_spot.error(format!("the environment variable {variable} {state}")))
     }
 
-    /// Servers on this machine seldom ask for a key.
+    /// Returns true for servers on this machine, which seldom need a key.
     fn needs_no_key(&self) -> bool {
         match &self.asked.base_url {
             Some(url) => is_loopback(url),
@@ -110,28 +109,17 @@ impl RemoteConfig {
 }
 
 fn base_url(entry: &Entry<'_>) -> Option<Url> {
-    let text = entry.filled_text()?;
-    let refuse = |message: &str| {
-        entry.place.refuse(message);
-        None
-    };
-    let slash = if text.ends_with('/') { "" } else { "/" };
-    match Url::parse(&format!("{text}{slash}")) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
-            refuse("must begin with http:// or https://")
-        }
-        Ok(url) if url.password().is_some() || !url.username().is_empty() => {
-            refuse("must not hold a password; name it in `api_key`")
-        }
-        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
-            refuse("must end with a path")
-        }
-        Ok(url) => Some(url),
-        Err(error) => refuse(&format!("is no address: {error}")),
+    let mut url = entry.web_address()?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return entry.refuse("must end with a path");
     }
+    if !url.path().ends_with('/') {
+        url.set_path(&format!("{}/", url.path()));
+    }
+    Some(url)
 }
 
-/// What is written there may be a key: it is not repeated.
+/// Reads the name of a key. Errors do not repeat the text, which may be the key itself.
 fn variable(entry: &Entry<'_>, provider: &Provider) -> Option<String> {
     let written = match entry.value {
         toml::de::DeValue::String(text) => secret_name(text).map(str::to_owned),
@@ -139,8 +127,7 @@ fn variable(entry: &Entry<'_>, provider: &Provider) -> Option<String> {
     };
     if written.is_none() {
         let example = provider.key_variable.unwrap_or("MY_KEY");
-        let message = format!("must name a variable of the environment, e.g. \"secret:{example}\"");
-        entry.place.refuse(message);
+        entry.place.refuse(format!("must name an environment variable, e.g. \"secret:{example}\""));
     }
     written
 }
@@ -166,17 +153,12 @@ fn read_timeouts(section: Section<'_>) -> (Duration, Duration) {
 }
 
 fn read_fallback(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    for item in entry.items()? {
-        let Some(name) = item.filled_text() else { continue };
-        references.push(Reference::new(NameKind::Model, &name, item.place.spot()));
-        names.push(name);
-    }
-    Some(names)
+    let items = entry.items()?;
+    Some(items.iter().filter_map(|item| item.reference(NameKind::Model, references)).collect())
 }
 
-/// An option by its name here or by the one in requests (`topP`).
-fn omitted(entry: &Entry<'_>) -> Option<Omitted> {
+/// Reads an option by its name in the file (`top_p`) or in requests (`topP`).
+fn unsupported_option(entry: &Entry<'_>) -> Option<Omitted> {
     let written = entry.text()?;
     let mut name = String::new();
     for character in written.chars() {
@@ -187,53 +169,38 @@ fn omitted(entry: &Entry<'_>) -> Option<Omitted> {
     }
     let found = Omitted::NAMES.into_iter().find(|(known, _)| *known == name);
     if found.is_none() {
-        refuse_name(entry, &name, &Omitted::NAMES.map(|(known, _)| known));
+        entry.refuse_name(&name, &Omitted::NAMES.map(|(known, _)| known));
     }
     found.map(|(_, omitted)| omitted)
 }
 
-fn one_of<T: Copy, const N: usize>(entry: &Entry<'_>, names: &[(&'static str, T); N]) -> Option<T> {
-    let name = entry.text()?;
-    let found = names.iter().find(|(known, _)| *known == name);
-    if found.is_none() {
-        refuse_name(entry, &name, &names.map(|(known, _)| known));
-    }
-    found.map(|(_, value)| *value)
-}
-
-fn refuse_name(entry: &Entry<'_>, name: &str, known: &[&str]) {
-    let problem = entry.place.spot().error(format!("must be one of {}", known.join(", ")));
-    entry.place.findings.report(problem.meant(nearest(name, known.iter().copied())));
-}
-
-/// Models that would in the end be asked in their own place.
-pub(crate) fn circles(models: &BTreeMap<String, ModelConfig>) -> Vec<ConfigProblem> {
+/// Returns errors for models that are their own fallback, directly or through others.
+pub(crate) fn fallback_cycles(models: &BTreeMap<String, ModelConfig>) -> Vec<ConfigProblem> {
     let circular = models.iter().filter_map(|(id, model)| match model {
         ModelConfig::Remote(remote) => {
-            let way = way_back(models, id, remote)?;
-            let way = way.join(", then ");
-            let message = format!("leads back to {id}: {way}");
-            Some(remote.fallback_spot.error(message))
+            let path = path_back(models, id, remote)?.join(", then ");
+            Some(remote.fallback_spot.error(format!("leads back to {id}: {path}")))
         }
         ModelConfig::Mock(_) => None,
     });
     circular.collect()
 }
 
-fn way_back<'a>(
+/// Returns the fallbacks on a path from a model back to itself.
+fn path_back<'a>(
     models: &'a BTreeMap<String, ModelConfig>,
     start: &str,
     remote: &'a RemoteConfig,
 ) -> Option<Vec<&'a str>> {
-    let mut ways: Vec<Vec<&str>> = remote.fallback.iter().map(|id| vec![id.as_str()]).collect();
+    let mut paths: Vec<Vec<&str>> = remote.fallback.iter().map(|id| vec![id.as_str()]).collect();
     let mut seen = std::collections::BTreeSet::new();
-    while let Some(way) = ways.pop() {
-        let newest = way.last().copied()?;
-        if newest == start {
-            return Some(way);
+    while let Some(path) = paths.pop() {
+        let last = path.last().copied()?;
+        if last == start {
+            return Some(path);
         }
-        if let (true, Some(ModelConfig::Remote(next))) = (seen.insert(newest), models.get(newest)) {
-            ways.extend(next.fallback.iter().map(|id| [&way[..], &[id.as_str()]].concat()));
+        if let (true, Some(ModelConfig::Remote(next))) = (seen.insert(last), models.get(last)) {
+            paths.extend(next.fallback.iter().map(|id| [&path[..], &[id.as_str()]].concat()));
         }
     }
     None

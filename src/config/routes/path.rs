@@ -1,13 +1,13 @@
-//! Which paths a route may have.
+//! Validation of the paths of routes.
 
-/// Characters of a segment beside letters and digits: those that no client writes otherwise.
+/// Characters of a segment beside letters and digits: those that clients never escape.
 const OTHERS: &str = "-._~!$&'()+,;=@";
 
-/// The name that handlers find what `*` stands for under.
+/// Name of the path parameter of `*`.
 const TAIL: &str = "tail";
 
-/// What is wrong with the path of a route. `:name` stands for any segment; `*`, as the last one,
-/// for everything below.
+/// Returns the problem of a route's path. `:name` matches any segment; `*`, as the last segment,
+/// everything below.
 pub(crate) fn path_problem(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else {
         return Some("must start with `/`".to_owned());
@@ -41,21 +41,20 @@ fn segment_problem(segment: &str, is_last: bool) -> Option<String> {
         return (!is_last).then(|| "may have `*` as its last segment only".to_owned());
     }
     if segment == "." || segment == ".." {
-        return Some(format!("must not have the segment `{segment}`: clients take it away"));
+        return Some(format!("must not have the segment `{segment}`: clients remove it"));
     }
     if let Some(name) = segment.strip_prefix(':') {
         if name == TAIL {
-            return Some(format!("has `:{TAIL}`, which is the name of `*`"));
+            return Some(format!("must not have `:{TAIL}`: the name is reserved for `*`"));
         }
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(fits);
-        return (!is_name)
-            .then(|| format!("has `{segment}`, which is no name: letters, digits and `_`"));
+        return (!is_name).then(|| format!("has `{segment}`; names are letters, digits and `_`"));
     }
     let is_odd = |c: &char| !c.is_ascii_alphanumeric() && !OTHERS.contains(*c);
     let odd = segment.chars().find(is_odd)?;
-    Some(format!("has {odd:?}; letters, digits and {OTHERS} may be in a segment"))
+    Some(format!("has {odd:?}; segments are letters, digits and {OTHERS}"))
 }
 
 #[cfg(test)]
@@ -63,13 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_can_be_asked_for_in_one_way_only() {
+    fn paths_have_only_one_spelling() {
         let good =
             ["/", "/a", "/a/b.c", "/.well-known/x", "/a/:id/b", "/a/*", "/*", "/:a/:b_2", "/a@b+c"];
         for path in good {
             assert_eq!(path_problem(path), None, "{path}");
         }
-        let odd = |c: char| format!("has {c:?}; letters, digits and {OTHERS} may be in a segment");
+        let odd = |c: char| format!("has {c:?}; segments are letters, digits and {OTHERS}");
         let rows = [
             ("", "must start with `/`".to_owned()),
             ("a/b", "must start with `/`".to_owned()),
@@ -79,8 +78,8 @@ mod tests {
             ("/a//b", "must not have `//`".to_owned()),
             ("/*/a", "may have `*` as its last segment only".to_owned()),
             ("/a*", odd('*')),
-            ("/a/../b", "must not have the segment `..`: clients take it away".to_owned()),
-            ("/a/.", "must not have the segment `.`: clients take it away".to_owned()),
+            ("/a/../b", "must not have the segment `..`: clients remove it".to_owned()),
+            ("/a/.", "must not have the segment `.`: clients remove it".to_owned()),
             ("/a?b", odd('?')),
             ("/a#b", odd('#')),
             ("/a%2fb", odd('%')),
@@ -90,11 +89,11 @@ mod tests {
             ("/a\\b", odd('\\')),
             ("/ü", odd('ü')),
             ("/a\n", odd('\n')),
-            ("/:", "has `:`, which is no name: letters, digits and `_`".to_owned()),
-            ("/:a-b", "has `:a-b`, which is no name: letters, digits and `_`".to_owned()),
-            ("/:2", "has `:2`, which is no name: letters, digits and `_`".to_owned()),
+            ("/:", "has `:`; names are letters, digits and `_`".to_owned()),
+            ("/:a-b", "has `:a-b`; names are letters, digits and `_`".to_owned()),
+            ("/:2", "has `:2`; names are letters, digits and `_`".to_owned()),
             ("/:a/x/:a", "has `:a` twice".to_owned()),
-            ("/:tail/*", "has `:tail`, which is the name of `*`".to_owned()),
+            ("/:tail/*", "must not have `:tail`: the name is reserved for `*`".to_owned()),
         ];
         for (path, expected) in rows {
             assert_eq!(path_problem(path), Some(expected), "{path:?}");

@@ -1,8 +1,8 @@
-//! What the standard variables of the environment say where the file says nothing
+//! Standard environment variables in place of keys that are not set
 //! (<https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>).
 //!
-//! A file is refused when it is wrong; a variable, which others may have set for other programs,
-//! is passed over with a warning.
+//! Mistakes in the file are errors. A wrong variable, which may be meant for other programs, is
+//! ignored with a warning.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::adapters::models::is_loopback;
 use crate::config::Environment;
+use crate::config::calls::NOT_FOR_HEADERS;
 use crate::config::problem::ConfigProblem;
 use crate::telemetry::export::{ExporterSettings, Sampler, Target};
 
@@ -23,7 +24,7 @@ const SERVICE_NAME: &str = "greenroom";
 const PROTOCOL: &str = "http/protobuf";
 const TIMEOUT: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Keys of a service that takes telemetry, and the headers that they are sent in.
+/// Keys of a service that accepts telemetry, and the headers that they are sent in.
 const SERVICE_KEYS: [(&str, HeaderName); 2] = [
     ("SERVICE_PUBLIC_KEY", HeaderName::from_static("x-public-key")),
     ("SERVICE_SECRET_KEY", HeaderName::from_static("x-secret-key")),
@@ -32,11 +33,11 @@ const SERVICE_KEYS: [(&str, HeaderName); 2] = [
 /// The settings of the export, from the file and the environment.
 #[derive(Debug, Default)]
 pub struct Exports {
-    /// None: nothing is exported.
+    /// `None` if nothing is exported.
     pub settings: Option<ExporterSettings>,
     /// Mistakes in the environment.
     pub warnings: Vec<String>,
-    /// Secrets that the file names and the environment does not have.
+    /// Secrets in the file that the environment does not have.
     pub problems: Vec<ConfigProblem>,
 }
 
@@ -104,34 +105,38 @@ impl TelemetryConfig {
             });
         }
         if !cfg!(feature = "otel") && reader.found.settings.take().is_some() {
-            let odd = "the environment names a collector, but this build exports nothing: build it \
-                       with the feature `otel`";
-            reader.found.warnings = vec![odd.to_owned()];
+            let warning = "the environment names a collector, but this build has no exporter; \
+                           build with the feature `otel`";
+            reader.found.warnings = vec![warning.to_owned()];
         }
         reader.found
     }
 }
 
 impl Reader<'_> {
-    /// A variable that says something: an empty one counts as not set, as the standard asks.
+    /// Returns a variable that is set. An empty one counts as not set, as the standard requires.
     fn variable(&self, name: &str) -> Option<String> {
         let value = (self.variables)(name)?;
         let value = value.trim();
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// The variable of one signal, or else the one for all of them, with its name.
+    /// Returns the variable of one signal, else the one of all signals, with its name.
     fn exporter_variable(&self, signal: Signal, word: &str) -> Option<(String, String)> {
         let own = format!("OTEL_EXPORTER_OTLP_{}_{word}", signal.word());
         let names = [own, format!("OTEL_EXPORTER_OTLP_{word}")];
         names.into_iter().find_map(|name| Some((self.variable(&name)?, name)))
     }
 
-    /// Once, although all three signals ask for the same variables.
+    /// Adds a warning once, although all three signals read the same variables.
     fn warn(&mut self, warning: String) {
         if !self.found.warnings.contains(&warning) {
             self.found.warnings.push(warning);
         }
+    }
+
+    fn warn_of_pair(&mut self, name: &str) {
+        self.warn(format!("{name} has an entry that is not `name=value`; the entry is ignored"));
     }
 
     fn is_disabled(&self) -> bool {
@@ -153,11 +158,11 @@ impl Reader<'_> {
         let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.word());
         let all = "OTEL_EXPORTER_OTLP_ENDPOINT";
         let (name, url) = match (self.variable(&own), self.variable(all)) {
-            // the whole address: nothing is added
+            // a whole address: no path is appended
             (Some(text), _) => (own.as_str(), plain_url(&text)),
             (None, Some(text)) => {
                 let url = base_url(&text).map(|url| url.join(signal.path()).ok());
-                (all, url.and_then(|url| url.ok_or("is no address")))
+                (all, url.and_then(|url| url.ok_or_else(|| "is not a valid address".to_owned())))
             }
             (None, None) => return None,
         };
@@ -170,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Asked where the environment chose the address: it may be that of a port for gRPC.
+    /// Checks the protocol if the environment chose the address, which may be a port for gRPC.
     fn speaks_our_protocol(&mut self, signal: Signal) -> bool {
         let Some((protocol, name)) = self.exporter_variable(signal, "PROTOCOL") else {
             return true;
@@ -178,15 +183,15 @@ impl Reader<'_> {
         let is_ours = protocol == PROTOCOL;
         if !is_ours {
             self.warn(format!(
-                "{name} asks for a protocol that this server does not speak; nothing is exported \
-                 there. It speaks {PROTOCOL}, most often at port 4318"
+                "{name} selects an unsupported protocol, so nothing is exported there; use \
+                 {PROTOCOL}, usually at port 4318"
             ));
         }
         is_ours
     }
 
-    /// Keys of the service, then what the environment says, then what the file says: the later
-    /// wins.
+    /// Returns the headers: keys of the service, overridden by the environment, overridden by the
+    /// file.
     fn headers(&mut self, signal: Signal) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (variable, header) in SERVICE_KEYS {
@@ -194,7 +199,7 @@ impl Reader<'_> {
             match secret_value(&key) {
                 Some(value) => drop(headers.insert(header, value)),
                 None => {
-                    self.warn(format!("{variable} holds what no header can hold; it is not sent"))
+                    self.warn(format!("{variable} {NOT_FOR_HEADERS}; it is not sent"));
                 }
             }
         }
@@ -202,9 +207,7 @@ impl Reader<'_> {
             for pair in pairs(&text) {
                 match pair.and_then(|(name, value)| header(&name, &value)) {
                     Some((name, value)) => drop(headers.insert(name, value)),
-                    None => {
-                        self.warn(format!("{name} holds what is no `name=value`; it is left out"))
-                    }
+                    None => self.warn_of_pair(&name),
                 }
             }
         }
@@ -238,7 +241,7 @@ impl Reader<'_> {
     fn milliseconds(&mut self, text: &str, name: &str) -> Option<Duration> {
         let read = text.parse().ok().filter(|milliseconds| (1..=3_600_000).contains(milliseconds));
         if read.is_none() {
-            self.warn(format!("{name} must be milliseconds, from 1 to 3600000; it is passed over"));
+            self.warn(format!("{name} must be milliseconds, from 1 to 3600000; it is ignored"));
         }
         read.map(Duration::from_millis)
     }
@@ -258,9 +261,7 @@ impl Reader<'_> {
         for pair in pairs(&self.variable(VARIABLE).unwrap_or_default()) {
             match pair {
                 Some((name, value)) => drop(resource.insert(name, value)),
-                None => {
-                    self.warn(format!("{VARIABLE} holds what is no `name=value`; it is left out"))
-                }
+                None => self.warn_of_pair(VARIABLE),
             }
         }
         let named = self.config.service_name.clone();
@@ -286,7 +287,7 @@ impl Reader<'_> {
             "always_off" => 0.0,
             "traceidratio" => self.ratio(),
             _ => {
-                self.warn(format!("{VARIABLE} names a sampler that is not known; all is exported"));
+                self.warn(format!("{VARIABLE} is not a known sampler; all traces are exported"));
                 return Sampler::default();
             }
         };
@@ -299,14 +300,14 @@ impl Reader<'_> {
         match text.parse() {
             Ok(ratio) if (0.0..=1.0).contains(&ratio) => ratio,
             Ok(_) | Err(_) => {
-                self.warn(format!("{VARIABLE} must be from 0 to 1; all is exported"));
+                self.warn(format!("{VARIABLE} must be from 0 to 1; all traces are exported"));
                 1.0
             }
         }
     }
 }
 
-/// The pairs of `a=1,b=two%20words`; none for what is no pair.
+/// Parses a list such as `a=1,b=two%20words`; entries that are not pairs are `None`.
 fn pairs(text: &str) -> Vec<Option<(String, String)>> {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     let pair = |item: &str| {

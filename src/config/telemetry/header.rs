@@ -1,24 +1,24 @@
-//! Headers of exports: texts, and secrets by their names.
+//! Headers of exports: texts with names of secrets.
 
 use greenroom_actors::domain::call::secrets_of;
 use reqwest::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
     TRANSFER_ENCODING,
 };
-use toml::de::DeValue;
 
+use crate::config::calls::NOT_FOR_HEADERS;
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
 
-/// Headers that follow from the request itself.
+/// Headers that the client sets itself.
 const OWN_HEADERS: [HeaderName; 6] =
     [HOST, CONTENT_LENGTH, CONTENT_TYPE, CONTENT_ENCODING, TRANSFER_ENCODING, CONNECTION];
 
-/// A header as it is written: its secrets are named.
+/// A header with the names of its secrets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfiguredHeader {
     pub name: HeaderName,
-    /// Pieces of text, each with the variable whose value follows it.
+    /// Parts of the text, each with the variable whose value follows it.
     pieces: Vec<(String, String)>,
     rest: String,
     spot: Spot,
@@ -27,22 +27,18 @@ pub struct ConfiguredHeader {
 impl ConfiguredHeader {
     pub(super) fn read(name: &str, entry: &Entry<'_>) -> Option<Self> {
         let Ok(name) = HeaderName::try_from(name) else {
-            entry.place.refuse("is no name of a header");
-            return None;
+            return entry.refuse("is not a valid header name");
         };
         if OWN_HEADERS.contains(&name) {
-            entry.place.refuse("follows from the request; it cannot be chosen");
+            entry.place.refuse("is set by the server itself");
         }
-        let DeValue::String(text) = entry.value else {
-            entry.place.refuse("must be a string, e.g. \"secret:COLLECTOR_KEY\"");
-            return None;
-        };
-        let (secrets, rest) = secrets_of(text);
+        let text = entry.text_with_secrets("a string, e.g. \"secret:COLLECTOR_KEY\"")?;
+        let (secrets, rest) = secrets_of(&text);
         let pieces = secrets.iter().map(|(before, name)| ((*before).into(), (*name).into()));
         Some(Self { name, pieces: pieces.collect(), rest: rest.into(), spot: entry.place.spot() })
     }
 
-    /// The value with its secrets in it, or the variable that is to blame.
+    /// Returns the value with its secrets, or an error that names the variable.
     pub(super) fn value(
         &self,
         variables: impl Fn(&str) -> Option<String>,
@@ -55,18 +51,16 @@ impl ConfiguredHeader {
             text.push_str(value.ok_or_else(missing)?.trim());
         }
         text.push_str(&self.rest);
-        secret_value(&text).ok_or_else(|| {
-            self.spot.error("holds a line break or another character that no header can hold")
-        })
+        secret_value(&text).ok_or_else(|| self.spot.error(NOT_FOR_HEADERS))
     }
 
-    /// The variables of the environment that it names.
+    /// Returns the names of its environment variables.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().map(|(_, name)| name.as_str())
     }
 }
 
-/// A value that is not shown.
+/// Returns a header value that is not shown in logs.
 pub(super) fn secret_value(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);

@@ -42,11 +42,13 @@ fn mistakes_in_agents() {
         ("tools = [\"x\"]", "5:10: agents.a.tools[0]: tool x is not configured"),
         (
             "tools = \"[\"",
-            "5:9: agents.a.tools: syntax error: unexpected end of input, expected expression in `[`",
+            "5:9: agents.a.tools: syntax error: unexpected end of input, expected expression in \
+             `[`",
         ),
         (
             "tools = 3",
-            "5:9: agents.a.tools: must be an array of names of tools, or an expression in a string that gives one",
+            "5:9: agents.a.tools: must be an array of names of tools, or an expression in a \
+             string that returns one",
         ),
         (
             "sub_agents = [\"a\"]",

@@ -83,34 +83,36 @@ fn rules_ownership_and_keys_reach_their_section() {
 
 #[test]
 fn mistakes_about_keys_are_named_and_what_is_written_is_not() {
-    let needs = "must name a variable of the environment, e.g. \"secret:JWT_SECRET\"";
+    let needs = "must name an environment variable, e.g. \"secret:JWT_SECRET\"";
     let rows = [
         ("secret = \"canary\"", format!("2:10: auth.jwt.secret: {needs}")),
         ("secret = [\"canary\"]", format!("2:10: auth.jwt.secret: {needs}")),
         ("secret = \"canary secret:NAME\"", format!("2:10: auth.jwt.secret: {needs}")),
         (
             "public_key = \"-----BEGIN canary\"",
-            "2:14: auth.jwt.public_key: must name the file of a PEM, or a variable that holds it"
+            "2:14: auth.jwt.public_key: must be the path of a PEM file, or \"secret:NAME\""
                 .to_owned(),
         ),
         ("public_key = \"nowhere.pem\"", "2:14: auth.jwt.public_key: no such file".to_owned()),
         (
             "jwks_url = \"https://u:canary@h/\"",
-            "2:12: auth.jwt.jwks_url: must not hold a password".to_owned(),
+            "2:12: auth.jwt.jwks_url: must not contain a user name or a password".to_owned(),
         ),
         (
             "jwks_url = \"file:///keys\"",
-            "2:12: auth.jwt.jwks_url: must begin with https:// or http://".to_owned(),
+            "2:12: auth.jwt.jwks_url: must begin with http:// or https://".to_owned(),
         ),
         (
             "jwks_url = \"http://keys.example/\"",
-            "2:12: warning: auth.jwt.jwks_url: over http:// whoever is in between can give keys \
-             of its own"
+            "2:12: warning: auth.jwt.jwks_url: plain http:// allows anyone on the network path \
+             to replace the keys"
                 .to_owned(),
         ),
         (
             "jwks_url = \"https://h/\"\nsecret = \"secret:KEY\"",
-            "2:1: auth.jwt.jwks_url: has `secret` beside it; one of them is enough".to_owned(),
+            "2:1: auth.jwt.jwks_url: cannot be combined with `secret`; remove one of \
+             them"
+                .to_owned(),
         ),
     ];
     for (text, expected) in rows {
@@ -142,13 +144,13 @@ fn mistakes_about_tokens_are_named() {
     );
     row(
         "algorithms = [\"RS256\", \"ES256\"]\njwks_url = \"https://h/\"",
-        "24: auth.jwt.algorithms[1]: is for keys of another kind than the first one",
+        "24: auth.jwt.algorithms[1]: needs another kind of key than the first one",
     );
     row("issuer = \"\"", "10: auth.jwt.issuer: must not be empty");
     row("audience = []", "12: auth.jwt.audience: needs at least one");
     row(
         "leeway = \"6s\"",
-        "10: auth.jwt.leeway: must be at most 5s: that long an expired token would go on",
+        "10: auth.jwt.leeway: must be at most 5s: expired tokens are accepted for that long",
     );
     row("cookie = \"a b\"", "10: auth.jwt.cookie: must be letters, digits, `_`, `-` or `.`");
     row(
@@ -180,10 +182,10 @@ fn mistakes_about_rules_and_api_keys_are_named() {
             &[
                 "c.toml:2:11: auth.default: must be \"standard\" or \"private\"",
                 "c.toml:3:10: auth.rules[0]: key `route` is missing",
-                "c.toml:3:56: auth.rules[1].roles: needs a role; without the key, any valid token \
-                 does",
+                "c.toml:3:56: auth.rules[1].roles: needs a role; omit the key to accept any \
+                 valid token",
                 "c.toml:3:92: auth.rules[2].roles: must be an array, not a string",
-                "c.toml:4:24: auth.ownership.roles[0]: must have no spaces",
+                "c.toml:4:24: auth.ownership.roles[0]: must not contain spaces",
                 "c.toml:5:11: auth.public[0]: must not be empty",
             ],
         ),
@@ -191,15 +193,13 @@ fn mistakes_about_rules_and_api_keys_are_named() {
             "[auth]\nprovider = \"none\"\njwt = {}\n[[auth.api_keys]]\nid = \"a/b\"\n\
              hash = \"canary\"\nuser = { id = \"\" }\n",
             &[
-                "c.toml:3:1: auth.jwt: provider = \"none\" says that no tokens are checked; one of \
-                 the two",
-                "c.toml:4:8: auth.api_keys: provider = \"none\" says that no tokens are checked; \
-                 one of the two",
-                "c.toml:5:6: auth.api_keys[0].id: must be fit to be a user's id: 1 to 200 \
+                "c.toml:3:1: auth.jwt: contradicts provider = \"none\"; remove one of them",
+                "c.toml:4:8: auth.api_keys: contradicts provider = \"none\"; remove one of them",
+                "c.toml:5:6: auth.api_keys[0].id: must be a valid user id: 1 to 200 \
                  characters without `/`",
                 "c.toml:6:8: auth.api_keys[0].hash: must be \"sha256:\" and 64 hexadecimal \
-                 digits: what `printf %s \"$KEY\" | sha256sum` prints",
-                "c.toml:7:8: auth.api_keys[0].user: has an `id` that no user can have: 1 to 200 \
+                 digits, as printed by `printf %s \"$KEY\" | sha256sum`",
+                "c.toml:7:8: auth.api_keys[0].user: has an invalid `id`: it must be 1 to 200 \
                  characters without `/`",
             ],
         ),
@@ -209,12 +209,12 @@ fn mistakes_about_rules_and_api_keys_are_named() {
         ),
         (
             &format!("[[auth.api_keys]]\n{key}[[auth.api_keys]]\nid = \"b\"\n{}", &key[9..]),
-            &["c.toml:4:1: auth.api_keys[1]: has the hash of the key a"],
+            &["c.toml:4:1: auth.api_keys[1]: has the same hash as key a"],
         ),
         (
             "[[auth.api_keys]]\nid = \"a\"\nhash = \"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e\
              4649b934ca495991b7852b855\"\n",
-            &["c.toml:3:8: auth.api_keys[0].hash: is that of an empty key: $KEY was not set"],
+            &["c.toml:3:8: auth.api_keys[0].hash: is the hash of an empty key: $KEY was not set"],
         ),
         ("[auth]\napi_keys = []\n", &["c.toml:2:12: auth.api_keys: needs at least one key"]),
     ]);
@@ -224,7 +224,8 @@ fn mistakes_about_rules_and_api_keys_are_named() {
 fn what_nobody_would_enforce_is_refused() {
     let rules = "default = \"private\"\npublic = [\"GET /\"]\nrules = [{ route = \"POST /*\" }]\n\
                  ownership = {}\n";
-    let idle = "has no effect without a provider that checks tokens: [auth.jwt], [[auth.api_keys]] or \
+    let idle = "has no effect without a provider that checks tokens: [auth.jwt], \
+     [[auth.api_keys]] or \
                 a provider in Rust";
     let places =
         ["2:1: auth.default", "3:1: auth.public", "4:1: auth.rules", "5:1: auth.ownership"];
@@ -252,8 +253,8 @@ fn a_program_may_bring_who_checks_tokens() {
     let none = load("[auth]\nprovider = \"none\"\n");
     assert_eq!(none.check_names(&nobody), []);
     let said = none.check_names(&badge)[0].to_string();
-    let told = "c.toml:2:1: auth.provider: \"none\" says that no tokens are checked, and the \
-                program does: badge";
+    let told = "c.toml:2:1: auth.provider: \"none\" contradicts the providers registered in Rust: \
+                badge";
     assert!(said.ends_with(told), "{said}");
 
     let mut made = Config::default();
@@ -287,16 +288,13 @@ fn secrets_come_from_the_environment_and_are_long_enough() {
         (
             "public_key = \"secret:SHORT\"",
             Some(
-                "2:1: auth.jwt.public_key: the environment variable SHORT: there is no public \
-                 key; it begins with -----BEGIN PUBLIC KEY-----",
+                "2:1: auth.jwt.public_key: the environment variable SHORT: the PEM has no line \
+                 -----BEGIN PUBLIC KEY-----",
             ),
         ),
         (
             "public_key = \"Cargo.toml\"",
-            Some(
-                "2:1: auth.jwt.public_key: there is no public key; it begins with -----BEGIN \
-                 PUBLIC KEY-----",
-            ),
+            Some("2:1: auth.jwt.public_key: the PEM has no line -----BEGIN PUBLIC KEY-----"),
         ),
     ];
     for (text, expected) in rows {

@@ -30,13 +30,13 @@ fn mistakes_in_blocks() {
                 place(4, "\"one\"")
             ),
             format!(
-                "{}: workflows.w.blocks.two.c.block: block one belongs to the step at line 2 \
-                 already",
+                "{}: workflows.w.blocks.two.c.block: block one is already used by the step at \
+                 line 2",
                 place(5, "\"one\"")
             ),
-            "c.toml:6:8: workflows.w.blocks.lost: no step reaches this block".to_owned(),
+            "c.toml:6:8: workflows.w.blocks.lost: no step uses this block".to_owned(),
             "c.toml:7:9: workflows.w.blocks.empty: needs at least one step".to_owned(),
-            "c.toml:7:9: workflows.w.blocks.empty: no step reaches this block".to_owned(),
+            "c.toml:7:9: workflows.w.blocks.empty: no step uses this block".to_owned(),
         ]
     );
 }

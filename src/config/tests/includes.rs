@@ -40,9 +40,9 @@ fn an_included_file_has_its_own_problems() {
         said,
         [
             "c.toml:1:26: include[1]: no file matches \"none/*\"",
-            "c.toml:1:36: include[2]: may have a `*` in its last part only",
-            "b.workflow:1:1: workflows.a: is defined in c.toml at line 2 already",
-            "b.workflow:3:2: server: an included file may hold workflows only",
+            "c.toml:1:36: include[2]: may contain `*` only in the last part",
+            "b.workflow:1:1: workflows.a: is already defined in c.toml at line 2",
+            "b.workflow:3:2: server: an included file may contain only workflows",
             "c.workflow:2:9: is not UTF-8",
         ]
     );
@@ -89,8 +89,12 @@ fn a_mistake_in_a_schema_has_both_its_places() {
     let at = "more/w.toml:2:16: workflows.w.input_schema: ";
     for (schema, said) in [
         (None, "there is no file \"s.json\"; a string here is the path of a JSON Schema"),
-        (Some(b"{\n  \"type\": object".as_slice()), "s.json:2:11: is not JSON: expected value"),
-        (Some(b"{".as_slice()), "s.json:1:1: is not JSON: EOF while parsing an object"),
+        (
+            Some(b"{\n  \"type\": object".as_slice()),
+            "s.json:2:11: is not valid JSON: expected \
+         value",
+        ),
+        (Some(b"{".as_slice()), "s.json:1:1: is not valid JSON: EOF while parsing an object"),
         (Some(b"[]".as_slice()), "s.json:1:1: a JSON Schema is an object, or true or false"),
         (Some(&large), "the file \"s.json\" is larger than 1048576 bytes"),
     ] {

@@ -58,13 +58,13 @@ fn the_kind_of_a_step_and_its_keys() {
         ),
         ("type = 3\nmap = 1", &["3:8: steps.a.type: must be a string, not an integer"]),
         ("type = \"andWhen\"\nwhen = \"data\"", &["1:1: steps.a: key `block` is missing"]),
-        ("type = \"andAll\"\nblocks = []", &["4:10: steps.a.blocks: names no block"]),
+        ("type = \"andAll\"\nblocks = []", &["4:10: steps.a.blocks: must name at least one block"]),
         (
             "type = \"andAll\"\nblocks = [1]",
             &["4:11: steps.a.blocks[0]: must be a string, not an integer"],
         ),
         ("type = \"andBranch\"", &["1:1: steps.a: key `cases` is missing"]),
-        ("type = \"andBranch\"\ncases = []", &["4:9: steps.a.cases: has no case"]),
+        ("type = \"andBranch\"\ncases = []", &["4:9: steps.a.cases: needs at least one case"]),
         (
             "type = \"andBranch\"\ncases = {}",
             &["4:9: steps.a.cases: must be an array, not a table"],
@@ -93,12 +93,12 @@ fn the_kind_of_a_step_and_its_keys() {
         ),
         (
             "type = \"andSleepUntil\"\nuntil = \"2026-01-01T00:00:00Z\"",
-            &["4:9: steps.a.until: a time in an expression is a text: \
+            &["4:9: steps.a.until: must be an expression, e.g. \
                  \"'2026-01-01T00:00:00Z'\""],
         ),
         (
             "type = \"andSleepUntil\"\nuntil = 2026-01-01T00:00:00Z",
-            &["4:9: steps.a.until: a time in an expression is a text: \
+            &["4:9: steps.a.until: must be an expression, e.g. \
                  \"'2026-01-01T00:00:00Z'\""],
         ),
         ("type = \"andMap\"", &["1:1: steps.a: key `map` is missing"]),
@@ -171,7 +171,7 @@ fn containers() {
         ),
         (
             "type = \"andRace\"\nblocks = [\"x\", \"x\"]",
-            &["4:16: steps.a.blocks[1]: block x belongs to the step at line 4 already"],
+            &["4:16: steps.a.blocks[1]: block x is already used by the step at line 4"],
         ),
         (
             "type = \"andBranch\"\ncases = [{ block = \"x\" }]",
@@ -231,7 +231,7 @@ fn containers() {
             "type = \"andWhen\"\nwhen = \"data\"\nblock = \"xx\"",
             &[
                 "5:9: steps.a.block: there is no block xx; did you mean x?",
-                "6:1: blocks.x: no step reaches this block",
+                "6:1: blocks.x: no step uses this block",
             ],
         ),
         ("type = \"andForEach\"\nblock = \"x\"", &["1:1: steps.a: key `items` is missing"]),
@@ -310,16 +310,15 @@ fn what_surrounds_the_work_of_a_step() {
         (
             "map = 1\nsuspend = { when = \"data\", deadlin = \"1h\" }",
             &[
-                "4:11: warning: steps.a.suspend: waits without a deadline",
+                "4:11: warning: steps.a.suspend: has no deadline",
                 "4:28: steps.a.suspend.deadlin: unknown key; did you mean deadline?",
             ],
         ),
         (
             "map = 1\ninput_schema = { type = \"strng\" }",
-            &[
-                "4:16: steps.a.input_schema: schema at /type: \"strng\" is no type; array, boolean, \
-                 integer, null, number, object and string are",
-            ],
+            &["4:16: steps.a.input_schema: schema at /type: \"strng\" is no type; array, \
+                 boolean, \
+                 integer, null, number, object and string are"],
         ),
         (
             "map = 1\noutput_schema = [1]",
@@ -357,8 +356,8 @@ fn what_a_step_does() {
         ),
         (
             "http = { url = \"https://x\", headers = { authorization = \"Bearer sk-123\" } }",
-            &["3:57: warning: steps.a.http.headers.authorization: a secret does not belong into \
-                 this file: name a variable of the environment, as \"secret:NAME\" or \"Bearer \
+            &["3:57: warning: steps.a.http.headers.authorization: looks like a secret in plain \
+             text; name an environment variable, as \"secret:NAME\" or \"Bearer \
                  secret:NAME\""],
         ),
         (
@@ -381,7 +380,7 @@ fn what_a_step_does() {
             "http = { url = \"https://x\", method = \"POST\", body = \"secret:K\" }",
             &["3:53: steps.a.http.body: `secret:K` is allowed in keys and headers only"],
         ),
-        ("command = { argv = [] }", &["3:20: steps.a.command.argv: names no program"]),
+        ("command = { argv = [] }", &["3:20: steps.a.command.argv: must name a program"]),
         (
             "command = { argv = \"ls\" }",
             &["3:20: steps.a.command.argv: must be an array, not a string"],

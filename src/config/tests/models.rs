@@ -28,7 +28,8 @@ fn little_is_needed_and_much_is_possible() {
     let full = remote(
         "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://10.0.0.1:8000/v1\"\n\
          api_key = \"${KEY}\"\nretry = { attempts = 1, delay = \"1s\", factor = 3, max_delay = \
-         \"9s\" }\ntimeouts = { first_token = \"5s\", total = \"7s\" }\nfallback = [\"n\"]\nunsupported_options = \
+         \"9s\" }\ntimeouts = { first_token = \"5s\", total = \"7s\" }\nfallback = \
+         [\"n\"]\nunsupported_options = \
          [\"topP\", \"seed\"]\nobject_mode = \"json\"\nstream = false\n\
          [models.n]\nprovider = \"mock\"\npace = \"5ms\"\n",
     );
@@ -62,7 +63,7 @@ fn mistakes_in_addresses_and_keys_are_named_and_keys_are_not() {
         ),
         (
             format!("{head}api_key = \"sk-canary\"\n"),
-            &["c.toml:4:11: models.m.api_key: must name a variable of the environment, e.g. \
+            &["c.toml:4:11: models.m.api_key: must name an environment variable, e.g. \
             \"secret:OPENAI_API_KEY\""],
         ),
         (
@@ -71,7 +72,7 @@ fn mistakes_in_addresses_and_keys_are_named_and_keys_are_not() {
         ),
         (
             format!("{head}base_url = \"http://u:canary@h\"\n"),
-            &["c.toml:4:12: models.m.base_url: must not hold a password; name it in `api_key`"],
+            &["c.toml:4:12: models.m.base_url: must not contain a user name or a password"],
         ),
         (
             format!("{head}base_url = \"http://h/?key=canary\"\n"),
@@ -87,22 +88,20 @@ fn mistakes_in_stand_ins_and_lists_are_named() {
     let rows: [(String, &[&str]); 6] = [
         (
             format!("{local}unsupported_options = [\"temprature\"]\n"),
-            &[
-                "c.toml:5:24: models.m.unsupported_options[0]: must be one of temperature, max_output_tokens, top_p, \
+            &["c.toml:5:24: models.m.unsupported_options[0]: must be one of temperature, \
+                 max_output_tokens, top_p, \
             frequency_penalty, presence_penalty, seed, stop_sequences, provider_options; did you \
-            mean temperature?",
-            ],
+            mean temperature?"],
         ),
         (
             format!("{local}object_mode = \"nativ\"\n"),
-            &[
-                "c.toml:5:15: models.m.object_mode: must be one of native, json, instruction; did you mean \
-            native?",
-            ],
+            &["c.toml:5:15: models.m.object_mode: must be one of native, json, instruction; \
+                 did you mean \
+            native?"],
         ),
         (
             format!("{local}fallback = [\"x\"]\n"),
-            &["c.toml:5:13: models.m.fallback[0]: model x is not configured; these are: m"],
+            &["c.toml:5:13: models.m.fallback[0]: model x is not configured; configured: m"],
         ),
         (
             format!("{local}fallback = [\"m\"]\n"),
@@ -150,7 +149,7 @@ fn a_key_that_is_not_there_is_missed_where_one_is_needed() {
         (model("SET", ""), None),
         (model("UNSET", ""), problem("UNSET is not set")),
         (model("EMPTY", ""), problem("EMPTY is empty")),
-        (model("ODD", ""), problem("ODD has characters that no key may have")),
+        (model("ODD", ""), problem("ODD contains characters that no key may have")),
         (model("UNSET", "base_url = \"http://h\"\n"), problem("UNSET is not set")),
         (model("UNSET", "base_url = \"http://127.0.0.1:1\"\n"), None),
         (model("UNSET", "base_url = \"http://[::1]:1\"\n"), None),

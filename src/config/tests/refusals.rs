@@ -55,13 +55,14 @@ fn mistakes_in_sections() {
             "[store]\nurl = \"postgres://x\"\n[auth]\nprovider = \"jwt\"\n[docs]\nui = 1\n",
             &[
                 "c.toml:2:7: store.url: not supported by this version",
-                "c.toml:4:12: auth.provider: must be \"none\"; providers of tokens are configured \
-                 in [auth.jwt] or [[auth.api_keys]]",
+                "c.toml:4:12: auth.provider: must be \"none\"; configure providers in [auth.jwt] \
+                 or [[auth.api_keys]]",
                 "c.toml:6:6: docs.ui: must be true or false, not an integer",
             ],
         ),
         (
-            "[store]\nurl = \"mysql://x\"\ndurability = \"some\"\n[cors]\norigins = [\"*\", \"x\"]\n",
+            "[store]\nurl = \"mysql://x\"\ndurability = \"some\"\n[cors]\norigins = [\"*\", \
+             \"x\"]\n",
             &[
                 "c.toml:2:7: store.url: must be \"sqlite://PATH\" or \"memory:\"",
                 "c.toml:3:14: store.durability: must be \"full\" or \"normal\"",
@@ -86,14 +87,14 @@ fn mistakes_about_logs() {
             "[logs]\nformat = \"xml\"\nlevel = \"INFO\"\nretention = \"0s\"\nrows_max = 0\n\
              queue = 0\nmessage_bytes_max = 63\nconsole = \"info\"\n",
             &[
-                "c.toml:2:10: logs.format: must be one of \"text\", \"json\"",
-                "c.toml:3:9: logs.level: must be one of \"off\", \"error\", \"warn\", \"info\", \
-                 \"debug\", \"trace\"",
+                "c.toml:2:10: logs.format: must be one of text, json",
+                "c.toml:3:9: logs.level: must be one of off, error, warn, info, debug, trace; \
+                 did you mean info?",
                 "c.toml:4:13: logs.retention: must be longer than 0ms",
                 "c.toml:5:12: logs.rows_max: must be from 1 to 1000000000",
                 "c.toml:6:9: logs.queue: must be from 1 to 1000000",
                 "c.toml:7:21: logs.message_bytes_max: must be from 64 to 1048576",
-                "c.toml:8:1: logs.console: is said by `--log` on the command line",
+                "c.toml:8:1: logs.console: is set with `--log` on the command line",
             ],
         ),
         (
@@ -110,14 +111,15 @@ fn mistakes_about_logs() {
 fn mistakes_about_the_installation() {
     refused(&[
         (
-            "[system]\nenv_file = \"\"\nenvfile = 1\n[updates]\nregistry = \"ftp://x\"\ninstall = []\n\
+            "[system]\nenv_file = \"\"\nenvfile = 1\n[updates]\nregistry = \"ftp://x\"\ninstall \
+             = []\n\
              install_timeout = \"0s\"\n",
             &[
                 "c.toml:2:12: system.env_file: must not be empty",
                 "c.toml:3:1: system.envfile: unknown key; did you mean env_file?",
                 "c.toml:5:12: updates.registry: must begin with https://, http:// or \
                  sparse+https://",
-                "c.toml:6:11: updates.install: needs a program, as in [\"cargo\", \"install\", \
+                "c.toml:6:11: updates.install: must name a program, e.g. [\"cargo\", \"install\", \
                  \"{package}\"]",
                 "c.toml:7:19: updates.install_timeout: must be longer than 0ms",
             ],
@@ -126,11 +128,11 @@ fn mistakes_about_the_installation() {
             "[system]\nenv_file = \"a\\u0000b\"\n[updates]\n\
              registry = \"https://ann:pw@index.example\"\ninstall = [\"\", 1, \"a\\u0000\"]\n",
             &[
-                "c.toml:2:12: system.env_file: must not hold the character zero",
+                "c.toml:2:12: system.env_file: must not contain a NUL character",
                 "c.toml:4:12: updates.registry: must not hold a user name or a password",
                 "c.toml:5:12: updates.install[0]: must not be empty",
                 "c.toml:5:16: updates.install[1]: must be a string, not an integer",
-                "c.toml:5:19: updates.install[2]: must not hold the character zero",
+                "c.toml:5:19: updates.install[2]: must not contain a NUL character",
             ],
         ),
         (
@@ -166,8 +168,8 @@ fn mistakes_in_models_and_agents() {
             &[
                 "c.toml:1:1: models.m: key `model` is missing",
                 "c.toml:4:1: models.n: key `provider` is missing",
-                "c.toml:5:1: models.\"a b\": must start with a letter or digit, go on with \
-                 letters, digits, `.`, `_` or `-`, and not be `executions`",
+                "c.toml:5:1: models.\"a b\": must be a letter or digit, then letters, digits, \
+                 `.`, `_` or `-`, and not `executions`",
                 "c.toml:6:12: models.\"a b\".provider: must be one of openai, anthropic, \
                  gemini, ollama, groq, deepseek, xai, cohere, openrouter, together, fireworks, \
                  mock; did you mean mock?",
@@ -190,7 +192,7 @@ fn mistakes_in_models_and_agents() {
             &[
                 "c.toml:3:1: models.m.rules[0]: needs one of `reply`, `tool_call`, `tool_calls`, \
                  `object`, `error`, `delay`",
-                "c.toml:5:1: models.m.rules[1]: has `reply`, `error`; one of them is enough",
+                "c.toml:5:1: models.m.rules[1]: must have only one of `reply`, `error`",
                 "c.toml:9:13: models.m.rules[2].tool_call: key `name` is missing",
             ],
         ),
@@ -200,9 +202,11 @@ fn mistakes_in_models_and_agents() {
              [[workflows.w.steps]]\nid = \"s\"\ntype = \"andAgent\"\nagent = \"a\"\n\
              options = { max_steps = 0, context_limit = -1 }\n",
             &[
-                "c.toml:8:13: agents.b.options.max_steps: belongs beside `options`, into the agent itself",
+                "c.toml:8:13: agents.b.options.max_steps: belongs to the agent itself, beside \
+                 `options`",
                 "c.toml:13:25: workflows.w.steps.s.options.max_steps: must be from 1 to 4294967295",
-                "c.toml:13:44: workflows.w.steps.s.options.context_limit: must be from 0 to 4294967295",
+                "c.toml:13:44: workflows.w.steps.s.options.context_limit: must be from 0 to \
+                 4294967295",
             ],
         ),
         (
@@ -223,10 +227,9 @@ fn mistakes_in_calls_of_steps() {
     refused(&[
         (
             &step("http = { url = \"https://a.example/{{ data.id\", method = \"post\" }"),
-            &[
-                "c.toml:3:57: workflows.w.steps.a.http.method: must be one of GET, POST, PUT, PATCH, \
-               DELETE; did you mean POST?",
-            ],
+            &["c.toml:3:57: workflows.w.steps.a.http.method: must be one of GET, POST, PUT, \
+                 PATCH, \
+               DELETE; did you mean POST?"],
         ),
         (
             &step("http = { url = \"ftp://a.example\", body = 1, headers = { host = \"x\" } }"),
@@ -267,9 +270,9 @@ fn mistakes_in_calls_of_steps() {
         (
             &step("map = 1\nargs = 1\ncommand = { argv = [\"a\"] }"),
             &[
-                "c.toml:4:8: workflows.w.steps.a.args: belongs to `tool`, which is not there",
-                "c.toml:5:11: workflows.w.steps.a.command: has `map` beside it; one of them is \
-                 enough",
+                "c.toml:4:8: workflows.w.steps.a.args: is only valid beside `tool`",
+                "c.toml:5:11: workflows.w.steps.a.command: cannot be combined with `map`; remove \
+                 one of them",
             ],
         ),
     ]);
@@ -284,9 +287,11 @@ fn mistakes_in_steps() {
              { id = \"d\", type = \"andSlep\", duration = \"1s\" },\n  \
              { id = \"e\", type = \"andForEach\", items = \"x\" },\n]\n",
             &[
-                "c.toml:3:3: workflows.w.steps.a: needs one of `map`, `run`, `http`, `command`, `tool`",
+                "c.toml:3:3: workflows.w.steps.a: needs one of `map`, `run`, `http`, `command`, \
+                 `tool`",
                 "c.toml:4:3: workflows.w.steps[1]: key `id` is missing",
-                "c.toml:5:30: workflows.w.steps.b.run: has `map` beside it; one of them is enough",
+                "c.toml:5:30: workflows.w.steps.b.run: cannot be combined with `map`; remove one \
+                 of them",
                 "c.toml:6:22: workflows.w.steps.c.http: key `url` is missing",
                 "c.toml:7:22: workflows.w.steps.d.type: unknown type \"andSlep\"; did you mean \
                  andSleep?",
@@ -298,7 +303,8 @@ fn mistakes_in_steps() {
              suspend = {}\nretry = {}\nmap = 1\ntimout = \"1s\"\n\
              [[workflows.w.steps]]\nid = \"b\"\nmap = 1\ntimout = \"1s\"\n",
             &[
-                "c.toml:5:1: workflows.w.steps.a.suspend: key `suspend` does not belong to andSleep",
+                "c.toml:5:1: workflows.w.steps.a.suspend: key `suspend` does not belong to \
+                 andSleep",
                 "c.toml:6:1: workflows.w.steps.a.retry: key `retry` does not belong to andSleep",
                 "c.toml:7:1: workflows.w.steps.a.map: key `map` does not belong to andSleep",
                 "c.toml:8:1: workflows.w.steps.a.timout: unknown key",
@@ -312,7 +318,7 @@ fn mistakes_in_steps() {
              resume_schema = \"object\"\n",
             &[
                 "c.toml:3:14: workflows.w.steps.a.map.at: is a date; write it as a string",
-                "c.toml:3:30: workflows.w.steps.a.map.x: is a number that JSON does not have",
+                "c.toml:3:30: workflows.w.steps.a.map.x: is not a number that JSON can represent",
                 "c.toml:4:22: workflows.w.steps.a.retry.attempts: must be from 1 to 1000",
                 "c.toml:4:34: workflows.w.steps.a.retry.factor: must be from 1 to 100",
                 "c.toml:5:12: workflows.w.steps.a.on_error: must be \"fail\", \"ignore\" or \
@@ -329,17 +335,16 @@ fn mistakes_in_steps() {
              [workflows.v]\n",
             &[
                 "c.toml:2:9: workflows.w.steps: needs at least one step",
-                "c.toml:3:1: workflows.executions: must start with a letter or digit, go on with \
-                 letters, digits, `.`, `_` or `-`, and not be `executions`",
+                "c.toml:3:1: workflows.executions: must be a letter or digit, then letters, \
+                 digits, `.`, `_` or `-`, and not `executions`",
                 "c.toml:5:1: workflows.v: key `steps` is missing",
             ],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\nmap = \"secret:TOKEN\"\n",
-            &[
-                "c.toml:3:7: workflows.w.steps.a.map: `secret:TOKEN` is allowed in keys and headers \
-               only",
-            ],
+            &["c.toml:3:7: workflows.w.steps.a.map: `secret:TOKEN` is allowed in keys and \
+                 headers \
+               only"],
         ),
     ]);
 }
@@ -361,18 +366,18 @@ fn mistakes_across_definitions() {
             "[workflows.w]\nresult = \"steps.my-step\"\n[[workflows.w.steps]]\nid = \"my-step\"\n\
              map = 1\n[[workflows.w.steps]]\nid = \"b\"\nmap = { x = [\"steps.my-step.n\"] }\n",
             &[
-                "c.toml:2:10: workflows.w.result: `steps.my-step` reads as a subtraction; did you \
+                "c.toml:2:10: workflows.w.result: `steps.my-step` is a subtraction; did you \
                  mean steps['my-step']?",
-                "c.toml:8:14: workflows.w.steps.b.map.x[0]: `steps.my-step` reads as a \
-                 subtraction; did you mean steps['my-step']?",
+                "c.toml:8:14: workflows.w.steps.b.map.x[0]: `steps.my-step` is a subtraction; \
+                 did you mean steps['my-step']?",
             ],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\nsuspend = {}\nmap = 1\n\
              [[workflows.w.steps]]\nid = \"b\"\ntype = \"andWorkflow\"\nworkflow = \"w\"\n",
             &[
-                "c.toml:1:13: warning: workflows.w: runs itself as a sub-workflow",
-                "c.toml:3:11: warning: workflows.w.steps.a.suspend: waits without a deadline",
+                "c.toml:1:13: warning: workflows.w: calls itself as a sub-workflow",
+                "c.toml:3:11: warning: workflows.w.steps.a.suspend: has no deadline",
             ],
         ),
     ]);

@@ -26,7 +26,8 @@ fn a_route_leads_to_a_workflow_an_agent_or_files() {
                 [[routes]]\nmethod = \"POST\"\npath = \"/hooks/order\"\nworkflow = \"order\"\n\
                 answer = \"stream\"\nbody = \"input\"\nsummary = \"Orders of others\"\n\
                 [[routes]]\npath = \"/ask\"\nagent = \"helper\"\n\
-                [[routes]]\npath = \"/ask/object\"\nagent = \"helper\"\nanswer = \"stream-object\"\n\
+                [[routes]]\npath = \"/ask/object\"\nagent = \"helper\"\nanswer = \
+                \"stream-object\"\n\
                 [[routes]]\nmethod = \"GET\"\npath = \"/page\"\nstatic = \"page.html\"\n\
                 [[routes]]\npath = \"/site/*\"\nstatic = \"site\"\n";
     let config = said(text).unwrap();
@@ -61,11 +62,11 @@ fn files_are_there_when_the_server_starts() {
     let rows = [
         (
             "path = \"/a\"\nstatic = \"gone.html\"",
-            "routes[0].static: there is no file \"gone.html\", seen from this file",
+            "routes[0].static: there is no file \"gone.html\" relative to this file",
         ),
         (
             "path = \"/a/*\"\nstatic = \"gone\"",
-            "routes[0].static: there is no folder \"gone\", seen from this file",
+            "routes[0].static: there is no folder \"gone\" relative to this file",
         ),
         (
             "path = \"/a\"\nstatic = \"site\"",
@@ -73,19 +74,19 @@ fn files_are_there_when_the_server_starts() {
         ),
         (
             "path = \"/a/*\"\nstatic = \"page.html\"",
-            "routes[0].path: ends in `/*`, but `static` is a file and not a folder",
+            "routes[0].path: ends in `/*`, but `static` is a file",
         ),
         (
             "path = \"/a/*\"\nstatic = \".\"",
-            "routes[0].static: holds the configuration: everybody could read it",
+            "routes[0].static: contains the configuration, which would become public",
         ),
         (
             "path = \"/a/*\"\nstatic = \"site/..\"",
-            "routes[0].static: holds the configuration: everybody could read it",
+            "routes[0].static: contains the configuration, which would become public",
         ),
         (
             "path = \"/a\"\nstatic = \"site/../c.toml\"",
-            "routes[0].static: is the configuration: everybody could read it",
+            "routes[0].static: is the configuration, which would become public",
         ),
     ];
     for (route, expected) in rows {
@@ -100,15 +101,16 @@ fn mistakes_in_routes() {
     refused(&[
         (
             "[[routes]]\npath = \"/a\"\n",
-            &["c.toml:1:1: routes[0]: leads nowhere: one of `workflow`, `agent`, `static` is \
-               missing"],
+            &["c.toml:1:1: routes[0]: needs one of `workflow`, `agent`, `static`"],
         ),
         (
             "[[routes]]\npath = \"/a\"\nworkflow = \"w\"\nagent = \"a\"\n",
-            &["c.toml:4:1: routes[0].agent: leads to `workflow` already"],
+            &["c.toml:4:1: routes[0].agent: cannot be combined with `workflow`; remove one of \
+             them"],
         ),
         (
-            "[[routes]]\nworkflow = \"ordr\"\n[workflows.order]\nsteps = [{ id = \"a\", map = 1 }]\n",
+            "[[routes]]\nworkflow = \"ordr\"\n[workflows.order]\nsteps = [{ id = \"a\", map = 1 \
+             }]\n",
             &[
                 "c.toml:1:1: routes[0]: key `path` is missing",
                 "c.toml:2:12: routes[0].workflow: workflow ordr is not configured; did you mean \
@@ -121,7 +123,8 @@ fn mistakes_in_routes() {
             &["c.toml:3:9: routes[0].agent: agent helpr is not configured; did you mean helper?"],
         ),
         (
-            "[[routes]]\nmethod = \"GET\"\npath = \"/a/:id\"\nworkflow = \"w\"\nanswer = \"strem\"\n\
+            "[[routes]]\nmethod = \"GET\"\npath = \"/a/:id\"\nworkflow = \"w\"\nanswer = \
+             \"strem\"\n\
              body = \"raw\"\nsumary = \"s\"\n[workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n",
             &[
                 "c.toml:2:10: routes[0].method: must be \"POST\", as `workflow` needs it",
@@ -135,9 +138,8 @@ fn mistakes_in_routes() {
             "[[routes]]\npath = \"/a/:id\"\nworkflow = \"w\"\n[[routes]]\npath = \"/b/*\"\n\
              workflow = \"w\"\n[workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n",
             &[
-                "c.toml:2:8: routes[0].path: may not have `:name` segments: nothing would read \
-                 them",
-                "c.toml:5:8: routes[1].path: may end in `/*` only where `static` is a folder",
+                "c.toml:2:8: routes[0].path: must not have `:name` segments: no target reads them",
+                "c.toml:5:8: routes[1].path: may end in `/*` only if `static` is a folder",
             ],
         ),
         (
@@ -146,7 +148,8 @@ fn mistakes_in_routes() {
             &["c.toml:2:8: routes[0].path: must start with `/`"],
         ),
         (
-            "[[routes]]\npath = \"/a\"\nagent = \"a\"\nbody = \"input\"\n[agents.a]\nmodel = \"m\"\n\
+            "[[routes]]\npath = \"/a\"\nagent = \"a\"\nbody = \"input\"\n[agents.a]\nmodel = \
+             \"m\"\n\
              [models.m]\nprovider = \"mock\"\n",
             &["c.toml:4:1: routes[0].body: unknown key"],
         ),

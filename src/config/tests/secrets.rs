@@ -35,7 +35,7 @@ headers.x-key = '${BROKEN}'
             "c.toml:12:25: workflows.w.blocks.x.b.http.headers.authorization: the environment \
              variable EMPTY is empty",
             "c.toml:13:17: workflows.w.blocks.x.b.http.headers.x-key: the environment variable \
-             BROKEN holds a line break or another character that no header can hold",
+             BROKEN contains a line break or another character that is not allowed in a header",
         ]
     );
 }

@@ -82,7 +82,7 @@ fn retention_that_cannot_be_meant_is_refused() {
         ("[retention]\nbatch = 0\n".to_owned(), "must be from 1 to 10000"),
         ("[retention]\nevery = \"0s\"\n".to_owned(), "must be longer than 0ms"),
         ("[retention]\nexecutions = \"0d\"\n".to_owned(), "must be longer than 0ms"),
-        ("[retention]\nlogs = \"1d\"\n".to_owned(), "is said by `retention` under [logs]"),
+        ("[retention]\nlogs = \"1d\"\n".to_owned(), "is set with `retention` under [logs]"),
         ("[retention]\nexecution = \"1d\"\n".to_owned(), "unknown key"),
         (own("30"), "must be a string"),
         (own("\"\""), wrong),

@@ -37,34 +37,36 @@ fn addresses(exports: &Exports) -> [Option<&str>; 3] {
 fn wrong_values_are_refused_where_they_stand() {
     let rows = [
         ("endpoint = \"collector:4318\"", 12, "endpoint: must begin with http:// or https://"),
-        ("endpoint = \"no address\"", 12, "endpoint: is no address, e.g. http://127.0.0.1:4318"),
+        (
+            "endpoint = \"no address\"",
+            12,
+            "endpoint: is not a valid address: relative URL \
+         without a base",
+        ),
         (
             "endpoint = \"http://ann:pw@c\"",
             12,
-            "endpoint: must not hold a user name or a password; say them in headers",
+            "endpoint: must not contain a user name or a password",
         ),
         ("endpoint = \"http://c/?key=1\"", 12, "endpoint: must end with a path"),
         (
             "endpoint = \"http://c/v1/traces\"",
             12,
-            "endpoint: must be the collector's own address; `v1/traces` and the like are added",
+            "endpoint: must not end with `v1/traces`, `v1/metrics` or `v1/logs`, which are \
+             appended",
         ),
         (
             "endpoint = \"http://c/${KEY}\"",
             12,
             "endpoint: `${KEY}` is allowed in keys and headers only",
         ),
-        ("headers = { \"a b\" = \"x\" }", 21, "headers.\"a b\": is no name of a header"),
-        (
-            "headers = { host = \"x\" }",
-            20,
-            "headers.host: follows from the request; it cannot be chosen",
-        ),
+        ("headers = { \"a b\" = \"x\" }", 21, "headers.\"a b\": is not a valid header name"),
+        ("headers = { host = \"x\" }", 20, "headers.host: is set by the server itself"),
         ("headers = { a = 1 }", 17, "headers.a: must be a string, e.g. \"secret:COLLECTOR_KEY\""),
         (
             "resource = { \"service.name\" = \"x\" }",
             31,
-            "resource.\"service.name\": is what `service_name` says",
+            "resource.\"service.name\": is set with `service_name`",
         ),
         ("resource = { a = 1 }", 18, "resource.a: must be a string, not an integer"),
         ("sample_ratio = 1.5", 16, "sample_ratio: must be from 0 to 1"),
@@ -130,43 +132,45 @@ fn odd_variables_are_told_and_passed_over() {
         (
             &[NAMED, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
             false,
-            "OTEL_EXPORTER_OTLP_PROTOCOL asks for a protocol that this server does not speak; \
-             nothing is exported there. It speaks http/protobuf, most often at port 4318",
+            "OTEL_EXPORTER_OTLP_PROTOCOL selects an unsupported protocol, so nothing is exported \
+             there; use http/protobuf, usually at port 4318",
         ),
         (
             &[NAMED, ("OTEL_EXPORTER_OTLP_HEADERS", "a=1,b")],
             true,
-            "OTEL_EXPORTER_OTLP_HEADERS holds what is no `name=value`; it is left out",
+            "OTEL_EXPORTER_OTLP_HEADERS has an entry that is not `name=value`; the entry is \
+             ignored",
         ),
         (
             &[NAMED, ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s")],
             true,
-            "OTEL_EXPORTER_OTLP_TIMEOUT must be milliseconds, from 1 to 3600000; it is passed over",
+            "OTEL_EXPORTER_OTLP_TIMEOUT must be milliseconds, from 1 to 3600000; it is ignored",
         ),
         (
             &[NAMED, ("OTEL_METRIC_EXPORT_INTERVAL", "0")],
             true,
-            "OTEL_METRIC_EXPORT_INTERVAL must be milliseconds, from 1 to 3600000; it is passed over",
+            "OTEL_METRIC_EXPORT_INTERVAL must be milliseconds, from 1 to 3600000; it is ignored",
         ),
         (
             &[NAMED, ("OTEL_RESOURCE_ATTRIBUTES", "a")],
             true,
-            "OTEL_RESOURCE_ATTRIBUTES holds what is no `name=value`; it is left out",
+            "OTEL_RESOURCE_ATTRIBUTES has an entry that is not `name=value`; the entry is ignored",
         ),
         (
             &[NAMED, ("OTEL_TRACES_SAMPLER", "jaeger_remote")],
             true,
-            "OTEL_TRACES_SAMPLER names a sampler that is not known; all is exported",
+            "OTEL_TRACES_SAMPLER is not a known sampler; all traces are exported",
         ),
         (
             &[NAMED, ("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "2")],
             true,
-            "OTEL_TRACES_SAMPLER_ARG must be from 0 to 1; all is exported",
+            "OTEL_TRACES_SAMPLER_ARG must be from 0 to 1; all traces are exported",
         ),
         (
             &[NAMED, ("SERVICE_SECRET_KEY", "a\u{7f}b")],
             true,
-            "SERVICE_SECRET_KEY holds what no header can hold; it is not sent",
+            "SERVICE_SECRET_KEY contains a line break or another character that is not allowed \
+             in a header; it is not sent",
         ),
     ];
     for (variables, is_on, warning) in rows {

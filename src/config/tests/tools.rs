@@ -61,11 +61,7 @@ fn mistakes_in_tools() {
         ("é", "\"é\"", charset),
         ("", "\"\"", charset),
         (&long, &long, charset),
-        (
-            "delegate_task",
-            "delegate_task",
-            "delegate_task is the tool that agents with sub-agents have",
-        ),
+        ("delegate_task", "delegate_task", "delegate_task is reserved for agents with sub-agents"),
     ] {
         refused(&[(&named(name), &[&format!("c.toml:5:1: tools.{shown}: {problem}")])]);
     }
@@ -200,7 +196,7 @@ fn a_program_is_read_with_its_bounds() {
 #[test]
 fn mistakes_in_programs() {
     refused(&[
-        (&command("argv = []"), &["c.toml:5:8: tools.t.argv: names no program"]),
+        (&command("argv = []"), &["c.toml:5:8: tools.t.argv: must name a program"]),
         (&command("argv = [1]"), &["c.toml:5:9: tools.t.argv[0]: must be a string"]),
         (
             &command("argv = [\"{{ args.a }}\", \"secret:KEY\", \"{{ (\"]"),

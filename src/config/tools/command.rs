@@ -3,13 +3,13 @@
 use greenroom_actors::domain::call::CommandCall;
 use greenroom_actors::domain::plan::compile_command;
 
-use crate::adapters::tools::keyring::Keyring;
+use crate::adapters::tools::secrets::SecretLookup;
 use crate::config::calls;
 use crate::config::section::Section;
 use crate::config::texts::TextScope;
 use crate::config::workflows::deepest;
 
-/// Reads the keys that only this kind has.
+/// Reads the keys of this kind.
 pub(super) fn read(section: &Section<'_>, scope: &TextScope) -> Option<CommandCall> {
     let body = calls::command(section)?;
     let place_of = |keys: &[String]| deepest(section.place.clone(), section.table, keys);
@@ -29,7 +29,7 @@ pub(super) fn read(section: &Section<'_>, scope: &TextScope) -> Option<CommandCa
     for (name, value) in &call.env {
         let place = place_of(&["env".to_owned(), name.to_string()]);
         for variable in value.secrets() {
-            if let Err(problem) = Keyring::of_process().secret(variable) {
+            if let Err(problem) = SecretLookup::of_process().secret(variable) {
                 place.refuse(problem);
             }
         }

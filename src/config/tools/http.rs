@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::domain::call::{HttpCall, SealedTemplate, UrlTemplate, header_problem};
+use greenroom_actors::domain::call::{HttpCall, UnresolvedTemplate, UrlTemplate, header_problem};
 use greenroom_actors::domain::definition::{HttpMethod, Projection};
 use greenroom_actors::domain::expression::CompiledProjection;
 use greenroom_actors::domain::plan::Form;
 use serde_json::Value;
 
-use crate::adapters::tools::keyring::Keyring;
-use crate::config::calls::{header_secret_problem, method, sealed_text, warn_of_plain_secret};
+use crate::adapters::tools::secrets::SecretLookup;
+use crate::config::calls::{header_secret_problem, warn_of_plain_secret};
 use crate::config::entry::Entry;
 use crate::config::section::Section;
 use crate::config::texts::TextScope;
 
-/// Reads the keys that only this kind has.
+/// Reads the keys of this kind.
 pub(super) fn read(section: &Section<'_>, scope: &TextScope) -> Option<HttpCall> {
-    let method = section.get("method").map(|entry| method(&entry));
+    let method = section.get("method").map(|entry| entry.one_of(&HttpMethod::NAMES));
     let url = section.required("url").and_then(|entry| {
         let written = entry.filled_text()?;
         let compiled = UrlTemplate::compile(&written);
@@ -47,17 +47,21 @@ pub(super) fn read(section: &Section<'_>, scope: &TextScope) -> Option<HttpCall>
     })
 }
 
-fn header(name: &str, entry: &Entry<'_>, scope: &TextScope) -> Option<(Arc<str>, SealedTemplate)> {
+fn header(
+    name: &str,
+    entry: &Entry<'_>,
+    scope: &TextScope,
+) -> Option<(Arc<str>, UnresolvedTemplate)> {
     if let Some(problem) = header_problem(name) {
         entry.place.refuse(problem);
     }
     warn_of_plain_secret(name, entry);
-    let written = sealed_text(entry)?;
-    let value = SealedTemplate::compile(&written);
+    let written = entry.text_with_secrets("a template in a string")?;
+    let value = UnresolvedTemplate::compile(&written);
     let value = value.map_err(|error| entry.place.refuse(error.to_string())).ok()?;
     scope.check(&written, Form::Template, &entry.place);
     for variable in value.secrets() {
-        match Keyring::of_process().secret(variable) {
+        match SecretLookup::of_process().secret(variable) {
             Err(problem) => entry.place.refuse(problem),
             Ok(value) => {
                 if let Some(problem) = header_secret_problem(&value) {
@@ -73,8 +77,7 @@ fn query_value(entry: &Entry<'_>, scope: &TextScope) -> Option<CompiledProjectio
     scope.expression(entry);
     let value = entry.json()?;
     if !matches!(value, Value::String(_) | Value::Bool(_) | Value::Number(_)) {
-        entry.place.refuse("must be an expression in a string");
-        return None;
+        return entry.refuse("must be an expression in a string");
     }
     CompiledProjection::compile(&Projection(value)).ok()
 }

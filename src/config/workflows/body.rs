@@ -1,13 +1,14 @@
-//! The bodies of andThen and andTap.
+//! Bodies of andThen and andTap.
 
 use greenroom_actors::domain::definition::Body;
 
 use super::kind::{ARGS_ALONE, BODIES};
 use crate::config::calls;
+use crate::config::entry::only_one_of;
 use crate::config::names::{NameKind, Reference};
 use crate::config::section::Section;
 
-/// Reads the one body of a step.
+/// Reads the body of a step, which must have exactly one.
 pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
     let found: Vec<_> = BODIES.iter().copied().filter(|key| section.has(key)).collect();
     let (first, others) =
@@ -18,7 +19,7 @@ pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Op
     }
     for other in others {
         if let (Some(first), Some(entry)) = (first, section.get(other)) {
-            entry.place.refuse(format!("has `{first}` beside it; one of them is enough"));
+            entry.place.refuse(only_one_of(first));
         }
     }
     if first.is_none() {
@@ -29,12 +30,7 @@ pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Op
 }
 
 fn body(key: &'static str, section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
-    let mut named = |kind| {
-        let entry = section.get(key)?;
-        let name = entry.filled_text()?;
-        references.push(Reference::new(kind, &name, entry.place.spot()));
-        Some(name)
-    };
+    let mut named = |kind| section.get(key)?.reference(kind, references);
     match key {
         "map" => section.get(key)?.projection().map(Body::Map),
         "run" => Some(Body::Run { function: named(NameKind::Function)?, version: None }),

@@ -1,4 +1,4 @@
-//! `steps.my-step` reads as a subtraction; its author meant `steps['my-step']`.
+//! The trap `steps.my-step`, which is a subtraction; the author meant `steps['my-step']`.
 
 use toml::de::{DeTable, DeValue};
 
@@ -32,7 +32,7 @@ fn check_value<'a>(place: &Place<'a>, value: &'a DeValue<'a>, places: &Places<'_
     match value {
         DeValue::String(text) => {
             if let Some(id) = trapped(text, |id| places.is_step(id)) {
-                let problem = place.spot().error(format!("`steps.{id}` reads as a subtraction"));
+                let problem = place.spot().error(format!("`steps.{id}` is a subtraction"));
                 place.findings.report(problem.meant(Some(format!("steps['{id}']"))));
             }
         }
@@ -46,7 +46,7 @@ fn check_value<'a>(place: &Place<'a>, value: &'a DeValue<'a>, places: &Places<'_
     }
 }
 
-/// The first step id with a hyphen that is written as an attribute.
+/// Returns the first step id with a hyphen that is written as an attribute.
 fn trapped(text: &str, is_step: impl Fn(&str) -> bool) -> Option<&str> {
     const PREFIX: &str = "steps.";
     let is_id_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subtraction_is_no_trap() {
+    fn only_ids_of_steps_are_refused() {
         let is_step = |id: &str| matches!(id, "my-step" | "total");
         assert_eq!(trapped("1 + steps.my-step.n", is_step), Some("my-step"));
         assert_eq!(trapped("{{ steps.my-step }}", is_step), Some("my-step"));

@@ -1,4 +1,4 @@
-//! What a workflow that was built in Rust refers to by name.
+//! Names that workflows built in Rust refer to.
 
 use greenroom_actors::domain::definition::{Body, StepDefinition, StepKind};
 use greenroom_actors::domain::plan::Plan;
@@ -6,7 +6,7 @@ use greenroom_actors::domain::plan::Plan;
 use super::findings::spot;
 use crate::config::names::{NameKind, Reference};
 
-/// The agents, functions, tools and workflows that the steps of a plan name.
+/// Returns the agents, functions, tools and workflows that the steps of a plan name.
 pub(crate) fn named(plan: &Plan) -> Vec<Reference> {
     let mut found = Vec::new();
     collect(&plan.definition.steps, plan, &mut found);

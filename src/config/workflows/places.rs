@@ -1,4 +1,4 @@
-//! From a problem of a compiled workflow back to the line that caused it.
+//! Mapping from problems of compiled workflows back to lines of the file.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::findings;
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Place;
 
-/// Where the steps and blocks of a workflow stand.
+/// Places of the steps and blocks of a workflow.
 pub(super) struct Places<'a> {
     workflow: (Place<'a>, &'a DeTable<'a>),
-    /// By id; two steps with one id are a mistake, but one that has to be shown.
+    /// By id. Two steps with one id are a mistake that must have a place, too.
     steps: HashMap<String, Vec<(Place<'a>, &'a DeTable<'a>)>>,
     blocks: HashMap<String, Place<'a>>,
 }
@@ -52,13 +52,13 @@ impl<'a> Places<'a> {
         findings::problem(finding, &spot)
     }
 
-    /// Where the deepest thing stands that the keys name.
+    /// Returns the place of the deepest of the keys that exists.
     pub(super) fn spot(&self, keys: &[String]) -> Spot {
         self.resolve(keys).unwrap_or_else(|| self.workflow.0.clone()).spot()
     }
 
-    /// The step that a problem under the keys is about: of two with one id, the second when the
-    /// id is to blame, else the first that has the key.
+    /// Returns the step of a problem. Of two with one id it is the second if the id is wrong, else
+    /// the first that has the key.
     fn step(&self, id: &str, keys: &[String]) -> Option<&(Place<'a>, &'a DeTable<'a>)> {
         let steps = self.steps.get(id)?;
         match keys {
@@ -71,8 +71,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Follows the keys from the workflow down. A step may be named alone, or through the
-    /// containers and blocks around it.
+    /// Follows the keys from the workflow down. A step may be named alone, or with the containers
+    /// and blocks around it.
     fn resolve(&self, keys: &[String]) -> Option<Place<'a>> {
         let (mut place, mut table) = (self.workflow.0.clone(), self.workflow.1);
         let mut rest = keys;
@@ -102,8 +102,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The deepest place on the way that the keys name; definitions name some keys otherwise than
-/// the file (`timeout_ms`, `timeout`).
+/// Returns the place of the deepest of the keys that exists. Definitions name some keys otherwise
+/// than the file (`timeout_ms`, `timeout`).
 pub(crate) fn deepest<'a>(
     mut place: Place<'a>,
     table: &'a DeTable<'a>,

@@ -1,4 +1,4 @@
-//! What a step does beside its work: waits for a resume, tries again, survives a failure.
+//! Policies of a step: suspension, retry and handling of failures.
 
 use greenroom_actors::domain::definition::{OnError, OnTimeout, RetryPolicy, SuspendRule};
 use toml::de::DeValue;
@@ -11,7 +11,7 @@ pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
     let deadline = section.get("deadline");
     let on_timeout = section.get("on_timeout");
     match (&deadline, &on_timeout) {
-        (None, None) => section.place.warn("waits without a deadline"),
+        (None, None) => section.place.warn("has no deadline"),
         (None, Some(entry)) => entry.place.refuse("needs a `deadline` beside it"),
         (Some(_), _) => {}
     }
@@ -27,7 +27,6 @@ pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
 }
 
 fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {
-    let refused = || refuse(entry, "must be \"fail\" or { resume = ... }", &["fail"]);
     match entry.value {
         DeValue::String(text) if text == "fail" => Some(OnTimeout::Fail),
         DeValue::Table(_) => {
@@ -36,7 +35,7 @@ fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {
             section.close();
             resume.map(OnTimeout::Resume)
         }
-        _ => refused(),
+        _ => refuse(entry, "must be \"fail\" or { resume = ... }", &["fail"]),
     }
 }
 

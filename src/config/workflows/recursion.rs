@@ -1,4 +1,4 @@
-//! Workflows that run themselves.
+//! Workflows that call themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use greenroom_actors::domain::plan::Plan;
 
 use crate::config::problem::{ConfigProblem, Spot};
 
-/// Warns of each workflow that is its own sub-workflow, through others or at once: that is
-/// allowed, and ends only when some condition ends it.
+/// Warns of each workflow that is its own sub-workflow, directly or through others. That is allowed,
+/// but ends only if some condition ends it.
 pub(crate) fn warn_of_recursion(
     plans: &BTreeMap<String, Arc<Plan>>,
     spots: &BTreeMap<String, Spot>,
@@ -32,7 +32,7 @@ pub(crate) fn warn_of_recursion(
         reached.contains(id)
     };
     let recursive = spots.iter().filter(|(id, _)| is_recursive(id));
-    recursive.map(|(_, spot)| spot.warning("runs itself as a sub-workflow")).collect()
+    recursive.map(|(_, spot)| spot.warning("calls itself as a sub-workflow")).collect()
 }
 
 fn collect<'a>(steps: &'a [StepDefinition], children: &mut BTreeSet<&'a str>) {

@@ -1,28 +1,29 @@
-//! One step of a workflow, its blocks still apart.
+//! One step of a workflow; its blocks are filled in later.
 
 use greenroom_actors::domain::definition::{
-    Body, OnError, Projection, RetryPolicy, StepDefinition, StepKind, StepType, SuspendRule,
+    Block, Body, Case, OnError, Projection, RetryPolicy, StepDefinition, StepKind, StepType,
+    SuspendRule,
 };
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::Value;
 use toml::de::DeValue;
 
-use super::blocks::{BlockName, Contents, LooseStep, Repeated};
+use super::blocks::LooseStep;
 use super::policy;
 use super::{body, kind};
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
-use crate::config::section::{Section, misplaced_root_key};
+use crate::config::section::{Place, Section, misplaced_root_key};
 use crate::nearest::nearest;
 
-/// Largest `concurrency`: more items at once would only wait for each other.
+/// Upper bound of `concurrency`; more items would only wait for each other.
 const CONCURRENCY_MAX: i64 = 1000;
 
-/// Largest `max_iterations`: more rounds than an execution may have events by default.
+/// Upper bound of `max_iterations`, more than an execution may have events by default.
 const ITERATIONS_MAX: i64 = 100_000;
 
-/// Reads a step. What is wrong with it is reported and left out; without an id there is no step.
+/// Reads a step. Refused parts are reported and omitted; a step without an id is omitted whole.
 pub(super) fn read<'a>(
     mut section: Section<'a>,
     references: &mut Vec<Reference>,
@@ -33,10 +34,7 @@ pub(super) fn read<'a>(
     }
     let kind = kind_of(&section);
     let keys = kind.map(StepType::keys).unwrap_or_default();
-    let contents = match kind {
-        Some(kind) => contents(kind, &section, references),
-        None => Contents::Broken,
-    };
+    let work = kind.and_then(|kind| work(kind, &section, references));
     let policies = Policies::read(&section, kind);
     let name = section.text("name");
     let purpose = section.text("purpose").unwrap_or_default();
@@ -50,11 +48,14 @@ pub(super) fn read<'a>(
     }
     let id = id?;
     let Policies { suspend, suspend_schema, resume_schema, retry, timeout_ms } = policies;
+    // a placeholder lets the rest of the workflow be checked
+    let nothing = || StepKind::Then { body: Body::Map(Projection(Value::Null)) };
+    let (kind, blocks) = work.map_or_else(|| (nothing(), None), |(kind, it)| (kind, Some(it)));
     let step = StepDefinition {
         name: name.unwrap_or_else(|| id.clone()),
         id,
         purpose,
-        kind: placeholder(),
+        kind,
         suspend,
         input_schema,
         output_schema,
@@ -64,12 +65,7 @@ pub(super) fn read<'a>(
         timeout_ms,
         on_error: on_error.unwrap_or(OnError::Fail),
     };
-    Some(LooseStep { step, contents, place, table })
-}
-
-/// Stands in for the work of a broken step, so that the rest of the workflow can be checked.
-pub(super) fn placeholder() -> StepKind {
-    StepKind::Then { body: Body::Map(Projection(Value::Null)) }
+    Some(LooseStep { step, blocks, place, table })
 }
 
 fn kind_of(section: &Section<'_>) -> Option<StepType> {
@@ -83,44 +79,51 @@ fn kind_of(section: &Section<'_>) -> Option<StepType> {
     None
 }
 
-fn contents<'a>(
+/// The work of a step, with the places of the names of its blocks.
+type Work<'a> = (StepKind, Vec<Place<'a>>);
+
+/// A block that has a name but no steps yet, with the place of the name.
+type NamedBlock<'a> = (Block, Place<'a>);
+
+fn work<'a>(
     kind: StepType,
     section: &Section<'a>,
     references: &mut Vec<Reference>,
-) -> Contents<'a> {
-    let found = match kind {
-        StepType::Then => {
-            body::read(section, references).map(|body| Contents::Leaf(StepKind::Then { body }))
+) -> Option<Work<'a>> {
+    let leaf = match kind {
+        StepType::When => return when(section),
+        StepType::All => return parallel(section, |blocks| StepKind::All { blocks }),
+        StepType::Race => return parallel(section, |blocks| StepKind::Race { blocks }),
+        StepType::ForEach => return for_each(section),
+        StepType::Branch => return branch(section),
+        StepType::DoWhile => {
+            return repeated(section, |when, block, max_iterations| StepKind::DoWhile {
+                when,
+                block,
+                max_iterations,
+            });
         }
-        StepType::Tap => {
-            body::read(section, references).map(|body| Contents::Leaf(StepKind::Tap { body }))
+        StepType::DoUntil => {
+            return repeated(section, |when, block, max_iterations| StepKind::DoUntil {
+                when,
+                block,
+                max_iterations,
+            });
         }
-        StepType::When => when(section),
-        StepType::All => block_names(section).map(Contents::All),
-        StepType::Race => block_names(section).map(Contents::Race),
-        StepType::Agent => agent(section, references).map(Contents::Leaf),
-        StepType::Workflow => workflow(section, references).map(Contents::Leaf),
-        StepType::Sleep => section
-            .required("duration")
-            .and_then(|entry| entry.milliseconds())
-            .map(|duration_ms| Contents::Leaf(StepKind::Sleep { duration_ms })),
-        StepType::SleepUntil => section
-            .required("until")
-            .and_then(|entry| until(&entry))
-            .map(|until| Contents::Leaf(StepKind::SleepUntil { until })),
-        StepType::Map => section
-            .required("map")
-            .and_then(|entry| entry.projection())
-            .map(|map| Contents::Leaf(StepKind::Map { map })),
-        StepType::ForEach => for_each(section),
-        StepType::Branch => branch(section),
-        StepType::DoWhile => repeated(section).map(Contents::DoWhile),
-        StepType::DoUntil => repeated(section).map(Contents::DoUntil),
+        StepType::Then => StepKind::Then { body: body::read(section, references)? },
+        StepType::Tap => StepKind::Tap { body: body::read(section, references)? },
+        StepType::Agent => agent(section, references)?,
+        StepType::Workflow => workflow(section, references)?,
+        StepType::Sleep => {
+            StepKind::Sleep { duration_ms: section.required("duration")?.milliseconds()? }
+        }
+        StepType::SleepUntil => StepKind::SleepUntil { until: until(&section.required("until")?)? },
+        StepType::Map => StepKind::Map { map: section.required("map")?.projection()? },
     };
-    found.unwrap_or(Contents::Broken)
+    Some((leaf, Vec::new()))
 }
 
-/// An expression; who writes a time as it is gets told how.
+/// Reads an expression. A literal time is refused with the expression to write instead.
 fn until(entry: &Entry<'_>) -> Option<String> {
     let written = match entry.value {
         DeValue::Datetime(time) => Some(time.to_string()),
@@ -128,90 +131,91 @@ fn until(entry: &Entry<'_>) -> Option<String> {
         _ => None,
     };
     match written.filter(|text| Timestamp::from_iso(text).is_some()) {
-        Some(time) => {
-            entry.place.refuse(format!("a time in an expression is a text: \"'{time}'\""));
-            None
-        }
+        Some(time) => entry.refuse(format!("must be an expression, e.g. \"'{time}'\"")),
         None => entry.expression(),
     }
 }
 
-fn when<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
+fn when<'a>(section: &Section<'a>) -> Option<Work<'a>> {
     let when = section.required("when").and_then(|entry| entry.expression());
-    let block = block_name(section);
-    Some(Contents::When { when: when?, block: block? })
+    let (block, place) = named_block(section)?;
+    Some((StepKind::When { when: when?, block }, vec![place]))
 }
 
-fn for_each<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
+fn for_each<'a>(section: &Section<'a>) -> Option<Work<'a>> {
     let items = section.required("items").and_then(|entry| entry.projection());
     let concurrency = section.integer("concurrency", 1..=CONCURRENCY_MAX, 1);
-    let block = block_name(section);
-    Some(Contents::ForEach { items: items?, block: block?, concurrency })
+    let (block, place) = named_block(section)?;
+    Some((StepKind::ForEach { items: items?, block, concurrency }, vec![place]))
 }
 
-fn branch<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
-    let entry = section.required("cases");
-    let cases = entry.and_then(|entry| {
+fn branch<'a>(section: &Section<'a>) -> Option<Work<'a>> {
+    let cases = section.required("cases").and_then(|entry| {
         let cases = entry.items()?;
         if cases.is_empty() {
-            entry.place.refuse("has no case");
+            return entry.refuse("needs at least one case");
         }
-        let cases: Option<Vec<_>> = cases.iter().map(|case| read_case(case.section()?)).collect();
-        cases.filter(|cases| !cases.is_empty())
+        let cases: Vec<_> = cases.iter().map(|case| read_case(case.section()?)).collect();
+        cases.into_iter().collect::<Option<Vec<_>>>()
     });
-    let default = section.get("default");
-    let named = default.as_ref().map(|entry| name_of(entry));
-    match named {
-        Some(None) => None,
-        Some(default @ Some(_)) => Some(Contents::Branch { cases: cases?, default }),
-        None => Some(Contents::Branch { cases: cases?, default: None }),
-    }
+    let default = section.get("default").map(|entry| name_of(&entry));
+    let (cases, mut places): (Vec<_>, Vec<_>) = cases?.into_iter().unzip();
+    let default = match default {
+        Some(named) => {
+            let (block, place) = named?;
+            places.push(place);
+            Some(block)
+        }
+        None => None,
+    };
+    Some((StepKind::Branch { cases, default }, places))
 }
 
-fn read_case<'a>(section: Section<'a>) -> Option<(String, BlockName<'a>)> {
+fn read_case<'a>(section: Section<'a>) -> Option<(Case, Place<'a>)> {
     let when = section.required("when").and_then(|entry| entry.expression());
-    let block = block_name(&section);
+    let block = named_block(&section);
     section.close();
-    Some((when?, block?))
+    let (block, place) = block?;
+    Some((Case { when: when?, block }, place))
 }
 
-fn repeated<'a>(section: &Section<'a>) -> Option<Repeated<'a>> {
+fn repeated<'a>(
+    section: &Section<'a>,
+    kind: fn(String, Block, u32) -> StepKind,
+) -> Option<Work<'a>> {
     let when = section.required("when").and_then(|entry| entry.expression());
     let bound = section.get("max_iterations");
     if bound.is_none() {
         section.place.refuse("key `max_iterations` is missing: a loop needs a bound");
     }
     let bound = bound.and_then(|entry| entry.integer(1..=ITERATIONS_MAX));
-    let block = block_name(section);
-    let max_iterations = u32::try_from(bound?).ok()?;
-    Some(Repeated { when: when?, block: block?, max_iterations })
+    let (block, place) = named_block(section)?;
+    Some((kind(when?, block, u32::try_from(bound?).ok()?), vec![place]))
 }
 
-/// The block that the step runs.
-fn block_name<'a>(section: &Section<'a>) -> Option<BlockName<'a>> {
+/// Reads the name of the block that a step runs.
+fn named_block<'a>(section: &Section<'a>) -> Option<NamedBlock<'a>> {
     section.required("block").and_then(|entry| name_of(&entry))
 }
 
-fn name_of<'a>(entry: &Entry<'a>) -> Option<BlockName<'a>> {
-    Some(BlockName { name: entry.filled_text()?, place: entry.place.clone() })
+fn name_of<'a>(entry: &Entry<'a>) -> Option<NamedBlock<'a>> {
+    Some((Block { name: entry.filled_text()?, steps: Vec::new() }, entry.place.clone()))
 }
 
-fn block_names<'a>(section: &Section<'a>) -> Option<Vec<BlockName<'a>>> {
+/// Reads the names of the blocks that a step runs at once.
+fn parallel<'a>(section: &Section<'a>, kind: fn(Vec<Block>) -> StepKind) -> Option<Work<'a>> {
     let entry = section.required("blocks")?;
     let items = entry.items()?;
     if items.is_empty() {
-        entry.place.refuse("names no block");
-        return None;
+        return entry.refuse("must name at least one block");
     }
-    Some(items.iter().filter_map(name_of).collect())
+    let (blocks, places): (Vec<_>, Vec<_>) = items.iter().filter_map(name_of).unzip();
+    Some((kind(blocks), places))
 }
 
 fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
-    let agent = section.required("agent").and_then(|entry| {
-        let agent = entry.filled_text()?;
-        references.push(Reference::new(NameKind::Agent, &agent, entry.place.spot()));
-        Some(agent)
-    });
+    let agent = section.required("agent");
+    let agent = agent.and_then(|entry| entry.reference(NameKind::Agent, references));
     let prompt = section.text("prompt");
     let schema = section.get("schema").and_then(|entry| entry.schema());
     let options = section.section("options").map(AgentOptions::read);
@@ -220,16 +224,13 @@ fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepK
 }
 
 fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
-    let workflow = section.required("workflow").and_then(|entry| {
-        let workflow = entry.filled_text()?;
-        references.push(Reference::new(NameKind::Workflow, &workflow, entry.place.spot()));
-        Some(workflow)
-    });
+    let workflow = section.required("workflow");
+    let workflow = workflow.and_then(|entry| entry.reference(NameKind::Workflow, references));
     let input = section.get("input").and_then(|entry| entry.projection());
     Some(StepKind::Workflow { workflow: workflow?, input })
 }
 
-/// Holds the modifiers around the work of a step, where its kind takes them.
+/// Modifiers of a step, where its kind accepts them.
 #[derive(Default)]
 struct Policies {
     suspend: Option<SuspendRule>,
@@ -256,7 +257,7 @@ impl Policies {
     }
 }
 
-/// Refuses the keys that have not been read: those of other kinds, and those of none.
+/// Refuses the remaining keys: those of other kinds, and unknown ones.
 fn close(section: &Section<'_>, kind: StepType, keys: &[&'static str]) {
     for key in section.leftovers() {
         let spot = section.key_place(key).spot();

@@ -236,7 +236,7 @@ fn check_names_variables_and_not_their_values() {
         assert_eq!(output.status.code(), Some(1));
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("must name a variable of the environment"), "{said}");
+        assert!(said.contains("must name an environment variable"), "{said}");
         assert!(!said.contains("canary"), "{said}");
     }
     eventually("no request was sent", || server.asked().is_empty().then_some(()));

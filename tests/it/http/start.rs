@@ -18,7 +18,7 @@ fn a_file_that_stands_alone_is_told_how_it_is_named() {
     for arguments in [&["check", "own.toml"][..], &["own.toml"]] {
         let (code, _, stderr) = said(&home.run(home.greenroom(arguments)));
         assert_eq!(code, Some(2), "{stderr}");
-        let hint = "the configuration is named with --config own.toml";
+        let hint = "to use this configuration: --config own.toml";
         assert!(stderr.lines().any(|line| line == hint), "{stderr}");
     }
     let (_, _, stderr) = said(&home.run(home.greenroom(&["check", "own"])));

@@ -57,8 +57,8 @@ fn everything_follows_a_change_that_is_taken() {
     let tools = "[tools.again]\nkind = \"workflow\"\nworkflow = \"v\"\ndescription = \"Again\"\n";
     let text = format!("{}{}{models}{agents}{tools}", gives("w", "new"), gives("v", "another"));
     let said = edit(&home, &server, &text, TAKEN);
-    assert!(said.contains("agents new helper"), "{said}");
-    assert!(said.contains("workflows new v, changed w"), "{said}");
+    assert!(said.contains("agents: added helper"), "{said}");
+    assert!(said.contains("workflows: added v, changed w"), "{said}");
     assert_eq!((result(&server, "w"), result(&server, "v")), (json!("new"), json!("another")));
     let listed = |path: &str| server.get(path).data();
     assert_eq!(listed("/workflows").as_array().map(Vec::len), Some(2));
@@ -149,15 +149,15 @@ fn files_are_looked_at_without_being_asked() {
     // as an editor does it: another file takes the place of this one
     home.write("more/.a.swp", &gives("a", "second"));
     std::fs::rename(home.path("more/.a.swp"), home.path("more/a.toml")).unwrap();
-    server.says("workflows changed a");
+    server.says("workflows: changed a");
     home.write("more/b.toml", &gives("b", "third"));
-    server.says("workflows new b");
+    server.says("workflows: added b");
     assert_eq!((result(&server, "a"), result(&server, "b")), (json!("second"), json!("third")));
     std::fs::remove_dir_all(home.path("more")).unwrap();
     server.says("no file matches \"more/*.toml\"");
     assert_eq!(result(&server, "a"), json!("second"));
     std::fs::create_dir(home.path("more")).unwrap();
     home.write("more/b.toml", &gives("b", "fourth"));
-    server.says("workflows changed b, gone a");
+    server.says("workflows: changed b, removed a");
     eventually("the refusal is gone", || (readiness(&server) == "ready\n").then_some(()));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::text::{SealedTemplate, SealedText, is_variable};
+use super::text::{UnresolvedTemplate, UnresolvedText, is_variable};
 use crate::expression::{CompiledProjection, ExpressionError, Scope, Template};
 
 /// Variables that are the server's to set.
@@ -17,7 +17,7 @@ pub struct CommandCall {
     pub arguments: Vec<Argument>,
     /// Without it the step's `data`.
     pub input: Option<CompiledProjection>,
-    pub env: Vec<(Arc<str>, SealedTemplate)>,
+    pub env: Vec<(Arc<str>, UnresolvedTemplate)>,
     pub cwd: Option<Arc<str>>,
     pub memory_bytes_max: Option<u64>,
     pub output_bytes_max: Option<u64>,
@@ -41,7 +41,7 @@ pub struct CommandRun {
     pub arguments: Vec<String>,
     /// Written to it as JSON.
     pub input: Arc<Value>,
-    pub env: Vec<(Arc<str>, SealedText)>,
+    pub env: Vec<(Arc<str>, UnresolvedText)>,
     pub cwd: Option<Arc<str>>,
     pub memory_bytes_max: Option<u64>,
     pub output_bytes_max: Option<u64>,
@@ -121,7 +121,7 @@ impl CommandCall {
                 argument.render(scope).map_err(|why| format!("argv[{}]: {why}", index + 1))?;
             without_nul(text).ok_or_else(|| format!("argv[{}]: {NUL}", index + 1))
         };
-        let variable = |(name, value): &(Arc<str>, SealedTemplate)| {
+        let variable = |(name, value): &(Arc<str>, UnresolvedTemplate)| {
             let text = value.render(scope).map_err(|error| format!("env.{name}: {error}"))?;
             Ok((Arc::clone(name), text))
         };
@@ -166,7 +166,10 @@ mod tests {
             program: "jq".into(),
             arguments: Argument::compile_all(&sources).unwrap(),
             input: None,
-            env: vec![("KEY".into(), SealedTemplate::compile("{{ data }}/secret:KEY").unwrap())],
+            env: vec![(
+                "KEY".into(),
+                UnresolvedTemplate::compile("{{ data }}/secret:KEY").unwrap(),
+            )],
             cwd: None,
             memory_bytes_max: None,
             output_bytes_max: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use url::Url;
 
-use super::text::{SealedTemplate, SealedText};
+use super::text::{UnresolvedTemplate, UnresolvedText};
 use super::url::{HostChoice, URL_BYTES_MAX, UrlTemplate, plain_text};
 use crate::definition::HttpMethod;
 use crate::expression::{CompiledProjection, Scope};
@@ -18,7 +18,7 @@ const OWN_HEADERS: [&str; 4] = ["host", "content-length", "transfer-encoding", "
 pub struct HttpCall {
     pub method: HttpMethod,
     pub url: UrlTemplate,
-    pub headers: Vec<(Arc<str>, SealedTemplate)>,
+    pub headers: Vec<(Arc<str>, UnresolvedTemplate)>,
     /// Added behind the URL's own query. A value of none leaves its key out, an array repeats it.
     pub query: Vec<(Arc<str>, CompiledProjection)>,
     pub body: Option<CompiledProjection>,
@@ -31,7 +31,7 @@ pub struct HttpRequest {
     pub url: Url,
     /// Who chose where it goes.
     pub host: HostChoice,
-    pub headers: Vec<(Arc<str>, SealedText)>,
+    pub headers: Vec<(Arc<str>, UnresolvedText)>,
     /// JSON.
     pub body: Option<String>,
 }
@@ -72,7 +72,7 @@ impl HttpCall {
             }
             None => self.method.sends_data().then(|| data.to_string()),
         };
-        let header = |(name, value): &(Arc<str>, SealedTemplate)| {
+        let header = |(name, value): &(Arc<str>, UnresolvedTemplate)| {
             let text = value.render(scope).map_err(|error| format!("header {name}: {error}"))?;
             Ok((Arc::clone(name), text))
         };
@@ -117,7 +117,7 @@ mod tests {
         HttpCall {
             method,
             url: UrlTemplate::compile("https://a.example/{{ data.id }}?fixed=1").unwrap(),
-            headers: vec![("x-a".into(), SealedTemplate::compile("{{ data.id }}").unwrap())],
+            headers: vec![("x-a".into(), UnresolvedTemplate::compile("{{ data.id }}").unwrap())],
             query: vec![
                 ("tag".into(), projection(json!("data.tags"))),
                 ("none".into(), projection(json!("data.none | default(none)"))),
@@ -136,7 +136,7 @@ mod tests {
         let expected = "https://a.example/a%2Fb?fixed=1&tag=x+y&tag=true&page=2&both=a%2Fb&both=3";
         assert_eq!((made.url.as_str(), made.host), (expected, HostChoice::Operator));
         assert_eq!(made.body, Some(data.to_string()));
-        assert_eq!(made.headers[0].1.opened(Err::<String, _>), Ok("a/b".to_owned()));
+        assert_eq!(made.headers[0].1.resolved(Err::<String, _>), Ok("a/b".to_owned()));
         for method in [HttpMethod::Get, HttpMethod::Delete] {
             assert_eq!(call(method).request(&scope, &data).unwrap().body, None);
         }

@@ -7,33 +7,33 @@ use crate::expression::{ExpressionError, Scope, Template};
 
 /// A text with values and secrets in it, compiled. Secrets are named and not there.
 #[derive(Debug, Clone)]
-pub struct SealedTemplate(pub Vec<SealedPart<Template>>);
+pub struct UnresolvedTemplate(pub Vec<UnresolvedPart<Template>>);
 
 /// A text whose secrets are named and not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SealedText(pub Vec<SealedPart<String>>);
+pub struct UnresolvedText(pub Vec<UnresolvedPart<String>>);
 
 /// A part of such a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SealedPart<T> {
+pub enum UnresolvedPart<T> {
     Text(T),
     /// The variable of the environment that holds the secret.
     Secret(Arc<str>),
 }
 
-impl SealedTemplate {
+impl UnresolvedTemplate {
     /// Compiles what stands around the secrets.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         let (secrets, rest) = secrets_of(source);
         let mut parts = Vec::new();
         for (before, name) in secrets {
             if !before.is_empty() {
-                parts.push(SealedPart::Text(Template::compile(before)?));
+                parts.push(UnresolvedPart::Text(Template::compile(before)?));
             }
-            parts.push(SealedPart::Secret(Arc::from(name)));
+            parts.push(UnresolvedPart::Secret(Arc::from(name)));
         }
         if !rest.is_empty() {
-            parts.push(SealedPart::Text(Template::compile(rest)?));
+            parts.push(UnresolvedPart::Text(Template::compile(rest)?));
         }
         Ok(Self(parts))
     }
@@ -41,49 +41,49 @@ impl SealedTemplate {
     /// The names that it reads, functions included, in no order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let templates = self.0.iter().filter_map(|part| match part {
-            SealedPart::Text(template) => Some(template),
-            SealedPart::Secret(_) => None,
+            UnresolvedPart::Text(template) => Some(template),
+            UnresolvedPart::Secret(_) => None,
         });
         templates.flat_map(Template::names)
     }
 
     /// The variables of its secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(SealedPart::secret)
+        self.0.iter().filter_map(UnresolvedPart::secret)
     }
 
     /// The text for what is in scope.
-    pub fn render(&self, scope: &Scope) -> Result<SealedText, ExpressionError> {
+    pub fn render(&self, scope: &Scope) -> Result<UnresolvedText, ExpressionError> {
         let parts = self.0.iter().map(|part| match part {
-            SealedPart::Text(template) => template.render(scope).map(SealedPart::Text),
-            SealedPart::Secret(name) => Ok(SealedPart::Secret(Arc::clone(name))),
+            UnresolvedPart::Text(template) => template.render(scope).map(UnresolvedPart::Text),
+            UnresolvedPart::Secret(name) => Ok(UnresolvedPart::Secret(Arc::clone(name))),
         });
-        parts.collect::<Result<_, _>>().map(SealedText)
+        parts.collect::<Result<_, _>>().map(UnresolvedText)
     }
 }
 
-impl SealedText {
+impl UnresolvedText {
     /// The text with its secrets, or the error of the first that cannot be had.
-    pub fn opened<'a, E>(
+    pub fn resolved<'a, E>(
         &'a self,
         secret: impl Fn(&'a str) -> Result<String, E>,
     ) -> Result<String, E> {
         self.0.iter().try_fold(String::new(), |text, part| {
             Ok(text
                 + &match part {
-                    SealedPart::Text(words) => words.clone(),
-                    SealedPart::Secret(name) => secret(name)?,
+                    UnresolvedPart::Text(words) => words.clone(),
+                    UnresolvedPart::Secret(name) => secret(name)?,
                 })
         })
     }
 
     /// The variables of its secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(SealedPart::secret)
+        self.0.iter().filter_map(UnresolvedPart::secret)
     }
 }
 
-impl<T> SealedPart<T> {
+impl<T> UnresolvedPart<T> {
     fn secret(&self) -> Option<&str> {
         match self {
             Self::Text(_) => None,
@@ -151,21 +151,21 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_text_names_its_secrets_until_it_is_opened() {
-        let template = SealedTemplate::compile("{{ data }} secret:KEY!").unwrap();
+    fn secrets_are_named_until_they_are_resolved() {
+        let template = UnresolvedTemplate::compile("{{ data }} secret:KEY!").unwrap();
         assert_eq!(template.secrets().collect::<Vec<_>>(), ["KEY"]);
         assert_eq!(template.names().collect::<Vec<_>>(), ["data"]);
         // what data says is no reference
         let scope = Scope::new().with("data", Arc::new(json!("secret:OTHER")));
         let text = template.render(&scope).unwrap();
         assert!(!format!("{text:?}").contains("canary"));
-        let opened = text.opened(|name| match name {
+        let resolved = text.resolved(|name| match name {
             "KEY" => Ok("canary".to_owned()),
             other => Err(other),
         });
-        assert_eq!(opened, Ok("secret:OTHER canary!".to_owned()));
-        assert_eq!(text.opened(Err::<String, _>), Err("KEY"));
-        assert!(SealedTemplate::compile("{{ secret:KEY }}").is_err());
+        assert_eq!(resolved, Ok("secret:OTHER canary!".to_owned()));
+        assert_eq!(text.resolved(Err::<String, _>), Err("KEY"));
+        assert!(UnresolvedTemplate::compile("{{ secret:KEY }}").is_err());
         assert!(template.render(&Scope::new()).is_err(), "undefined");
     }
 }

@@ -254,6 +254,27 @@ impl StepKind {
         }
     }
 
+    /// Returns the blocks for filling in their steps, in the order of [`StepKind::blocks`].
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Self::When { block, .. }
+            | Self::ForEach { block, .. }
+            | Self::DoWhile { block, .. }
+            | Self::DoUntil { block, .. } => vec![block],
+            Self::All { blocks } | Self::Race { blocks } => blocks.iter_mut().collect(),
+            Self::Branch { cases, default } => {
+                cases.iter_mut().map(|case| &mut case.block).chain(default).collect()
+            }
+            Self::Then { .. }
+            | Self::Tap { .. }
+            | Self::Agent { .. }
+            | Self::Workflow { .. }
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. }
+            | Self::Map { .. } => Vec::new(),
+        }
+    }
+
     /// Returns the texts that are evaluated, each with its key (dots between its parts), without
     /// those of the body and of the blocks.
     pub fn texts(&self) -> Vec<(String, KindText<'_>)> {

@@ -20,20 +20,7 @@ pub(crate) fn workflow(steps: Vec<StepDefinition>) -> WorkflowDefinition {
 }
 
 fn step(id: &str, kind: StepKind) -> StepDefinition {
-    StepDefinition {
-        id: id.to_owned(),
-        name: id.to_owned(),
-        purpose: String::new(),
-        kind,
-        suspend: None,
-        input_schema: None,
-        output_schema: None,
-        suspend_schema: None,
-        resume_schema: None,
-        retry: None,
-        timeout_ms: None,
-        on_error: OnError::Fail,
-    }
+    StepDefinition::new(id, kind)
 }
 
 fn function(id: &str) -> Body {

@@ -3,7 +3,7 @@
 use std::env::VarError;
 use std::time::Duration;
 
-use greenroom_actors::domain::call::{SealedPart, SealedText};
+use greenroom_actors::domain::call::{UnresolvedPart, UnresolvedText};
 use greenroom_actors::domain::ids::ExecutionId;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const CANARY: &str = "canary-5e1f\"7";
 
 fn commands() -> Commands {
     Commands {
-        keyring: Keyring::new(|name| match name {
+        secrets: SecretLookup::new(|name| match name {
             "CANARY" => Ok(CANARY.to_owned()),
             _ => Err(VarError::NotPresent),
         }),
@@ -130,11 +130,11 @@ async fn a_program_need_not_read_its_input() {
 
 #[tokio::test]
 async fn a_program_gets_few_variables_and_its_output_has_no_secrets() {
-    let text = |parts| SealedText(parts);
+    let text = |parts| UnresolvedText(parts);
     let run = CommandRun {
         env: vec![
-            ("TOKEN".into(), text(vec![SealedPart::Secret("CANARY".into())])),
-            ("PLAIN".into(), text(vec![SealedPart::Text("a b".to_owned())])),
+            ("TOKEN".into(), text(vec![UnresolvedPart::Secret("CANARY".into())])),
+            ("PLAIN".into(), text(vec![UnresolvedPart::Text("a b".to_owned())])),
         ],
         ..script("env | sed 's/=.*//' | sort | tr '\\n' ' ' | sed 's/.*/\"&\"/'")
     };
@@ -157,7 +157,7 @@ async fn a_program_gets_few_variables_and_its_output_has_no_secrets() {
         let run = CommandRun { env: run.env.clone(), ..script(script_text) };
         assert_eq!(outcome(run).await, expected);
     }
-    let missing = text(vec![SealedPart::Secret("NONE".into())]);
+    let missing = text(vec![UnresolvedPart::Secret("NONE".into())]);
     let run = CommandRun { env: vec![("X".into(), missing)], ..script("echo 1") };
     let refused = Err("the environment variable NONE is not set".to_owned());
     assert_eq!(outcome(run).await, refused);

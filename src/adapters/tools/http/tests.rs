@@ -6,7 +6,7 @@ use std::env::VarError;
 use std::sync::Arc;
 
 use greenroom_actors::agent::tool::ToolContext;
-use greenroom_actors::domain::call::{HttpCall, SealedTemplate, UrlTemplate};
+use greenroom_actors::domain::call::{HttpCall, UnresolvedTemplate, UrlTemplate};
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::expression::CompiledProjection;
 use greenroom_actors::domain::failure::ErrorClass;
@@ -25,21 +25,21 @@ fn config(method: HttpMethod, url: &str) -> HttpCall {
     HttpCall {
         method,
         url: UrlTemplate::compile(url).unwrap(),
-        headers: vec![("authorization".into(), sealed("Bearer secret:CANARY"))],
+        headers: vec![("authorization".into(), unresolved("Bearer secret:CANARY"))],
         query: Vec::new(),
         body: None,
     }
 }
 
-fn sealed(source: &str) -> SealedTemplate {
-    SealedTemplate::compile(source).unwrap()
+fn unresolved(source: &str) -> UnresolvedTemplate {
+    UnresolvedTemplate::compile(source).unwrap()
 }
 
 fn calls(hosts: &[&str]) -> HttpCalls {
     let hosts: Vec<OutgoingHost> = hosts.iter().map(|host| host.parse().unwrap()).collect();
     HttpCalls {
         outgoing: Outgoing::new(&hosts).unwrap(),
-        keyring: Keyring::new(|name| match name {
+        secrets: SecretLookup::new(|name| match name {
             "CANARY" => Ok(CANARY.to_owned()),
             _ => Err(VarError::NotPresent),
         }),
@@ -108,7 +108,7 @@ async fn a_call_passes_its_trace_on_unless_the_configuration_sets_another() {
     let context = ToolContext { trace: Some(trace.below(span)), ..context() };
     let plain = config(HttpMethod::Get, &server.url);
     let mut other = plain.clone();
-    other.headers.push(("traceparent".into(), sealed("own")));
+    other.headers.push(("traceparent".into(), unresolved("own")));
     for config in [plain, other] {
         tool(config, &[]).call(json!({}), &context).await.unwrap();
     }
@@ -323,7 +323,7 @@ async fn a_call_that_cannot_be_sent_has_a_reason() {
         assert!(error.starts_with(expected), "{error}");
     }
     let mut with_header = config(HttpMethod::Get, &cut.url);
-    with_header.headers.push(("x-a".into(), sealed("{{ args.a }}")));
+    with_header.headers.push(("x-a".into(), unresolved("{{ args.a }}")));
     let error = call(&tool(with_header, &[]), json!({ "a": "b\r\nx: y" })).await.unwrap_err();
     assert_eq!(error, "header x-a: contains a character that no header can hold");
 }
@@ -365,7 +365,7 @@ async fn a_request_is_limited_and_its_secrets_must_exist() {
     let large = call(&post, json!("x".repeat(REQUEST_BYTES_MAX))).await;
     assert_eq!(large, Err(format!("the request is larger than {REQUEST_BYTES_MAX} bytes")));
     let mut missing = config(HttpMethod::Get, &server.url);
-    missing.headers.push(("x-key".into(), sealed("secret:NOT_THERE")));
+    missing.headers.push(("x-key".into(), unresolved("secret:NOT_THERE")));
     let refused = call(&tool(missing, &[]), json!({})).await;
     assert_eq!(refused, Err("the environment variable NOT_THERE is not set".to_owned()));
     assert_eq!(server.seen().len(), 1, "refused calls are not sent");

@@ -281,7 +281,7 @@ fn a_typical_mistake_is_named_once_where_it_is() {
             "block = \"lines\"",
             &[
                 "53:9: workflows.ticket.steps.each.block: there is no block lines; did you mean line?",
-                "55:1: workflows.ticket.blocks.line: no step reaches this block",
+                "55:1: workflows.ticket.blocks.line: no step uses this block",
             ],
         ),
         // misspelt key
@@ -324,13 +324,13 @@ fn a_typical_mistake_is_named_once_where_it_is() {
         (
             ", deadline = \"2d\"",
             "",
-            &["47:11: warning: workflows.ticket.blocks.ask.boss.suspend: waits without a deadline"],
+            &["47:11: warning: workflows.ticket.blocks.ask.boss.suspend: has no deadline"],
         ),
         // model
         (
             "model = \"m\"",
             "model = \"n\"",
-            &["5:9: agents.desk.model: model n is not configured; these are: m"],
+            &["5:9: agents.desk.model: model n is not configured; configured: m"],
         ),
     ];
     for (right, wrong, expected) in mistakes {

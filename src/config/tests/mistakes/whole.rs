@@ -14,22 +14,19 @@ fn blocks_that_find_no_place() {
         (
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.blocks.x]]\n\
              id = \"in_x\"\nmap = 1\n",
-            &["4:1: blocks.x: no step reaches this block"],
+            &["4:1: blocks.x: no step uses this block"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
              block = \"y\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
-            &[
-                "5:9: steps.a.block: there is no block y",
-                "6:1: blocks.x: no step reaches this block",
-            ],
+            &["5:9: steps.a.block: there is no block y", "6:1: blocks.x: no step uses this block"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
              block = \"in_x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
             &[
                 "5:9: steps.a.block: there is no block in_x",
-                "6:1: blocks.x: no step reaches this block",
+                "6:1: blocks.x: no step uses this block",
             ],
         ),
         (
@@ -37,7 +34,7 @@ fn blocks_that_find_no_place() {
              block = \"x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n\
              [[workflows.w.steps]]\nid = \"b\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
              block = \"x\"\n",
-            &["13:9: steps.b.block: block x belongs to the step at line 5 already"],
+            &["13:9: steps.b.block: block x is already used by the step at line 5"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
@@ -49,7 +46,7 @@ fn blocks_that_find_no_place() {
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[workflows.w.blocks]\nx = 3\n",
             &[
                 "5:5: blocks.x: must be an array, not an integer",
-                "5:5: blocks.x: no step reaches this block",
+                "5:5: blocks.x: no step uses this block",
             ],
         ),
     ]);
@@ -100,8 +97,8 @@ fn what_is_no_workflow() {
         ("[[workflows.w.steps]]\nid = \"a\"\nid = \"b\"\nmap = 1\n", &["3:1: duplicate key"]),
         (
             "[[workflows.\"a b\".steps]]\nid = \"a\"\nmap = 1\n",
-            &["1:13: workflows.\"a b\": must start with a letter or digit, go on with letters, \
-                 digits, `.`, `_` or `-`, and not be `executions`"],
+            &["1:13: workflows.\"a b\": must be a letter or digit, then letters, digits, `.`, \
+             `_` or `-`, and not `executions`"],
         ),
     ]);
 }
@@ -201,7 +198,7 @@ fn what_can_never_be_otherwise() {
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
              block = \"x\"\n[[workflows.w.blocks.x]]\nid = \"q\"\ntype = \"andWorkflow\"\n\
              workflow = \"v\"\nsuspend = {}\n[workflows.v]\nsteps = [{ id = \"a\", map = 1 }]\n",
-            &["10:11: warning: blocks.x.q.suspend: waits without a deadline"],
+            &["10:11: warning: blocks.x.q.suspend: has no deadline"],
         ),
     ]);
 }
@@ -222,10 +219,9 @@ fn what_is_handed_to_somebody_else() {
              input = { nn = \"data\" }\n[workflows.v]\n\
              input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
              \"integer\" } }, additionalProperties = false }\nsteps = [{ id = \"a\", map = 1 }]\n",
-            &[
-                "5:16: steps.a.input.nn: does not fit the input of workflow v: it has no key `nn`; did \
-                 you mean n?",
-            ],
+            &["5:16: steps.a.input.nn: does not fit the input of workflow v: it has no key \
+                 `nn`; did \
+                 you mean n?"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntool = \"t\"\nargs = { m = \"data\" }\n\

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Compiler;
 use crate::call::{
-    Argument, CommandCall, HttpCall, SealedTemplate, UrlTemplate, header_problem, secrets_of,
+    Argument, CommandCall, HttpCall, UnresolvedTemplate, UrlTemplate, header_problem, secrets_of,
     variable_problem,
 };
 use crate::definition::{Body, CommandBody, HttpBody, HttpMethod, Projection};
@@ -59,7 +59,7 @@ impl Compiler {
             if let Some(problem) = header_problem(name) {
                 self.problem(&key, problem);
             }
-            Some((Arc::from(name.to_ascii_lowercase()), self.sealed(&key, value)?))
+            Some((Arc::from(name.to_ascii_lowercase()), self.unresolved(&key, value)?))
         };
         let headers: Vec<_> = headers.iter().map(header).collect();
         let value = |(name, value): (&String, &Projection)| {
@@ -105,7 +105,7 @@ impl Compiler {
             if let Some(problem) = variable_problem(name) {
                 self.problem(&key, problem);
             }
-            Some((Arc::from(name.as_str()), self.sealed(&key, value)?))
+            Some((Arc::from(name.as_str()), self.unresolved(&key, value)?))
         };
         let env: Vec<_> = env.iter().map(variable).collect();
         let input = self.optional_projection("input", input.as_ref());
@@ -120,8 +120,8 @@ impl Compiler {
         })
     }
 
-    fn sealed(&mut self, key: &str, source: &str) -> Option<SealedTemplate> {
-        match SealedTemplate::compile(source) {
+    fn unresolved(&mut self, key: &str, source: &str) -> Option<UnresolvedTemplate> {
+        match UnresolvedTemplate::compile(source) {
             Ok(template) => {
                 self.hyphen_hint(key, source);
                 Some(template)

@@ -4,7 +4,7 @@ use std::env::VarError;
 use std::fmt;
 use std::sync::Arc;
 
-use greenroom_actors::domain::call::SealedText;
+use greenroom_actors::domain::call::UnresolvedText;
 
 /// Secrets shorter than this are not searched in answers: they would be found in everything.
 const SEARCHED_BYTES_MIN: usize = 6;
@@ -14,11 +14,11 @@ const REMOVED: &str = "[secret]";
 
 /// Lookup of secrets by name. Cheap to clone; `Debug` shows none.
 #[derive(Clone)]
-pub struct Keyring(Arc<Lookup>);
+pub struct SecretLookup(Arc<Lookup>);
 
 type Lookup = dyn Fn(&str) -> Result<String, VarError> + Send + Sync;
 
-impl Keyring {
+impl SecretLookup {
     /// Reads secrets from the environment of the process.
     pub fn of_process() -> Self {
         Self::new(|name| std::env::var(name))
@@ -44,31 +44,31 @@ impl Keyring {
     }
 
     /// Inserts the secrets into texts; returns both.
-    pub(super) fn open<'a>(
+    pub(super) fn resolve<'a>(
         &self,
-        texts: impl IntoIterator<Item = (&'a Arc<str>, &'a SealedText)>,
-    ) -> Result<Opened, String> {
-        let mut opened = Opened::default();
+        texts: impl IntoIterator<Item = (&'a Arc<str>, &'a UnresolvedText)>,
+    ) -> Result<Resolved, String> {
+        let mut resolved = Resolved::default();
         for (name, text) in texts {
             for secret in text.secrets() {
-                opened.secrets.0.push(self.secret(secret)?);
+                resolved.secrets.0.push(self.secret(secret)?);
             }
-            let value = text.opened(|name| self.secret(name))?;
-            opened.texts.push((Arc::clone(name), value));
+            let value = text.resolved(|name| self.secret(name))?;
+            resolved.texts.push((Arc::clone(name), value));
         }
-        Ok(opened)
+        Ok(resolved)
     }
 }
 
-impl fmt::Debug for Keyring {
+impl fmt::Debug for SecretLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keyring")
+        f.write_str("SecretLookup")
     }
 }
 
 /// Texts with their secrets inserted. Must not be shown.
 #[derive(Default)]
-pub(super) struct Opened {
+pub(super) struct Resolved {
     pub(super) texts: Vec<(Arc<str>, String)>,
     pub(super) secrets: Known,
 }
@@ -162,12 +162,12 @@ fn utf16_unit(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::domain::call::SealedPart;
+    use greenroom_actors::domain::call::UnresolvedPart;
 
     use super::*;
 
-    fn keyring() -> Keyring {
-        Keyring::new(|name| match name {
+    fn lookup() -> SecretLookup {
+        SecretLookup::new(|name| match name {
             "EMPTY" => Ok(String::new()),
             "SHORT" => Ok("abc".to_owned()),
             "QUOTED" => Ok("cana\"ry".to_owned()),
@@ -185,10 +185,10 @@ mod tests {
             ("EMPTY", Err("the environment variable EMPTY is empty")),
             ("NONE", Err("the environment variable NONE is not set")),
         ] {
-            let found = keyring().secret(name);
+            let found = lookup().secret(name);
             assert_eq!(found.as_deref().map_err(String::as_str), expected);
         }
-        assert_eq!(format!("{:?}", keyring()), "Keyring");
+        assert_eq!(format!("{:?}", lookup()), "SecretLookup");
     }
 
     #[test]
@@ -203,10 +203,10 @@ mod tests {
             ("KEY", r#""\\canary-1 \\u0063anary-1""#, r#""\\[secret] \\u0063anary-1""#),
             ("KEY", r"\u006 \u \ud83d\u0 \é canary-2 \", r"\u006 \u \ud83d\u0 \é canary-2 \"),
         ] {
-            let sealed = SealedText(vec![SealedPart::Secret(Arc::from(name))]);
+            let unresolved = UnresolvedText(vec![UnresolvedPart::Secret(Arc::from(name))]);
             let header = Arc::from("x");
-            let opened = keyring().open([(&header, &sealed)]).ok().unwrap();
-            assert_eq!(opened.secrets.removed_from(text.to_owned()), expected);
+            let resolved = lookup().resolve([(&header, &unresolved)]).ok().unwrap();
+            assert_eq!(resolved.secrets.removed_from(text.to_owned()), expected);
         }
     }
 
