@@ -10,7 +10,7 @@
 //! let plan = Workflow::new("expense")
 //!     .step(Step::then("book", http(entry)))
 //!     .step(Step::then("shape", command(Command::new("jq").args(["-c", "{ id: .id }"]))))
-//!     .step(Step::tap("tell", tool("send_mail")).args(json!({ "to": "input.employee" })))
+//!     .step(Step::tap("notify", tool("send_mail")).args(json!({ "to": "input.employee" })))
 //!     .compile()
 //!     .expect("the definition is sound");
 //! assert_eq!(plan.definition.steps.len(), 3);

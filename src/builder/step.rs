@@ -72,8 +72,8 @@ impl Step {
     /// use greenroom::builder::{Step, tool};
     /// use serde_json::json;
     ///
-    /// let tell = Step::tap("tell", tool("send_mail")).args(json!({ "to": "input.employee" }));
-    /// # drop(tell);
+    /// let notify = Step::tap("notify", tool("send_mail")).args(json!({ "to": "input.employee" }));
+    /// # drop(notify);
     /// ```
     pub fn tap(id: impl Into<String>, body: Body) -> Self {
         Self::new(id, StepKind::Tap { body })

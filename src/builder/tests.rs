@@ -1,4 +1,4 @@
-//! Definitions from Rust beside the same ones from a file.
+//! Definitions from Rust, compared with the same ones from a file.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const ONE_SECOND: Duration = Duration::from_secs(1);
 const MODEL: &str = "[models.offline]\nprovider = \"rehearsal\"\n[agents.assistant]\nmodel = \
                      \"offline\"\n[workflows.other]\nsteps = [{ id = \"a\", map = 1 }]\n";
 
-/// The workflow of the same id in a file.
+/// Asserts that a workflow equals the one with its id in a file.
 #[track_caller]
 fn assert_same(workflow: Workflow, text: &str) {
     let built = workflow.compile().unwrap();
@@ -169,7 +169,7 @@ fn every_key_can_be_built() {
     );
 }
 
-/// The kinds and bodies that are not in the others, with every key of theirs.
+/// Returns a workflow with the kinds and bodies that the others lack, with all their keys.
 fn rest() -> Workflow {
     let tell = Step::tap("tell", tool("note")).args(json!({ "text": "item" }));
     let charge = Block::new("charge").then("pay", run("pay")).step(tell);
@@ -240,7 +240,7 @@ fn every_container_and_body_can_be_built() {
 }
 
 #[test]
-fn no_kind_is_left_out() {
+fn every_kind_is_built() {
     fn collect(steps: &[StepDefinition], found: &mut BTreeSet<&'static str>) {
         for step in steps {
             found.insert(step.kind.name());
@@ -279,7 +279,7 @@ fn modifiers_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn a_builder_refuses_names_that_cannot_be_there() {
+fn a_builder_refuses_undefined_names() {
     let workflow = Workflow::new("w")
         .result(json!({ "x": "steps.frist" }))
         .step(Step::map("first", json!("dta.x")))
@@ -297,6 +297,6 @@ fn a_builder_refuses_names_that_cannot_be_there() {
             "result.x: there is no step frist; did you mean first?",
         ]
     );
-    // a stored definition goes on nevertheless
+    // a stored definition still compiles
     assert!(Plan::compile(workflow.build().unwrap()).is_ok());
 }

@@ -1,4 +1,4 @@
-//! Configurations, good and bad.
+//! Valid and invalid configurations.
 
 mod agents;
 mod auth;
@@ -19,7 +19,7 @@ mod tools;
 
 use super::Config;
 
-/// Everything said about a text, one line each.
+/// Returns the problems of a text, one line each.
 fn said(text: &str) -> Vec<String> {
     match Config::parse(text, "c.toml") {
         Ok(config) => config.warnings.iter().map(ToString::to_string).collect(),

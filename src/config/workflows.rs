@@ -70,7 +70,7 @@ pub(crate) fn read(
     section.close();
     hyphen::check(&places);
     // the scope of steps in an incomplete tree is unknown
-    let odd = if is_whole { findings_of(&definition, callers) } else { Vec::new() };
+    let lints = if is_whole { findings_of(&definition, callers) } else { Vec::new() };
     arguments.extend(StepArguments::of(&definition, &places));
     let compiled = Plan::compile(definition);
     let (plan, problems) = match compiled {
@@ -80,9 +80,9 @@ pub(crate) fn read(
     for problem in problems {
         findings.report_unless_known(places.located(problem));
     }
-    let odd = odd.into_iter().map(|finding| places.found(finding));
-    let odd: Vec<_> = odd.filter(|problem| !findings.know(problem)).collect();
-    odd.into_iter().for_each(|problem| findings.report(problem));
+    let lints = lints.into_iter().map(|finding| places.found(finding));
+    let lints: Vec<_> = lints.filter(|problem| !findings.know(problem)).collect();
+    lints.into_iter().for_each(|problem| findings.report(problem));
     if let Some(plan) = &plan {
         needs.secrets.extend(secrets_at(plan, |keys| places.spot(keys)));
         needs.programs.extend(programs_at(plan, |keys| places.spot(keys)));

@@ -1,4 +1,4 @@
-//! What keeps a server with Rust code from starting, and what reaches its registry.
+//! Checks before the start of a server with Rust code, and its registry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn tools_and_agents_are_checked_before_the_start() {
 }
 
 #[test]
-fn a_file_and_rust_code_name_each_other() {
+fn a_file_and_rust_code_may_refer_to_each_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     let text = "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n\
@@ -101,7 +101,7 @@ fn a_file_and_rust_code_name_each_other() {
 }
 
 #[test]
-fn a_workflow_brings_its_retention_along() {
+fn a_rust_workflow_sets_its_retention() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     let one = |id: &str| {
@@ -126,7 +126,7 @@ fn a_workflow_brings_its_retention_along() {
         ("e", Some(Duration::from_secs(1))),
     ];
     assert_eq!(kept, expected.map(|(id, keep)| (id.to_owned(), keep)).into());
-    // nothing of it is lost, nor told as a change, when the file is read again
+    // it stays, and is not a change, when the file is read again
     let mut again = Config::load_open(&path).unwrap();
     again.keep_choices_of(&config);
     assert_eq!(again.retention, config.retention);
@@ -179,7 +179,7 @@ fn routes_are_checked_before_the_start() {
 }
 
 #[test]
-fn an_agent_is_built_word_by_word() {
+fn the_builder_of_an_agent_sets_all_fields() {
     let budget = Budget { tool_calls: Some(3), ..Budget::default() };
     let options = ModelOptions { seed: Some(7), ..ModelOptions::default() };
     let agent = Agent::new("a")
@@ -206,7 +206,7 @@ fn an_agent_is_built_word_by_word() {
     assert!(AgentDefinition::from(Agent::new("b")).memory);
 }
 
-/// Knows nobody, and opens a route.
+/// A provider that knows no token and has a public route.
 struct Badge(&'static str);
 
 impl AuthProvider for Badge {
@@ -227,7 +227,7 @@ impl AuthProvider for Badge {
 }
 
 #[test]
-fn who_checks_tokens_is_checked_before_the_start() {
+fn providers_are_checked_before_the_start() {
     let others = |config: &mut Config| config.set_host("0.0.0.0".to_owned(), "the program");
     let private = |config: &mut Config| config.auth.default = DefaultAccess::Private;
     let none = |config: &mut Config| config.auth.provider = Some(config::AuthProvider::None);
@@ -267,7 +267,7 @@ fn who_checks_tokens_is_checked_before_the_start() {
 }
 
 #[test]
-fn what_rust_code_hands_on_has_to_fit() {
+fn arguments_in_rust_workflows_are_checked() {
     let schema = json!({
         "type": "object",
         "required": ["n"],
@@ -321,7 +321,7 @@ fn names_in_workflows_from_rust_are_looked_up_before_the_start() {
 }
 
 #[test]
-fn nothing_is_registered_twice_or_under_a_name_that_is_none() {
+fn duplicate_and_invalid_names_are_refused() {
     let workflow = || Workflow::new("w").step(Step::map("a", json!(1)));
     let agent = || Agent::new("a").model("offline");
     let model = || Arc::new(MockModel::new(MockConfig::default()).unwrap());
@@ -346,7 +346,7 @@ fn nothing_is_registered_twice_or_under_a_name_that_is_none() {
 }
 
 #[test]
-fn open_approvals_and_missing_programs_are_told_of_rust_code_too() {
+fn unprotected_approvals_and_missing_programs_of_rust_code_are_warnings() {
     let run = Workflow::new("w").step(Step::then("a", command(Command::new("/usr/bin/nope"))));
     let (config, _) = base().auth(Badge("GET /agents")).workflow(run).checked().unwrap();
     let said: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
@@ -363,7 +363,7 @@ fn open_approvals_and_missing_programs_are_told_of_rust_code_too() {
 }
 
 #[actix_web::test]
-async fn a_server_that_cannot_begin_here_says_how_it_can() {
+async fn serve_inside_a_runtime_is_refused() {
     let serve = base().serve().unwrap_err();
     assert!(matches!(serve, ServeError::InsideRuntime), "{serve}");
     let refused = base().agent(Agent::new("a")).serve().unwrap_err();
@@ -371,13 +371,13 @@ async fn a_server_that_cannot_begin_here_says_how_it_can() {
 }
 
 #[tokio::test]
-async fn a_build_without_a_system_says_what_it_needs() {
+async fn build_outside_of_a_system_is_refused() {
     let built = base().build().await.err();
     assert!(matches!(built, Some(ServeError::OutsideSystem)), "{built:?}");
 }
 
 #[test]
-fn what_is_odd_about_a_workflow_from_rust_is_a_warning() {
+fn lints_of_rust_workflows_are_warnings() {
     let odd = Workflow::new("odd").step(Step::map("a", json!("resume")));
     let (config, _) = base().workflow(odd).checked().unwrap();
     let said: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();

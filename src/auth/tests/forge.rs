@@ -25,7 +25,7 @@ pub(super) const P256: &str = include_str!("keys/p256.test-public.pem");
 pub(super) const P384: &str = include_str!("keys/p384.test-public.pem");
 pub(super) const ED25519: &str = include_str!("keys/ed25519.test-public.pem");
 
-/// A clock that only moves when told to by a test.
+/// A clock that only tests move.
 pub(super) struct SetClock(AtomicI64);
 
 impl SetClock {

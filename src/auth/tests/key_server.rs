@@ -1,4 +1,4 @@
-//! A server that publishes keys, and can be made to do so badly.
+//! A server of key sets with configurable answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,22 +9,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Answers each connection once. Ends when it is dropped: then nobody listens there.
+/// Answers each connection once. Stops listening when it is dropped.
 pub(super) struct KeyServer {
     pub(super) url: String,
     answer: Arc<Mutex<Vec<u8>>>,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     is_open: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-/// A whole answer of the server.
+/// Returns a whole answer.
 pub(super) fn answer(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} x\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// An answer with a key set.
+/// Returns an answer with a key set.
 pub(super) fn keys(keys: &[Value]) -> Vec<u8> {
     answer(200, "", &serde_json::json!({ "keys": keys }).to_string())
 }
@@ -34,28 +34,28 @@ impl KeyServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/keys", listener.local_addr().unwrap());
         let answer = Arc::new(Mutex::new(first_answer));
-        let asked = Arc::new(AtomicUsize::new(0));
+        let requests = Arc::new(AtomicUsize::new(0));
         let (is_open, opened) = watch::channel(true);
-        let (text, count) = (Arc::clone(&answer), Arc::clone(&asked));
+        let (text, count) = (Arc::clone(&answer), Arc::clone(&requests));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (text, count) = (Arc::clone(&text), Arc::clone(&count));
                 tokio::spawn(serve(stream, text, count, opened.clone()));
             }
         });
-        Self { url, answer, asked, is_open, task }
+        Self { url, answer, requests, is_open, task }
     }
 
     pub(super) fn answers(&self, next: Vec<u8>) {
         *self.answer.lock().unwrap() = next;
     }
 
-    /// How many requests have come.
-    pub(super) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    /// Returns the number of requests.
+    pub(super) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 
-    /// Requests wait for their answer from now on.
+    /// Delays answers from now on.
     pub(super) fn hold(&self) {
         self.is_open.send_replace(false);
     }
@@ -64,9 +64,9 @@ impl KeyServer {
         self.is_open.send_replace(true);
     }
 
-    /// Waits until that many requests have come.
-    pub(super) async fn was_asked(&self, times: usize) {
-        while self.asked() < times {
+    /// Waits for that number of requests.
+    pub(super) async fn has_requests(&self, times: usize) {
+        while self.requests() < times {
             tokio::task::yield_now().await;
         }
     }
@@ -81,7 +81,7 @@ impl Drop for KeyServer {
 async fn serve(
     mut stream: TcpStream,
     answer: Arc<Mutex<Vec<u8>>>,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     mut is_open: watch::Receiver<bool>,
 ) {
     let mut head = Vec::new();
@@ -91,10 +91,10 @@ async fn serve(
             Err(_) => return,
         }
     }
-    asked.fetch_add(1, Ordering::SeqCst);
+    requests.fetch_add(1, Ordering::SeqCst);
     if is_open.wait_for(|is_open| *is_open).await.is_ok() {
         let bytes = answer.lock().unwrap().clone();
-        // A client that has read enough leaves.
+        // clients may disconnect before the end
         let _ = stream.write_all(&bytes).await;
     }
 }

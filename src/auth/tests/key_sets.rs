@@ -1,4 +1,4 @@
-//! Keys that somebody else publishes: when they are fetched, and which of them count.
+//! Key sets: when they are fetched, and which keys are used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,11 +86,11 @@ fn refused(text: &str) -> Result<(), String> {
 #[tokio::test]
 async fn keys_are_fetched_once_when_first_needed() {
     let lab = Lab::with_rsa(keys(&[rsa("a"), rsa("b")])).await;
-    assert_eq!(lab.server.asked(), 0);
+    assert_eq!(lab.server.requests(), 0);
     for kid in ["a", "b", "a"] {
         assert_eq!(lab.said(&token(kid)).await, Ok(()));
     }
-    assert_eq!(lab.server.asked(), 1);
+    assert_eq!(lab.server.requests(), 1);
     // a malformed token causes no fetch
     assert_eq!(lab.said("a.b.c").await, refused("Invalid token: jwt malformed"));
 }
@@ -102,12 +102,12 @@ async fn concurrent_requests_share_one_fetch() {
     let good = token("a");
     let all = join_all((0..20).map(|_| lab.said(&good)));
     let release = async {
-        lab.server.was_asked(1).await;
+        lab.server.has_requests(1).await;
         lab.server.release();
     };
     let (answers, ()) = futures_util::future::join(all, release).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(lab.server.asked(), 1);
+    assert_eq!(lab.server.requests(), 1);
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn an_unknown_key_causes_a_fetch() {
     lab.wait(31);
     assert_eq!(lab.said(&token("new")).await, Ok(()));
     assert_eq!(lab.said(&token("old")).await, refused(UNKNOWN));
-    assert_eq!(lab.server.asked(), 2);
+    assert_eq!(lab.server.requests(), 2);
 }
 
 #[tokio::test]
@@ -128,13 +128,13 @@ async fn many_unknown_keys_cause_one_fetch() {
     assert_eq!(lab.said(&token("a")).await, Ok(()));
     let flood: Vec<String> = (0..40).map(|number| token(&format!("k{number}"))).collect();
 
-    for asked in [1, 2, 3] {
+    for requests in [1, 2, 3] {
         let together = join_all(flood.iter().map(|token| lab.said(token))).await;
         assert!(together.iter().all(|answer| *answer == refused(UNKNOWN)), "{together:?}");
         for token in &flood {
             assert_eq!(lab.said(token).await, refused(UNKNOWN));
         }
-        assert_eq!(lab.server.asked(), asked);
+        assert_eq!(lab.server.requests(), requests);
         assert_eq!(lab.said(&token("a")).await, Ok(()));
         lab.wait(30);
     }
@@ -146,17 +146,17 @@ async fn stale_keys_are_used_while_they_are_refreshed() {
     assert_eq!(lab.said(&token("a")).await, Ok(()));
     lab.wait(599);
     assert_eq!(lab.said(&token("a")).await, Ok(()));
-    assert_eq!(lab.server.asked(), 1);
+    assert_eq!(lab.server.requests(), 1);
 
     lab.server.answers(keys(&[rsa("b")]));
     lab.server.hold();
     lab.wait(1);
     assert_eq!(lab.said(&token("a")).await, Ok(()), "known keys do not wait for the refresh");
-    lab.server.was_asked(2).await;
+    lab.server.has_requests(2).await;
     lab.server.release();
     assert_eq!(lab.said(&token("b")).await, Ok(()), "unknown keys wait for it");
     assert_eq!(lab.said(&token("a")).await, refused(UNKNOWN));
-    assert_eq!(lab.server.asked(), 2);
+    assert_eq!(lab.server.requests(), 2);
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn bad_answers_do_not_replace_known_keys() {
         assert_eq!(lab.said(&token("b")).await, refused(UNKNOWN), "{name}");
         assert_eq!(lab.said(&token("a")).await, Ok(()), "{name}");
     }
-    assert_eq!(elsewhere.asked(), 0);
+    assert_eq!(elsewhere.requests(), 0);
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn without_keys_tokens_are_refused_as_unavailable() {
         let reason = "no key set from 127.0.0.1 yet";
         assert_eq!(error, AuthError::Unavailable(reason.to_owned()));
     }
-    assert_eq!(lab.server.asked(), 1);
+    assert_eq!(lab.server.requests(), 1);
     lab.server.answers(keys(&[rsa("a")]));
     lab.wait(5);
     assert_eq!(lab.said(&token("a")).await, Ok(()));
@@ -254,7 +254,7 @@ async fn a_blocked_fetch_does_not_block_requests() {
         assert!(lab.provider.verify(&good).now_or_never().is_none());
     }
     assert_eq!(lab.said(&good).await, refused(UNAVAILABLE));
-    assert_eq!(lab.server.asked(), 0);
+    assert_eq!(lab.server.requests(), 0);
     stuck.shutdown_background();
 }
 
@@ -264,10 +264,10 @@ async fn a_fetch_outlives_the_request_that_needed_it() {
     lab.server.hold();
     let token = token("a");
     assert!(lab.provider.verify(&token).now_or_never().is_none());
-    lab.server.was_asked(1).await;
+    lab.server.has_requests(1).await;
     lab.server.release();
     assert_eq!(lab.said(&token).await, Ok(()));
-    assert_eq!(lab.server.asked(), 1);
+    assert_eq!(lab.server.requests(), 1);
 }
 
 #[tokio::test]
@@ -304,7 +304,7 @@ async fn other_threads_wait_for_the_same_fetch() {
             })
         })
         .collect();
-    server.was_asked(1).await;
+    server.has_requests(1).await;
     let here = tokio::spawn({
         let provider = Arc::clone(&provider);
         async move { provider.verify(&token("a")).await.is_ok() }
@@ -313,7 +313,7 @@ async fn other_threads_wait_for_the_same_fetch() {
     assert!(here.await.unwrap());
     let joined = tokio::task::spawn_blocking(|| threads.into_iter().map(|it| it.join().unwrap()));
     assert!(joined.await.unwrap().all(|is_good| is_good));
-    assert_eq!(server.asked(), 1);
+    assert_eq!(server.requests(), 1);
 }
 
 #[tokio::test]

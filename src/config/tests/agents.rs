@@ -1,4 +1,4 @@
-//! `[agents.*]`: what reaches them, and what is refused.
+//! `[agents.*]`: values and refusals.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::config::Config;
 const MODEL: &str = "[models.m]\nprovider = \"mock\"\n";
 
 #[test]
-fn an_agent_has_everything_that_it_is_given() {
+fn all_keys_of_an_agent_are_read() {
     let config = Config::parse(
         &format!(
             "{MODEL}[tools.t]\nkind = \"agent\"\nagent = \"b\"\ndescription = \"d\"\n\
@@ -103,7 +103,7 @@ fn mistakes_in_agents() {
 }
 
 #[test]
-fn a_text_may_have_names_of_its_own() {
+fn templates_may_define_variables() {
     let text = format!(
         "{MODEL}[agents.a]\nmodel = \"m\"\ninstructions = \"{{% set tone = 'dry' %}}{{{{ tone }}}}\
          {{% for n in range(3) %}}{{{{ loop.index }}}}{{{{ n }}}}{{% endfor %}}{{{{ dict(a=user) }}}}\"\n"

@@ -1,4 +1,4 @@
-//! Who may call.
+//! `[auth]`: values and refusals.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn jwt(text: &str) -> JwtConfig {
 }
 
 #[test]
-fn little_is_needed_to_check_tokens() {
+fn a_minimal_jwt_section_has_defaults() {
     let least = jwt("");
     assert_eq!(least.keys, KeySource::Secret("JWT_SECRET".to_owned()));
     assert_eq!(least.algorithms, [Algorithm::HS256]);
@@ -32,7 +32,7 @@ fn little_is_needed_to_check_tokens() {
 }
 
 #[test]
-fn everything_about_tokens_can_be_said() {
+fn all_keys_of_jwt_are_read() {
     let jwks = "https://login.example/keys?v=1";
     let full = jwt(&format!(
         "jwks_url = \"{jwks}\"\nalgorithms = [\"ES256\", \"ES384\"]\nissuer = \"i\"\n\
@@ -56,7 +56,7 @@ fn everything_about_tokens_can_be_said() {
 }
 
 #[test]
-fn rules_ownership_and_keys_reach_their_section() {
+fn rules_ownership_and_api_keys_are_read() {
     let hash = "0f".repeat(32);
     let text = format!(
         "[auth]\ndefault = \"private\"\npublic = [\"GET /\", \"GET /doc\"]\n\
@@ -82,7 +82,7 @@ fn rules_ownership_and_keys_reach_their_section() {
 }
 
 #[test]
-fn mistakes_about_keys_are_named_and_what_is_written_is_not() {
+fn mistakes_in_keys_do_not_repeat_the_value() {
     let needs = "must name an environment variable, e.g. \"secret:JWT_SECRET\"";
     let rows = [
         ("secret = \"canary\"", format!("2:10: auth.jwt.secret: {needs}")),
@@ -124,7 +124,7 @@ fn mistakes_about_keys_are_named_and_what_is_written_is_not() {
 }
 
 #[test]
-fn mistakes_about_tokens_are_named() {
+fn mistakes_in_jwt_settings() {
     let row = |text: &str, expected: &str| {
         let expected = [format!("c.toml:2:{expected}")];
         assert_eq!(said(&format!("[auth.jwt]\n{text}\n")), expected, "for {text}");
@@ -171,7 +171,7 @@ fn mistakes_about_tokens_are_named() {
 }
 
 #[test]
-fn mistakes_about_rules_and_api_keys_are_named() {
+fn mistakes_in_rules_and_api_keys() {
     let hash = "0".repeat(64);
     let key = format!("id = \"a\"\nhash = \"sha256:{hash}\"\n");
     refused(&[
@@ -221,7 +221,7 @@ fn mistakes_about_rules_and_api_keys_are_named() {
 }
 
 #[test]
-fn what_nobody_would_enforce_is_refused() {
+fn rules_without_a_provider_are_refused() {
     let rules = "default = \"private\"\npublic = [\"GET /\"]\nrules = [{ route = \"POST /*\" }]\n\
                  ownership = {}\n";
     let idle = "has no effect without a provider that checks tokens: [auth.jwt], \
@@ -236,7 +236,7 @@ fn what_nobody_would_enforce_is_refused() {
 }
 
 #[test]
-fn a_program_may_bring_who_checks_tokens() {
+fn a_program_may_register_a_provider() {
     let directory = tempfile::tempdir().unwrap();
     let load = |text: &str| {
         let path = directory.path().join("c.toml");
@@ -264,7 +264,7 @@ fn a_program_may_bring_who_checks_tokens() {
 }
 
 #[test]
-fn secrets_come_from_the_environment_and_are_long_enough() {
+fn secrets_of_the_environment_are_checked() {
     let environment = |name: &str| match name {
         "LONG" => Some("s".repeat(32)),
         "SHORT" => Some("canary".to_owned()),

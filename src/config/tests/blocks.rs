@@ -1,4 +1,4 @@
-//! Blocks that find no container, or too many.
+//! Blocks without a container, or with several.
 
 use super::said;
 
@@ -42,7 +42,7 @@ fn mistakes_in_blocks() {
 }
 
 #[test]
-fn blocks_nest_to_a_bound() {
+fn nesting_of_blocks_is_limited() {
     let mut text = String::from(
         "[workflows.w]\nsteps = [{ id = \"s\", type = \"andAll\", blocks = [\"b0\"] }]\n\
          [workflows.w.blocks]\n",

@@ -1,4 +1,4 @@
-//! Files beside the main one.
+//! Included files and schema files.
 
 use std::fs;
 
@@ -49,12 +49,12 @@ fn an_included_file_has_its_own_problems() {
 }
 
 #[test]
-fn a_missing_file_is_said_to_be_missing() {
+fn a_missing_file_is_an_error() {
     let problems = Config::load("no/such.toml").unwrap_err();
     assert_eq!(problems[0].to_string(), "no/such.toml: no such file");
 }
 
-/// A workflow whose input schema is in the file `s.json`, which has these bytes; what is wrong.
+/// Loads a workflow whose input schema is in the file `s.json` with these bytes.
 fn with_schema(schema: Option<&[u8]>) -> Result<Config, String> {
     let directory = tempfile::tempdir().unwrap();
     let (main, folder) = (directory.path().join("c.toml"), directory.path().join("more"));
@@ -71,7 +71,7 @@ fn with_schema(schema: Option<&[u8]>) -> Result<Config, String> {
 }
 
 #[test]
-fn a_schema_may_stand_in_a_file_beside_the_one_that_names_it() {
+fn a_schema_may_be_in_a_file() {
     let schema = json!({ "type": "object", "required": ["n"] });
     let config = with_schema(Some(schema.to_string().as_bytes())).unwrap();
     let filed = &config.workflows["w"];
@@ -83,7 +83,7 @@ fn a_schema_may_stand_in_a_file_beside_the_one_that_names_it() {
 }
 
 #[test]
-fn a_mistake_in_a_schema_has_both_its_places() {
+fn a_mistake_in_a_schema_file_has_both_places() {
     let large =
         [b"{} ".as_slice(), &vec![b' '; usize::try_from(SCHEMA_BYTES_MAX).unwrap()]].concat();
     let at = "more/w.toml:2:16: workflows.w.input_schema: ";

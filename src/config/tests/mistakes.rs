@@ -1,14 +1,13 @@
-//! Every mistake that a person makes in the definition of a workflow: where it is, what it is, and
-//! what was probably meant.
+//! Mistakes in definitions of workflows, with place, message and suggestion.
 //!
-//! Rows are texts, each with what is said of it: `c.toml:` and `workflows.w.` are left out there.
+//! Rows are texts with their problems, which omit `c.toml:` and `workflows.w.`.
 
 mod typical;
 mod whole;
 
 use super::said;
 
-/// What is written, and what is said of it.
+/// A text and its problems.
 type Row<'a> = (&'a str, &'a [&'a str]);
 
 const BLOCK: &str = "[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n";
@@ -25,13 +24,13 @@ fn check(rows: &[Row<'_>], text_of: impl Fn(&str) -> String) {
     }
 }
 
-/// The rows are lines of a step, from line 3 on.
+/// Checks rows that are lines of a step, from line 3.
 #[track_caller]
 fn of_a_step(rows: &[Row<'_>]) {
     check(rows, |lines| format!("[[workflows.w.steps]]\nid = \"a\"\n{lines}\n"));
 }
 
-/// The rows are lines of a step that may have the block x.
+/// Checks rows that are lines of a step beside a block x.
 #[track_caller]
 fn of_a_container(rows: &[Row<'_>]) {
     check(rows, |lines| format!("[[workflows.w.steps]]\nid = \"a\"\n{lines}\n{BLOCK}"));
@@ -255,7 +254,7 @@ fn containers() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn what_surrounds_the_work_of_a_step() {
+fn modifiers_of_a_step() {
     of_a_step(&[
         ("map = 1\nretri = {}", &["4:1: steps.a.retri: unknown key; did you mean retry?"]),
         (
@@ -333,7 +332,7 @@ fn what_surrounds_the_work_of_a_step() {
 }
 
 #[test]
-fn what_a_step_does() {
+fn bodies_of_a_step() {
     of_a_step(&[
         ("run = \"nothing\"", &["3:7: steps.a.run: function nothing is not registered"]),
         ("tool = \"nothing\"", &["3:8: steps.a.tool: tool nothing is not configured"]),

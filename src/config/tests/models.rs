@@ -16,7 +16,7 @@ fn remote(text: &str) -> RemoteConfig {
 }
 
 #[test]
-fn little_is_needed_and_much_is_possible() {
+fn defaults_and_all_keys_of_a_model() {
     let small =
         remote("[models.m]\nprovider = \"anthropic\"\nmodel = \"c\"\napi_key = \"secret:KEY\"\n");
     assert_eq!(small.key_variable.as_deref(), Some("KEY"));
@@ -53,7 +53,7 @@ fn check<const N: usize>(rows: [(String, &[&str]); N]) {
 }
 
 #[test]
-fn mistakes_in_addresses_and_keys_are_named_and_keys_are_not() {
+fn mistakes_in_addresses_and_keys_do_not_repeat_the_value() {
     let head = HEAD;
     let rows: [(String, &[&str]); 5] = [
         (
@@ -83,7 +83,7 @@ fn mistakes_in_addresses_and_keys_are_named_and_keys_are_not() {
 }
 
 #[test]
-fn mistakes_in_stand_ins_and_lists_are_named() {
+fn mistakes_in_fallbacks_and_lists() {
     let local = format!("{HEAD}base_url = \"http://h\"\n");
     let rows: [(String, &[&str]); 6] = [
         (
@@ -130,7 +130,7 @@ fn mistakes_in_stand_ins_and_lists_are_named() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_missed_where_one_is_needed() {
+fn a_missing_key_is_an_error_if_one_is_needed() {
     let environment = |name: &str| match name {
         "SET" => Some(" canary ".to_owned()),
         "EMPTY" => Some(String::new()),

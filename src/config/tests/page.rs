@@ -1,4 +1,4 @@
-//! `docs/configuration.md`, which is made from the tables of the keys.
+//! `docs/configuration.md`, generated from the tables of keys.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ error where both are written.
 |---|---|
 ";
 
-/// Names that no table has.
+/// Former names outside of the tables.
 const FORMER_ELSEWHERE: &str = "\
 | `omit` in `[models.*]` | `unsupported_options` |
 | `objects` in `[models.*]` | `object_mode` |
@@ -60,7 +60,7 @@ fn kind(takes: &Takes) -> String {
     }
 }
 
-/// The value of the shipped file, which another test compares with the default.
+/// Returns the value in the shipped file, which another test compares with the default.
 fn default(shipped: &Table, row: &Row) -> String {
     let value = shipped.get(row.section).and_then(|section| section.get(row.name));
     match value {

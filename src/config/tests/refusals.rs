@@ -1,4 +1,4 @@
-//! What is refused, and the very words.
+//! Refusals, with their exact texts.
 
 use super::said;
 

@@ -1,4 +1,4 @@
-//! Names of earlier versions, which are still read.
+//! Names of earlier versions, which are still accepted.
 
 use super::said;
 use crate::adapters::models::{Objects, Omitted};
@@ -84,7 +84,7 @@ fn both_names_at_once_are_refused() {
 }
 
 #[test]
-fn a_value_under_a_former_name_is_refused_under_it() {
+fn errors_use_the_name_in_the_file() {
     let expected = "c.toml:2:8: logs.keep: must be longer than 0ms";
     assert_eq!(said("[logs]\nkeep = \"0s\"\n"), [expected]);
 }

@@ -8,7 +8,7 @@ use crate::config::{AgentAnswer, Config, RouteTarget, WorkflowAnswer, WorkflowBo
 const BASE: &str = "[models.m]\nprovider = \"mock\"\n[agents.helper]\nmodel = \"m\"\n\
                     [workflows.order]\nsteps = [{ id = \"a\", map = 1 }]\n";
 
-/// What is said about a file in a folder with a page, a folder of pages and nothing else.
+/// Loads a file from a folder with a page and a folder of pages.
 fn said(routes: &str) -> Result<Config, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
@@ -58,7 +58,7 @@ fn a_route_leads_to_a_workflow_an_agent_or_files() {
 }
 
 #[test]
-fn files_are_there_when_the_server_starts() {
+fn missing_and_private_files_are_refused() {
     let rows = [
         (
             "path = \"/a\"\nstatic = \"gone.html\"",

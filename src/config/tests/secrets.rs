@@ -1,9 +1,9 @@
-//! Secrets that steps name: told where they are named when they are not there.
+//! Missing secrets of steps.
 
 use crate::config::Config;
 
 #[test]
-fn a_secret_of_a_step_that_is_not_there_has_a_place() {
+fn a_missing_secret_of_a_step_has_a_place() {
     let text = "\
 [[workflows.w.steps]]
 id = 'a'

@@ -1,4 +1,4 @@
-//! What reaches the typed values.
+//! Values of sections.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn parsed(text: &str) -> Config {
 }
 
 #[test]
-fn secrets_are_collected_for_those_who_strike_them() {
+fn all_secrets_are_collected_for_redaction() {
     let config = parsed(
         "[auth.jwt]\nsecret = \"secret:SIGNS\"\n\
          [models.m]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:KEY\"\n\
@@ -50,7 +50,7 @@ fn secrets_are_collected_for_those_who_strike_them() {
 }
 
 #[test]
-fn what_is_over_is_kept_as_its_workflow_or_the_server_says() {
+fn retention_of_workflows_overrides_that_of_the_server() {
     let config = parsed(
         "[retention]\nexecutions = \"30d\"\ngenerations = \"forever\"\nbatch = 1\n\
          [workflows.own]\nretention = \"12h\"\nsteps = [{ id = \"a\", map = 1 }]\n\
@@ -71,7 +71,7 @@ fn what_is_over_is_kept_as_its_workflow_or_the_server_says() {
 }
 
 #[test]
-fn retention_that_cannot_be_meant_is_refused() {
+fn invalid_retention_is_refused() {
     let own = |keep: &str| {
         format!("[workflows.w]\nretention = {keep}\nsteps = [{{ id = \"a\", map = 1 }}]\n")
     };
@@ -93,7 +93,7 @@ fn retention_that_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn an_empty_file_is_a_configuration() {
+fn an_empty_file_gives_the_defaults() {
     let config = parsed("");
     assert_eq!((config.server.host.as_str(), config.server.port), ("127.0.0.1", 3141));
     assert_eq!(config.store.url, StoreUrl::Sqlite(PathBuf::from("greenroom.db")));
@@ -126,7 +126,7 @@ fn values_reach_their_sections() {
 }
 
 #[test]
-fn an_installation_is_looked_after_as_it_is_written() {
+fn system_and_updates_are_read() {
     let config = parsed(
         "[system]\nenv_file = \"etc/keys.env\"\n\
          [updates]\nregistry = \"sparse+https://index.example\"\n\
@@ -142,7 +142,7 @@ fn an_installation_is_looked_after_as_it_is_written() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_when_that_is_written() {
+fn other_machines_need_explicit_access() {
     let mut config = parsed("[server]\n host = \"0.0.0.0\"\n");
     let problem = config.check_exposure(&Names::default()).unwrap_err().to_string();
     assert!(problem.starts_with("c.toml:2:9: server.host: other machines can reach"), "{problem}");
@@ -191,7 +191,7 @@ fn agents_have_defaults() {
 }
 
 #[test]
-fn rust_code_may_bring_what_the_file_names() {
+fn rust_code_may_register_names_of_the_file() {
     let text = "[workflows.w]\nsteps = [{ id = \"a\", run = \"charge\" }]\n";
     let missing = ["c.toml:2:28: workflows.w.steps.a.run: function charge is not registered"];
     assert_eq!(said(text), missing);
@@ -208,7 +208,7 @@ fn rust_code_may_bring_what_the_file_names() {
 }
 
 #[test]
-fn a_key_in_the_wrong_section_is_told_where_it_belongs() {
+fn a_key_in_the_wrong_section_names_the_right_one() {
     for (text, expected) in [
         ("port = 1\n", "c.toml:1:1: port: belongs in [server]"),
         ("queue = 1\n", "c.toml:1:1: queue: belongs in [logs] or [telemetry]"),
@@ -222,7 +222,7 @@ fn a_key_in_the_wrong_section_is_told_where_it_belongs() {
 }
 
 #[test]
-fn a_rule_that_calls_a_tool_that_no_agent_has_is_told() {
+fn a_rule_that_calls_an_unknown_tool_is_a_warning() {
     let rules = "[models.m]\nprovider = \"mock\"\n\
                  [[models.m.rules]]\nwhen = \"not tools\"\ntool_call = { name = \"ad\" }\n\
                  [[models.m.rules]]\ntool_calls = [{ name = \"add\" }, { name = \"delegate_task\" }]\n\

@@ -1,4 +1,4 @@
-//! The file at the top of the repository.
+//! The `config.toml` of the repository.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,27 +16,27 @@ use crate::config::{
 
 pub(super) const SHIPPED: &str = include_str!("../../../config.toml");
 
-/// Keys that have no line of their own in the file: `run` needs Rust code.
+/// Keys without a line in the file: `run` needs Rust code.
 const WITHOUT_LINE: [&str; 1] = ["workflows.*.steps.run"];
 
-/// The file with every commented key in force.
+/// Returns the file with every key uncommented.
 fn everything() -> String {
     let mut text = String::new();
     for line in SHIPPED.lines() {
         let rest = line.strip_prefix('#').unwrap_or_default();
         let is_key = rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[');
         let line = if is_key { rest } else { line };
-        // files to include are not at hand
+        // the tests have no files to include
         let line = if line.starts_with("include") { "include = []" } else { line };
         let line = line.replace("static = \"site\"", "static = \"docs\"");
-        // nor are secrets, but cargo sets this variable
+        // cargo sets this variable
         let line = line.replace("secret:ORDERS_TOKEN", "secret:CARGO_PKG_NAME");
         let _ = writeln!(text, "{line}");
     }
     text
 }
 
-/// Dotted paths of all keys, as the sections ask for them.
+/// Collects the dotted paths of all keys, in the form of [`Findings`].
 fn shown(table: &DeTable<'_>, path: &str, keys: &mut BTreeSet<String>) {
     for (key, value) in table {
         let key = key.get_ref();
@@ -101,14 +101,14 @@ fn every_commented_key_works() {
     assert!(config.auth.jwt.is_some() && config.auth.api_keys.len() == 1);
 }
 
-/// Takes the `#` away from every line of a block, whatever it holds, as the file tells its readers.
+/// Uncomments every line of a block, as the file instructs.
 #[test]
-fn every_block_of_a_provider_works_once_its_marks_are_taken_away() {
+fn every_block_of_a_provider_works_when_uncommented() {
     let blocks: Vec<_> =
         SHIPPED.split("\n\n").filter(|block| block.contains("#[models.")).collect();
     assert!(blocks.len() >= 4, "{blocks:#?}");
     for block in blocks {
-        // prose stands in front of the block
+        // comments precede the block
         let start = block.find("#[models.").unwrap();
         let lines = block[start..].lines().map(|line| line.strip_prefix('#').unwrap());
         let bare: Vec<_> = lines.collect();
@@ -138,7 +138,7 @@ fn every_known_key_is_in_the_shipped_file() {
 #[test]
 fn a_file_cut_anywhere_is_read_or_refused() {
     for text in [SHIPPED.to_owned(), everything()] {
-        // behind a comment there is nothing that was not there before it
+        // cutting after a comment equals cutting before it
         let says_something = |cut: &usize| {
             let line = text[..*cut].rsplit('\n').next().unwrap_or_default();
             !line.is_empty() && !line.starts_with('#')
@@ -149,7 +149,7 @@ fn a_file_cut_anywhere_is_read_or_refused() {
             }
         }
     }
-    // in the middle of lines, too; a few of them, they are many
+    // also within lines, at a sample of places
     let workflow = &SHIPPED[SHIPPED.find("[workflows.expense").unwrap()..];
     for cut in (0..workflow.len()).step_by(13).filter(|cut| workflow.is_char_boundary(*cut)) {
         let _ = Config::parse(&workflow[..cut], "config.toml");
@@ -157,7 +157,7 @@ fn a_file_cut_anywhere_is_read_or_refused() {
 }
 
 #[test]
-fn the_shipped_file_names_the_bounds_of_containers() {
+fn the_shipped_file_states_the_bounds_of_containers() {
     for (step, key) in [
         ("type = 'andForEach'\nitems = 'data'\nconcurrency = 0", "concurrency"),
         ("type = 'andDoUntil'\nwhen = 'data'\nmax_iterations = 0", "max_iterations"),

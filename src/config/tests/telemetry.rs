@@ -1,4 +1,4 @@
-//! `[telemetry]`, and what the standard variables say beside it.
+//! `[telemetry]` and the standard environment variables.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::telemetry::export::{ExporterSettings, Sampler};
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
 const COLLECTOR: &str = "http://collector:4318";
-/// Names a collector as the environment does.
+/// Variable that sets a collector.
 const NAMED: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", COLLECTOR);
 
 fn exports(text: &str, variables: &[(&str, &str)]) -> Exports {
@@ -34,7 +34,7 @@ fn addresses(exports: &Exports) -> [Option<&str>; 3] {
 }
 
 #[test]
-fn wrong_values_are_refused_where_they_stand() {
+fn invalid_values_are_refused_at_their_place() {
     let rows = [
         ("endpoint = \"collector:4318\"", 12, "endpoint: must begin with http:// or https://"),
         (
@@ -82,7 +82,7 @@ fn wrong_values_are_refused_where_they_stand() {
 }
 
 #[test]
-fn a_collector_is_named_by_the_file_or_by_the_environment() {
+fn the_collector_is_set_by_the_file_or_the_environment() {
     let all =
         |base: &str| ["traces", "metrics", "logs"].map(|signal| Some(format!("{base}v1/{signal}")));
     let none = || [None, None, None];
@@ -121,7 +121,7 @@ fn a_collector_is_named_by_the_file_or_by_the_environment() {
 }
 
 #[test]
-fn odd_variables_are_told_and_passed_over() {
+fn invalid_variables_are_ignored_with_a_warning() {
     let rows: [(Variables<'_>, bool, &str); 9] = [
         (
             &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")],
@@ -178,13 +178,13 @@ fn odd_variables_are_told_and_passed_over() {
         assert_eq!(found.settings.is_some(), is_on, "{variables:?}");
         assert_eq!(found.warnings, [warning]);
     }
-    // whoever writes the address into the file means this server
+    // an address in the file is meant for this server, whatever the protocol of the environment
     let file = format!("endpoint = \"{COLLECTOR}\"");
     assert!(settings(&file, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).traces.is_some());
 }
 
 #[test]
-fn headers_are_joined_and_the_file_counts_most() {
+fn headers_are_merged_and_the_file_takes_precedence() {
     let text = "headers = { authorization = \"Bearer ${KEY}\", x-tenant = \"two\" }";
     let variables = [
         NAMED,
@@ -201,7 +201,7 @@ fn headers_are_joined_and_the_file_counts_most() {
         let value = |name: &str| headers[name].to_str().unwrap().to_owned();
         assert_eq!((value("authorization"), value("x-tenant")), ("Bearer k1".into(), "two".into()));
         assert_eq!((value("x-public-key"), value("x-secret-key")), ("pk".into(), "sk".into()));
-        // the variable of one signal is in the place of the one for all
+        // the variable of one signal replaces that of all signals
         let kept = headers.get("x-more").map(|value| value.to_str().unwrap());
         assert_eq!(kept, Some(more));
     }
@@ -211,11 +211,11 @@ fn headers_are_joined_and_the_file_counts_most() {
     let expected = "c.toml:2:29: telemetry.headers.authorization: the environment variable KEY is \
                     not set";
     assert_eq!(said, [expected]);
-    assert!(exports(text, &[]).problems.is_empty(), "nobody is sent anything");
+    assert!(exports(text, &[]).problems.is_empty(), "nothing is sent");
 }
 
 #[test]
-fn the_file_says_more_than_the_environment() {
+fn the_file_overrides_the_environment() {
     let variables = [
         NAMED,
         ("OTEL_SERVICE_NAME", "named"),

@@ -1,4 +1,4 @@
-//! `[tools.*]`: what reaches them, and what is refused.
+//! `[tools.*]`: values and refusals.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::config::{Config, ToolKind};
 
 const AGENT: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n";
 
-/// An HTTP tool with these further lines, from line 5 on.
+/// Returns an HTTP tool with these lines from line 5.
 fn http(lines: &str) -> String {
     let schema = "{ type = \"object\" }";
     format!("[tools.t]\nkind = \"http\"\ndescription = \"d\"\nparameters = {schema}\n{lines}\n")
 }
 
 #[test]
-fn a_tool_has_everything_that_it_is_given() {
+fn all_keys_of_a_tool_are_read() {
     let config = Config::parse(
         &format!(
             "{AGENT}[tools.\"ask.it\"]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"d\"\n\
@@ -35,7 +35,7 @@ fn a_tool_has_everything_that_it_is_given() {
 }
 
 #[test]
-fn an_http_tool_takes_its_secrets_from_the_environment() {
+fn secrets_of_an_http_tool_are_environment_variables() {
     let text = http(
         "url = \"https://a.example/{{ args.x }}\"\nmethod = \"POST\"\n\
          headers = { authorization = \"Bearer ${CARGO_MANIFEST_DIR}\", x-a = \"{{ user.id }}\" }\n\
@@ -170,14 +170,14 @@ fn mistakes_in_http_tools() {
     ]);
 }
 
-/// A tool that is a program, with these lines behind four others.
+/// Returns a command tool with these lines from line 5.
 fn command(lines: &str) -> String {
     let schema = "{ type = \"object\" }";
     format!("[tools.t]\nkind = \"command\"\ndescription = \"d\"\nparameters = {schema}\n{lines}\n")
 }
 
 #[test]
-fn a_program_is_read_with_its_bounds() {
+fn limits_of_a_command_tool_are_read() {
     let text = command(
         "argv = [\"/bin/cat\", \"-\", \"--x={{ args.x }}\"]\ninput = \"args\"\n\
          env = { KEY = \"k:secret:CARGO_PKG_NAME\" }\ncwd = \"/tmp\"\n\

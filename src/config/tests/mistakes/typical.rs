@@ -1,21 +1,21 @@
-//! A support desk, and what people get wrong about it: one mistake at a time, and all that is said
-//! of it. A mistake is one line, or one for each place that is wrong.
+//! A support desk with one typical mistake at a time, and all problems that are reported: one line,
+//! or one for each wrong place.
 
 use crate::config::tests::said;
 
 const DESK: &str = include_str!("typical.toml");
 
-/// What is written in place of what, and what is said of it.
+/// A text, its replacement, and the problems.
 type Mistake<'a> = (&'a str, &'a str, &'a [&'a str]);
 
 #[test]
-fn the_desk_itself_is_sound() {
+fn the_unchanged_desk_has_no_problems() {
     assert_eq!(said(DESK), Vec::<String>::new());
 }
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn a_typical_mistake_is_named_once_where_it_is() {
+fn a_typical_mistake_is_reported_once_at_its_place() {
     let mistakes: &[Mistake<'_>] = &[
         // unknown filter
         (

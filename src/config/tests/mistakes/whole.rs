@@ -1,15 +1,15 @@
-//! What only shows in a whole file: blocks, names, what is handed from one workflow to another.
+//! Mistakes that need a whole file: blocks, names, and arguments of calls.
 
 use super::{Row, check};
 
-/// The rows are files.
+/// Checks rows that are files.
 #[track_caller]
 fn of_a_file(rows: &[Row<'_>]) {
     check(rows, str::to_owned);
 }
 
 #[test]
-fn blocks_that_find_no_place() {
+fn unused_and_reused_blocks() {
     of_a_file(&[
         (
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.blocks.x]]\n\
@@ -53,7 +53,7 @@ fn blocks_that_find_no_place() {
 }
 
 #[test]
-fn what_is_no_workflow() {
+fn invalid_workflows() {
     of_a_file(&[
         (
             "[workflows.w]\nresutl = 1\nsteps = [{ id = \"a\", map = 1 }]\n",
@@ -104,7 +104,7 @@ fn what_is_no_workflow() {
 }
 
 #[test]
-fn names_that_cannot_be_there() {
+fn undefined_names() {
     of_a_file(&[
         (
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"b\"\n\
@@ -175,7 +175,7 @@ fn names_that_cannot_be_there() {
 }
 
 #[test]
-fn what_can_never_be_otherwise() {
+fn constant_conditions_and_endless_waits() {
     of_a_file(&[
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = false\nblock = \"x\"\n\
@@ -204,7 +204,7 @@ fn what_can_never_be_otherwise() {
 }
 
 #[test]
-fn what_is_handed_to_somebody_else() {
+fn arguments_of_workflows_and_tools() {
     of_a_file(&[
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWorkflow\"\nworkflow = \"v\"\n\
