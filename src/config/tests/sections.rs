@@ -156,7 +156,7 @@ fn other_machines_need_explicit_access() {
 }
 
 #[test]
-fn rules_of_a_rehearsal_have_one_action() {
+fn rules_of_the_mock_have_one_action() {
     let config = parsed(
         "[models.m]\nprovider = \"mock\"\n\
          rules = [\n { when = \"tools\", reply = \"r\" },\n { delay = \"1s\" },\n \

@@ -77,7 +77,7 @@ fn keys_that_cannot_be_had_are_nobodys_mistake() {
     let expected = (503, "auth_unavailable", "The token cannot be checked just now", "");
     assert_eq!(refusal_of(&refused), owned(expected));
     assert!(refused.header("retry-after").is_some());
-    assert!(server.says("cannot be fetched").contains("WARN"));
+    assert!(server.says("cannot fetch the key set").contains("WARN"));
 }
 
 #[test]
