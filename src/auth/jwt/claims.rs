@@ -85,22 +85,3 @@ fn time(
     let seconds = seconds.ok_or_else(|| AuthError::invalid(reason))?;
     Ok(Some(Timestamp((seconds * 1000.0) as i64)))
 }
-
-fn issuer(claims: &Map<String, Value>) -> Result<Option<&str>, AuthError> {
-    match claims.get("iss") {
-        None => Ok(None),
-        Some(Value::String(issuer)) => Ok(Some(issuer)),
-        Some(_) => Err(AuthError::invalid("invalid claim iss")),
-    }
-}
-
-/// One audience, or several.
-fn audience(claims: &Map<String, Value>) -> Result<Vec<&str>, AuthError> {
-    let names: Option<Vec<&str>> = match claims.get("aud") {
-        None => Some(Vec::new()),
-        Some(Value::String(audience)) => Some(vec![audience]),
-        Some(Value::Array(several)) => several.iter().map(Value::as_str).collect(),
-        Some(_) => None,
-    };
-    names.ok_or_else(|| AuthError::invalid("invalid claim aud"))
-}
