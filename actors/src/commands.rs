@@ -316,32 +316,19 @@ enum Load {
     WhenThereIsRoom,
 }
 
-impl From<DescribeError> for ControlError {
-    fn from(error: DescribeError) -> Self {
-        match error {
-            DescribeError::NotFound => Self::NotFound,
-            DescribeError::Unavailable(why) => why.into(),
+macro_rules! from_describe_error {
+    ($($refusal:ty),*) => {$(
+        impl From<DescribeError> for $refusal {
+            fn from(error: DescribeError) -> Self {
+                match error {
+                    DescribeError::NotFound => Self::NotFound,
+                    DescribeError::Unavailable(why) => why.into(),
+                }
+            }
         }
-    }
+    )*};
 }
-
-impl From<DescribeError> for ReplayError {
-    fn from(error: DescribeError) -> Self {
-        match error {
-            DescribeError::NotFound => Self::NotFound,
-            DescribeError::Unavailable(why) => why.into(),
-        }
-    }
-}
-
-impl From<DescribeError> for ResumeError {
-    fn from(error: DescribeError) -> Self {
-        match error {
-            DescribeError::NotFound => Self::NotFound,
-            DescribeError::Unavailable(why) => why.into(),
-        }
-    }
-}
+from_describe_error!(ControlError, ReplayError, ResumeError);
 
 impl From<DescribeError> for ResumeRefusal {
     fn from(error: DescribeError) -> Self {

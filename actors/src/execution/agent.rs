@@ -15,7 +15,6 @@ use crate::agent::generation::{
     GenerateError, Generation, GenerationHandle, GenerationRequest, STEP_GENERATION_PREFIX,
     spawn_generation,
 };
-use crate::domain::effort::Effort;
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::hash::long_hash;
@@ -33,20 +32,12 @@ use crate::requests::Unavailable;
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let begins = Arc::clone(path);
-        let then = move |actor: &mut Self, call, effort: Effort, ctx: &mut Context<Self>| match call
-        {
-            None => {}
-            Some(Err(error)) => {
-                actor.fail_before(&begins, attempt, error, effort.is_exceeded, ctx);
-            }
-            Some(Ok(call)) => {
-                if let Some(body) = actor.generation(&begins, attempt, call) {
-                    actor.start_body(&begins, attempt, body, ctx);
-                }
+        let begin = |actor: &mut Self, path: &StepPath, attempt, call, ctx: &mut Context<Self>| {
+            if let Some(body) = actor.generation(path, attempt, call) {
+                actor.start_body(path, attempt, body, ctx);
             }
         };
-        self.prepare(path, attempt, Machine::agent_call, then, ctx);
+        self.prepare(path, attempt, Machine::agent_call, begin, ctx);
     }
 
     /// Starts the generation at once; dropping the body cancels it. Without subscribers its events

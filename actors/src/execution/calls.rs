@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::tools::{Invocation, ToolReturn, checked, invoke};
 use crate::agent::tool::{ToolContext, ToolDefinition};
-use crate::domain::effort::Effort;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult};
@@ -30,16 +29,7 @@ use crate::registry::Missing;
 
 impl ExecutionActor {
     pub(super) fn start_call(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let begins = Arc::clone(path);
-        let then = move |actor: &mut Self, call, effort: Effort, ctx: &mut Context<Self>| match call
-        {
-            None => {}
-            Some(Err(error)) => {
-                actor.fail_before(&begins, attempt, error, effort.is_exceeded, ctx);
-            }
-            Some(Ok(call)) => actor.begin_call(&begins, attempt, call, ctx),
-        };
-        self.prepare(path, attempt, Machine::call, then, ctx);
+        self.prepare(path, attempt, Machine::call, Self::begin_call, ctx);
     }
 
     fn begin_call(

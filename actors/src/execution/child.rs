@@ -288,17 +288,4 @@ impl ExecutionActor {
         let path = Arc::clone(path);
         self.decide_and_record(Command::StepFinished { path, attempt, result, usage: None }, ctx);
     }
-
-    /// Fails an attempt whose work could not be evaluated.
-    pub(super) fn fail_before(
-        &mut self,
-        path: &StepPath,
-        attempt: u32,
-        error: String,
-        is_too_costly: bool,
-        ctx: &mut Context<Self>,
-    ) {
-        let kind = if is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
-        self.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
-    }
 }

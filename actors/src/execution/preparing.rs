@@ -5,28 +5,43 @@ use std::sync::Arc;
 use actix::Context;
 
 use crate::domain::effort::{Effort, within};
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Machine, Moment};
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::lane_of;
 use crate::shard::evaluation::Cancel;
 
+/// Work of an attempt; `None` if the attempt is not current.
+type Prepared<T> = Option<Result<T, String>>;
+
 impl ExecutionActor {
-    /// Evaluates the work of an attempt and passes it to `then`, if the attempt is still current.
+    /// Evaluates the work of an attempt and begins it, if the attempt is still current. An attempt
+    /// whose work cannot be evaluated fails.
     pub(super) fn prepare<T: Send + 'static>(
         &mut self,
         path: &StepPath,
         attempt: u32,
-        evaluate: impl Fn(&Machine, &str, &Moment<'_>) -> T + Send + 'static,
-        then: impl FnOnce(&mut Self, T, Effort, &mut Context<Self>) + 'static,
+        evaluate: impl Fn(&Machine, &str, &Moment<'_>) -> Prepared<T> + Send + 'static,
+        begin: impl FnOnce(&mut Self, &StepPath, u32, T, &mut Context<Self>) + 'static,
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &mut self.life else { return };
-        let (value, effort) = self
+        let (work, effort) = self
             .shared
             .at_moment(|moment| within(moment.budget, || evaluate(&life.machine, path, moment)));
+        let begin = move |actor: &mut Self, path: &StepPath, work, effort: Effort, ctx: &mut _| {
+            let kind = if effort.is_exceeded { ErrorKind::Cost } else { ErrorKind::Expression };
+            match work {
+                None => {}
+                Some(Ok(work)) => begin(actor, path, attempt, work, ctx),
+                Some(Err(error)) => {
+                    actor.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
+                }
+            }
+        };
         if !effort.is_exceeded {
-            then(self, value, effort, ctx);
+            begin(self, path, work, effort, ctx);
             return;
         }
         let place = (Arc::clone(path), attempt);
@@ -47,8 +62,8 @@ impl ExecutionActor {
             let Some(life) = &mut actor.life else { return };
             life.preparing.remove(&place);
             let (path, attempt) = place;
-            if let Some((value, effort)) = evaluated.filter(|_| actor.is_current(&path, attempt)) {
-                then(actor, value, effort, ctx);
+            if let Some((work, effort)) = evaluated.filter(|_| actor.is_current(&path, attempt)) {
+                begin(actor, &path, work, effort, ctx);
             }
         });
     }

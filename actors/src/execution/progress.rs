@@ -70,19 +70,6 @@ impl ProgressRelay {
         });
         RelayGuard { relay }
     }
-
-    fn flush(&mut self) {
-        let said = std::mem::take(&mut self.said);
-        if !said.is_empty() {
-            self.subscribers.publish_progress(ProgressBatch {
-                execution_id: self.execution_id.clone(),
-                path: Arc::clone(&self.path),
-                at: self.clock.now(),
-                said,
-                rendered: OnceLock::new(),
-            });
-        }
-    }
 }
 
 impl RelayGuard {
@@ -169,7 +156,16 @@ impl Handler<Flush> for ProgressRelay {
     type Result = ();
 
     fn handle(&mut self, _: Flush, _: &mut Self::Context) {
-        self.flush();
+        let said = std::mem::take(&mut self.said);
+        if !said.is_empty() {
+            self.subscribers.publish_progress(ProgressBatch {
+                execution_id: self.execution_id.clone(),
+                path: Arc::clone(&self.path),
+                at: self.clock.now(),
+                said,
+                rendered: OnceLock::new(),
+            });
+        }
     }
 }
 

@@ -20,8 +20,7 @@ use crate::ports::store::{
     ROW_ERROR_BYTES_MAX, ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
-use crate::shard::messages::ExitCause;
-use crate::shard::messages::TimerArmed;
+use crate::shard::messages::{ExitCause, TimerArmed};
 
 /// Time that a parent has to record a child's report, before the reminder, in milliseconds.
 const REMIND_PARENT_MS: u64 = 5_000;

@@ -9,19 +9,22 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::BoxStream;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::{AgentDefinition, Choice};
-use greenroom_actors::domain::definition::{Block, OnError, StepDefinition, StepKind};
+use greenroom_actors::domain::definition::{OnError, StepDefinition, StepKind};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::model::{
     LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Role, Usage,
 };
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Status};
-use greenroom_actors::requests::{ResumeExecution, StartExecution, StepStatus};
+use greenroom_actors::requests::{StartExecution, StepStatus};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::progress::reader;
-use crate::workflows::{Calls, map, race, retried, run, sleep, step, with_functions, workflow};
+use crate::workflows::{
+    self, Calls, add_agent, all, map, race, retried, run, sleep, spawn, step, with_functions,
+    workflow,
+};
 
 /// Time that the model takes for an answer.
 const PACE: Duration = Duration::from_millis(100);
@@ -102,17 +105,9 @@ fn asking(id: &str, schema: Option<Value>, options: Option<Value>) -> StepDefini
     step(id, StepKind::Agent { agent, prompt, schema, options })
 }
 
-pub(crate) fn all(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
-    let blocks =
-        blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect();
-    step(id, StepKind::All { blocks })
-}
-
 async fn world_with(helper: AgentDefinition, model: &Model, steps: Vec<StepDefinition>) -> World {
     let mut registry = with_functions(registry_of([workflow("w", steps)]), &Calls::default());
-    registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
-    let helper = AgentDefinition { id: "helper".to_owned(), model: "scripted".into(), ..helper };
-    registry.agents.insert("helper".to_owned(), Arc::new(helper));
+    add_agent(&mut registry, "helper", model.clone(), helper);
     World::launch(registry, RuntimeLimits::default()).await
 }
 
@@ -122,8 +117,7 @@ pub(crate) async fn world(model: &Model, steps: Vec<StepDefinition>) -> World {
 
 /// Starts the execution without waiting for it.
 fn begin(world: &World) {
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    spawn(world, start("w", "e", json!({})));
 }
 
 async fn history(world: &World) -> Vec<GenerationRecord> {
@@ -136,8 +130,7 @@ pub(crate) async fn status(world: &World) -> Status {
 }
 
 async fn resume(world: &World) {
-    let data = ResumeExecution { data: json!({}), ..Default::default() };
-    world.runtime.resume(&target("w", "e"), data).await.unwrap();
+    world.runtime.resume(&target("w", "e"), workflows::resume(json!({}))).await.unwrap();
 }
 
 #[actix::test]
@@ -153,8 +146,7 @@ async fn the_usage_of_agents_is_in_the_state_and_in_the_output() {
         sleep("z", 1),
     ];
     let world = world(&model, steps).await;
-    let runtime = world.runtime.clone();
-    let outcome = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    let outcome = spawn(&world, start("w", "e", json!({})));
     pass(Duration::from_millis(1)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!(state.usage, None, "nothing is known before the first answer");

@@ -18,7 +18,7 @@ use greenroom_actors::requests::ExecutionState;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{map, race, retried, sleep, step, workflow};
+use crate::workflows::{add_agent, map, race, retried, sleep, spawn, step, workflow};
 
 fn http(id: &str) -> StepDefinition {
     let body = Body::Http(HttpBody {
@@ -82,14 +82,8 @@ async fn world(
         let tool = function_tool(name, &contexts, hangs, panics);
         registry.tools.insert(name.to_owned(), Arc::new(tool));
     }
-    let clerk = AgentDefinition {
-        id: "clerk".to_owned(),
-        model: "scripted".into(),
-        ..AgentDefinition::default()
-    };
-    registry.agents.insert("clerk".to_owned(), Arc::new(clerk));
     let model = ScriptedModel::local([ScriptedAnswer::Text("hello".to_owned())]);
-    registry.models.insert("scripted".to_owned(), Arc::new(model));
+    add_agent(&mut registry, "clerk", model, AgentDefinition::default());
     for (name, body) in [
         ("runs-part", ToolBody::Workflow("part".to_owned())),
         ("runs-itself", ToolBody::Workflow("w".to_owned())),
@@ -106,8 +100,7 @@ async fn world(
 
 /// Starts the execution and waits until its first calls are running.
 async fn begin(world: &World) {
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({ "n": 1 }))).await });
+    spawn(world, start("w", "e", json!({ "n": 1 })));
     pass(Duration::from_millis(1)).await;
 }
 

@@ -11,7 +11,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::wait_report::Cause;
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, child, map, run, with_functions, workflow};
+use crate::workflows::{Calls, child, map, run, spawn, with_functions, workflow};
 
 /// Compares n * n / 2 numbers for `n` numbers.
 pub(crate) const SQUARE: &str = "input.ids | select('in', input.ids) | list | length";
@@ -67,10 +67,9 @@ async fn many_evaluations_of_one_user_do_not_delay_those_of_another() {
     world.workers.hold();
     let mut executing = Vec::new();
     for (user, id) in [("lea", "e1"), ("lea", "e2"), ("lea", "e3"), ("lea", "e4"), ("kim", "e5")] {
-        let runtime = world.runtime.clone();
         let user_id = Some(user.to_owned());
-        let execute = StartExecution { user_id, ..start("square", id, numbers(2000)) };
-        executing.push(actix::spawn(async move { runtime.execute(execute).await }));
+        let request = StartExecution { user_id, ..start("square", id, numbers(2000)) };
+        executing.push(spawn(&world, request));
         pass(Duration::from_millis(10)).await;
     }
     assert_eq!(world.workers.held(), 5);
@@ -94,9 +93,7 @@ async fn an_execution_being_evaluated_is_reported_as_at_work() {
     tokio::time::pause();
     let definition = workflow("square", vec![map("a", json!(SQUARE))]);
     let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
-    let runtime = world.runtime.clone();
-    let execute = start("square", "e", numbers(2000));
-    let executing = actix::spawn(async move { runtime.execute(execute).await });
+    let executing = spawn(&world, start("square", "e", numbers(2000)));
     let mut queries = Vec::new();
     while !executing.is_finished() {
         let runtime = world.runtime.clone();

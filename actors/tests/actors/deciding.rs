@@ -1,28 +1,26 @@
 //! Events during a costly evaluation on another thread: the third table of `docs/races.md`. The
 //! workers hold the evaluation until the test continues it.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{
     Body, HttpBody, HttpMethod, Projection, StepDefinition, StepKind, WorkflowDefinition,
 };
 use greenroom_actors::domain::fact::Recorded;
-use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::function::StepFunction;
 use greenroom_actors::ports::external_calls::scripted::{ScriptedCalls, ScriptedEnd};
-use greenroom_actors::ports::store::{ExecutionFilter, Executions as _, Place};
+use greenroom_actors::ports::store::{ExecutionFilter, Executions as _};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{Principal, ResumeExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::{Runtime, RuntimeLimits};
 use serde_json::{Value, json};
 
-use crate::agents::all;
 use crate::costly::SQUARE;
 use crate::picture;
+use crate::races::{assert_documented, facts_of, refusal};
 use crate::workflows::{
-    Calls, ask, child, function, map, run, sleep, step, with_functions, workflow,
+    Calls, all, ask, child, function, map, run, sleep, spawn, step, with_functions, workflow,
 };
 
 /// Kinds of the costly evaluation.
@@ -123,10 +121,9 @@ impl Scene {
         let registry = registry(middle, &calls);
         let world =
             World::launch_beside(registry, RuntimeLimits::default(), external_calls.clone()).await;
-        let runtime = world.runtime.clone();
         let mut input = text();
         input["ids"] = json!((0..2000).collect::<Vec<_>>());
-        actix::spawn(async move { runtime.execute(start("w", "e", input)).await });
+        spawn(&world, start("w", "e", input));
         pass(Duration::from_millis(10)).await;
         world.workers.hold();
         let mut scene = Self { world: Some(world), calls, external_calls, shown: 0 };
@@ -204,8 +201,7 @@ impl Scene {
     }
 
     async fn record(&self) -> Vec<Recorded> {
-        let id = ExecutionId::trusted("e");
-        self.runtime().portion(&id, Place::default(), usize::MAX).await.unwrap().facts
+        facts_of(&self.runtime(), "e").await
     }
 
     /// Returns the facts recorded since the last call.
@@ -232,10 +228,6 @@ impl Scene {
 async fn slept(ms: u64) -> Option<String> {
     pass(Duration::from_millis(ms)).await;
     None
-}
-
-fn refusal<T, E: Display>(answer: Result<T, E>) -> Option<String> {
-    answer.err().map(|error| format!("refused: {error}"))
 }
 
 /// Shortens `all/four/a gives {"text":"aaaaa"}` to `a gives`, and `completed 2` to `completed`.
@@ -289,16 +281,11 @@ async fn row(middle: &str, happening: &str) -> String {
 #[actix::test]
 async fn an_event_during_a_costly_evaluation_leads_to_the_documented_record() {
     tokio::time::pause();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let mut missing = Vec::new();
+    let mut rows = Vec::new();
     for (middle, happening) in pairs() {
-        let row = row(middle, happening).await;
-        if !document.contains(&row) {
-            missing.push(row);
-        }
+        rows.push(row(middle, happening).await);
     }
-    assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
+    assert_documented(&rows);
 }
 
 /// A refused command records nothing, so the evaluation continues.
@@ -330,8 +317,7 @@ async fn a_body_whose_end_waits_to_be_decided_does_not_run_again() {
     registry.workflows.extend(registry_of([definition]).workflows);
     let world = World::launch(registry, RuntimeLimits::default()).await;
     world.workers.hold();
-    let runtime = world.runtime.clone();
-    let ended = actix::spawn(async move { runtime.execute(start("two", "e", json!(1))).await });
+    let ended = spawn(&world, start("two", "e", json!(1)));
     pass(Duration::from_millis(10)).await;
     assert_eq!((world.workers.held(), calls.count()), (1, 2), "one is decided, one waits");
     world.workers.release();

@@ -1,7 +1,6 @@
 //! Replacing the registry: work that has begun keeps its definitions, and executions that waited
 //! for a missing name continue.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
@@ -10,12 +9,14 @@ use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::ports::model::Role;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::{ResumeExecution, StartError};
+use greenroom_actors::requests::StartError;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::agents::{Model, agent, all, text};
-use crate::workflows::{Calls, ask, child, map, run, with_functions, workflow};
+use crate::agents::{Model, agent, text};
+use crate::workflows::{
+    Calls, add_agent, all, ask, child, map, resume, run, spawn, with_functions, workflow,
+};
 
 const A_MOMENT: Duration = Duration::from_millis(1);
 /// Long enough for a waiting execution to leave memory.
@@ -31,8 +32,7 @@ async fn world(registry: Registry) -> World {
 
 /// Starts the execution without waiting for it.
 async fn begin(world: &World) {
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    spawn(world, start("w", "e", json!({})));
     pass(A_MOMENT).await;
 }
 
@@ -49,7 +49,7 @@ async fn status(world: &World) -> Status {
 }
 
 async fn resumed(world: &World) -> Option<Value> {
-    let request = ResumeExecution { data: json!({ "approved": 1 }), ..Default::default() };
+    let request = resume(json!({ "approved": 1 }));
     world.runtime.resume(&target("w", "e"), request).await.unwrap().result().cloned()
 }
 
@@ -105,13 +105,7 @@ async fn an_execution_continues_when_a_missing_name_is_registered() {
     tokio::time::pause();
     let complete = |mut registry: Registry| {
         let model = Model::new([text("done")]);
-        registry.models.insert("scripted".to_owned(), Arc::new(model));
-        let helper = AgentDefinition {
-            id: "helper".to_owned(),
-            model: "scripted".into(),
-            ..AgentDefinition::default()
-        };
-        registry.agents.insert("helper".to_owned(), Arc::new(helper));
+        add_agent(&mut registry, "helper", model, AgentDefinition::default());
         let child = registry_of([workflow("c", vec![map("a", json!("1"))])]);
         registry.workflows.extend(child.workflows);
         with_functions(registry, &Calls::default())
@@ -165,14 +159,9 @@ async fn a_step_uses_the_agent_that_is_configured_when_it_begins() {
     let model = Model::new([text("one"), text("two")]);
     let registry = |instructions: &str| {
         let mut registry = of("w", vec![agent("first"), agent("second")]);
-        registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
-        let helper = AgentDefinition {
-            id: "helper".to_owned(),
-            model: "scripted".into(),
-            instructions: Some(instructions.into()),
-            ..AgentDefinition::default()
-        };
-        registry.agents.insert("helper".to_owned(), Arc::new(helper));
+        let instructions = Some(instructions.into());
+        let helper = AgentDefinition { instructions, ..AgentDefinition::default() };
+        add_agent(&mut registry, "helper", model.clone(), helper);
         registry
     };
     let mut world = world(registry("Be short")).await;

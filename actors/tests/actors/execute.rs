@@ -7,20 +7,16 @@ use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{
-    ControlError, DescribeError, ExecutionOutcome, Halted, ResumeError, ResumeExecution,
-    StartError, StartExecution, StepStatus, Unavailable,
+    ControlError, DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, StartExecution,
+    StepStatus, Unavailable,
 };
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
 use crate::workflows::{
-    Calls, ask, ask_until, child, for_each, map, race, retried, run, sleep, with_functions,
+    Calls, ask, ask_until, child, for_each, map, race, resume, retried, run, sleep, with_functions,
     workflow,
 };
-
-fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { data, ..Default::default() }
-}
 
 async fn world(steps: Vec<StepDefinition>) -> (World, Calls) {
     let calls = Calls::default();

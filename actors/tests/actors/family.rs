@@ -6,15 +6,13 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{ExecutionFilter, Executions, Status};
-use greenroom_actors::requests::{ResumeError, ResumeExecution};
+use greenroom_actors::requests::ResumeError;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::workflows::{Calls, ask, child, map, race, run, sleep, with_functions, workflow};
-
-fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { data, ..Default::default() }
-}
+use crate::workflows::{
+    Calls, ask, child, map, race, resume, run, sleep, with_functions, workflow,
+};
 
 fn family() -> Vec<WorkflowDefinition> {
     vec![

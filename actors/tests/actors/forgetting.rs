@@ -15,7 +15,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
 use crate::traces::Watcher;
-use crate::workflows::{Calls, ask, map, run, with_functions, workflow};
+use crate::workflows::{Calls, ask, map, run, spawn, with_functions, workflow};
 
 fn answer(by: &str) -> ResumeExecution {
     let by = Some(Principal::verified(by));
@@ -84,8 +84,7 @@ async fn a_forgotten_user_is_in_no_span_that_ends_afterwards() {
         with_functions(registry_of([workflow("w", vec![run("a", "slow")])]), &Calls::default());
     let world = World::launch_observed(registry, RuntimeLimits::default(), vec![observer]).await;
     let it = target("w", "e");
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!(1))).await });
+    spawn(&world, start("w", "e", json!(1)));
     pass(Duration::from_millis(10)).await;
     world.runtime.suspend(&it, None, Some(Principal::verified("lea"))).await.unwrap();
     world.runtime.forget_user("lea").await.unwrap();

@@ -8,13 +8,12 @@ use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::function::StepOutcome;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::ResumeExecution;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::progress::reader;
-use crate::workflows::{function, race, run, sleep, workflow};
+use crate::workflows::{function, race, resume, run, sleep, workflow};
 
 /// The tokens of each call, as a thread of the function would hold them.
 type Tokens = Arc<Mutex<Vec<CancellationToken>>>;
@@ -115,7 +114,6 @@ async fn a_function_suspends_and_reads_the_answer_as_its_own_type() {
         (&*suspension.reason, &suspension.payload),
         ("Which one?", &Some(json!([1, 2]).into()))
     );
-    let resume = |data: Value| ResumeExecution { data, ..Default::default() };
     let outcome = world.runtime.resume(&target("w", "e"), resume(json!(3))).await.unwrap();
     assert_eq!((outcome.status(), outcome.result()), (Status::Completed, Some(&json!(7))));
 

@@ -21,7 +21,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::json;
 
-use crate::workflows::{step, workflow};
+use crate::workflows::{add_agent, spawn, step, workflow};
 
 /// Collects the events of a generation.
 #[derive(Default, Clone)]
@@ -73,13 +73,7 @@ fn slowly() -> ScriptedAnswer {
 }
 
 fn registry(model: ScriptedModel) -> Registry {
-    let agent = AgentDefinition {
-        id: "writer".to_owned(),
-        model: "scripted".into(),
-        memory: true,
-        is_resumable: true,
-        ..AgentDefinition::default()
-    };
+    let agent = AgentDefinition { memory: true, is_resumable: true, ..AgentDefinition::default() };
     let kind = StepKind::Agent {
         agent: "writer".to_owned(),
         prompt: Some("write".to_owned()),
@@ -87,8 +81,7 @@ fn registry(model: ScriptedModel) -> Registry {
         options: None,
     };
     let mut registry = registry_of([workflow("w", vec![step("ask", kind)])]);
-    registry.models.insert("scripted".to_owned(), Arc::new(model));
-    registry.agents.insert(agent.id.clone(), Arc::new(agent));
+    add_agent(&mut registry, "writer", model, agent);
     registry
 }
 
@@ -223,8 +216,7 @@ async fn an_agent_step_runs_again_after_a_drain_or_a_kill() {
     tokio::time::pause();
     for is_drained in [true, false] {
         let world = world([slowly(), slowly()]).await;
-        let runtime = world.runtime.clone();
-        actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+        spawn(&world, start("w", "e", json!({})));
         pass(Duration::from_secs(1)).await;
         if is_drained {
             world.runtime.drain(Duration::from_secs(1)).await;

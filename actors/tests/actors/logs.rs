@@ -11,7 +11,7 @@ use greenroom_actors::testkit::{World, registry_of, start};
 use serde_json::json;
 
 use crate::agents::{Model, agent, text};
-use crate::workflows::{Calls, function, run, with_functions, workflow};
+use crate::workflows::{Calls, add_agent, function, run, with_functions, workflow};
 
 /// Collects everything that this process logs, with the scope of each record.
 struct Listener(Mutex<Vec<(String, Option<Arc<LogScope>>)>>);
@@ -52,8 +52,8 @@ async fn log_records_carry_the_ids_of_their_execution() {
         Ok(json!({}).into())
     });
     registry.functions.insert("says".to_owned(), says);
-    registry.models.insert("scripted".to_owned(), Arc::new(Model::new([text("hi")])));
-    registry.agents.insert("helper".to_owned(), Arc::new(helper()));
+    let model = Model::new([text("hi")]);
+    add_agent(&mut registry, "helper", model, AgentDefinition::default());
     let world = World::launch(registry, RuntimeLimits::default()).await;
 
     let request = StartExecution {
@@ -81,12 +81,4 @@ async fn log_records_carry_the_ids_of_their_execution() {
     assert_eq!(generation.agent_id.as_deref(), Some("helper"));
     assert!(generation.generation_id.is_some() && generation.span_id != course.span_id);
     assert_eq!(LogScope::current(), None);
-}
-
-fn helper() -> AgentDefinition {
-    AgentDefinition {
-        id: "helper".to_owned(),
-        model: "scripted".into(),
-        ..AgentDefinition::default()
-    }
 }

@@ -8,7 +8,9 @@ use greenroom_actors::requests::{ResumeError, ResumeExecution, StartError, Unava
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, ask, child, map, run, sleep, with_functions, workflow};
+use crate::workflows::{
+    Calls, ask, child, map, resume, run, sleep, spawn, with_functions, workflow,
+};
 
 /// Returns a value that takes a little more than a megabyte in memory.
 fn large() -> Value {
@@ -16,7 +18,7 @@ fn large() -> Value {
 }
 
 fn answer() -> ResumeExecution {
-    ResumeExecution { data: json!({ "approved": 1 }), ..Default::default() }
+    resume(json!({ "approved": 1 }))
 }
 
 async fn world(executions_memory_max: u64, passivate_after: Duration) -> World {
@@ -69,8 +71,7 @@ async fn idle_executions_are_unloaded_early_while_memory_is_used_up() {
     let stats = runtime.stats();
     assert_eq!((stats.executions_live, stats.executions_memory), (0, 0));
 
-    let busy = runtime.clone();
-    actix::spawn(async move { busy.execute(start("hangs", "busy", large())).await });
+    spawn(&world, start("hangs", "busy", large()));
     pass(Duration::from_millis(1)).await;
     let it = target("asks", "large");
     let refused = runtime.resume(&it, answer()).await;
@@ -103,18 +104,15 @@ async fn idle_executions_are_unloaded_early_after_a_caller_was_refused() {
 async fn executions_with_due_timers_are_loaded_in_turn_without_room() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::ZERO).await;
-    let runtime = world.runtime.clone();
     let ids: Vec<String> = (0..5).map(|number| format!("e{number}")).collect();
     for id in &ids {
-        let (sleeper, id) = (runtime.clone(), id.clone());
-        actix::spawn(async move { sleeper.execute(start("sleeps", &id, json!(1))).await });
+        spawn(&world, start("sleeps", id, json!(1)));
     }
     pass(Duration::from_secs(1)).await;
     let world = world.restart().await;
     pass(Duration::from_secs(1)).await;
     let runtime = world.runtime.clone();
-    let busy = runtime.clone();
-    actix::spawn(async move { busy.execute(start("hangs", "busy", large())).await });
+    spawn(&world, start("hangs", "busy", large()));
     pass(Duration::from_millis(57_500)).await;
     let mut most = (0, 0);
     for _ in 0..600 {
@@ -136,8 +134,7 @@ async fn sleeping_executions_are_unloaded_after_a_start() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
     for number in 0..20 {
-        let (runtime, id) = (world.runtime.clone(), format!("e{number}"));
-        actix::spawn(async move { runtime.execute(start("sleeps", &id, json!(1))).await });
+        spawn(&world, start("sleeps", &format!("e{number}"), json!(1)));
     }
     pass(Duration::from_secs(1)).await;
     let world = world.restart().await;

@@ -22,7 +22,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
-use crate::workflows::{ask, child, map, workflow};
+use crate::workflows::{add_agent, ask, child, map, workflow};
 
 /// A subscriber that ignores its events.
 struct Nowhere;
@@ -184,19 +184,13 @@ async fn observers_get_the_traces_that_they_may_see_with_those_of_children() {
 async fn a_generation_of_another_user_is_not_found_and_not_in_the_history() {
     tokio::time::pause();
     let mut registry = registry_of([]);
-    let agent = AgentDefinition {
-        id: "writer".to_owned(),
-        model: "scripted".into(),
-        ..AgentDefinition::default()
-    };
     let answers = [
         ScriptedAnswer::Text("one".into()),
         ScriptedAnswer::Text("two".into()),
         ScriptedAnswer::Hang,
     ];
     let model = ScriptedModel::remote(answers);
-    registry.models.insert("scripted".to_owned(), Arc::new(model));
-    registry.agents.insert("writer".to_owned(), Arc::new(agent));
+    add_agent(&mut registry, "writer", model, AgentDefinition::default());
     let world = World::launch(registry, RuntimeLimits::default()).await;
     let request = |user: &str| GenerationRequest {
         agent_id: "writer".to_owned(),

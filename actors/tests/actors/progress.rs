@@ -14,8 +14,8 @@ use greenroom_actors::requests::{EventsRecorded, ProgressEvent, StepProgressed, 
 use greenroom_actors::testkit::{pass, start, target};
 use serde_json::{Value, json};
 
-use crate::agents::{Model, agent, all, status, text, world};
-use crate::workflows::sleep;
+use crate::agents::{Model, agent, status, text, world};
+use crate::workflows::{all, sleep};
 
 pub(crate) type Events = Rc<RefCell<Vec<(String, String)>>>;
 

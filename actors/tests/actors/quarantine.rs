@@ -7,11 +7,11 @@ use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::crash_marks::{CrashMark, CrashMarks as _, MarkedWork};
 use greenroom_actors::ports::store::Status;
-use greenroom_actors::requests::{DescribeError, ExecutionState, ResumeExecution, Unavailable};
+use greenroom_actors::requests::{DescribeError, ExecutionState, Unavailable};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
+use crate::workflows::{Calls, ask, map, resume, run, sleep, spawn, with_functions, workflow};
 
 /// Workflows that wait for a person, for a timer, and for a running step.
 const WAITING: [&str; 3] = ["asks", "sleeps", "works"];
@@ -25,9 +25,7 @@ async fn world(limits: RuntimeLimits) -> World {
     let registry = with_functions(registry_of(definitions), &Calls::default());
     let world = World::launch(registry, limits).await;
     for workflow in WAITING {
-        let runtime = world.runtime.clone();
-        // the caller is gone after the end of the process
-        actix::spawn(async move { runtime.execute(start(workflow, workflow, json!({}))).await });
+        spawn(&world, start(workflow, workflow, json!({})));
     }
     pass(Duration::from_millis(50)).await;
     world
@@ -88,8 +86,8 @@ async fn an_execution_that_makes_progress_is_not_set_aside() {
         assert_eq!(state(&world, "works").await.unwrap().status, Status::Running);
     }
     world = crash(world, "asks", MarkedWork::Decide).await;
-    let resume = ResumeExecution { data: json!({ "approved": 1 }), ..Default::default() };
-    world.runtime.resume(&target("asks", "asks"), resume).await.unwrap();
+    let answer = resume(json!({ "approved": 1 }));
+    world.runtime.resume(&target("asks", "asks"), answer).await.unwrap();
     let world = crash(world, "asks", MarkedWork::Decide).await;
     assert_eq!(world.runtime.stats().executions_set_aside, 0);
     assert_eq!(state(&world, "asks").await.unwrap().status, Status::Completed);
@@ -151,7 +149,6 @@ async fn only_loads_and_costly_evaluations_are_marked() {
     assert_eq!(marks(&world), [(began.clone(), 2)]);
 
     let world = world.restart().await;
-    let resume = |data: Value| ResumeExecution { data, ..Default::default() };
     let last_seq = state(&world, "asks").await.unwrap().last_seq;
     let refused = world.runtime.resume(&target("asks", "asks"), resume(json!({}))).await;
     assert!(refused.is_err());

@@ -16,9 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::agents::all;
 use crate::picture;
-use crate::workflows::{ask_until, function, run, workflow};
+use crate::workflows::{all, ask_until, function, run, workflow};
 
 /// Events around an execution, and events of the execution itself.
 const AROUND: [&str; 3] = ["disconnect", "crash", "stop"];
@@ -95,11 +94,7 @@ impl Scene {
     }
 
     async fn record(&self) -> Vec<Recorded> {
-        self.runtime()
-            .portion(&ExecutionId::trusted("e"), Place::default(), usize::MAX)
-            .await
-            .unwrap()
-            .facts
+        facts_of(&self.runtime(), "e").await
     }
 
     /// Returns the facts recorded since the last call.
@@ -123,7 +118,20 @@ fn behind(gate: &watch::Sender<bool>) -> StepFunction {
     })
 }
 
-fn refusal<T, E: Display>(answer: Result<T, E>) -> Option<String> {
+pub(crate) async fn facts_of(runtime: &Runtime, id: &str) -> Vec<Recorded> {
+    let id = ExecutionId::trusted(id);
+    runtime.portion(&id, Place::default(), usize::MAX).await.unwrap().facts
+}
+
+/// Asserts that the page has these rows.
+pub(crate) fn assert_documented(rows: &[String]) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
+    assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
+}
+
+pub(crate) fn refusal<T, E: Display>(answer: Result<T, E>) -> Option<String> {
     answer.err().map(|error| format!("refused: {error}"))
 }
 
@@ -170,16 +178,11 @@ fn pairs() -> Vec<(&'static str, &'static str)> {
 #[actix::test]
 async fn disconnects_crashes_and_stops_never_undo_recorded_facts() {
     tokio::time::pause();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let mut missing = Vec::new();
+    let mut rows = Vec::new();
     for (first, second) in pairs() {
-        let row = row(first, second).await;
-        if !document.contains(&row) {
-            missing.push(row);
-        }
+        rows.push(row(first, second).await);
     }
-    assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
+    assert_documented(&rows);
 }
 
 /// The record is the same with or without a client that disconnects.

@@ -8,22 +8,21 @@ use std::time::Duration;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, WrapFuture};
 use greenroom_actors::domain::definition::StepDefinition;
-use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::span::{
     EntityType, Observer, ObserverFilter, SpanId, SpanPhase, SpanStatus, SpansObserved,
 };
 use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::store::Place;
 use greenroom_actors::ports::store::Status;
-use greenroom_actors::requests::{EventsRecorded, ResumeExecution, Subscriber};
+use greenroom_actors::requests::{EventsRecorded, Subscriber};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::workflows::{Calls, ask, child, map, retried, run, with_functions, workflow};
+use crate::races::facts_of;
+use crate::workflows::{Calls, ask, child, map, resume, retried, run, with_functions, workflow};
 
 type Numbers = Rc<RefCell<Vec<u64>>>;
 
@@ -72,10 +71,6 @@ impl Handler<EventsRecorded> for Stalled {
     }
 }
 
-fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { data, ..Default::default() }
-}
-
 async fn world(steps: Vec<StepDefinition>) -> World {
     let others = vec![workflow("outer", vec![child("sub", "w")]), workflow("w", steps)];
     let registry = with_functions(registry_of(others), &Calls::default());
@@ -93,12 +88,7 @@ async fn a_subscriber_gets_every_event_once_and_keeps_the_execution_in_memory() 
 
     let (_late, subscriber, late) = reader();
     let begins = world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
-    let replayed = world
-        .runtime
-        .portion(&ExecutionId::trusted("e"), Place::default(), usize::MAX)
-        .await
-        .unwrap()
-        .facts;
+    let replayed = facts_of(&world.runtime, "e").await;
     assert_eq!(begins.durable_seq, replayed.last().unwrap().next_seq() - 1);
 
     world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();

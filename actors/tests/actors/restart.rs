@@ -10,13 +10,11 @@ use greenroom_actors::requests::{
     IdempotencyKey, ResumeExecution, StartError, StartExecution, Unavailable,
 };
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::workflows::{Calls, ask, ask_until, child, map, run, sleep, with_functions, workflow};
-
-fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { data, ..Default::default() }
-}
+use crate::workflows::{
+    Calls, ask, ask_until, child, map, resume, retried, run, sleep, spawn, with_functions, workflow,
+};
 
 fn key(scope: &str, body: &str) -> Option<IdempotencyKey> {
     Some(IdempotencyKey { scope: Arc::from(scope), body_hash: Arc::from(body) })
@@ -49,8 +47,7 @@ async fn an_interrupted_step_runs_again_and_a_finished_one_does_not() {
     tokio::time::pause();
     let steps = vec![run("first", "slow"), run("second", "slow")];
     let (world, calls) = world(vec![workflow("w", steps)]).await;
-    let runtime = world.runtime.clone();
-    let waiting = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    let waiting = spawn(&world, start("w", "e", json!({})));
     pass(Duration::from_millis(150)).await;
     assert_eq!(calls.count(), 2);
     let world = world.restart().await;
@@ -68,8 +65,7 @@ async fn an_interrupted_step_runs_again_and_a_finished_one_does_not() {
 async fn a_step_that_is_interrupted_each_time_finally_fails() {
     tokio::time::pause();
     let (mut world, calls) = world(vec![workflow("w", vec![run("hang", "hang")])]).await;
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    spawn(&world, start("w", "e", json!({})));
     for _ in 0..3 {
         pass(Duration::from_millis(50)).await;
         world = world.restart().await;
@@ -85,8 +81,7 @@ async fn sleeps_and_deadlines_keep_their_time_across_a_restart() {
     tokio::time::pause();
     let steps = vec![sleep("nap", 3_600_000), ask_until("manager", 7_200_000)];
     let (world, _) = world(vec![workflow("w", steps)]).await;
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    spawn(&world, start("w", "e", json!({})));
     pass(Duration::from_secs(1800)).await;
     let world = world.restart().await;
     pass(Duration::from_secs(3600)).await;
@@ -109,8 +104,7 @@ async fn parent_and_child_continue_after_a_kill_at_any_moment() {
             workflow("child", vec![run("slow", "slow"), ask_until("manager", 60_000)]),
         ])
         .await;
-        let runtime = world.runtime.clone();
-        actix::spawn(async move { runtime.execute(start("parent", "p", json!(1))).await });
+        spawn(&world, start("parent", "p", json!(1)));
         pass(Duration::from_millis(moment * 20)).await;
         let world = world.restart().await;
         if world.runtime.describe(&target("parent", "p")).await.is_err() {
@@ -136,10 +130,7 @@ async fn a_drain_lets_steps_finish_and_answers_waiting_callers() {
     ])
     .await;
     let runtime = world.runtime.clone();
-    let execute = |workflow: &'static str| {
-        let runtime = world.runtime.clone();
-        actix::spawn(async move { runtime.execute(start(workflow, workflow, json!({}))).await })
-    };
+    let execute = |workflow: &str| spawn(&world, start(workflow, workflow, json!({})));
     let (quick, two, endless) = (execute("quick"), execute("two"), execute("endless"));
     pass(Duration::from_millis(10)).await;
     assert!(runtime.is_ready());
@@ -207,7 +198,7 @@ async fn an_idempotency_key_returns_the_first_answer_again() {
 #[actix::test]
 async fn a_long_history_is_rebuilt_unchanged() {
     tokio::time::pause();
-    let mut flaky = crate::workflows::retried(run("flaky", "boom"), 400, 1);
+    let mut flaky = retried(run("flaky", "boom"), 400, 1);
     flaky.retry.as_mut().unwrap().factor = 1.0;
     let (world, _) = world(vec![workflow("w", vec![flaky, ask("manager")])]).await;
     let flaky_forever = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
@@ -246,8 +237,7 @@ async fn the_key_of_a_resume_that_a_parent_passes_on_is_recorded_with_the_decisi
 async fn an_orderly_stop_does_not_count_as_a_crash_of_the_running_step() {
     tokio::time::pause();
     let (mut world, calls) = world(vec![workflow("w", vec![run("hang", "hang")])]).await;
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    spawn(&world, start("w", "e", json!({})));
     for stop in 1..=6 {
         pass(Duration::from_millis(50)).await;
         assert_eq!(calls.count(), stop, "the step began again after each restart");

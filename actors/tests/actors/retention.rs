@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Executions;
-use greenroom_actors::requests::ResumeExecution;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::{RetentionRules, RuntimeLimits};
 use serde_json::json;
 
-use crate::workflows::{ask, child, map, workflow};
+use crate::workflows::{self, ask, child, map, workflow};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -33,8 +32,8 @@ async fn run(world: &World, workflow: &str, id: &str) {
 }
 
 async fn resume(world: &World, workflow: &str, id: &str) {
-    let resume = ResumeExecution { data: json!({ "approved": true }), ..Default::default() };
-    world.runtime.resume(&target(workflow, id), resume).await.unwrap();
+    let answer = workflows::resume(json!({ "approved": true }));
+    world.runtime.resume(&target(workflow, id), answer).await.unwrap();
 }
 
 async fn is_kept(world: &World, id: &str) -> bool {

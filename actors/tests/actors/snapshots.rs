@@ -6,11 +6,10 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{Executions, Journal, Snapshot, Status};
-use greenroom_actors::requests::ResumeExecution;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::json;
 
-use crate::workflows::{ask, map, workflow};
+use crate::workflows::{ask, map, resume, workflow};
 
 /// Steps between two questions, each of two events.
 const STEPS: usize = 60;
@@ -34,9 +33,8 @@ async fn world(definition: WorkflowDefinition) -> World {
 async fn answer(world: &World, times: usize) -> Status {
     let mut status = Status::Suspended;
     for _ in 0..times {
-        let data = json!({ "approved": true });
-        let resume = ResumeExecution { data, ..Default::default() };
-        status = world.runtime.resume(&target("long", "e"), resume).await.unwrap().status();
+        let answer = resume(json!({ "approved": true }));
+        status = world.runtime.resume(&target("long", "e"), answer).await.unwrap().status();
     }
     status
 }

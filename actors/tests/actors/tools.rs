@@ -12,13 +12,13 @@ use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{ExecutionFilter, GenerationStatus, Generations as _, Status};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::{ResumeExecution, Target, Unavailable};
+use greenroom_actors::requests::{Target, Unavailable};
 use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, target};
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Map, Value, json};
 
-use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
+use crate::workflows::{Calls, add_agent, ask, map, resume, run, sleep, with_functions, workflow};
 
 fn takes_n(id: &str, step: StepDefinition) -> WorkflowDefinition {
     let schema = json!({ "type": "object", "required": ["n"],
@@ -68,13 +68,7 @@ fn registry(model: &ScriptedModel) -> Registry {
     for tool in [asks, shows] {
         registry.tools.insert(tool.spec.name.clone(), Arc::new(tool));
     }
-    let clerk = AgentDefinition {
-        id: "clerk".to_owned(),
-        model: "scripted".into(),
-        ..AgentDefinition::default()
-    };
-    registry.agents.insert("clerk".to_owned(), Arc::new(clerk));
-    registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
+    add_agent(&mut registry, "clerk", model.clone(), AgentDefinition::default());
     registry
 }
 
@@ -143,9 +137,8 @@ async fn a_workflow_that_suspends_stays_suspended_after_the_call() {
     });
     assert_eq!(output, expected);
 
-    let data = json!({ "approved": true });
-    let resume = ResumeExecution { data, ..Default::default() };
-    let outcome = world.runtime.resume(&waiting, resume).await.unwrap();
+    let answer = resume(json!({ "approved": true }));
+    let outcome = world.runtime.resume(&waiting, answer).await.unwrap();
     assert_eq!(outcome.status(), Status::Completed);
 }
 

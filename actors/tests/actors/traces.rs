@@ -16,15 +16,16 @@ use greenroom_actors::observe::span::{
     SpansObserved,
 };
 use greenroom_actors::ports::store::RootFilter;
-use greenroom_actors::requests::{ResumeExecution, StartExecution};
+use greenroom_actors::requests::StartExecution;
 use greenroom_actors::runtime::TraceView;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
-use crate::agents::{Model, agent, all, text};
+use crate::agents::{Model, agent, text};
 use crate::workflows::{
-    Calls, ask, ask_until, child, map, race, retried, run, sleep, with_functions, workflow,
+    self, Calls, add_agent, all, ask, ask_until, child, map, race, retried, run, sleep, spawn,
+    with_functions, workflow,
 };
 
 /// All observed span events, in order.
@@ -83,15 +84,13 @@ async fn world(steps: Vec<StepDefinition>) -> (World, Observed) {
 
 /// Starts `e` without waiting for it.
 async fn begin(world: &World) {
-    let runtime = world.runtime.clone();
-    actix::spawn(async move { runtime.execute(start("w", "e", json!({ "n": 1 }))).await });
+    spawn(world, start("w", "e", json!({ "n": 1 })));
     pass(Duration::from_millis(1)).await;
 }
 
 async fn resume(world: &World) {
-    let data = json!({ "approved": true });
-    let command = ResumeExecution { data, ..Default::default() };
-    world.runtime.resume(&target("w", "e"), command).await.unwrap();
+    let request = workflows::resume(json!({ "approved": true }));
+    world.runtime.resume(&target("w", "e"), request).await.unwrap();
 }
 
 fn trace_id(observed: &Observed) -> Arc<str> {
@@ -337,10 +336,7 @@ async fn functions_and_agents_work_within_the_trace_of_their_attempt() {
     });
     registry.functions.insert("calls".to_owned(), calls);
     let model = Model::new([text("an answer")]);
-    registry.models.insert("scripted".to_owned(), Arc::new(model));
-    let (id, model) = ("helper".to_owned(), "scripted".into());
-    let helper = AgentDefinition { id, model, ..AgentDefinition::default() };
-    registry.agents.insert("helper".to_owned(), Arc::new(helper));
+    add_agent(&mut registry, "helper", model, AgentDefinition::default());
     let world = World::launch(registry, RuntimeLimits::default()).await;
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
 

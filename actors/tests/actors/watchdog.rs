@@ -16,7 +16,7 @@ use greenroom_actors::wait_report::Cause;
 use serde_json::json;
 
 use crate::workflows::{
-    Calls, ask, ask_until, child, map, race, run, sleep, with_functions, workflow,
+    Calls, ask, ask_until, child, map, race, run, sleep, spawn, with_functions, workflow,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -28,9 +28,7 @@ fn registry(definitions: Vec<WorkflowDefinition>) -> Registry {
 
 /// Starts an execution that does not settle.
 async fn begin(world: &World, workflow: &str, id: &str) {
-    let runtime = world.runtime.clone();
-    let start = start(workflow, id, json!({ "n": 1 }));
-    let waiting = actix::spawn(async move { runtime.execute(start).await });
+    let waiting = spawn(world, start(workflow, id, json!({ "n": 1 })));
     pass(Duration::from_secs(1)).await;
     waiting.abort();
 }

@@ -4,13 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::{
     Block, Body, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
     WorkflowDefinition,
 };
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
+use greenroom_actors::ports::model::LanguageModel;
 use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::{ExecutionOutcome, ResumeExecution, StartError, StartExecution};
+use greenroom_actors::testkit::World;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 pub(crate) fn workflow(id: &str, steps: Vec<StepDefinition>) -> WorkflowDefinition {
     WorkflowDefinition {
@@ -54,9 +59,15 @@ pub(crate) fn for_each(id: &str, items: &str, inside: StepDefinition) -> StepDef
 }
 
 pub(crate) fn race(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
-    let blocks =
-        blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect();
-    step(id, StepKind::Race { blocks })
+    step(id, StepKind::Race { blocks: named(blocks) })
+}
+
+pub(crate) fn all(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
+    step(id, StepKind::All { blocks: named(blocks) })
+}
+
+fn named(blocks: Vec<(&str, Vec<StepDefinition>)>) -> Vec<Block> {
+    blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect()
 }
 
 /// Returns a step that suspends and outputs the data of its resume.
@@ -77,6 +88,31 @@ pub(crate) fn ask_until(id: &str, deadline_ms: u64) -> StepDefinition {
 pub(crate) fn retried(step: StepDefinition, attempts: u32, delay_ms: u64) -> StepDefinition {
     let policy = RetryPolicy { attempts, delay_ms, ..RetryPolicy::default() };
     StepDefinition { retry: Some(policy), ..step }
+}
+
+/// Runs an execution beside the test.
+pub(crate) fn spawn(
+    world: &World,
+    request: StartExecution,
+) -> JoinHandle<Result<ExecutionOutcome, StartError>> {
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(request).await })
+}
+
+pub(crate) fn resume(data: Value) -> ResumeExecution {
+    ResumeExecution { data, ..Default::default() }
+}
+
+/// Adds an agent with this model.
+pub(crate) fn add_agent(
+    registry: &mut Registry,
+    id: &str,
+    model: impl LanguageModel + 'static,
+    agent: AgentDefinition,
+) {
+    let agent = AgentDefinition { id: id.to_owned(), model: "scripted".into(), ..agent };
+    registry.models.insert("scripted".to_owned(), Arc::new(model));
+    registry.agents.insert(id.to_owned(), Arc::new(agent));
 }
 
 /// Counts calls of functions.

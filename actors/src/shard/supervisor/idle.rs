@@ -72,9 +72,7 @@ impl Supervisor {
             None => {}
         }
     }
-}
 
-impl Supervisor {
     pub(super) fn idle(&mut self, key: u64, idle: Idle, ctx: &mut Context<Self>) {
         let Idle { handled, ended, needs_snapshot, idle } = idle;
         if !self.is_settled(key, handled) {

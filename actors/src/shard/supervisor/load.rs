@@ -15,8 +15,7 @@ use crate::observe::log_record::LogScope;
 use crate::ports::crash_marks::MarkedWork;
 use crate::ports::store::{StoredExecution, TimerChange};
 use crate::replay::Original;
-use crate::requests::Subscription;
-use crate::requests::{StartError, Unavailable};
+use crate::requests::{StartError, Subscription, Unavailable};
 use crate::shard::supervisor::turns::Turn;
 use crate::shard::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
 use crate::shared::Shared;
@@ -213,39 +212,32 @@ fn answer_from_rows(
     restored: &Restored,
     command: ExecutionCommand,
 ) -> Option<ExecutionCommand> {
-    if !command.is_for(&restored.header) {
+    let Restored { header, machine, .. } = restored;
+    if !command.is_for(header) {
         command.not_found();
         return None;
     }
-    let ended = restored.machine.state().end.is_some();
+    let ended = machine.state().end.is_some();
     match command {
-        ExecutionCommand::Start(start) => answer_start(restored, *start),
+        ExecutionCommand::Start(start) => return answer_start(restored, *start),
         ExecutionCommand::Describe { answer, .. } => {
-            let state = describe(&restored.header, &restored.machine);
-            drop(answer.send(Ok(Box::new(state))));
-            None
+            drop(answer.send(Ok(Box::new(describe(header, machine)))));
         }
         ExecutionCommand::Why { answer, .. } => {
-            let Restored { header, machine, .. } = restored;
             drop(answer.send(Ok(Box::new(shared.report_now(header, machine)))));
-            None
         }
         ExecutionCommand::Copy { from, answer, .. } => {
-            drop(answer.send(Original::of(&restored.machine, from)));
-            None
+            drop(answer.send(Original::of(machine, from)));
         }
-        ExecutionCommand::Report { answer } => {
-            drop(answer.send(Ok(report_of(&restored.machine))));
-            None
-        }
-        ExecutionCommand::Abort { .. } if ended => None,
+        ExecutionCommand::Report { answer } => drop(answer.send(Ok(report_of(machine)))),
+        ExecutionCommand::Abort { .. } if ended => {}
         ExecutionCommand::Subscribe { answer, .. } if ended => {
-            let durable_seq = restored.machine.state().last_seq();
+            let durable_seq = machine.state().last_seq();
             drop(answer.send(Ok(Subscription { durable_seq, ended })));
-            None
         }
-        other => Some(other),
+        other => return Some(other),
     }
+    None
 }
 
 /// Refuses a repeated start; the execution's own parent gets its status.
