@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// Threads end with their pool, not before.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const UNLIMITED: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Fewer threads can be started than are needed.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ impl Pool {
         let runtime = Builder::new_current_thread()
             .thread_name(name)
             .max_blocking_threads(threads_max.max(1))
-            .thread_keep_alive(FOR_EVER)
+            .thread_keep_alive(UNLIMITED)
             .build()?;
         // Not awaited: later work queues until the thread is there.
         drop(runtime.spawn_blocking(|| ()));

@@ -37,14 +37,14 @@ mod progress;
 mod quarantine;
 #[path = "actors/races.rs"]
 mod races;
-#[path = "actors/readers.rs"]
-mod readers;
 #[path = "actors/restart.rs"]
 mod restart;
 #[path = "actors/retention.rs"]
 mod retention;
 #[path = "actors/snapshots.rs"]
 mod snapshots;
+#[path = "actors/subscribers.rs"]
+mod subscribers;
 #[path = "actors/tools.rs"]
 mod tools;
 #[path = "actors/traces.rs"]

@@ -211,7 +211,7 @@ impl ExecutionActor {
             return;
         };
         let before = std::mem::replace(&mut life.machine, machine);
-        self.shared.evaluations.drop_aside(lane_of(&before), before);
+        self.shared.evaluations.drop_elsewhere(lane_of(&before), before);
         let Request { command: _, then } = request;
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),

@@ -82,7 +82,7 @@ impl ExecutionActor {
         life.hold_generations();
         self.shared.store.append(append);
         if let Some(claim) = &mut self.claim {
-            claim.is_now(life.machine.state().memory);
+            claim.resize(life.machine.state().memory);
         }
         self.count_as_running();
         self.drop_obsolete_bodies(ctx);

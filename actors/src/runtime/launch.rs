@@ -101,7 +101,7 @@ impl Runtime {
             bytes_max: shared.limits.generation_bytes_max,
         };
         let _ = shared.generations.set(generations.clone());
-        look_after(&shared);
+        start_checks(&shared);
         for id in set_aside {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
@@ -150,7 +150,7 @@ impl Runtime {
 }
 
 /// Starts the checks for stuck executions and stalled threads.
-fn look_after(shared: &Arc<Shared>) {
+fn start_checks(shared: &Arc<Shared>) {
     let every = shared.limits.watchdog_every;
     if !every.is_zero() {
         actix::spawn(watch(Arc::downgrade(shared), every));

@@ -122,7 +122,7 @@ impl Evaluations {
     }
 
     /// Drops a large value on another thread.
-    pub(crate) fn drop_aside(&self, lane: Lane, large: impl Send + 'static) {
+    pub(crate) fn drop_elsewhere(&self, lane: Lane, large: impl Send + 'static) {
         self.workers.take(lane, Box::new(move || drop(large)));
     }
 

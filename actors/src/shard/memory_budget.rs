@@ -74,7 +74,7 @@ impl MemoryBudget {
 
 impl Claim {
     /// Changes the size of the reservation.
-    pub(crate) fn is_now(&mut self, bytes: u64) {
+    pub(crate) fn resize(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.budget.held.fetch_add(bytes - self.bytes, Ordering::AcqRel);
         } else if bytes < self.bytes {
@@ -121,9 +121,9 @@ mod tests {
     fn a_claim_can_grow_above_the_limit_and_shrink() {
         let budget = Arc::new(MemoryBudget::new(100));
         let mut claim = budget.claim_anyway(90);
-        claim.is_now(150);
+        claim.resize(150);
         assert_eq!(budget.held(), 150);
-        claim.is_now(20);
+        claim.resize(20);
         assert_eq!(budget.held(), 20);
         drop(claim);
         assert_eq!(budget.held(), 0);

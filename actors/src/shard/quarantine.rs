@@ -44,7 +44,7 @@ impl Quarantine {
         for crash in self.marks.crashes() {
             let execution = &crash.mark.execution;
             let scope = match store.describe(execution).await {
-                Ok(Some(row)) if stands_at(&row, &crash) => scope_of(&row.header),
+                Ok(Some(row)) if is_unchanged_since(&row, &crash) => scope_of(&row.header),
                 Ok(_) => continue,
                 // The error is reported on access; its crashes still count.
                 Err(error) => {
@@ -120,7 +120,7 @@ impl Crashed {
 }
 
 /// True if an execution has not changed since the process died.
-fn stands_at(row: &Projection, crash: &Crash) -> bool {
+fn is_unchanged_since(row: &Projection, crash: &Crash) -> bool {
     !row.status.is_terminal() && row.last_seq == crash.mark.last_seq
 }
 

@@ -20,7 +20,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
-use crate::progress::reader;
+use crate::progress::collector;
 use crate::workflows::{
     self, Calls, add_agent, all, map, race, retried, run, sleep, spawn, step, with_functions,
     workflow,
@@ -225,7 +225,7 @@ async fn the_end_of_a_step_drops_its_model_call_at_once() {
     for ((name, steps, end), is_read) in cases.map(|case| (case, false)).into_iter().chain(read) {
         let model = Model::new([ScriptedAnswer::Hang]);
         let world = world(&model, steps).await;
-        let (_address, subscriber, _) = reader();
+        let (_address, subscriber, _) = collector();
         if is_read {
             world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
         } else {

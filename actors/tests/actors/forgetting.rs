@@ -1,21 +1,18 @@
 //! A forgotten user appears in no execution: neither in its facts nor in memory.
 
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use actix::Actor as _;
 use futures_util::future::join;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::principal::FORGOTTEN;
-use greenroom_actors::observe::span::{Observer, ObserverFilter, SpanPhase, SpanWork};
+use greenroom_actors::observe::span::{SpanPhase, SpanWork};
 use greenroom_actors::ports::store::{Executions as _, Status};
 use greenroom_actors::requests::{ExecutionState, Principal, ResumeExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::traces::Watcher;
-use crate::workflows::{Calls, ask, map, run, spawn, with_functions, workflow};
+use crate::traces::world_with;
+use crate::workflows::{ask, map, run, spawn, workflow};
 
 fn answer(by: &str) -> ResumeExecution {
     let by = Some(Principal::verified(by));
@@ -72,17 +69,8 @@ async fn a_user_forgotten_during_a_load_is_erased_from_the_loaded_state() {
 #[actix::test]
 async fn a_forgotten_user_is_in_no_span_that_ends_afterwards() {
     tokio::time::pause();
-    let watcher = Watcher::default();
-    let observed = Rc::clone(&watcher.0);
-    let observer = Observer {
-        spans: Some(watcher.start().recipient()),
-        logs: None,
-        filter: ObserverFilter::default(),
-        cut: Arc::new(|| {}),
-    };
-    let registry =
-        with_functions(registry_of([workflow("w", vec![run("a", "slow")])]), &Calls::default());
-    let world = World::launch_observed(registry, RuntimeLimits::default(), vec![observer]).await;
+    let definition = workflow("w", vec![run("a", "slow")]);
+    let (world, observed) = world_with(RuntimeLimits::default(), vec![definition]).await;
     let it = target("w", "e");
     spawn(&world, start("w", "e", json!(1)));
     pass(Duration::from_millis(10)).await;

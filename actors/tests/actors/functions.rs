@@ -12,7 +12,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::progress::reader;
+use crate::progress::collector;
 use crate::workflows::{function, race, resume, run, sleep, workflow};
 
 /// The tokens of each call, as a thread of the function would hold them.
@@ -68,7 +68,7 @@ async fn world(steps: Vec<StepDefinition>) -> (World, Tokens) {
 
 /// Starts an execution with a subscriber.
 async fn begin(world: &World) -> crate::progress::Events {
-    let (_, subscriber, events) = reader();
+    let (_, subscriber, events) = collector();
     world.runtime.stream(start("w", "e", json!(4)), subscriber).await.unwrap();
     pass(Duration::from_millis(1)).await;
     events

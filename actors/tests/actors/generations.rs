@@ -25,13 +25,13 @@ use crate::workflows::{add_agent, spawn, step, workflow};
 
 /// Collects the events of a generation.
 #[derive(Default, Clone)]
-struct Reader(Arc<Mutex<Vec<GenerationEvent>>>);
+struct Collector(Arc<Mutex<Vec<GenerationEvent>>>);
 
-impl Actor for Reader {
+impl Actor for Collector {
     type Context = Context<Self>;
 }
 
-impl Handler<GenerationProgress> for Reader {
+impl Handler<GenerationProgress> for Collector {
     type Result = ();
 
     fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Context<Self>) {
@@ -39,7 +39,7 @@ impl Handler<GenerationProgress> for Reader {
     }
 }
 
-impl Reader {
+impl Collector {
     fn subscribe(&self) -> (GenerationSubscriber, Addr<Self>) {
         let address = self.clone().start();
         let events = address.clone().recipient();
@@ -111,7 +111,7 @@ async fn newest(world: &World) -> (GenerationStatus, Option<String>) {
 async fn a_chat_continues_without_its_client_and_can_be_attached_to() {
     tokio::time::pause();
     let world = world([slowly()]).await;
-    let (first, second) = (Reader::default(), Reader::default());
+    let (first, second) = (Collector::default(), Collector::default());
     let (subscriber, _first) = first.subscribe();
     let chat = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
     let id = Arc::clone(&chat.id);
@@ -133,12 +133,12 @@ async fn a_chat_continues_without_its_client_and_can_be_attached_to() {
 async fn a_stream_is_cancelled_when_its_handle_is_dropped() {
     tokio::time::pause();
     let world = world([slowly()]).await;
-    let reader = Reader::default();
-    let (subscriber, _reader) = reader.subscribe();
+    let collector = Collector::default();
+    let (subscriber, _collector) = collector.subscribe();
     let stream = world.runtime.stream_generation(request(false), subscriber).await.unwrap();
     drop(stream);
     pass(Duration::from_secs(1)).await;
-    assert_eq!(reader.last(), Some(GenerationEvent::Abort));
+    assert_eq!(collector.last(), Some(GenerationEvent::Abort));
     assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
     assert!(!world.runtime.is_agent_working("writer"));
 }
@@ -147,7 +147,7 @@ async fn a_stream_is_cancelled_when_its_handle_is_dropped() {
 async fn a_generation_is_cancelled_by_its_id() {
     tokio::time::pause();
     let world = world([slowly()]).await;
-    let (subscriber, _reader) = Reader::default().subscribe();
+    let (subscriber, _collector) = Collector::default().subscribe();
     let stream = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
     let cancel = |agent: &'static str, id: Arc<str>| {
         let runtime = world.runtime.clone();
@@ -156,7 +156,7 @@ async fn a_generation_is_cancelled_by_its_id() {
     let not_found = |id: &str| Err(CancelGenerationError::NotFound(id.to_owned()));
 
     assert_eq!(cancel("writer", Arc::from("nothing")).await, not_found("nothing"));
-    assert_eq!(cancel("reader", Arc::clone(&stream.id)).await, not_found(&stream.id));
+    assert_eq!(cancel("collector", Arc::clone(&stream.id)).await, not_found(&stream.id));
     assert_eq!(cancel("writer", Arc::clone(&stream.id)).await, Ok(()));
     assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
     let status = GenerationStatus::Cancelled;
@@ -169,8 +169,8 @@ async fn forgetting_a_user_cancels_its_generations() {
     tokio::time::pause();
     let world = world([slowly(), slowly()]).await;
     let of = |user: &str| GenerationRequest { user_id: Some(user.to_owned()), ..request(true) };
-    let (anna, _anna) = Reader::default().subscribe();
-    let (ben, _ben) = Reader::default().subscribe();
+    let (anna, _anna) = Collector::default().subscribe();
+    let (ben, _ben) = Collector::default().subscribe();
     let _of_anna = world.runtime.stream_generation(of("anna"), anna).await.unwrap();
     let of_ben = world.runtime.stream_generation(of("ben"), ben).await.unwrap();
 
@@ -190,8 +190,8 @@ async fn a_drain_interrupts_generations_that_exceed_its_grace_period() {
     ];
     for (grace, status, error) in rows {
         let world = world([slowly(), slowly()]).await;
-        let reader = Reader::default();
-        let (subscriber, _reader) = reader.subscribe();
+        let collector = Collector::default();
+        let (subscriber, _collector) = collector.subscribe();
         let stream = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
         let runtime = world.runtime.clone();
         let generating = actix::spawn(async move { runtime.generate(request(false)).await });
@@ -205,7 +205,7 @@ async fn a_drain_interrupts_generations_that_exceed_its_grace_period() {
         let is_draining =
             matches!(error, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
         assert_eq!(is_draining, status == GenerationStatus::Error, "{outcome:?}");
-        let is_error = matches!(reader.last(), Some(GenerationEvent::Error { .. }));
+        let is_error = matches!(collector.last(), Some(GenerationEvent::Error { .. }));
         assert_eq!(is_error, is_draining);
         drop(stream);
     }
@@ -235,7 +235,7 @@ async fn an_agent_step_runs_again_after_a_drain_or_a_kill() {
 async fn a_killed_generation_is_recorded_as_interrupted_after_the_restart() {
     tokio::time::pause();
     let world = world([slowly()]).await;
-    let (subscriber, _reader) = Reader::default().subscribe();
+    let (subscriber, _collector) = Collector::default().subscribe();
     let stream = world.runtime.stream_generation(request(false), subscriber).await.unwrap();
     let world = world.restart().await;
     drop(stream);

@@ -1,8 +1,6 @@
 //! Resources of other users are not found: executions, their traces, generations.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +9,7 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::domain::message::{Message, Role};
-use greenroom_actors::observe::span::{Observer, ObserverFilter, SpansObserved};
+use greenroom_actors::observe::span::{ObserverFilter, SpanEvent};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::requests::{
     ControlError, DescribeError, EventsRecorded, IdempotencyKey, ResumeError, ResumeExecution,
@@ -22,6 +20,7 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
+use crate::traces::{Observed, observer};
 use crate::workflows::{add_agent, ask, child, map, workflow};
 
 /// A subscriber that ignores its events.
@@ -68,8 +67,8 @@ async fn assert_hidden(world: &World, visibility: &Visibility) {
     let described = runtime.describe(&target).await;
     assert_eq!(described.err(), Some(DescribeError::NotFound), "{visibility:?}");
     let events = Nowhere.start().recipient();
-    let reader = Subscriber { events, progress: None, cut: Arc::new(|| {}) };
-    let subscribed = runtime.subscribe(&target, reader).await;
+    let subscriber = Subscriber { events, progress: None, cut: Arc::new(|| {}) };
+    let subscribed = runtime.subscribe(&target, subscriber).await;
     assert_eq!(subscribed, Err(DescribeError::NotFound), "{visibility:?}");
     assert_eq!(
         runtime.suspend(&target, None, None).await,
@@ -129,39 +128,22 @@ async fn an_execution_without_user_is_visible_only_with_full_visibility() {
     world.runtime.cancel(&seen_by(Visibility::Everything), None, None).await.unwrap();
 }
 
-/// Names of spans with their users.
-type Spans = BTreeSet<(String, Option<String>)>;
-
-/// Collects the spans that it observes.
-#[derive(Default)]
-struct Watcher(Rc<RefCell<Spans>>);
-
-impl Actor for Watcher {
-    type Context = Context<Self>;
-}
-
-impl Handler<SpansObserved> for Watcher {
-    type Result = ();
-
-    fn handle(&mut self, message: SpansObserved, _: &mut Self::Context) {
-        for event in message.spans.iter() {
-            let user = event.span.owner.user_id().map(str::to_owned);
-            self.0.borrow_mut().insert((event.span.name(), user));
-        }
-    }
+/// Returns the names of spans with their users.
+fn spans(observed: &Observed) -> BTreeSet<(String, Option<String>)> {
+    let user = |event: &SpanEvent| event.span.owner.user_id().map(str::to_owned);
+    observed.borrow().iter().map(|event| (event.span.name(), user(event))).collect()
 }
 
 #[actix::test]
 async fn observers_get_the_traces_that_they_may_see_with_those_of_children() {
     tokio::time::pause();
     let world = world().await;
-    let mut observed = Vec::new();
+    let mut all_observed = Vec::new();
     for visibility in [of("ann"), of("eve"), Visibility::Nothing, Visibility::Everything] {
-        let watcher = Watcher::default();
-        observed.push(Rc::clone(&watcher.0));
-        let filter = ObserverFilter { visibility, ..ObserverFilter::default() };
-        let spans = Some(watcher.start().recipient());
-        world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
+        let (observer, observed) =
+            observer(ObserverFilter { visibility, ..ObserverFilter::default() });
+        world.runtime.observe(observer).await;
+        all_observed.push(observed);
     }
     for (user, id) in [(Some("ann"), "a"), (Some("ben"), "b"), (None, "c")] {
         world.runtime.execute(started_by(user, id)).await.unwrap();
@@ -173,11 +155,11 @@ async fn observers_get_the_traces_that_they_may_see_with_those_of_children() {
     let of_user = |user: Option<&'static str>| {
         names.map(|name| (name.to_owned(), user.map(str::to_owned))).into_iter()
     };
-    assert_eq!(*observed[0].borrow(), of_user(Some("ann")).collect());
-    assert!(observed[1].borrow().is_empty());
-    assert!(observed[2].borrow().is_empty());
+    assert_eq!(spans(&all_observed[0]), of_user(Some("ann")).collect());
+    assert!(all_observed[1].borrow().is_empty());
+    assert!(all_observed[2].borrow().is_empty());
     let all = [Some("ann"), Some("ben"), None].into_iter().flat_map(of_user);
-    assert_eq!(*observed[3].borrow(), all.collect());
+    assert_eq!(spans(&all_observed[3]), all.collect());
 }
 
 #[actix::test]

@@ -20,13 +20,13 @@ use crate::workflows::{all, sleep};
 pub(crate) type Events = Rc<RefCell<Vec<(String, String)>>>;
 
 /// Collects the path and the kind of every event, in order.
-pub(crate) struct Reader(Events);
+pub(crate) struct Collector(Events);
 
-impl Actor for Reader {
+impl Actor for Collector {
     type Context = Context<Self>;
 }
 
-impl Handler<EventsRecorded> for Reader {
+impl Handler<EventsRecorded> for Collector {
     type Result = ();
 
     fn handle(&mut self, message: EventsRecorded, _: &mut Self::Context) {
@@ -40,7 +40,7 @@ impl Handler<EventsRecorded> for Reader {
     }
 }
 
-impl Handler<StepProgressed> for Reader {
+impl Handler<StepProgressed> for Collector {
     type Result = ();
 
     fn handle(&mut self, StepProgressed(batch): StepProgressed, _: &mut Self::Context) {
@@ -58,9 +58,9 @@ impl Handler<StepProgressed> for Reader {
     }
 }
 
-pub(crate) fn reader() -> (Addr<Reader>, Subscriber, Events) {
+pub(crate) fn collector() -> (Addr<Collector>, Subscriber, Events) {
     let events = Events::default();
-    let address = Reader(Rc::clone(&events)).start();
+    let address = Collector(Rc::clone(&events)).start();
     let subscriber = Subscriber {
         events: address.clone().recipient(),
         progress: Some(address.clone().recipient()),
@@ -81,7 +81,7 @@ async fn subscribers_get_the_progress_of_agents_between_start_and_end_of_their_s
     let model = Model::new([text("one two three"), text("a b c")]);
     let both = all("both", vec![("x", vec![agent("a")]), ("y", vec![agent("b")])]);
     let world = world(&model, vec![both, sleep("nap", 1000)]).await;
-    let (_address, subscriber, events) = reader();
+    let (_address, subscriber, events) = collector();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_millis(500)).await;
 
@@ -96,7 +96,7 @@ async fn subscribers_get_the_progress_of_agents_between_start_and_end_of_their_s
         assert!(events[events.len() - 2].starts_with("~Finish"), "{events:#?}");
     }
 
-    let (_late, subscriber, late) = reader();
+    let (_late, subscriber, late) = collector();
     world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
     pass(Duration::from_secs(2)).await;
     assert!(late.borrow().iter().all(|(_, what)| !what.starts_with(['+', '~'])), "{late:?}");
@@ -108,7 +108,7 @@ async fn no_progress_of_a_step_is_published_after_its_end() {
     tokio::time::pause();
     let model = Model::new([text(&"word ".repeat(100))]);
     let world = world(&model, vec![agent("a")]).await;
-    let (_address, subscriber, events) = reader();
+    let (_address, subscriber, events) = collector();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_millis(300)).await;
     world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
@@ -124,7 +124,7 @@ async fn without_a_subscriber_the_model_is_asked_for_whole_answers() {
     for (is_read, streamed) in [(false, 0), (true, 1)] {
         let model = Model::new([text("hi")]);
         let world = world(&model, vec![agent("a")]).await;
-        let (_address, subscriber, _) = reader();
+        let (_address, subscriber, _) = collector();
         let subscriber =
             Subscriber { progress: subscriber.progress.filter(|_| is_read), ..subscriber };
         world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();

@@ -32,7 +32,7 @@ use crate::workflows::{
 pub(crate) type Observed = Rc<RefCell<Vec<SpanEvent>>>;
 
 #[derive(Default)]
-pub(crate) struct Watcher(pub(crate) Observed);
+struct Watcher(Observed);
 
 impl Actor for Watcher {
     type Context = Context<Self>;
@@ -60,18 +60,19 @@ fn id_of(span: &Span) -> String {
     }
 }
 
-async fn world_with(
+/// Returns an observer and the spans that it gets.
+pub(crate) fn observer(filter: ObserverFilter) -> (Observer, Observed) {
+    let watcher = Watcher::default();
+    let observed = Rc::clone(&watcher.0);
+    let spans = Some(watcher.start().recipient());
+    (Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }, observed)
+}
+
+pub(crate) async fn world_with(
     limits: RuntimeLimits,
     workflows: Vec<WorkflowDefinition>,
 ) -> (World, Observed) {
-    let watcher = Watcher::default();
-    let observed = Rc::clone(&watcher.0);
-    let observer = Observer {
-        spans: Some(watcher.start().recipient()),
-        logs: None,
-        filter: ObserverFilter::default(),
-        cut: Arc::new(|| {}),
-    };
+    let (observer, observed) = observer(ObserverFilter::default());
     let registry = with_functions(registry_of(workflows), &Calls::default());
     (World::launch_observed(registry, limits, vec![observer]).await, observed)
 }

@@ -9,9 +9,7 @@ use std::time::Duration;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, WrapFuture};
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::observe::span::{
-    EntityType, Observer, ObserverFilter, SpanId, SpanPhase, SpanStatus, SpansObserved,
-};
+use greenroom_actors::observe::span::{EntityType, ObserverFilter, SpanPhase, SpanStatus};
 use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::Status;
@@ -22,20 +20,21 @@ use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::json;
 
 use crate::races::facts_of;
+use crate::traces::observer;
 use crate::workflows::{Calls, ask, child, map, resume, retried, run, with_functions, workflow};
 
 type Numbers = Rc<RefCell<Vec<u64>>>;
 
 /// Collects the numbers of its events.
-struct Reader {
+struct Collector {
     numbers: Numbers,
 }
 
-impl Actor for Reader {
+impl Actor for Collector {
     type Context = Context<Self>;
 }
 
-impl Handler<EventsRecorded> for Reader {
+impl Handler<EventsRecorded> for Collector {
     type Result = ();
 
     fn handle(&mut self, message: EventsRecorded, _: &mut Self::Context) {
@@ -44,9 +43,9 @@ impl Handler<EventsRecorded> for Reader {
     }
 }
 
-fn reader() -> (Addr<Reader>, Subscriber, Numbers) {
+fn collector() -> (Addr<Collector>, Subscriber, Numbers) {
     let numbers = Numbers::default();
-    let address = Reader { numbers: Rc::clone(&numbers) }.start();
+    let address = Collector { numbers: Rc::clone(&numbers) }.start();
     let events = address.clone().recipient();
     (address, Subscriber { events, progress: None, cut: Arc::new(|| {}) }, numbers)
 }
@@ -81,12 +80,12 @@ async fn world(steps: Vec<StepDefinition>) -> World {
 async fn a_subscriber_gets_every_event_once_and_keeps_the_execution_in_memory() {
     tokio::time::pause();
     let world = world(vec![ask("manager"), map("after", json!("data"))]).await;
-    let (address, subscriber, numbers) = reader();
+    let (address, subscriber, numbers) = collector();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(30)).await;
     assert_eq!(world.live(), 1, "it has a subscriber");
 
-    let (_late, subscriber, late) = reader();
+    let (_late, subscriber, late) = collector();
     let begins = world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
     let replayed = facts_of(&world.runtime, "e").await;
     assert_eq!(begins.durable_seq, replayed.last().unwrap().next_seq() - 1);
@@ -99,7 +98,7 @@ async fn a_subscriber_gets_every_event_once_and_keeps_the_execution_in_memory() 
     assert_eq!(*late.borrow(), after);
     assert_eq!(world.live(), 0);
 
-    let ended = world.runtime.subscribe(&target("w", "e"), reader().1).await.unwrap();
+    let ended = world.runtime.subscribe(&target("w", "e"), collector().1).await.unwrap();
     assert!(ended.ended);
     drop(address);
 }
@@ -108,7 +107,7 @@ async fn a_subscriber_gets_every_event_once_and_keeps_the_execution_in_memory() 
 async fn an_execution_without_subscribers_leaves_memory() {
     tokio::time::pause();
     let world = world(vec![ask("manager")]).await;
-    let (address, subscriber, _) = reader();
+    let (address, subscriber, _) = collector();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(60)).await;
     assert_eq!(world.live(), 1);
@@ -121,7 +120,7 @@ async fn an_execution_without_subscribers_leaves_memory() {
 #[rtype(result = "()")]
 struct Leave;
 
-impl Handler<Leave> for Reader {
+impl Handler<Leave> for Collector {
     type Result = ();
 
     fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
@@ -154,33 +153,6 @@ async fn a_stalled_subscriber_is_disconnected_and_delays_no_one() {
     drop(stalled);
 }
 
-/// A span as observed: phase, name, parent, id.
-type Row = (SpanPhase, String, Option<SpanId>, SpanId);
-
-/// Collects spans.
-#[derive(Default)]
-struct Watcher(Rc<RefCell<Vec<Row>>>);
-
-impl Actor for Watcher {
-    type Context = Context<Self>;
-}
-
-impl Handler<SpansObserved> for Watcher {
-    type Result = ();
-
-    fn handle(&mut self, message: SpansObserved, _: &mut Self::Context) {
-        assert_eq!(message.missed, 0);
-        for event in message.spans.iter() {
-            let span = &event.span;
-            assert_eq!(span.end.is_some(), event.phase == SpanPhase::Ended);
-            self.0.borrow_mut().push((event.phase, span.name(), span.parent, span.id));
-            if let SpanStatus::Error(message) = &span.status {
-                assert_eq!(&**message, "not yet");
-            }
-        }
-    }
-}
-
 #[actix::test]
 async fn observers_get_the_spans_of_their_roots_with_those_of_children() {
     tokio::time::pause();
@@ -188,22 +160,28 @@ async fn observers_get_the_spans_of_their_roots_with_those_of_children() {
     let world = world(vec![flaky, map("after", json!("data"))]).await;
     let mut observed = Vec::new();
     for id in ["outer", "w", "other"] {
-        let watcher = Watcher::default();
-        observed.push(Rc::clone(&watcher.0));
         let filter = ObserverFilter {
             entity_type: Some(EntityType::Workflow),
             entity_id: Some(id.to_owned()),
             visibility: Visibility::Everything,
         };
-        let spans = Some(watcher.start().recipient());
-        world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
+        let (observer, spans) = observer(filter);
+        world.runtime.observe(observer).await;
+        observed.push(spans);
     }
     world.runtime.execute(start("outer", "o", json!({}))).await.unwrap();
     pass(Duration::from_millis(1)).await;
 
     let seen = observed[0].borrow().clone();
-    let count =
-        |phase, name: &str| seen.iter().filter(|row| row.0 == phase && row.1 == name).count();
+    for event in &seen {
+        assert_eq!(event.span.end.is_some(), event.phase == SpanPhase::Ended);
+        if let SpanStatus::Error(message) = &event.span.status {
+            assert_eq!(&**message, "not yet");
+        }
+    }
+    let count = |phase, name: &str| {
+        seen.iter().filter(|event| event.phase == phase && event.span.name() == name).count()
+    };
     for (name, times) in [
         ("invoke_workflow outer", 1),
         ("step sub", 1),
@@ -214,13 +192,14 @@ async fn observers_get_the_spans_of_their_roots_with_those_of_children() {
         assert_eq!(count(SpanPhase::Started, name), times, "starts of {name}");
         assert_eq!(count(SpanPhase::Ended, name), times, "ends of {name}");
     }
-    let id_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().3;
-    let parent_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().2;
+    let span = |name: &str| &seen.iter().find(|event| event.span.name() == name).unwrap().span;
+    let (id_of, parent_of) = (|name: &str| span(name).id, |name: &str| span(name).parent);
     assert_eq!(parent_of("invoke_workflow outer"), None);
     assert_eq!(parent_of("step sub"), Some(id_of("invoke_workflow outer")));
     assert_eq!(parent_of("invoke_workflow w"), Some(id_of("step sub")));
     assert_eq!(parent_of("step flaky"), Some(id_of("invoke_workflow w")));
-    assert!(observed[1].borrow().iter().all(|row| row.1 != "invoke_workflow outer"), "w alone");
+    let of_w = observed[1].borrow();
+    assert!(of_w.iter().all(|event| event.span.name() != "invoke_workflow outer"), "w alone");
     assert!(observed[2].borrow().is_empty());
 }
 
