@@ -233,7 +233,9 @@ impl Runtime {
         let stops = self.system.shards.iter().map(|shard| shard.send(StopAll));
         join_all(stops).await;
         if tokio::time::timeout(LAST_RECORDS, self.generations.active.idle()).await.is_err() {
-            log::warn!("generations ended without a record: the history shows them as interrupted");
+            log::warn!(
+                "some generations ended without a record; after the restart they are interrupted"
+            );
         }
     }
 

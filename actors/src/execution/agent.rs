@@ -72,8 +72,7 @@ impl ExecutionActor {
             }
             match outcome {
                 Some(Ok(generation)) => completed(generation),
-                // The process ends: the stop releases the step, and it runs again after the
-                // restart.
+                // The process ends: the step is released and runs again after the restart.
                 Some(Err(GenerateError::Unavailable(Unavailable::Draining { .. }))) => {
                     std::future::pending().await
                 }

@@ -111,7 +111,9 @@ impl Runtime {
         actix::spawn(async move {
             let count = continuing.continue_running().await;
             if count > 0 {
-                log::info!("continued {count} executions that were running at the last shutdown");
+                log::info!(
+                    "continued {count} executions that were running when the last process ended"
+                );
             }
         });
         Ok(runtime)

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use crate::commands::{ExecutionCommand, Subject};
-use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
     DescribeError, ExecutionOutcome, IdempotencyKey, ResumeError, StartError, Target, Unavailable,
 };
 use crate::runtime::Runtime;
 
-/// The key was used with another body.
-struct KeyReused;
-
+/// Failure to find the outcome of an earlier call.
 enum Earlier {
     Unavailable(Unavailable),
+    /// The key was used with another body.
     KeyReused,
     /// The key's execution does not exist, or not for this caller.
     NotFound,
@@ -22,12 +20,6 @@ enum Earlier {
 impl From<Unavailable> for Earlier {
     fn from(why: Unavailable) -> Self {
         Self::Unavailable(why)
-    }
-}
-
-impl From<KeyReused> for Earlier {
-    fn from(_: KeyReused) -> Self {
-        Self::KeyReused
     }
 }
 
@@ -69,7 +61,9 @@ impl Runtime {
         let known =
             self.shared.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
         let Some(record) = known else { return Ok(None) };
-        let record = same_body(record, key)?;
+        if record.body_hash != key.body_hash {
+            return Err(Earlier::KeyReused);
+        }
         let after_seq = record.after_seq;
         let command = |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };
         match self.ask(&record.execution, command).await {
@@ -78,11 +72,4 @@ impl Runtime {
             Err(DescribeError::Unavailable(why)) => Err(why.into()),
         }
     }
-}
-
-fn same_body(
-    record: IdempotencyRecord,
-    key: &IdempotencyKey,
-) -> Result<IdempotencyRecord, KeyReused> {
-    if record.body_hash == key.body_hash { Ok(record) } else { Err(KeyReused) }
 }

@@ -39,14 +39,17 @@ impl RunWorkflow for WorkflowRuns {
 
 async fn run(
     shared: Arc<Shared>,
-    request: StartExecution,
+    mut request: StartExecution,
     depth: u32,
 ) -> Result<ExecutionOutcome, StartError> {
     let workflow = request.workflow_id.clone();
     let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
+    let claim = claim_for(&shared, &mut request)?;
+    let plan = plan_of(&shared, &mut request).await?;
+    let mut start = Box::new(start_of(&plan, request, &id));
+    start.depth = depth;
     let (answer, reply) = oneshot::channel();
-    let command =
-        start_command(&shared, request, &id, depth, StartAnswer::OnSettled(answer)).await?;
+    let command = StartCommand::internal(plan, start, claim, StartAnswer::OnSettled(answer));
     let mut waiting = CancelOnDrop { shared, id, workflow, is_settled: false };
     waiting.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
     let outcome = match reply.await {
@@ -59,21 +62,6 @@ async fn run(
     };
     waiting.is_settled = true;
     Ok(outcome)
-}
-
-/// Returns the command, if the request passes the checks of every start.
-async fn start_command(
-    shared: &Shared,
-    mut request: StartExecution,
-    id: &ExecutionId,
-    depth: u32,
-    answer: StartAnswer,
-) -> Result<StartCommand, StartError> {
-    let claim = claim_for(shared, &mut request)?;
-    let plan = plan_of(shared, &mut request).await?;
-    let mut start = Box::new(start_of(&plan, request, id));
-    start.depth = depth;
-    Ok(StartCommand::internal(plan, start, claim, answer))
 }
 
 fn ending() -> Unavailable {
