@@ -1,9 +1,10 @@
-//! The server as a whole: built from a configuration, run until a signal, drained.
+//! Assembly of the server: built from a configuration, run until a signal, drained.
 
 mod access;
 mod capacity;
 pub(crate) mod checks;
 mod exporting;
+mod maintenance;
 mod metrics;
 mod models;
 mod reloading;
@@ -12,7 +13,6 @@ mod signals;
 mod store;
 mod threads;
 mod tools;
-mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ use greenroom_actors::{Runtime, RuntimePorts};
 
 use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
-use self::reloading::{Reloading, Surroundings};
+use self::reloading::{ReloadContext, Reloading};
 use self::routes::Assembled;
 use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
@@ -39,9 +39,9 @@ use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
 use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
-use crate::reload::Standing;
+use crate::reload::ReloadStatus;
 use crate::telemetry;
-use crate::telemetry::logs::{Keeper, Keeping, LogOptions, LogSink};
+use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
 use crate::telemetry::metrics::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
@@ -50,32 +50,32 @@ use crate::web::server::{NOISY_TARGETS, listen, serve};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
-/// How long connections may take to end after everything they wait for has been answered.
+/// Time for connections to close after all requests have been answered.
 const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);
 
-/// What Rust code adds to a configuration.
+/// Definitions that Rust code adds to a configuration.
 #[derive(Debug, Default)]
 pub struct Registered {
     /// Functions, models, agents, tools and workflows.
     pub registry: Registry,
-    /// Who checks tokens; asked before those of the configuration.
+    /// Identity providers, which precede those of the configuration.
     pub providers: Providers,
-    /// Routes beside those of the server and of the configuration.
+    /// Routes in addition to those of the server and of the configuration.
     pub routes: Routes,
 }
 
-/// Serves until a signal to stop. Blocks.
+/// Serves until SIGTERM or SIGINT. Blocks.
 pub fn run(config: Config) -> io::Result<()> {
     run_with(config, Registered::default())
 }
 
-/// Whether this thread runs a system of actors, which servers and executions are spawned in.
+/// Returns true if this thread runs an actix system.
 pub(crate) fn runs_in_system() -> bool {
     actix_web::rt::System::try_current().is_some()
 }
 
-/// The same with what Rust code adds. The process gets a logger unless it has one;
-/// what its console has not shown yet when this returns, the caller may wait for.
+/// Serves a configuration and the definitions of Rust code. Installs the logger unless the process
+/// has one; console lines may still be queued when this returns.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
     let variables = Variables::of(&config);
     let mut secrets = config.secrets(|name| variables.value(name));
@@ -100,16 +100,15 @@ pub struct Application {
     telemetry: Telemetry,
     grace: Duration,
     environment: Environment,
-    /// Keeps what is logged, where that is wanted.
-    keeper: Option<Keeper>,
-    /// Takes changes of the configuration.
+    /// Stores log records; `None` if that is off.
+    log_writer: Option<LogStoreWriter>,
+    /// Reloads the configuration; `None` without a file.
     reloading: Option<Reloading>,
 }
 
 impl Application {
-    /// Binds the address, opens the store and brings the runtime up. In this order: where the
-    /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
-    /// written.
+    /// Binds the address, then opens the store and starts the runtime. In this order, because a
+    /// taken address may mean another server on the same store: nothing is resumed or written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
         outlive_file_size_limit()?;
         capacity::ensure(&config, workers(&config))?;
@@ -139,13 +138,13 @@ impl Application {
         let runtime = Runtime::launch(registry, ports, config.runtime_limits())
             .await
             .map_err(io::Error::other)?;
-        let standing = Arc::new(Standing::default());
-        let keeper = keeper(&config, store, &runtime, &telemetry);
+        let reload_status = Arc::new(ReloadStatus::default());
+        let log_writer = start_log_writer(&config, store, &runtime, &telemetry);
         if !telemetry::logs::is_installed() {
             log::warn!(
-                "the program has a logger of its own: records have no ids of executions, agents \
-                 and requests, and /api/logs, /ws/logs and the logs of traces stay empty; \
-                 Greenroom::serve installs the server's logger where there is none"
+                "the program installed another logger: log records have no ids of executions, \
+                 agents and requests, and /api/logs, /ws/logs and the logs of traces stay empty; \
+                 Greenroom::serve installs the server's logger if there is none"
             );
         }
         if let Some(metrics) = &metrics {
@@ -153,19 +152,19 @@ impl Application {
                 runtime: runtime.clone(),
                 store: read,
                 exporter: telemetry.stats(),
-                standing: Arc::clone(&standing),
+                reload_status: Arc::clone(&reload_status),
             });
         }
         web.metrics.clone_from(&metrics);
-        web.standing = Arc::clone(&standing);
+        web.reload_status = Arc::clone(&reload_status);
         let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
         let registered = Registered { registry: registered, providers, routes };
-        let around =
-            Surroundings { runtime: runtime.clone(), metrics, standing, catalogue, outbound };
-        let reloading = Reloading::new(config, registered, around)?;
+        let context =
+            ReloadContext { runtime: runtime.clone(), metrics, reload_status, catalogue, outbound };
+        let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
             server,
             address,
@@ -174,12 +173,12 @@ impl Application {
             telemetry,
             grace,
             environment,
-            keeper,
+            log_writer,
             reloading,
         })
     }
 
-    /// Where the server listens; the port is the real one when 0 was asked for.
+    /// Returns the bound address, with the actual port if 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -187,7 +186,7 @@ impl Application {
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
         let Self { server, address, runtime, shutdown, telemetry, grace, .. } = self;
-        let Self { environment, keeper, reloading, .. } = self;
+        let Self { environment, log_writer, reloading, .. } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -196,17 +195,17 @@ impl Application {
                 name = signals.next() => name,
                 () = reload(reloading) => return,
             };
-            log::info!("{name}: no new work; running steps get {grace:?}");
+            log::info!("{name}: stopping; running steps have {grace:?} to end");
             tokio::select! {
                 () = async {
                     stop(&draining, &shutdown, &handle, grace).await;
-                    if let Some(keeper) = keeper {
-                        keeper.stop().await;
+                    if let Some(log_writer) = log_writer {
+                        log_writer.stop().await;
                     }
                     telemetry.finish(&draining).await;
                 } => {}
                 name = signals.next() => {
-                    log::warn!("{name} again: ending at once");
+                    log::warn!("{name} again: ending at once, without waiting for running steps");
                     telemetry::logs::drain_screen();
                     std::process::exit(1);
                 }
@@ -215,28 +214,28 @@ impl Application {
         log::info!("greenroom listens at http://{address}");
         log::info!("environment: {environment}");
         let (served, ()) = tokio::join!(server, stopping);
-        // The last user of the store: it closes in order.
+        // the last owner of the store, which is closed here
         runtime.end();
         log::info!("stopped");
         served
     }
 }
 
-/// Says what is odd about a configuration that is in order.
+/// Logs warnings about a valid configuration.
 fn warn(config: &Config, binding: &Binding, registry: &Registry) {
     let Binding { catalogue, auth, .. } = binding;
     for warning in &config.warnings {
         log::warn!("{warning}");
     }
-    for odd in access::strange_names(&config.auth, catalogue, registry) {
-        log::warn!("{odd}");
+    for warning in access::unknown_names(&config.auth, catalogue, registry) {
+        log::warn!("{warning}");
     }
     if let Some(warning) = access::warning(config, auth, catalogue) {
         log::warn!("{warning}");
     }
 }
 
-/// Goes on until it is dropped, also when there is nothing to reload.
+/// Reloads the configuration until the future is dropped. Never resolves.
 async fn reload(reloading: Option<Reloading>) {
     match reloading {
         Some(reloading) => reloading.run().await,
@@ -244,35 +243,35 @@ async fn reload(reloading: Option<Reloading>) {
     }
 }
 
-/// Drains the runtime first, so that whoever waits gets an answer, then ends the connections.
+/// Drains the runtime first, so that waiting callers are answered, then closes the connections.
 async fn stop(runtime: &Runtime, shutdown: &Shutdown, server: &ServerHandle, grace: Duration) {
     runtime.drain(grace).await;
     shutdown.fire();
     server.stop(true).await;
 }
 
-/// Keeps what is logged from now on, and what was logged since the start; tells those who listen,
-/// in this order: who reads the log and then listens misses nothing.
-fn keeper(
+/// Starts to store log records, including those queued since the start, and then to publish them.
+/// In this order, a client that subscribes and then reads the log misses no record.
+fn start_log_writer(
     config: &Config,
     store: Arc<dyn Store>,
     runtime: &Runtime,
     telemetry: &Telemetry,
-) -> Option<Keeper> {
-    let listened = runtime.clone();
-    let tell = move |batch: &[Arc<LogRecord>]| listened.publish_logs(batch.into());
-    let mut sinks: Vec<Arc<dyn LogSink>> = vec![Arc::new(tell)];
+) -> Option<LogStoreWriter> {
+    let publisher = runtime.clone();
+    let publish = move |batch: &[Arc<LogRecord>]| publisher.publish_logs(batch.into());
+    let mut sinks: Vec<Arc<dyn LogSink>> = vec![Arc::new(publish)];
     sinks.extend(telemetry.log_sinks());
-    Keeper::start(Keeping {
+    LogStoreWriter::start(LogStoreSettings {
         store,
         clock: Arc::new(SystemClock),
-        keep: config.logs.retention,
+        retention: config.logs.retention,
         rows_max: config.logs.rows_max,
         sinks,
     })
 }
 
-/// What is configured, with what Rust code registered; a name of both is the code's.
+/// Merges the definitions of the configuration and of Rust code, which wins for equal names.
 fn registry(
     config: &Config,
     outbound: &OutboundClients,
@@ -298,7 +297,7 @@ fn registry(
     Ok(registry)
 }
 
-/// What is wrong with the routes, and with who may call them.
+/// Returns the problems of routes and of access to them.
 pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
     let assembled = routes::assemble(config, &registered.routes);
     let policy = assembled
@@ -306,7 +305,7 @@ pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProbl
     policy.err().unwrap_or_default()
 }
 
-/// The routes, and who may call them.
+/// Assembles the routes, their access policy and the identity providers.
 fn binding(
     config: &Config,
     registered: Providers,
@@ -355,13 +354,13 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         observed_content: telemetry.content,
         is_telemetry_enabled: false,
         binding: Binding::default(),
-        upkeep: Arc::new(upkeep::upkeep(system, updates)),
+        maintenance: Arc::new(maintenance::maintenance(system, updates)),
         metrics: None,
-        standing: Arc::default(),
+        reload_status: Arc::default(),
     }
 }
 
-/// Threads that serve connections.
+/// Returns the number of threads that serve connections.
 fn workers(config: &Config) -> usize {
     match config.server.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -374,7 +373,7 @@ fn unusable_address(config: &Config, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen at {host}:{port}: {error}"))
 }
 
-/// The configuration's own defaults.
+/// Settings of a default configuration.
 #[cfg(test)]
 impl Default for WebConfig {
     fn default() -> Self {

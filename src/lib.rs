@@ -11,13 +11,13 @@ mod greenroom;
 mod http_client;
 #[cfg(test)]
 mod made_page;
+pub mod maintenance;
 mod nearest;
 pub mod reload;
 pub mod routes;
 mod sample;
 pub mod telemetry;
 mod threads;
-pub mod upkeep;
 mod web;
 
 /// The framework for handlers of added routes; see [`Greenroom::routes`].

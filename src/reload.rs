@@ -1,90 +1,90 @@
-//! Changes of the configuration's files: when one stands still, and what became of the newest.
-//!
-//! Knows neither what is in the files nor what is made of it.
+//! Detection of changed configuration files, and the outcome of the newest reload. Independent of
+//! the content of the files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Files that are read and looked at again.
+/// Files that are read, and checked for changes.
 pub(crate) trait Readings {
-    /// What they were like.
+    /// State of the files, to compare.
     type Files: PartialEq;
-    /// What was made of them.
+    /// Result of reading.
     type Made;
 
-    /// Reads them.
+    /// Reads the files.
     fn read(&self) -> (Self::Made, Self::Files);
 
-    /// Looks at the same files again.
+    /// Returns the current state of the same files.
     fn look(&self, files: &Self::Files) -> Self::Files;
 }
 
-/// Sees changes that stand still: editors write in pieces, and some by way of other files.
+/// Detects completed changes: editors write in pieces, and some via temporary files.
 pub(crate) struct Watcher<R: Readings> {
     readings: R,
-    /// As they were when they were last acted upon.
-    acted: R::Files,
-    /// Read since, and not yet seen to stand still.
+    /// State of the files that were last returned.
+    current: R::Files,
+    /// Read since; returned once the files are unchanged at the next tick.
     fresh: Option<(R::Made, R::Files)>,
 }
 
 impl<R: Readings> Watcher<R> {
-    /// Watches from a reading on.
+    /// Creates a watcher for files that have been read in the state `read`.
     pub(crate) fn new(readings: R, read: R::Files) -> Self {
-        Self { readings, acted: read, fresh: None }
+        Self { readings, current: read, fresh: None }
     }
 
-    /// One look. Gives what was made of a change when the files are as they were when it was
-    /// read, which was at the look before.
+    /// Checks the files. Returns a change that was read at the previous tick if the files are still
+    /// the same.
     pub(crate) fn tick(&mut self) -> Option<R::Made> {
         if let Some((made, files)) = self.fresh.take()
             && self.readings.look(&files) == files
         {
-            self.acted = files;
+            self.current = files;
             return Some(made);
         }
-        if self.readings.look(&self.acted) != self.acted {
+        if self.readings.look(&self.current) != self.current {
             self.fresh = Some(self.readings.read());
         }
         None
     }
 
-    /// Reads at once, whether or not something has changed.
+    /// Reads the files at once, changed or not.
     pub(crate) fn now(&mut self) -> R::Made {
         let (made, files) = self.readings.read();
-        (self.acted, self.fresh) = (files, None);
+        (self.current, self.fresh) = (files, None);
         made
     }
 }
 
-/// How it stands with changes of the configuration.
+/// Outcomes of reloads of the configuration.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct ReloadStatus {
     taken: AtomicU64,
     refused: AtomicU64,
-    /// Why the newest change was refused, for everybody to read.
+    /// Reason for the rejection of the newest change; public.
     refusal: RwLock<Option<String>>,
 }
 
-impl Standing {
-    /// Notes that a change was taken.
+impl ReloadStatus {
+    /// Records that a change was applied.
     pub(crate) fn take(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
         *self.refusal.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Notes that a change was refused. The reason has neither secrets nor paths of this machine.
+    /// Records that a change was rejected. The reason must not contain secrets or local paths.
     pub(crate) fn refuse(&self, reason: String) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         *self.refusal.write().unwrap_or_else(PoisonError::into_inner) = Some(reason);
     }
 
-    /// Why the newest change was refused; none when it was taken, or when there was none.
+    /// Returns the reason for the rejection of the newest change; `None` if it was applied or if
+    /// there was none.
     pub fn refusal(&self) -> Option<String> {
         self.refusal.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes that were taken, and those that were refused.
+    /// Returns the numbers of applied and of rejected changes.
     pub fn counts(&self) -> (u64, u64) {
         (self.taken.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
     }
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that is a number; each reading gives it.
+    /// A file that contains a number, which reading returns.
     #[derive(Clone, Default)]
     struct File {
         now: Rc<Cell<u32>>,
@@ -119,38 +119,38 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_given_once_when_it_stands_still() {
+    fn a_change_is_returned_once_when_it_is_complete() {
         let file = File::default();
         let mut watcher = Watcher::new(file.clone(), 0);
-        // what is in the file at each look, and what the look gives
+        // content of the file at each tick, and the result of the tick
         let looks = [
             (0, None),
             (1, None),
             (1, Some(1)),
             (1, None),
-            // in the middle of being written
+            // the file is being written
             (2, None),
             (3, None),
             (4, None),
             (4, Some(4)),
-            // there and back again
+            // changed and reverted
             (5, None),
             (4, None),
             (4, None),
-            // back to what was before
+            // back to an earlier content
             (1, None),
             (1, Some(1)),
             (1, None),
         ];
         for (index, (now, given)) in looks.into_iter().enumerate() {
             file.now.set(now);
-            assert_eq!(watcher.tick(), given, "look {index}");
+            assert_eq!(watcher.tick(), given, "tick {index}");
         }
-        assert_eq!(file.reads.get(), 6, "a file that stands still is read once");
+        assert_eq!(file.reads.get(), 6, "an unchanged file is not read again");
     }
 
     #[test]
-    fn asked_at_once_it_does_not_wait_for_a_second_look() {
+    fn now_returns_the_content_without_a_second_tick() {
         let file = File::default();
         let mut watcher = Watcher::new(file.clone(), 0);
         file.now.set(1);
@@ -161,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_is_taken_takes_the_refusal_away() {
-        let standing = Standing::default();
-        standing.refuse("line 1".to_owned());
-        standing.refuse("line 2".to_owned());
-        assert_eq!(standing.refusal().as_deref(), Some("line 2"));
-        standing.take();
-        assert_eq!((standing.refusal(), standing.counts()), (None, (1, 2)));
+    fn an_applied_change_clears_the_refusal() {
+        let reload_status = ReloadStatus::default();
+        reload_status.refuse("line 1".to_owned());
+        reload_status.refuse("line 2".to_owned());
+        assert_eq!(reload_status.refusal().as_deref(), Some("line 2"));
+        reload_status.take();
+        assert_eq!((reload_status.refusal(), reload_status.counts()), (None, (1, 2)));
     }
 }

@@ -1,4 +1,4 @@
-//! What the server tells about itself.
+//! Observability: logs, metrics, redaction and export over OTLP.
 
 pub mod export;
 pub mod logs;

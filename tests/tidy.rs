@@ -160,10 +160,10 @@ fn modules_look_in_one_direction() {
     let rows: [(&str, &[&str]); 15] = [
         (
             "src/auth",
-            &["web", "app", "cli", "greenroom", "config", "builder", "adapters", "upkeep"],
+            &["web", "app", "cli", "greenroom", "config", "builder", "adapters", "maintenance"],
         ),
         (
-            "src/upkeep",
+            "src/maintenance",
             &["web", "api", "app", "auth", "cli", "greenroom", "config", "builder", "adapters"],
         ),
         (

@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::upkeep::{FileError, VariableFile};
+use crate::maintenance::{FileError, VariableFile};
 
 use self::lines::{value_of, with_variables};
 

@@ -2,10 +2,6 @@
 
 /// Media type of problems (RFC 9457).
 pub const PROBLEM: &str = "application/problem+json";
-/// Media type of OpenMetrics.
-pub const OPEN_METRICS: &str = "application/openmetrics-text";
-/// Media type of plain text.
-pub const TEXT: &str = "text/plain";
 /// Media type of all other responses.
 const JSON: &str = "application/json";
 
@@ -16,11 +12,7 @@ pub fn prefers_problem<'a>(lines: &(impl Iterator<Item = &'a str> + Clone)) -> b
 }
 
 /// Returns true if the header names `kind` with at least the weight of `other`.
-pub fn prefers<'a>(
-    lines: &(impl Iterator<Item = &'a str> + Clone),
-    kind: &str,
-    other: &str,
-) -> bool {
+fn prefers<'a>(lines: &(impl Iterator<Item = &'a str> + Clone), kind: &str, other: &str) -> bool {
     // Fast path: the values that most clients send are shorter than the type.
     let has_room = lines.clone().any(|line| line.len() >= kind.len());
     if !has_room {

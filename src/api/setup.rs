@@ -5,15 +5,15 @@ use crate::api::error::{ApiError, SystemFailure};
 use crate::api::ids::wrong_with_line;
 use crate::api::json;
 use crate::api::wire::system::{SetupBody, SetupView};
-use crate::upkeep::{ServiceKeys, Upkeep};
+use crate::maintenance::{Maintenance, ServiceKeys};
 
 /// Maximum length of a key, in characters.
 pub(crate) const KEY_CHARS_MAX: usize = 4096;
 
 /// Writes the keys of a body into the environment file.
-pub async fn keep_keys(upkeep: &Upkeep, body: &[u8]) -> Result<SetupView, ApiError> {
+pub async fn keep_keys(maintenance: &Maintenance, body: &[u8]) -> Result<SetupView, ApiError> {
     let keys = read_keys(body)?;
-    match upkeep.keep_keys(keys).await {
+    match maintenance.keep_keys(keys).await {
         Ok(()) => Ok(SetupView { message: "Keys saved; restart the server to use them" }),
         Err(error) => {
             log::error!("failed to write the environment file: {error}");

@@ -6,18 +6,18 @@ use crate::api::error::{ApiError, SystemFailure};
 use crate::api::ids::wrong_with_line;
 use crate::api::json;
 use crate::api::wire::system::{InstallBody, InstalledView, UpdateKind, UpdateView, UpdatesView};
-use crate::upkeep::{INSTALLED, Installation, PACKAGE, Upkeep};
+use crate::maintenance::{INSTALLED, Installation, Maintenance, PACKAGE};
 
 /// Maximum length of the name of a package, in characters.
 const NAME_CHARS_MAX: usize = 200;
 
 /// Checks for a version newer than the running one.
-pub async fn check(upkeep: &Upkeep) -> Result<UpdatesView, ApiError> {
+pub async fn check(maintenance: &Maintenance) -> Result<UpdatesView, ApiError> {
     let installed = Version::parse(INSTALLED).map_err(|error| {
         log::error!("bug in the server: its version {INSTALLED} is invalid: {error}");
         ApiError::Internal
     })?;
-    match upkeep.published().await {
+    match maintenance.published().await {
         Some(Ok(published)) => Ok(overview(installed, Some(&published))),
         Some(Err(error)) => Err(SystemFailure::Unchecked(error).into()),
         None => Ok(overview(installed, None)),
@@ -25,14 +25,14 @@ pub async fn check(upkeep: &Upkeep) -> Result<UpdatesView, ApiError> {
 }
 
 /// Refuses if no install command is configured. Handlers call it before they read the body.
-pub fn installable(upkeep: &Upkeep) -> Result<(), ApiError> {
-    if upkeep.can_install() { Ok(()) } else { Err(SystemFailure::NoCommand.into()) }
+pub fn installable(maintenance: &Maintenance) -> Result<(), ApiError> {
+    if maintenance.can_install() { Ok(()) } else { Err(SystemFailure::NoCommand.into()) }
 }
 
 /// Installs the newest version of this program, the only package that a body can name.
-pub async fn install(upkeep: &Upkeep, body: &[u8]) -> Result<InstalledView, ApiError> {
+pub async fn install(maintenance: &Maintenance, body: &[u8]) -> Result<InstalledView, ApiError> {
     let package_name = named(body)?;
-    match upkeep.install().await {
+    match maintenance.install().await {
         Installation::Done(Ok(())) => {
             let message = format!("{PACKAGE} was installed; restart the server to use it");
             Ok(InstalledView { message, package_name })

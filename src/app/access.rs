@@ -1,4 +1,4 @@
-//! Who checks callers, and which routes for: what is configured beside what Rust code adds.
+//! Access to routes: the policy of the configuration and of Rust code, and warnings about it.
 
 use greenroom_actors::registry::Registry;
 
@@ -10,8 +10,8 @@ use crate::config::{AuthConfig, Config, ConfigProblem, RoutePattern};
 use crate::nearest::nearest;
 use crate::web::gate::Auth;
 
-/// Which routes need a token, and which roles; or what is wrong with the patterns of routes, each
-/// with its place. `registered` are the providers of Rust code, which may open routes of theirs.
+/// Builds the access policy, or returns the problems of its patterns with their places.
+/// `registered` are the identity providers of Rust code, which may declare public routes.
 pub(crate) fn policy(
     config: &Config,
     registered: &Providers,
@@ -45,7 +45,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// A pattern of routes that there are.
+    /// Parses a pattern. A pattern that matches no route is a problem.
     fn pattern(
         &mut self,
         written: &RoutePattern,
@@ -53,14 +53,13 @@ impl Reading<'_> {
     ) -> Option<Pattern> {
         let problem = match Pattern::parse(&written.text) {
             Ok(pattern) if is_about_any(&pattern, self.catalogue) => return Some(pattern),
-            // What is about the pages to browse the API means nothing where they are off.
             Ok(pattern) if is_about_any(&pattern, &Catalogue::default()) => {
-                written.problem("is about /ui, which is off: say ui = true under [docs]", None)
+                written.problem("matches only /ui, which is off: set ui = true in [docs]", None)
             }
             Ok(_) => {
                 let routes: Vec<_> = self.catalogue.rows().iter().map(Route::to_string).collect();
                 let meant = nearest(&written.text, routes.iter().map(String::as_str));
-                written.problem("no route is like this", meant)
+                written.problem("matches no route", meant)
             }
             Err(message) => written.problem(&message, None),
         };
@@ -68,26 +67,26 @@ impl Reading<'_> {
         None
     }
 
-    /// A pattern that a rule closes.
+    /// Parses the pattern of a rule, which must restrict a route.
     fn rule(&mut self, written: &RoutePattern) -> Option<Pattern> {
         let pattern = self.pattern(written, Pattern::closes_any)?;
         if pattern.is_about_probes_alone(self.catalogue) {
-            let message = "probes have no token: this route is open whatever is written";
+            let message = "probes are always public: this rule has no effect";
             self.problems.push(written.problem(message, None));
         }
         Some(pattern)
     }
 }
 
-/// Patterns about a workflow, an agent or a tool that is not there: a misspelt rule protects
-/// nothing. No errors, since executions outlive their workflows.
-pub(crate) fn strange_names(
+/// Returns warnings about patterns that name an unknown workflow, agent or tool: a misspelt rule
+/// protects nothing. Not errors, because executions outlive their workflows.
+pub(crate) fn unknown_names(
     auth: &AuthConfig,
     catalogue: &Catalogue,
     registry: &Registry,
 ) -> Vec<ConfigProblem> {
     let patterns = auth.rules.iter().map(|rule| &rule.route).chain(&auth.public);
-    let strange = patterns.filter_map(|pattern| {
+    let unknown = patterns.filter_map(|pattern| {
         let (_, path) = pattern.text.split_once(' ')?;
         let mut segments = path.trim().split('/').skip(1);
         let (what, name) = (segments.next()?, segments.next()?);
@@ -101,15 +100,16 @@ pub(crate) fn strange_names(
             "tools" => registry.tools.keys().map(String::as_str).collect(),
             _ => return None,
         };
-        let is_there = known.contains(&name);
+        let is_known = known.contains(&name);
         let meant = nearest(name, known);
-        (!is_there).then(|| pattern.warning(format!("none of the {what} is called {name}"), meant))
+        let message = || format!("there is no {} {name}", what.trim_end_matches('s'));
+        (!is_known).then(|| pattern.warning(message(), meant))
     });
-    strange.collect()
+    unknown.collect()
 }
 
-/// Answers to approvals that need no token although tokens are checked: the default says so, and a
-/// proxy in front of the server changes nothing of it.
+/// Returns a warning if suspend or resume need no token although tokens are checked. This is the
+/// default, also behind a proxy.
 pub(crate) fn open_answers(config: &Config, registered: &Registered) -> Option<ConfigProblem> {
     let assembled = routes::assemble(config, &registered.routes).ok()?;
     let policy = policy(config, &registered.providers, &assembled.catalogue).ok()?;
@@ -122,16 +122,16 @@ pub(crate) fn open_answers(config: &Config, registered: &Registered) -> Option<C
     let open = answers.filter(|row| policy.gate(row).is_open_by_default());
     let open: Vec<_> = open.map(Route::to_string).collect();
     let message = format!(
-        "tokens are checked, but not for {}: whoever reaches the server can answer an approval; \
-         write default = \"private\" or rules for these routes under [auth], or name them in \
-         `public` if that is meant",
+        "tokens are checked, but not for {}: any client can answer an approval; set \
+         default = \"private\" or rules for these routes in [auth], or list them in `public` if \
+         that is intended",
         open.join(" and ")
     );
     (!open.is_empty()).then(|| config.auth.provider_spot().warning(message))
 }
 
-/// The routes that change something and are open to everybody, where other machines reach them:
-/// one line for the log.
+/// Returns a warning that names the public routes that change something, if the server is reachable
+/// from other machines.
 pub(crate) fn warning(config: &Config, auth: &Auth, catalogue: &Catalogue) -> Option<String> {
     if config.server.is_loopback() {
         return None;
@@ -143,7 +143,7 @@ pub(crate) fn warning(config: &Config, auth: &Auth, catalogue: &Catalogue) -> Op
     let open: Vec<_> = catalogue.rows().iter().filter(is_open).map(Route::to_string).collect();
     let host = &config.server.host;
     (!open.is_empty())
-        .then(|| format!("whoever reaches {host} may call, without a token: {}", open.join(", ")))
+        .then(|| format!("any client of {host} may call, without a token: {}", open.join(", ")))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! How many connections there is room for: what the configuration wants, and what the limit of open
-//! files leaves.
+//! Limits of connections: those of the configuration, reduced to what the limit of open files
+//! allows.
 
 use std::io;
 
@@ -9,24 +9,24 @@ use crate::adapters::descriptors;
 use crate::config::{CONNECTIONS_MAX, Config, LimitsConfig};
 use crate::web::admission::{AdmissionLimits, Bounds};
 
-/// A connection has a socket and a duplicate of it to be cut by; a stream that waits for its client
-/// has a second one to wait on.
+/// Descriptors of a connection: its socket, a duplicate to disconnect it by, and a second
+/// duplicate for a stream that waits for its client.
 const DESCRIPTORS_EACH: u64 = 3;
-/// Kept for the store, for calls and for programs, at least.
+/// Minimum number of descriptors reserved for the store, calls and programs.
 const DESCRIPTORS_KEPT: u64 = 64;
-/// Of each thread that serves connections or runs executions.
+/// Descriptors of each thread that serves connections or runs executions.
 const DESCRIPTORS_OF_THREAD: usize = 4;
-/// Of the process: its signals, its pools, the listener and the store.
+/// Descriptors of the process: signals, pools, the listener and the store.
 const DESCRIPTORS_OF_PROCESS: usize = 20;
-/// For a few connections, and for the calls that they make.
+/// Descriptors for a few connections and their calls.
 const DESCRIPTORS_SPARE: usize = 16;
-/// Connections beyond the bounds that are told so: one for so many within them.
+/// Connections per connection of the reserve, which is accepted only to answer with a refusal.
 const RESERVE_SHARE: usize = 16;
 const RESERVE_MIN: usize = 8;
 const RESERVE_MAX: usize = 256;
 
-/// Raises the limit of open files, and makes sure that a server can start with it: the libraries
-/// below panic where a descriptor is missing.
+/// Raises the limit of open files and checks that it suffices to start: the libraries below panic
+/// without a free descriptor.
 pub(super) fn ensure(config: &Config, workers: usize) -> io::Result<()> {
     descriptors::raise();
     let Placement::Threads(arbiters) = config.runtime_limits().placement else { return Ok(()) };
@@ -40,7 +40,7 @@ pub(super) fn ensure(config: &Config, workers: usize) -> io::Result<()> {
     })
 }
 
-/// Raises the limit of open files, says what there is room for, and bounds connections by it.
+/// Raises the limit of open files and returns the limits of connections, which are also logged.
 pub(super) fn prepare(limits: &LimitsConfig) -> AdmissionLimits {
     let descriptors = descriptors::raise();
     let fitting = connections_within(descriptors);
@@ -62,7 +62,7 @@ pub(super) fn prepare(limits: &LimitsConfig) -> AdmissionLimits {
     admission
 }
 
-/// The bounds where so many connections fit.
+/// Returns the limits if `fitting` connections fit.
 pub(super) fn admission(limits: &LimitsConfig, fitting: usize) -> AdmissionLimits {
     let all = limits.connections_max.unwrap_or(CONNECTIONS_MAX).min(fitting);
     let or = |wanted: Option<usize>, default: usize| wanted.unwrap_or(default).clamp(1, all);
@@ -84,7 +84,7 @@ fn reserve_of(connections: usize) -> usize {
     (connections / RESERVE_SHARE).clamp(RESERVE_MIN, RESERVE_MAX)
 }
 
-/// Connections that fit beside their reserve; one at least.
+/// Returns the number of connections that fit in addition to their reserve, at least one.
 fn connections_within(descriptors: Option<u64>) -> usize {
     let Some(descriptors) = descriptors else { return usize::MAX };
     let left = descriptors.saturating_sub(DESCRIPTORS_KEPT.max(descriptors / 4));
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_room_for_the_rest() {
+    fn connections_leave_descriptors_for_store_and_calls() {
         let rows = [
             (None, 25_000),
             (Some(1_048_576), 25_000),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_holds_where_it_fits() {
+    fn configured_limits_apply_as_far_as_descriptors_suffice() {
         let limits = LimitsConfig {
             connections_max: Some(100),
             connections_per_address_max: Some(1000),

@@ -1,4 +1,4 @@
-//! Everything that keeps a configuration from being used, once the code beside it is known.
+//! Checks of a configuration together with the definitions of Rust code.
 
 mod agent;
 
@@ -10,7 +10,7 @@ use super::{Registered, Variables, access, check};
 use crate::config::workflows::{StepArguments, named};
 use crate::config::{Config, ConfigProblem, Names, programs, steps};
 
-/// The names that Rust code adds.
+/// Returns the names that Rust code adds.
 pub(crate) fn names(registered: &Registered) -> Names {
     fn of<'a>(names: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
         names.cloned().collect()
@@ -26,7 +26,7 @@ pub(crate) fn names(registered: &Registered) -> Names {
     }
 }
 
-/// What is wrong with a configuration whose references have been checked, line by line.
+/// Returns the problems of a configuration whose own references have been checked, one per line.
 pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> {
     let names = names(registered);
     let configured = config.names();
@@ -48,7 +48,8 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     problems
 }
 
-/// What works, but hardly as it is meant: also what only this machine can say.
+/// Returns warnings about definitions that probably do not work as intended, including those that
+/// depend on this machine.
 pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
     let Registered { registry, .. } = registered;
     let mut warnings = config.check_programs();
@@ -61,8 +62,8 @@ pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigPr
     warnings
 }
 
-/// What steps hand on that does not fit, where Rust code is on either side; the configuration's own
-/// steps and what they find in it were checked when it was read.
+/// Returns mismatches between arguments of steps and schemas, where Rust code is on either side.
+/// Those within the configuration were found when it was read.
 fn misfits(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
     let registry = &registered.registry;
     let registered_schema = |callee, name: &str| match callee {

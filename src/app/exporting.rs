@@ -1,5 +1,4 @@
-//! Telemetry as it is configured: who hears of spans and log records for the exporter, and what is
-//! sent before the process ends.
+//! The configured exporter of telemetry: its sources of spans and log records, and its end.
 
 #[cfg(feature = "otel")]
 mod forwarder;
@@ -29,7 +28,7 @@ use {
     std::time::Duration,
 };
 
-/// How long what has happened may take to reach the exporter when the server stops.
+/// Maximum time for the last spans to reach the exporter when the server stops.
 #[cfg(feature = "otel")]
 const SETTLING: Duration = Duration::from_secs(2);
 
@@ -51,13 +50,13 @@ impl Telemetry {
         Ok(Self { exporter: Some((exporter, forwarder)) })
     }
 
-    /// Says that nothing is exported where the environment asks for it.
+    /// Warns if a collector is configured, because this build cannot export.
     #[cfg(not(feature = "otel"))]
     pub(super) fn start(config: &Config, _: Option<&Arc<Metrics>>) -> io::Result<Self> {
         settings(config).map(|_| Self {})
     }
 
-    /// Whether anything is exported.
+    /// Returns true if anything is exported.
     pub(super) fn is_on(&self) -> bool {
         #[cfg(feature = "otel")]
         return self.exporter.is_some();
@@ -65,7 +64,7 @@ impl Telemetry {
         return false;
     }
 
-    /// What has become of what was to be exported, if anything is.
+    /// Returns the counters of the exporter, if there is one.
     pub(super) fn stats(&self) -> Option<ExporterStats> {
         #[cfg(feature = "otel")]
         return self.exporter.as_ref().map(|(exporter, _)| exporter.stats().clone());
@@ -73,29 +72,30 @@ impl Telemetry {
         return None;
     }
 
-    /// Who wants to hear of spans.
+    /// Returns the observers of spans.
     #[cfg(feature = "otel")]
     pub(super) fn observers(&self) -> Vec<Observer> {
-        let exporters = self.exporter.iter().filter(|(exporter, _)| exporter.wants_spans());
+        let exporters = self.exporter.iter().filter(|(exporter, _)| exporter.exports_spans());
         let observer = |(_, forwarder): &(_, Addr<Forwarder>)| Observer {
             spans: Some(forwarder.clone().recipient()),
             logs: None,
             filter: ObserverFilter::default(),
-            cut: Arc::new(|| log::error!("the exporter fell behind and hears of no more spans")),
+            cut: Arc::new(|| {
+                log::error!("disconnected the exporter: it fell behind; restart to export spans");
+            }),
         };
         exporters.map(observer).collect()
     }
 
-    /// Nobody.
     #[cfg(not(feature = "otel"))]
     pub(super) fn observers(&self) -> Vec<Observer> {
         Vec::new()
     }
 
-    /// Who wants to have what is logged.
+    /// Returns the sinks of log records.
     #[cfg(feature = "otel")]
     pub(super) fn log_sinks(&self) -> Vec<Arc<dyn LogSink>> {
-        let exporters = self.exporter.iter().filter(|(exporter, _)| exporter.wants_logs());
+        let exporters = self.exporter.iter().filter(|(exporter, _)| exporter.exports_logs());
         let sink = |(exporter, _): &(Exporter, _)| -> Arc<dyn LogSink> {
             let exporter = exporter.clone();
             Arc::new(move |batch: &[Arc<LogRecord>]| exporter.take_logs(batch))
@@ -103,23 +103,22 @@ impl Telemetry {
         exporters.map(sink).collect()
     }
 
-    /// Nobody.
     #[cfg(not(feature = "otel"))]
     pub(super) fn log_sinks(&self) -> Vec<Arc<dyn LogSink>> {
         Vec::new()
     }
 
-    /// Sends what is left, within bounds of time. Called when the runtime has drained.
+    /// Sends the remaining items, with a timeout. Call once the runtime has drained.
     pub(super) async fn finish(&self, runtime: &Runtime) {
         #[cfg(feature = "otel")]
         if let Some((exporter, forwarder)) = &self.exporter {
             let settled = async {
                 runtime.observers_told().await;
-                // a forwarder that is gone has nothing left
+                // fails if the forwarder has ended; then nothing remains
                 let _ = forwarder.send(Settle).await;
             };
             if tokio::time::timeout(SETTLING, settled).await.is_err() {
-                log::warn!("the last spans did not reach the exporter in time");
+                log::warn!("the last spans are lost: the exporter did not receive them in time");
             }
             exporter.finish().await;
         }
@@ -128,7 +127,7 @@ impl Telemetry {
     }
 }
 
-/// What is exported, once odd variables were told of.
+/// Returns the settings of the exporter, if there is one, and logs warnings about them.
 fn settings(config: &Config) -> io::Result<Option<crate::telemetry::export::ExporterSettings>> {
     let variables = Variables::of(config);
     let asked = |name: &str| variables.value(name);
@@ -141,13 +140,13 @@ fn settings(config: &Config) -> io::Result<Option<crate::telemetry::export::Expo
     }
 }
 
-/// Names hosts alone: the rest of an address may hold a key.
+/// Logs the hosts of the targets; the rest of a URL may contain a key.
 #[cfg(feature = "otel")]
 fn log_targets(settings: &ExporterSettings) {
     let ExporterSettings { traces, metrics, logs, .. } = settings;
     for (what, target) in [("traces", traces), ("metrics", metrics), ("logs", logs)] {
         if let Some(host) = target.as_ref().and_then(|target| target.url.host_str()) {
-            log::info!("{what} are exported to {host}");
+            log::info!("exporting {what} to {host}");
         }
     }
 }

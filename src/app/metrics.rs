@@ -1,4 +1,4 @@
-//! Metrics of what is configured.
+//! Metrics of the configured names.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use greenroom_actors::registry::Registry;
 use crate::config::MetricsConfig;
 use crate::telemetry::metrics::Metrics;
 
-/// None when nothing is to be counted.
+/// Creates the metrics; `None` if they are disabled.
 pub(super) fn metrics(
     config: &MetricsConfig,
     registry: &Registry,

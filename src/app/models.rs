@@ -1,4 +1,4 @@
-//! The configured models, built: each after those that take its place.
+//! Builds the configured models, each after its fallbacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,7 +12,7 @@ use crate::config::{ModelConfig, RemoteConfig};
 
 type Models = HashMap<String, Arc<dyn LanguageModel>>;
 
-/// Builds the models; `registered` ones may stand in for them.
+/// Builds the models; `registered` ones may be fallbacks.
 pub(super) fn language_models(
     configured: &BTreeMap<String, ModelConfig>,
     registered: &Models,
@@ -24,7 +24,8 @@ pub(super) fn language_models(
     Ok(built)
 }
 
-/// Ends: the configuration has no circles among stand-ins.
+/// Builds a model and its fallbacks. The recursion ends because a valid configuration has no
+/// cycles of fallbacks.
 fn build(
     id: &str,
     configured: &BTreeMap<String, ModelConfig>,
@@ -45,9 +46,9 @@ fn build(
             let RemoteConfig { asked, retry, total, fallback, .. } = &**remote;
             let key = remote.key(|name| std::env::var(name).ok());
             let inner = ProviderModel::new(asked.clone(), key).map_err(failed)?;
-            let stand_ins = fallback.iter().map(|id| build(id, configured, registered, built));
-            let stand_ins = stand_ins.collect::<io::Result<_>>()?;
-            Arc::new(RetryingModel::new(Arc::new(inner), *retry, *total, stand_ins))
+            let fallbacks = fallback.iter().map(|id| build(id, configured, registered, built));
+            let fallbacks = fallbacks.collect::<io::Result<_>>()?;
+            Arc::new(RetryingModel::new(Arc::new(inner), *retry, *total, fallbacks))
         }
     };
     built.insert(id.to_owned(), Arc::clone(&model));
@@ -62,8 +63,8 @@ mod tests {
     use crate::config::Config;
 
     #[tokio::test]
-    async fn a_stand_in_answers_for_a_provider_that_is_not_there() {
-        // nobody listens at port 1
+    async fn a_fallback_answers_for_an_unreachable_provider() {
+        // no server listens at port 1
         let text = "[models.a]\nprovider = \"openai\"\nmodel = \"gone\"\n\
                     base_url = \"http://127.0.0.1:1\"\nretry = { attempts = 1 }\n\
                     fallback = [\"z\"]\n[models.z]\nprovider = \"rehearsal\"\n";

@@ -1,4 +1,4 @@
-//! Taking changes of the configuration while the server runs.
+//! Reloads of the configuration while the server runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use super::{Registered, Variables, access, checks, registry};
 use crate::adapters::tools::OutboundClients;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, ConfigProblem, Files, Names};
-use crate::reload::{Readings, Standing, Watcher};
+use crate::reload::{Readings, ReloadStatus, Watcher};
 use crate::telemetry;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::redact::{Redactor, Secrets};
 
-/// Longest reason that is told outside the log.
+/// Maximum length of a reason outside of the log.
 const REASON_BYTES_MAX: usize = 300;
 
-/// What a change is checked with and what it is given to.
+/// Checks changes of the configuration's files and applies them.
 pub(super) struct Reloading {
     runtime: Runtime,
     metrics: Option<Arc<Metrics>>,
-    standing: Arc<Standing>,
+    reload_status: Arc<ReloadStatus>,
     registered: Arc<Registered>,
     catalogue: Arc<Catalogue>,
     outbound: Arc<OutboundClients>,
     watcher: Option<Watcher<ConfigFiles>>,
     every: Option<Duration>,
-    /// The configuration that the process began with.
+    /// The configuration at the start of the process.
     started: Arc<Config>,
-    /// The newest that was taken.
+    /// The configuration in use.
     newest: Arc<Config>,
     secrets: Secrets,
     hangup: Signal,
 }
 
-/// What is wrong with a change.
+/// Findings about a rejected change.
 struct Refused {
     problems: Vec<String>,
-    /// What else was found, which would not have been in the way.
+    /// Findings that alone would not have rejected the change.
     warnings: Vec<String>,
 }
 
@@ -96,21 +96,21 @@ impl Readings for ConfigFiles {
     }
 }
 
-/// What of the running server a reload needs.
-pub(super) struct Surroundings {
+/// Parts of the running server that a reload needs.
+pub(super) struct ReloadContext {
     pub(super) runtime: Runtime,
     pub(super) metrics: Option<Arc<Metrics>>,
-    pub(super) standing: Arc<Standing>,
+    pub(super) reload_status: Arc<ReloadStatus>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) outbound: Arc<OutboundClients>,
 }
 
 impl Reloading {
-    /// None without a file that can be read again.
+    /// Prepares reloads; `None` if the configuration is not from a regular file.
     pub(super) fn new(
         config: Config,
         registered: Registered,
-        around: Surroundings,
+        context: ReloadContext,
     ) -> std::io::Result<Option<Self>> {
         let Some(path) = config.path.clone().filter(|path| path.is_file()) else { return Ok(None) };
         let (started, registered) = (Arc::new(config), Arc::new(registered));
@@ -120,11 +120,11 @@ impl Reloading {
             registered: Arc::clone(&registered),
             started: Arc::clone(&started),
         };
-        let Surroundings { runtime, metrics, standing, catalogue, outbound } = around;
+        let ReloadContext { runtime, metrics, reload_status, catalogue, outbound } = context;
         Ok(Some(Self {
             runtime,
             metrics,
-            standing,
+            reload_status,
             registered,
             catalogue,
             outbound,
@@ -137,7 +137,7 @@ impl Reloading {
         }))
     }
 
-    /// Looks at the files again and again. Never returns.
+    /// Checks the files at intervals and on SIGHUP. Never returns.
     pub(super) async fn run(mut self) {
         let mut ticks = self.every.map(|every| {
             let mut ticks = interval(every);
@@ -154,7 +154,7 @@ impl Reloading {
                 () = tick(&mut ticks) => false,
             };
             if is_asked {
-                log::info!("SIGHUP: the files of the configuration are read again");
+                log::info!("SIGHUP: reloading the configuration");
             }
             match self.look(is_asked).await {
                 None => {}
@@ -164,7 +164,7 @@ impl Reloading {
         }
     }
 
-    /// Reads where files may keep one waiting.
+    /// Checks the files on a thread that may block. Returns a change, if there is one.
     async fn look(&mut self, at_once: bool) -> Option<Result<Config, Refused>> {
         let mut watcher = self.watcher.take()?;
         let looked = crate::threads::aside(move || {
@@ -177,7 +177,7 @@ impl Reloading {
                 seen
             }
             Err(error) => {
-                log::error!("the configuration's files are not watched any more: {error}");
+                log::error!("stopped watching the configuration; restart to reload it: {error}");
                 None
             }
         }
@@ -185,10 +185,10 @@ impl Reloading {
 
     async fn take(&mut self, config: Config) {
         let changes = Changes::between(&self.started, &self.newest, &config);
-        // before anything can be logged of what is new
+        // first, so that new secrets are redacted from everything that is logged
         let variables = Variables::of(&config);
         let secrets = config.secrets(|name| variables.value(name));
-        telemetry::logs::strike_also(&secrets);
+        telemetry::logs::redact_also(&secrets);
         self.secrets.join(&secrets);
         let registry = match self.registry(&config, &changes) {
             Ok(registry) => registry,
@@ -197,25 +197,25 @@ impl Reloading {
         if let Some(metrics) = &self.metrics {
             metrics.follow(&registry);
         }
-        for odd in access::strange_names(&self.started.auth, &self.catalogue, &registry) {
-            log::warn!("{odd}");
+        for warning in access::unknown_names(&self.started.auth, &self.catalogue, &registry) {
+            log::warn!("{warning}");
         }
         if let Err(error) = self.runtime.exchange(registry).await {
-            return self.refuse(&format!("the definitions cannot be stored: {error}").into());
+            return self.refuse(&format!("cannot store the definitions: {error}").into());
         }
         for warning in &config.warnings {
             log::warn!("{warning}");
         }
         for section in &changes.at_next_start {
-            log::warn!("{section} has changed: that takes effect at the next start");
+            log::warn!("{section} has changed: restart the server to apply it");
         }
-        self.standing.take();
-        log::info!("the configuration has changed: {changes}");
+        self.reload_status.take();
+        log::info!("applied the changed configuration: {changes}");
         self.newest = Arc::new(config);
     }
 
-    /// What is configured now, within the limits that the process began with. What has not changed
-    /// stays what it was: models keep their connections, tools the calls that they count.
+    /// Builds the new registry, within the limits of the start. Unchanged definitions are kept:
+    /// models keep their connections, tools their permits.
     fn registry(&self, config: &Config, changes: &Changes) -> std::io::Result<Registry> {
         let mut registry = registry(
             config,
@@ -239,13 +239,13 @@ impl Reloading {
     }
 
     fn refuse(&self, Refused { problems, warnings }: &Refused) {
-        self.standing.refuse(self.reason(problems));
-        log::error!("a change of the configuration is refused, the one before stays in use");
+        self.reload_status.refuse(self.reason(problems));
+        log::error!("rejected the changed configuration; the previous one stays in use:");
         problems.iter().for_each(|problem| log::error!("{problem}"));
         warnings.iter().for_each(|warning| log::warn!("{warning}"));
     }
 
-    /// The first problem, without the place of the files in this machine and without secrets.
+    /// Returns the first problem, without paths of this machine and without secrets.
     fn reason(&self, problems: &[String]) -> String {
         let mut first = problems.first().cloned().unwrap_or_default();
         let folder = self.started.path.as_deref().and_then(std::path::Path::parent);
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_not_counted_among_what_is_refused() {
+    fn warnings_are_separate_from_problems() {
         let text = "[retention]\nexecutions = \"1h\"\n[sever]\n";
         let found = Config::parse(text, "c.toml").unwrap_err();
         let Refused { problems, warnings } = Refused::of(&found);

@@ -1,4 +1,4 @@
-//! The routes of a server: its own, those of the configuration, those of Rust code.
+//! Assembly of routes: built-in ones, those of the configuration, those of Rust code.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -15,15 +15,15 @@ use crate::config::{
 use crate::web::custom::handler::CustomHandler;
 use crate::web::custom::{Routes, files, shortcuts};
 
-/// All routes, and what the added ones lead to, by their places.
+/// All routes, and the handlers of the added ones by index.
 #[derive(Debug)]
 pub(crate) struct Assembled {
     pub(crate) catalogue: Catalogue,
     pub(crate) custom: Vec<CustomHandler>,
 }
 
-/// Puts the routes together; `registered` are those of Rust code. Refused when a path is none, or
-/// when a request could mean two of them.
+/// Assembles all routes; `registered` are those of Rust code. Fails if a path is invalid or
+/// ambiguous, or if a route would expose the store or keys.
 pub(crate) fn assemble(
     config: &Config,
     registered: &Routes,
@@ -61,16 +61,16 @@ impl Assembled {
     }
 }
 
-/// What a route would show that nobody should see.
+/// Returns the reason if a route would expose the store or the environment file.
 fn exposed(config: &Config, target: &RouteTarget) -> Option<&'static str> {
     if config.store.url.file().is_some_and(|store| shows(target, store)) {
-        return Some("would show the store, with all that is kept there");
+        return Some("would expose the store and all data in it");
     }
     shows(target, &config.system.env_file)
-        .then_some("would show the environment file, with the keys in it")
+        .then_some("would expose the environment file and the keys in it")
 }
 
-/// Whether a file, which need not be there yet, is among those that a route shows.
+/// Returns true if a route serves a file, which need not exist yet.
 fn shows(target: &RouteTarget, file: &Path) -> bool {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let place = folder.unwrap_or_else(|| Path::new(".")).canonicalize();
@@ -86,7 +86,7 @@ fn shows(target: &RouteTarget, file: &Path) -> bool {
     }
 }
 
-/// A route of the configuration and what it leads to.
+/// Builds the row and the handler of a configured route.
 fn configured(route: &RouteConfig, index: usize) -> (Route, CustomHandler) {
     let (like, handler) = match &route.target {
         RouteTarget::Workflow { id, answer, body } => starting(id, *answer, *body),
@@ -154,7 +154,7 @@ mod tests {
     use crate::api::access::{AccessPolicy, AccessRule, DefaultAccess, Pattern};
 
     #[test]
-    fn a_public_route_is_public_under_every_default() {
+    fn a_public_route_is_public_under_every_default_policy() {
         let mut routes = Routes::default();
         routes.get("/open", || async { "here" }).public();
         routes.post("/open", || async { "here" });
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn no_route_shows_the_store_or_the_environment_file() {
+    fn no_route_exposes_the_store_or_the_environment_file() {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().display().to_string();
         std::fs::create_dir_all(directory.path().join("site/.data")).unwrap();
         std::fs::write(directory.path().join("site/keys"), "").unwrap();
-        let said = |place: &str, store: &str, env_file: &str| {
+        let problems_of = |place: &str, store: &str, env_file: &str| {
             let path = if place.contains('/') { "/a" } else { "/a/*" };
             let text = format!(
                 "[store]\nurl = \"sqlite://{home}/{store}\"\n\
@@ -196,24 +196,24 @@ mod tests {
             let problems = assemble(&config, &Routes::default()).err().unwrap_or_default();
             problems.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let at = "c.toml:6:8: routes[0].path: would show the";
-        let store = format!("{at} store, with all that is kept there");
-        let env_file = format!("{at} environment file, with the keys in it");
+        let at = "c.toml:6:8: routes[0].path: would expose the";
+        let store = format!("{at} store and all data in it");
+        let env_file = format!("{at} environment file and the keys in it");
         for (place, store, env_file, expected) in [
             ("site", "site/new.db", ".env", &store),
             ("site/keys", "site/keys", ".env", &store),
             ("site", "a.db", "site/keys", &env_file),
             ("site/keys", "a.db", "site/keys", &env_file),
         ] {
-            assert_eq!(said(place, store, env_file), [expected.as_str()], "{place} {store}");
+            assert_eq!(problems_of(place, store, env_file), [expected.as_str()], "{place} {store}");
         }
         for (store, env_file) in [("site/.data/a.db", "site/.env"), ("a.db", "keys")] {
-            assert_eq!(said("site", store, env_file), [""; 0]);
+            assert_eq!(problems_of("site", store, env_file), [""; 0]);
         }
     }
 
     #[test]
-    fn a_configured_route_has_the_row_of_what_it_is_like() {
+    fn a_configured_route_takes_its_row_from_the_built_in_route() {
         let text = "[[routes]]\npath = \"/a\"\nworkflow = \"w\"\nanswer = \"stream\"\n\
                     [[routes]]\npath = \"/b\"\nagent = \"a\"\nsummary = \"Asks\"\n\
                     [[routes]]\npath = \"/c\"\nstatic = \"Cargo.toml\"\n\

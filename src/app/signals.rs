@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Those that stop the server.
+/// Signals that stop the server.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -26,10 +26,10 @@ impl Signals {
     }
 }
 
-/// Has a write beyond the limit on the size of files (`ulimit -f`) fail, as on a full disk: the
-/// signal that announces it ends a process that does not catch it. Programs that are started have
-/// the default again. Call from within a runtime, before files are written.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail as on a full disk, instead of ending
+/// the process by SIGXFSZ. Child processes have the default again. Call from within a runtime,
+/// before files are written.
 pub(super) fn outlive_file_size_limit() -> io::Result<()> {
-    // the handler stays when nothing listens any more
+    // the handler stays after the stream is dropped
     signal(SignalKind::from_raw(Number::XFSZ.as_raw())).map(drop)
 }

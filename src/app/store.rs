@@ -1,4 +1,4 @@
-//! The store that is configured, and where its figures are read.
+//! The configured store: opened, backed up, and its figures read.
 
 use std::error::Error;
 use std::io;
@@ -15,15 +15,15 @@ use super::signals::outlive_file_size_limit;
 use crate::config::{StoreConfig, StoreUrl};
 use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
 
-/// A store that is ready.
+/// An open store.
 pub(super) struct Opened {
     pub(super) store: Arc<dyn Store>,
     pub(super) crash_marks: Arc<dyn CrashMarks>,
-    /// None for a store without files.
+    /// `None` for a store without files.
     pub(super) read: Option<ReadStore>,
 }
 
-/// Copies the configured store to a new file, also while a server is using it.
+/// Copies the configured store to a new file, also while a server uses it.
 pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box<dyn Error>> {
     match &config.url {
         StoreUrl::Sqlite(path) => {
@@ -33,12 +33,12 @@ pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box
             Ok(copy(path, target)?)
         }
         StoreUrl::Memory => {
-            Err("the configured store is \"memory:\", of which there is nothing to copy".into())
+            Err("the configured store is \"memory:\", which cannot be backed up".into())
         }
     }
 }
 
-/// Opens the store; what it writes is measured where anything is.
+/// Opens the store, whose writes are measured if there are metrics.
 pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Result<Opened> {
     let StoreUrl::Sqlite(path) = &config.url else {
         let store = Arc::new(MemoryStore::default());
@@ -60,14 +60,14 @@ pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Resul
     Ok(Opened { store, crash_marks: crash_marks(path), read: Some(Box::new(read)) })
 }
 
-/// Beside the store. A server does without them where it must.
+/// Opens the file of crash marks next to the store. If that fails, the server runs without it.
 fn crash_marks(store: &Path) -> Arc<dyn CrashMarks> {
     let path = beside(store, ".crashes");
     match CrashFile::open(&path) {
         Ok(file) => Arc::new(file),
         Err(error) => {
             log::warn!(
-                "{}: {error}: an execution that ends the process again and again is not found out",
+                "{}: {error}: an execution that repeatedly ends the process is not detected",
                 path.display()
             );
             Arc::new(NoCrashMarks)

@@ -1,4 +1,4 @@
-//! The threads that a server needs, which are there before it says that it is ready.
+//! The threads of a server, which are reserved before it is ready.
 
 use std::io;
 
@@ -7,46 +7,44 @@ use log::LevelFilter;
 
 use crate::config::Config;
 use crate::http_client::start_lookups;
-use greenroom_actors::threads::{TooFewThreads, reserve};
+use greenroom_actors::threads::reserve;
 
 use crate::threads::start_aside;
 use crate::web::settings::WebConfig;
 
-/// Threads for the store: one that writes, and the first of those that read.
+/// Threads of the store: the writer and the first reader.
 const OF_STORE: usize = 2;
-/// For look-ups of names, and for what handlers leave to others.
+/// First threads of the pools for DNS lookups and for blocking work of handlers.
 const OF_POOLS: usize = 2;
-/// The one that accepts connections.
+/// The thread that accepts connections.
 const OF_LISTENER: usize = 1;
-/// The one that sends to a collector.
+/// The thread that exports telemetry.
 const OF_EXPORTER: usize = 1;
-/// What libraries start when they are asked to read files, and more of the pools.
+/// Threads that libraries start to read files, and further ones of the pools.
 const SPARE: usize = 2;
 
-/// Makes sure that all threads can be started, and starts those that belong to the process. A
-/// machine that has too few is told of now, in one line: later each request would find out.
+/// Checks that all threads can be started, and starts those of the pools. Fails now, in one line,
+/// if the system allows too few; otherwise each request would fail later.
 pub(super) fn prepare(config: &Config, web: &WebConfig) -> io::Result<()> {
     let Placement::Threads(arbiters) = config.runtime_limits().placement else {
-        return Err(io::Error::other("a server runs on threads of its own"));
+        return Err(io::Error::other("a server needs separate threads for executions"));
     };
-    let keeper = usize::from(config.logs.level != LevelFilter::Off);
+    let log_writer = usize::from(config.logs.level != LevelFilter::Off);
     let own = web.workers
         + arbiters
         + evaluation_threads()
-        + keeper
+        + log_writer
         + OF_STORE
         + OF_POOLS
         + OF_LISTENER
         + OF_EXPORTER;
-    reserve(own + SPARE).map_err(|few| io::Error::other(told(&few)))?;
+    reserve(own + SPARE).map_err(|few| {
+        io::Error::other(format!(
+            "{few}; allow the process more (ulimit -u, pids.max, TasksMax) or lower \
+             server.workers and limits.arbiters"
+        ))
+    })?;
     start_lookups()?;
     start_aside()?;
     Ok(())
-}
-
-fn told(few: &TooFewThreads) -> String {
-    format!(
-        "{few}; allow the process more (ulimit -u, pids.max, TasksMax) or lower server.workers and \
-         limits.arbiters"
-    )
 }

@@ -1,4 +1,4 @@
-//! The configured tools, ready to be called.
+//! Builds the configured tools.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,8 +17,8 @@ use crate::adapters::tools::secrets::SecretLookup;
 use crate::config::tools::parameters_problem;
 use crate::config::{Config, LimitsConfig, ToolConfig, ToolKind};
 
-/// Outbound clients, shared by steps and tools. A machine without certificates can do
-/// without HTTP calls; whoever makes one is told.
+/// Builds the clients for HTTP calls and programs, which steps and tools share. Without
+/// certificates the server starts, and HTTP calls fail.
 pub(super) fn outbound(config: &Config) -> OutboundClients {
     let limits = &config.limits;
     let http = Outgoing::new(&limits.outgoing_hosts).map(|outgoing| HttpCalls {
@@ -28,8 +28,8 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
         answer_bytes_max: limits.http_answer_bytes_max,
     });
     let http = http.map_err(|error| {
-        log::warn!("no other servers can be called: {error}");
-        "this server can call no others".to_owned()
+        log::warn!("HTTP steps and tools fail: {error}");
+        "this server cannot make HTTP calls; its log has the reason".to_owned()
     });
     let commands = Commands {
         secrets: SecretLookup::of_process(),
@@ -40,7 +40,7 @@ pub(super) fn outbound(config: &Config) -> OutboundClients {
     OutboundClients { http, commands }
 }
 
-/// Makes every configured tool. The workflows are those of the configuration and of Rust code.
+/// Builds every configured tool. `workflows` are those of the configuration and of Rust code.
 pub(super) fn definitions(
     tools: &BTreeMap<String, ToolConfig>,
     outbound: &OutboundClients,
@@ -94,7 +94,7 @@ mod tests {
         BTreeMap::from([("w".to_owned(), Arc::new(workflow.compile().unwrap()))])
     }
 
-    /// The tools of a file whose workflow `w` is Rust code.
+    /// Builds the tools of a file whose workflow `w` is Rust code.
     fn made(input: Value) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("c.toml");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_tools_are_ready_to_be_called() {
+    fn configured_tools_are_built() {
         let input = json!({ "type": "object", "required": ["n"] });
         let tools = made(input.clone()).unwrap();
         let flow = &tools["flow"];
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_of_rust_code_must_take_an_object() {
+    fn a_workflow_of_rust_code_as_a_tool_must_take_an_object() {
         let error = made(json!({ "type": "integer" })).unwrap_err().to_string();
         assert_eq!(
             error,

@@ -251,7 +251,7 @@ fn providers_are_checked_before_the_start() {
         ),
         (
             base().auth(Badge("POST /login")),
-            vec!["public route \"POST /login\" of the provider badge: no route is like this"],
+            vec!["public route \"POST /login\" of the provider badge: matches no route"],
         ),
         (
             base().auth(Badge("/agents")),

@@ -1,4 +1,4 @@
-//! What the export of telemetry is told, and what it counts. Also there in builds without it.
+//! Settings and counters of the export of telemetry. Also compiled without the feature `otel`.
 
 mod sampler;
 
@@ -12,52 +12,52 @@ use reqwest::header::HeaderMap;
 
 pub use sampler::Sampler;
 
-/// Everything that an exporter is told.
+/// Settings of the exporter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExporterSettings {
-    /// Where spans go; none: nowhere.
+    /// Collector of spans; `None` to export none.
     pub traces: Option<Target>,
-    /// The same for metrics.
+    /// Collector of metrics; `None` to export none.
     pub metrics: Option<Target>,
-    /// The same for log records.
+    /// Collector of log records; `None` to export none.
     pub logs: Option<Target>,
-    /// What is said of this process, by name.
+    /// Resource attributes, which describe this process.
     pub resource: BTreeMap<String, String>,
     pub sampler: Sampler,
-    /// Whether spans say what was said in them.
+    /// True if spans include prompts, answers, inputs and outputs.
     pub content: bool,
-    /// From one export of metrics to the next.
+    /// Interval of exports of metrics.
     pub interval: Duration,
-    /// Spans, or log records, of one request.
+    /// Maximum number of spans, or log records, of one request.
     pub batch: usize,
-    /// Spans, or log records, that may wait.
+    /// Maximum number of queued spans, or log records.
     pub queue: usize,
-    /// The same in bytes.
+    /// Maximum size of queued spans, or log records, in bytes.
     pub queue_bytes: usize,
 }
 
 impl ExporterSettings {
-    /// What is sent in headers: keys, most often.
+    /// Returns the values of all headers, which are usually keys.
     pub(crate) fn header_values(&self) -> impl Iterator<Item = &str> {
         let targets = [&self.traces, &self.metrics, &self.logs].into_iter().flatten();
         targets.flat_map(|target| target.headers.values()).filter_map(|value| value.to_str().ok())
     }
 }
 
-/// Where one signal goes.
+/// Endpoint of a collector for one signal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// The whole address.
+    /// Full URL, with the path of the signal.
     pub url: Url,
-    /// Whether it is on this machine: then no proxy is asked.
+    /// True if the host is this machine, which is reached without a proxy.
     pub is_local: bool,
-    /// Sent with every request; their values are marked as secrets.
+    /// Headers of every request; their values are marked as sensitive.
     pub headers: HeaderMap,
-    /// Bound of one request, from the connection to the end of the answer.
+    /// Timeout of one request, from connecting to the end of the response.
     pub timeout: Duration,
 }
 
-/// What became of spans, data points and log records. Clones count the same.
+/// Counters of spans, data points and log records. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct ExporterStats {
     pub traces: Arc<SignalStats>,
@@ -65,7 +65,7 @@ pub struct ExporterStats {
     pub logs: Arc<SignalStats>,
 }
 
-/// The same for one of the three.
+/// Counters of one signal.
 #[derive(Debug, Default)]
 pub struct SignalStats {
     exported: AtomicU64,
@@ -73,14 +73,14 @@ pub struct SignalStats {
     failed: AtomicU64,
 }
 
-/// What was counted up to now.
+/// Values of [`SignalStats`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SignalCounts {
-    /// Taken by the collector.
+    /// Accepted by the collector.
     pub exported: u64,
-    /// Never sent: too many were waiting.
+    /// Never sent, because the queue was full.
     pub dropped: u64,
-    /// Sent, but refused, or not taken in any attempt.
+    /// Sent, but rejected, or failed in all attempts.
     pub failed: u64,
 }
 

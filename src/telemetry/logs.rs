@@ -1,18 +1,18 @@
-//! Log records: written to the console, and kept.
+//! Log records: written to the console, and stored.
 //!
-//! The process has one logger. What it is given is redacted once and then goes two ways: as one
-//! line to the console, and through a queue to the [`Keeper`], which hands batches to the store and
-//! to other sinks. No caller waits for either: what has no room in the queue of the console or in
-//! that of the keeper is counted and dropped.
+//! The process has one logger. It redacts each record once, writes it as one line to the console,
+//! and queues it for the [`LogStoreWriter`], which passes batches to the store and to other sinks.
+//! Callers never wait: a record is counted and dropped if the queue of the console or of the
+//! writer is full.
 
 mod console;
-mod keeper;
+mod log_store_writer;
 mod logger;
 mod panics;
 mod queue;
+mod record_builder;
+mod redaction;
 mod screen;
-mod scribe;
-mod striking;
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,15 +21,15 @@ use log::LevelFilter;
 
 use self::logger::Logger;
 use self::queue::Queue;
-use self::striking::Striking;
+use self::redaction::Redaction;
 use crate::telemetry::redact::Secrets;
 
 pub use self::console::LogFormat;
-pub use self::keeper::{Keeper, Keeping};
-pub use self::queue::off_the_record;
+pub use self::log_store_writer::{LogStoreSettings, LogStoreWriter};
+pub use self::queue::without_recording;
 pub use self::screen::{Screen, ScreenLimits, drain_screen, lines_dropped, screen};
 
-/// Takes what is logged, batch by batch. Called by one thread, which must not be held up.
+/// Receiver of batches of log records. Called by one thread, which it must not block.
 pub trait LogSink: Send + Sync {
     fn take(&self, batch: &[Arc<LogRecord>]);
 }
@@ -40,70 +40,69 @@ impl<F: Fn(&[Arc<LogRecord>]) + Send + Sync> LogSink for F {
     }
 }
 
-/// What the logger does.
+/// Options of the logger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
-    /// What the console shows: a level, or levels by module as in `warn,greenroom=debug`.
+    /// Filter of the console: a level, or levels by module as in `warn,greenroom=debug`.
     pub console: String,
-    /// How it shows it.
     pub format: LogFormat,
-    /// What may wait for it.
+    /// Limits of the queue of the console.
     pub screen: ScreenLimits,
-    /// Records that are less grave are not kept.
+    /// Least severe level that is stored.
     pub level: LevelFilter,
-    /// Records that may wait to be kept.
+    /// Maximum number of records that wait to be stored.
     pub queue: usize,
-    /// Longest message.
+    /// Maximum length of a message.
     pub message_bytes_max: usize,
-    /// Targets that log as errors what clients do to their own connections. Every client could fill
-    /// the log with them: they are details.
+    /// Targets that log as errors what clients do to their own connections. They are logged at
+    /// debug level, because any client could fill the log with them.
     pub noisy: &'static [&'static str],
 }
 
-/// The queue of this process's logger, if that is ours.
+/// Queue of the process's logger; empty if the program has another logger.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
-/// What this process's logger strikes, if that is ours.
-static STRIKING: OnceLock<Arc<Striking>> = OnceLock::new();
+/// Redaction of the process's logger; empty if the program has another logger.
+static REDACTION: OnceLock<Arc<Redaction>> = OnceLock::new();
 
-/// Gives the process its logger, and has panics logged. A program that has a logger already keeps
-/// it and its panic hook, and nothing is kept of what it logs. Of several servers in one process the
-/// options of the first one count.
+/// Installs the process's logger and a panic hook that logs panics. A program that already has a
+/// logger keeps it and its panic hook, and its records are not stored. With several servers in one
+/// process, the options of the first apply.
 pub fn install(options: &LogOptions, secrets: &Secrets) {
     if QUEUE.get().is_some() {
         return;
     }
     let queue = Arc::new(Queue::new(options.level, options.queue));
-    let striking = Arc::new(Striking::new(secrets));
-    let logger = Logger::new(options, Arc::clone(&striking), Arc::clone(&queue));
+    let redaction = Arc::new(Redaction::new(secrets));
+    let logger = Logger::new(options, Arc::clone(&redaction), Arc::clone(&queue));
     let level = logger.level();
-    // A program that has a logger of its own keeps it; the start says so.
+    // fails if the program already has a logger; the server warns of it when it starts
     if log::set_boxed_logger(Box::new(logger)).is_ok() {
         log::set_max_level(level);
         panics::log_panics();
-        // Set once, here: nobody else has installed this logger.
+        // cannot fail: the logger is installed once
         let _ = QUEUE.set(queue);
-        let _ = STRIKING.set(striking);
+        let _ = REDACTION.set(redaction);
     }
 }
 
-/// Whether the process has this logger, and not one of its own.
+/// Returns true if the process uses this logger.
 pub fn is_installed() -> bool {
     QUEUE.get().is_some()
 }
 
-/// Strikes these secrets as well from here on.
-pub fn strike_also(secrets: &Secrets) {
-    if let Some(striking) = STRIKING.get() {
-        striking.also(secrets);
+/// Adds secrets to redact from now on.
+pub fn redact_also(secrets: &Secrets) {
+    if let Some(redaction) = REDACTION.get() {
+        redaction.add(secrets);
     }
 }
 
-/// Records of a level that were shown or kept since the process began.
+/// Returns the number of records of a level shown or stored since the process started.
 pub fn logged(level: LogLevel) -> u64 {
     QUEUE.get().map_or(0, |queue| queue.logged(level))
 }
 
-/// Records that were dropped since the process began because nobody took them in time.
+/// Returns the number of records dropped since the process started because the queue was full.
 pub fn dropped() -> u64 {
     QUEUE.get().map_or(0, |queue| queue.dropped())
 }

@@ -1,7 +1,7 @@
-//! Metrics: what is counted as it happens, and what is read when somebody asks.
+//! Metrics: series counted as events happen, and readings taken at each scrape.
 //!
-//! Labels are names of the configuration, routes and words of closed sets. What has no name there
-//! counts under `_other`; ids of executions and users are no labels.
+//! Labels are names of the configuration, routes and words of closed sets. Other names count under
+//! `_other`; ids of executions and users are never labels.
 
 mod buckets;
 mod executions;
@@ -10,7 +10,6 @@ mod generations;
 mod journal;
 mod readings;
 mod requests;
-mod text;
 mod turns;
 
 use std::sync::{Arc, OnceLock};
@@ -21,7 +20,7 @@ use greenroom_actors::ports::meter::{JournalMeter, Meter};
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, Header};
 use greenroom_actors::registry::Registry;
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts, IntCounter};
+use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounter, TextEncoder};
 
 use self::executions::Executions;
 use self::family::Maker;
@@ -31,7 +30,16 @@ use self::turns::Turns;
 
 pub use self::readings::{ReadStore, Sources, StoreReading};
 pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED, UnreadBytes};
-pub use self::text::Form;
+
+/// The `Content-Type` of [`Metrics::text`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Metrics that are also served under a former name: new name, former name.
+const FORMER_NAMES: [(&str, &str); 3] = [
+    ("greenroom_executions_finished_total", "greenroom_executions_total"),
+    ("greenroom_export_items_total", "greenroom_telemetry_items_total"),
+    ("greenroom_executions_recovered_total", "greenroom_executions_rebuilt_total"),
+];
 
 /// All metrics of one server.
 pub struct Metrics {
@@ -39,11 +47,11 @@ pub struct Metrics {
     runtime: Arc<RuntimeMeter>,
     journal: Arc<JournalSeries>,
     requests: Arc<RequestMeter>,
-    /// Once the server stands.
+    /// Set once the server is assembled.
     sources: OnceLock<Sources>,
 }
 
-/// What the actors tell. Knows nothing of where it is shown: the runtime owns it.
+/// Series fed by the actors. Independent of `Metrics`, because the runtime holds it.
 struct RuntimeMeter {
     executions: Executions,
     generations: Generations,
@@ -53,17 +61,17 @@ struct RuntimeMeter {
 }
 
 impl Metrics {
-    /// Metrics of what this registry has, each of at most `series_max` series.
+    /// Creates the metrics for the names of a registry, each with at most `series_max` series.
     pub fn new(registry: &Registry, series_max: usize) -> Result<Self, prometheus::Error> {
         let own = prometheus::Registry::new();
         let maker = Maker { registry: &own, series_max };
         let lag = HistogramOpts::new(
             "greenroom_timer_lag_seconds",
-            "How much later than it was due a timer came up",
+            "Delay between the time a timer was due and the time it fired",
         );
         let defects = maker.register(IntCounter::new(
             "greenroom_store_corrupt_reads_total",
-            "Times that a record was read that makes no sense; the log names each",
+            "Reads of the store that met a damaged record; the log names each record",
         )?)?;
         let runtime = RuntimeMeter {
             executions: Executions::new(&maker, registry)?,
@@ -85,43 +93,58 @@ impl Metrics {
         })
     }
 
-    /// What the runtime tells its facts.
+    /// Returns the meter that the runtime reports facts to.
     pub fn meter(&self) -> Arc<dyn Meter> {
         Arc::clone(&self.runtime) as _
     }
 
-    /// What the writer of the store tells its commits.
+    /// Returns the meter that the writer of the store reports commits to.
     pub fn journal(&self) -> Arc<dyn JournalMeter> {
         Arc::clone(&self.journal) as _
     }
 
-    /// What counts requests.
+    /// Returns the meter of HTTP requests.
     pub fn requests(&self) -> &Arc<RequestMeter> {
         &self.requests
     }
 
-    /// Gives names of another registry their series. What had one keeps it: executions of a
-    /// workflow that is gone go on, and counters do not begin anew.
+    /// Adds series for the names of a new registry. Existing series stay: executions of a removed
+    /// workflow continue, and counters never restart.
     pub fn follow(&self, registry: &Registry) {
         self.runtime.executions.follow(registry);
         self.runtime.generations.follow(registry);
         self.runtime.turns.follow(registry);
     }
 
-    /// Says what is read when somebody asks. Once; later ones are not taken.
+    /// Sets the sources of readings. Only the first call has an effect.
     pub fn read_from(&self, sources: Sources) {
         let _ = self.sources.set(sources);
     }
 
-    /// All of it, sorted by name; families without a series are left out. May read files: not for
-    /// a thread that serves others.
+    /// Returns all families that have series, sorted by name. May read files, so call it on a
+    /// thread that may block.
     pub fn gather(&self) -> Vec<MetricFamily> {
         let mut families = self.registry.gather();
         let sources = self.sources.get().into_iter();
         families.extend(sources.flat_map(|sources| sources.read(&self.requests)));
         families.retain(|family| !family.get_metric().is_empty());
+        for (name, former) in FORMER_NAMES {
+            if let Some(family) = families.iter().find(|family| family.name() == name) {
+                let mut alias = family.clone();
+                alias.set_name(former.to_owned());
+                alias.set_help(format!("Former name of {name}"));
+                families.push(alias);
+            }
+        }
         families.sort_by(|one, other| one.name().cmp(other.name()));
         families
+    }
+
+    /// Returns all families in the text format of Prometheus, as [`CONTENT_TYPE`] declares it.
+    pub fn text(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut bytes = Vec::new();
+        TextEncoder::new().encode(&self.gather(), &mut bytes)?;
+        Ok(bytes)
     }
 }
 

@@ -1,18 +1,18 @@
-//! Traces, metrics and logs to a collector over OTLP (http/protobuf).
+//! Export of traces, metrics and logs to a collector over OTLP (http/protobuf).
 //!
-//! What is exported is written as a message as soon as it is known and waits in a bounded queue; a
-//! thread of its own sends it. Nobody waits for that thread: what finds no room is counted.
+//! Spans and records are encoded at once and put into a bounded queue, which a separate thread
+//! sends. Callers never wait: what does not fit is counted and dropped.
 //!
-//! What is logged here, or on that thread by the libraries it uses, is not exported: each record
-//! would make a further one.
+//! Records logged by these modules, or on that thread by libraries, are not exported: each would
+//! cause another.
 
 mod answer;
-mod courier;
 mod logs;
 mod metrics;
 mod queue;
-mod reporter;
+mod sender;
 mod spans;
+mod stats_log;
 mod values;
 mod worker;
 
@@ -32,13 +32,13 @@ use crate::telemetry::export::{ExporterSettings, ExporterStats, Sampler};
 
 use self::queue::Queue;
 
-/// What begins the name of every module here, and so the target of what it logs.
+/// Prefix of the log targets of these modules.
 const OWN_TARGET: &str = "greenroom::telemetry::otlp";
 
-/// Asks for everything that is counted and measured.
+/// Gathers all metrics.
 pub type Gather = Box<dyn Fn() -> Vec<MetricFamily> + Send>;
 
-/// Sends what it is told. Cheap to clone; all clones are the same exporter.
+/// The exporter. Clones are cheap and share one thread.
 #[derive(Clone)]
 pub struct Exporter {
     shared: Arc<Shared>,
@@ -52,91 +52,89 @@ struct Shared {
     content: bool,
     stopping: watch::Sender<bool>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
-    patience: Duration,
+    /// Longest timeout of the targets.
+    finish_timeout: Duration,
 }
 
 impl Exporter {
-    /// Starts the thread that sends. Without `gather` there are no metrics to send.
+    /// Starts the thread that sends. Without `gather`, metrics are not exported.
     pub fn start(
         settings: ExporterSettings,
         clock: Arc<dyn Clock>,
         gather: Option<Gather>,
     ) -> io::Result<Self> {
         let ExporterSettings { sampler, content, .. } = settings;
-        let (queue, queue_bytes) = (settings.queue, settings.queue_bytes);
-        let spans = settings
-            .traces
-            .is_some()
-            .then(|| Arc::new(Queue::new(queue, queue_bytes, settings.batch)));
-        let logs = settings
-            .logs
-            .is_some()
-            .then(|| Arc::new(Queue::new(queue, queue_bytes, settings.batch)));
+        let (count, bytes, batch) = (settings.queue, settings.queue_bytes, settings.batch);
+        let spans = settings.traces.as_ref().map(|_| Arc::new(Queue::new(count, bytes, batch)));
+        let logs = settings.logs.as_ref().map(|_| Arc::new(Queue::new(count, bytes, batch)));
         let targets = [&settings.traces, &settings.metrics, &settings.logs].into_iter().flatten();
-        let patience = targets.map(|target| target.timeout).max().unwrap_or_default();
+        let finish_timeout = targets.map(|target| target.timeout).max().unwrap_or_default();
         let stats = ExporterStats::default();
         let (stopping, stop) = watch::channel(false);
-        let (spans_out, logs_out) = (spans.clone(), logs.clone());
         let work = worker::Work {
             settings,
             clock,
             gather,
-            spans: spans_out,
-            logs: logs_out,
+            spans: spans.clone(),
+            logs: logs.clone(),
             stats: stats.clone(),
             stop,
         };
         let ended = Mutex::new(Some(worker::start(work)?));
-        let shared = Shared { spans, logs, stats, sampler, content, stopping, ended, patience };
+        let shared =
+            Shared { spans, logs, stats, sampler, content, stopping, ended, finish_timeout };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Whether spans are exported.
-    pub fn wants_spans(&self) -> bool {
+    /// Returns true if spans are exported.
+    pub fn exports_spans(&self) -> bool {
         self.shared.spans.is_some()
     }
 
-    /// Whether log records are exported.
-    pub fn wants_logs(&self) -> bool {
+    /// Returns true if log records are exported.
+    pub fn exports_logs(&self) -> bool {
         self.shared.logs.is_some()
     }
 
-    /// Takes the spans that have ended. `missed` ones never came this far.
+    /// Queues the spans that have ended. `missed` is the number of spans dropped on the way here.
     pub fn take_spans(&self, events: &[SpanEvent], missed: u64) {
         let Some(queue) = &self.shared.spans else { return };
         let ended = events.iter().filter(|event| event.phase == SpanPhase::Ended);
         let mut dropped = missed;
         for SpanEvent { span, .. } in ended.filter(|it| self.shared.sampler.takes(it.span.trace()))
         {
-            let written = || spans::written(span, self.shared.content);
-            dropped += u64::from(!queue.push_with(written));
+            let encode = || spans::encode(span, self.shared.content);
+            dropped += u64::from(!queue.push_with(encode));
         }
         self.shared.stats.traces.add_dropped(dropped);
     }
 
-    /// Takes log records, but for those that exporting itself has made. Called by the thread that
-    /// keeps them.
+    /// Queues log records except those caused by the export. Called by the thread that stores them.
     pub fn take_logs(&self, records: &[Arc<LogRecord>]) {
         let Some(queue) = &self.shared.logs else { return };
         let mut dropped = 0;
         for record in records.iter().filter(|record| !record.target.starts_with(OWN_TARGET)) {
-            dropped += u64::from(!queue.push_with(|| logs::written(record)));
+            dropped += u64::from(!queue.push_with(|| logs::encode(record)));
         }
         self.shared.stats.logs.add_dropped(dropped);
     }
 
-    /// What was sent, dropped and refused up to now.
+    /// Returns the counters of the export.
     pub fn stats(&self) -> &ExporterStats {
         &self.shared.stats
     }
 
-    /// Sends what waits, once and no longer than one request may take, and ends the thread.
+    /// Sends the queued items, each at most once and within the timeout of one request, and ends
+    /// the thread.
     pub async fn finish(&self) {
         self.shared.stopping.send_replace(true);
         let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(ended) = ended else { return };
-        if tokio::time::timeout(self.shared.patience, ended).await.is_err() {
-            log::warn!("the collector did not take what was left in time; it is lost");
+        let timeout = self.shared.finish_timeout;
+        if tokio::time::timeout(timeout, ended).await.is_err() {
+            log::warn!(
+                "the remaining telemetry is lost: the collector did not accept it within {timeout:?}"
+            );
         }
     }
 }

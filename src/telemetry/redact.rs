@@ -1,7 +1,6 @@
-//! Strikes secrets from what is logged: those that are known, and what has the shape of one.
+//! Redacts known secrets, and texts shaped like secrets, from log records.
 //!
-//! The only place where this is decided. Whatever shows, keeps or sends log records gets them from
-//! here.
+//! The only place that decides this: console, store and export get their records from here.
 
 mod shapes;
 
@@ -14,22 +13,22 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use self::shapes::Shapes;
 
-/// What stands where a secret stood.
+/// Replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Secrets shorter than this are not looked for: they would be found in everything.
-const SOUGHT_BYTES_MIN: usize = 6;
-/// Read beyond a bound, so that the beginning of a shape before it is seen as a whole.
+/// Minimum length of a secret; shorter ones would match in ordinary words.
+const SECRET_BYTES_MIN: usize = 6;
+/// Bytes read beyond the end of a text, so that a shape that starts before it is seen whole.
 const SHAPE_BYTES: usize = 1024;
 
-/// Secrets that this process knows. Shows itself to nobody.
+/// Secrets that this process knows. Its `Debug` output contains none of them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(BTreeSet<String>);
 
 impl Secrets {
-    /// Adds a secret, in every form in which it is written somewhere.
+    /// Adds a secret in every encoding in which it may be written.
     pub fn add(&mut self, secret: &str) {
-        // files and shells add white space, and who uses it takes it away
+        // files and shells add white space, and clients trim it
         for secret in [secret, secret.trim()] {
             let json = serde_json::Value::from(secret).to_string();
             let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
@@ -39,13 +38,11 @@ impl Secrets {
             });
             let forms = [secret, json.trim_matches('"'), &encoded].map(str::to_owned);
             let forms = forms.into_iter().chain(form.ok());
-            self.0.extend(forms.filter(|form| form.len() >= SOUGHT_BYTES_MIN));
+            self.0.extend(forms.filter(|form| form.len() >= SECRET_BYTES_MIN));
         }
     }
-}
 
-impl Secrets {
-    /// Adds those of another.
+    /// Adds all secrets of another set.
     pub fn join(&mut self, others: &Self) {
         self.0.extend(others.0.iter().cloned());
     }
@@ -72,7 +69,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Looks for these and for what is shaped like one.
+    /// Creates a redactor for these secrets and for texts shaped like secrets.
     pub fn new(secrets: &Secrets) -> Self {
         let known = (!secrets.0.is_empty()).then(|| {
             let mut builder = AhoCorasick::builder();
@@ -85,14 +82,14 @@ impl Redactor {
         }
     }
 
-    /// How much of a text has to be there to show its first `bytes_max` bytes: a secret that
-    /// begins in them may end behind them.
+    /// Returns the bytes of a text needed to show its first `bytes_max` bytes: a secret that
+    /// begins in them may end after them.
     pub fn bytes_needed(&self, bytes_max: usize) -> usize {
         bytes_max.saturating_add(self.known_bytes_max.max(SHAPE_BYTES))
     }
 
-    /// Strikes secrets from a text and cuts it where its first `bytes_max` bytes end. Gives
-    /// whether it was cut.
+    /// Redacts secrets and truncates the text after its first `bytes_max` bytes. Returns true if
+    /// it was truncated.
     pub fn redact(&self, text: &mut String, bytes_max: usize) -> bool {
         let end = text.floor_char_boundary(bytes_max);
         let is_cut = end < text.len();
@@ -116,12 +113,12 @@ impl Redactor {
         is_cut
     }
 
-    /// Whether what stands under this name in a record is a secret, whatever it looks like.
+    /// Returns true if values of this name are always secret.
     pub fn is_secret_name(name: &str) -> bool {
         shapes::is_secret_name(name)
     }
 
-    /// Where secrets are, in order and apart from each other.
+    /// Returns the ranges of secrets, sorted and merged.
     fn secrets_in(&self, text: &str) -> Vec<Range<usize>> {
         let known = self.known.iter().flat_map(|known| known.find_iter(text));
         let mut found: Vec<_> = known.map(|hit| hit.range()).collect();

@@ -7,15 +7,13 @@ use std::time::Instant;
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
-use actix_web::http::header::{ACCEPT, VARY};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse};
 
 use crate::api::ApiError;
-use crate::api::accept::{self, OPEN_METRICS, TEXT};
 use crate::api::catalogue::Catalogue;
-use crate::telemetry::metrics::{Form, RequestMeter, RequestSeries, UNMATCHED};
+use crate::telemetry::metrics::{CONTENT_TYPE, RequestMeter, RequestSeries, UNMATCHED};
 use crate::threads;
 use crate::web::middleware::around;
 use crate::web::settings::Settings;
@@ -110,18 +108,8 @@ pub(crate) async fn show(
         let (method, path) = (request.method().to_string(), request.path().to_owned());
         return Err(ApiError::PathNotFound { method, path });
     };
-    let lines = request.headers().get_all(ACCEPT).filter_map(|line| line.to_str().ok());
-    let form = if accept::prefers(&lines, OPEN_METRICS, TEXT) {
-        Form::OpenMetrics
-    } else {
-        Form::Prometheus
-    };
-    let written = threads::aside(move || form.write(&metrics.gather()));
-    match written.await {
-        Ok(Ok(bytes)) => Ok(HttpResponse::Ok()
-            .content_type(form.content_type())
-            .insert_header((VARY, "accept"))
-            .body(bytes)),
+    match threads::aside(move || metrics.text()).await {
+        Ok(Ok(bytes)) => Ok(HttpResponse::Ok().content_type(CONTENT_TYPE).body(bytes)),
         Ok(Err(error)) => Err(unwritten(&error)),
         Err(error) => Err(unwritten(&error)),
     }

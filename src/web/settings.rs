@@ -7,9 +7,9 @@ use actix_web::HttpRequest;
 
 use crate::api::ApiError;
 use crate::api::observability::Storage;
-use crate::reload::Standing;
+use crate::maintenance::Maintenance;
+use crate::reload::ReloadStatus;
 use crate::telemetry::metrics::{Metrics, RequestMeter, UnreadBytes};
-use crate::upkeep::Upkeep;
 use crate::web::admission::{Admission, AdmissionLimits, Admitted};
 use crate::web::backlog::Backlog;
 use crate::web::binding::Binding;
@@ -65,9 +65,9 @@ pub(crate) struct WebConfig {
     /// Whether spans are sent to another service.
     pub is_telemetry_enabled: bool,
     /// How it stands with changes of the configuration.
-    pub standing: Arc<Standing>,
+    pub reload_status: Arc<ReloadStatus>,
     /// Updates and the keys of telemetry.
-    pub upkeep: Arc<Upkeep>,
+    pub maintenance: Arc<Maintenance>,
     /// None: nothing is counted.
     pub metrics: Option<Arc<Metrics>>,
 }

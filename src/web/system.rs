@@ -33,7 +33,7 @@ pub(crate) async fn ready(
         ),
         Readiness::Draining | Readiness::Ready => (HttpResponse::Ok(), "ready\n"),
     };
-    let refusal = settings.config.standing.refusal();
+    let refusal = settings.config.reload_status.refusal();
     let refusal = refusal.map(|why| format!("the newest configuration is refused: {why}\n"));
     let text = format!("{word}{}", refusal.unwrap_or_default());
     std::future::ready(answer.content_type("text/plain; charset=utf-8").body(text)).await
@@ -41,7 +41,7 @@ pub(crate) async fn ready(
 
 /// `GET /updates`.
 pub(crate) async fn check_updates(settings: web::Data<Settings>) -> Result<HttpResponse, ApiError> {
-    updates::check(&settings.config.upkeep).await.map(respond::json)
+    updates::check(&settings.config.maintenance).await.map(respond::json)
 }
 
 /// `POST /updates`. Goes on when the client leaves; a server that stops waits for no command.
@@ -50,10 +50,10 @@ pub(crate) async fn install_updates(
     body: Body,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let upkeep = &settings.config.upkeep;
-    let ((), body) = body.read_for(updates::installable(upkeep)).await?;
+    let maintenance = &settings.config.maintenance;
+    let ((), body) = body.read_for(updates::installable(maintenance)).await?;
     tokio::select! {
-        installed = updates::install(upkeep, &body) => installed.map(respond::created),
+        installed = updates::install(maintenance, &body) => installed.map(respond::created),
         () = settings.shutdown.fired() => Err(ApiError::Draining { execution: None }),
     }
 }
@@ -65,5 +65,5 @@ pub(crate) async fn set_up_observability(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let ((), body) = body.read_for(Ok(())).await?;
-    setup::keep_keys(&settings.config.upkeep, &body).await.map(respond::json)
+    setup::keep_keys(&settings.config.maintenance, &body).await.map(respond::json)
 }

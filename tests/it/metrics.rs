@@ -84,7 +84,7 @@ fn every_query_of_the_dashboard_has_something_to_show() {
         });
         assert!(Instant::now() < deadline, "nothing to show: {answers:#?}");
     }
-    // It asks for OpenMetrics and says so when it cannot read them.
+    // 0 if Prometheus cannot parse what it scrapes.
     assert!(has_a_number(&prometheus.ask("up == 1")));
 }
 

@@ -1,4 +1,4 @@
-//! Who did something to which execution, so that whoever is forgotten is found in its record.
+//! Index of users named in facts of executions, to remove a user from them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::codec::parse;
 use super::defects::Defects;
 
-/// Bytes of facts that count as one row of what one commit does.
+/// Bytes of facts that count as one row of a commit's limit.
 const BYTES_PER_ROW: usize = 16 * 1024;
 
 const PUT: &str = "INSERT OR IGNORE INTO acted (user_id, execution) VALUES (?1, ?2)";
@@ -35,7 +35,7 @@ const PUT_CHUNK: &str =
 
 const DROP_STATE: &str = "DELETE FROM snapshots WHERE execution = ?1 AND instr(state, ?2) > 0";
 
-/// The statements on what users did.
+/// The prepared statements.
 pub(super) struct Acted<'c> {
     put: Statement<'c>,
     find: Statement<'c>,
@@ -61,7 +61,7 @@ impl<'c> Acted<'c> {
         })
     }
 
-    /// Notes that these users are named in the facts of an execution.
+    /// Records that the facts of an execution name these users.
     pub(super) fn note(&mut self, users: &[Arc<str>], execution: Row) -> Result<()> {
         for user in users {
             self.put.execute(params![user, execution])?;
@@ -69,9 +69,9 @@ impl<'c> Acted<'c> {
         Ok(())
     }
 
-    /// Strikes a user from the record of executions; gives how much was done. All is done when
-    /// that is less than `limit`. An execution whose record makes no sense stays noted for the next
-    /// time, and `defects` is told; it does not count, or the end would never be reached.
+    /// Removes a user from facts of executions; returns the amount of work done, in rows. The work
+    /// is complete when that is less than `limit`. An execution with damaged facts is reported to
+    /// `defects` and stays in the index; it does not count, or the work would never complete.
     pub(super) fn forget(&mut self, user: &str, limit: usize, defects: &Defects) -> Result<usize> {
         let needle = written_prefix(user).into_bytes();
         let (mut after, mut rows) = (Row::MIN, 0);
@@ -96,7 +96,7 @@ impl<'c> Acted<'c> {
         Ok(rows)
     }
 
-    /// Gives how much was done, and whether all that was read made sense.
+    /// Returns the amount of work done, and false if a chunk is damaged.
     fn strike_chunks(&mut self, record: &Record<'_>, limit: usize) -> Result<(usize, bool)> {
         let Record { execution, user, needle, .. } = *record;
         let (mut last, mut part, mut rows, mut is_struck) = (i64::MIN, i64::MIN, 0, true);
@@ -112,7 +112,7 @@ impl<'c> Acted<'c> {
                     self.put_chunk.execute(params![execution, last, part, struck])?;
                     rows += 1 + events.len() / BYTES_PER_ROW;
                 }
-                // What only looks like the user's id is passed over, and does not come again here.
+                // another text that looks like the user's id; the next query starts after it
                 Some(None) => {}
                 None => is_struck = false,
             }
@@ -120,7 +120,7 @@ impl<'c> Acted<'c> {
         Ok((rows, is_struck))
     }
 
-    /// Gives whether all that was read made sense.
+    /// Returns false if the row is damaged.
     fn strike_row(&mut self, record: &Record<'_>) -> Result<bool> {
         let Record { execution, user, .. } = *record;
         let found = self.row.query_row([execution], |row| {
@@ -142,25 +142,25 @@ impl<'c> Acted<'c> {
     }
 }
 
-/// The record of an execution that a user is struck from.
+/// An execution that a user is removed from.
 struct Record<'a> {
     execution: Row,
     id: Option<String>,
     user: &'a str,
-    /// How the user is written where it did something.
+    /// Stored form of the user in facts.
     needle: &'a [u8],
     defects: &'a Defects,
 }
 
 impl Record<'_> {
-    /// Nothing where it makes no sense, which is told.
+    /// Returns `None` for damaged data, which is reported.
     fn readable<T>(&self, read: Result<T>) -> Result<Option<T>> {
         let name = || format!("execution {}", self.id.as_deref().unwrap_or("without a name"));
         self.defects.readable(name, read)
     }
 }
 
-/// The users that facts name.
+/// Returns the users that facts name.
 pub(super) fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
     let mut users: Vec<Arc<str>> = Vec::new();
     for recorded in facts {
@@ -173,7 +173,7 @@ pub(super) fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
     users
 }
 
-/// The facts without the user; nothing when they do not name it.
+/// Returns the facts without the user; `None` if they do not name it.
 fn struck_facts(events: &[u8], user: &str) -> Result<Option<Vec<u8>>> {
     struck(events, |facts: &mut Vec<Recorded>| {
         facts.iter_mut().fold(false, |any, recorded| recorded.forget(user) | any)
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_forgotten_is_found_by_an_index() {
+    fn facts_of_a_user_are_found_by_an_index() {
         for sql in [PUT, FIND, DONE, ROW, PUT_ROW, NEXT_CHUNK, PUT_CHUNK, DROP_STATE] {
             assert_uses_indexes(sql);
         }

@@ -17,24 +17,25 @@ use super::changes::Change;
 use super::generations::PreparedGeneration;
 use super::job::Job;
 use super::prepared::{PreparedConversation, PreparedPatch};
-use super::{SqliteStore, history, recall};
+use super::{SqliteStore, history, search};
 
-/// What cannot be written down as JSON.
+/// Returns the refusal of a value that cannot be serialized.
 fn refusal<T: Send + 'static>(error: &serde_json::Error) -> Written<T> {
     Box::pin(ready(Err(AppendError::Unavailable(Arc::from(error.to_string())))))
 }
 
-fn name_of(key: &ConversationKey) -> String {
+/// Returns the name of the record of a conversation, for errors.
+fn record_of(key: &ConversationKey) -> String {
     format!("conversation {}", key.conversation_id)
 }
 
 impl SqliteStore {
-    /// How many conversations were changed, or log records dropped.
+    /// Makes a change; resolves with the number of changed or deleted rows.
     pub(super) fn change(&self, change: Change) -> Written<u64> {
         self.ask(|done| Job::Change { change, changed: 0, done })
     }
 
-    /// Whether a conversation was changed.
+    /// Makes a change of one conversation; resolves with true if it exists.
     fn change_one(&self, change: Change) -> Written<bool> {
         self.change(change).map(|changed| changed.map(|changed| changed > 0)).boxed()
     }
@@ -56,9 +57,7 @@ impl Generations for SqliteStore {
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
-        Box::pin(async move {
-            self.readers.read(|| format!("generation {id}"), |it| history::generation(it, id))
-        })
+        self.read(move || format!("generation {id}"), move |it| history::generation(it, id))
     }
 
     fn generations<'a>(
@@ -68,12 +67,10 @@ impl Generations for SqliteStore {
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage> {
-        Box::pin(async move {
-            let record = || format!("the history of agent {agent_id}");
-            self.readers.read(record, |reading| match user_id {
-                Some(user) => history::of_user(reading, agent_id, user, offset, limit),
-                None => history::generations(reading, agent_id, offset, limit),
-            })
+        let record = move || format!("the history of agent {agent_id}");
+        self.read(record, move |it| match user_id {
+            Some(user) => history::of_user(it, agent_id, user, offset, limit),
+            None => history::generations(it, agent_id, offset, limit),
         })
     }
 
@@ -84,9 +81,7 @@ impl Generations for SqliteStore {
 
 impl Conversations for SqliteStore {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
-        Box::pin(async move {
-            self.readers.read(|| name_of(key), |reading| recall::conversation(reading, key))
-        })
+        self.read(move || record_of(key), move |it| search::conversation(it, key))
     }
 
     fn conversations<'a>(
@@ -95,10 +90,8 @@ impl Conversations for SqliteStore {
         offset: u64,
         limit: usize,
     ) -> Read<'a, (Vec<Conversation>, u64)> {
-        Box::pin(async move {
-            let record = || "the list of conversations".to_owned();
-            self.readers.read(record, |it| recall::conversations(it, filter, offset, limit))
-        })
+        let record = || "the list of conversations".to_owned();
+        self.read(record, move |it| search::conversations(it, filter, offset, limit))
     }
 
     fn messages<'a>(
@@ -107,9 +100,7 @@ impl Conversations for SqliteStore {
         before: Option<&'a str>,
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>> {
-        Box::pin(async move {
-            self.readers.read(|| name_of(key), |it| recall::messages(it, key, before, limit))
-        })
+        self.read(move || record_of(key), move |it| search::messages(it, key, before, limit))
     }
 
     fn search_messages<'a>(
@@ -119,10 +110,8 @@ impl Conversations for SqliteStore {
         text: &'a str,
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
-        Box::pin(async move {
-            let record = || format!("the conversations of agent {agent_id}");
-            self.readers.read(record, |it| recall::search(it, agent_id, user_id, text, limit))
-        })
+        let record = move || format!("the conversations of agent {agent_id}");
+        self.read(record, move |it| search::search(it, agent_id, user_id, text, limit))
     }
 
     fn create_conversation(&self, conversation: Conversation) -> Written<()> {

@@ -1,9 +1,9 @@
 //! A copy of a store, also while a server writes to it.
 //!
-//! SQLite itself makes the copy: `VACUUM INTO` on a connection of its own reads the store as it is
-//! at one moment, and holds no writer up. So all that was acknowledged before is in the copy, and
-//! nothing by halves. The copy is one file without a log, without free pages, and gives pages back
-//! that become free in it. It gets its name when it is checked and on the disk, not before.
+//! SQLite makes the copy: `VACUUM INTO` on a separate connection reads one consistent state of the
+//! store and blocks no writer. So the copy has everything that was acknowledged before, and only
+//! whole transactions. It is one file without a log and without free pages, with incremental
+//! vacuum. It gets its name once it is checked and synced to the disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +16,7 @@ use super::codec::unsigned_of;
 use super::guard::{self, OpenError};
 use super::schema;
 
-/// What a copy holds.
+/// Content of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
     pub bytes: u64,
@@ -25,28 +25,28 @@ pub struct Backup {
     pub conversations: u64,
 }
 
-/// Why there is no copy. Nothing is left of it.
+/// Failure of a backup, which leaves no file behind.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("there is no store at {path}")]
     NoStore { path: PathBuf },
-    #[error("{path} exists; a backup overwrites nothing, name another file")]
+    #[error("{path} exists; a backup does not overwrite files, name another one")]
     Exists { path: PathBuf },
-    #[error("{path} names no file")]
+    #[error("{path} is not the path of a file")]
     NoName { path: PathBuf },
     #[error("cannot write {path}: the directory {directory} does not exist")]
     NoDirectory { path: PathBuf, directory: PathBuf },
     #[error("cannot write {path}: {reason}")]
     NotWritten { path: PathBuf, reason: String },
-    #[error("cannot write {path}: there is no room left")]
+    #[error("cannot write {path}: the disk is full")]
     Full { path: PathBuf },
-    #[error("the copy of {path} is not sound: {reason}; nothing was kept of it")]
+    #[error("the copy of {path} is damaged and was deleted: {reason}")]
     Unsound { path: PathBuf, reason: String },
     #[error(transparent)]
     Unusable(#[from] OpenError),
 }
 
-/// Copies the store to a file that does not exist yet. To be called in a process that does not
+/// Copies the store to a file that does not exist yet. Must be called in a process that does not
 /// have the store open.
 pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     let folder = check_names(store, target)?;
@@ -54,7 +54,7 @@ pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     let not_written = |error: io::Error| not_written(target, &error);
     let partial = make_empty(store, folder).map_err(not_written)?;
     let text = partial.to_str().ok_or_else(|| {
-        not_written(io::Error::new(io::ErrorKind::InvalidInput, "its name is no UTF-8"))
+        not_written(io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8"))
     })?;
 
     let source = schema::open_reader(store).map_err(|error| guard::refusal(store, &error))?;
@@ -73,7 +73,7 @@ pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     Ok(backup)
 }
 
-/// Gives the folder of the target.
+/// Checks both paths; returns the folder of the target.
 fn check_names<'t>(store: &Path, target: &'t Path) -> Result<&'t Path, BackupError> {
     if !store.is_file() {
         return Err(BackupError::NoStore { path: store.into() });
@@ -89,20 +89,19 @@ fn check_names<'t>(store: &Path, target: &'t Path) -> Result<&'t Path, BackupErr
         let (path, directory) = (target.into(), folder.into());
         return Err(BackupError::NoDirectory { path, directory });
     }
-    // A link that leads nowhere is in the way, too.
+    // also rejects a dangling link
     if target.symlink_metadata().is_ok() {
         return Err(BackupError::Exists { path: target.into() });
     }
     Ok(folder)
 }
 
-/// Makes the file that the copy goes to, which nobody may read who may not read the store. It goes
-/// with the value, unless it gets its name.
+/// Creates the temporary file for the copy, with the permissions of the store.
 fn make_empty(store: &Path, folder: &Path) -> io::Result<TempPath> {
     let permissions = fs::metadata(store)?.permissions();
     let file = tempfile::Builder::new().prefix(".greenroom-backup-").tempfile_in(folder)?;
     file.as_file().set_permissions(permissions)?;
-    // Closed: SQLite's locks on a file do not outlive the first of its handles to be closed.
+    // closed: closing any handle of a file releases all of SQLite's locks on it
     Ok(file.into_temp_path())
 }
 
@@ -111,7 +110,7 @@ fn copy(source: &Connection, target: &str) -> rusqlite::Result<()> {
     source.execute("VACUUM INTO ?1", [target]).map(drop)
 }
 
-/// What is in the copy, or what is wrong with it.
+/// Checks the copy; returns its content, or its damage.
 fn examine(copy: &Path) -> rusqlite::Result<Result<Backup, String>> {
     let connection = schema::open_reader(copy)?;
     let check = "PRAGMA integrity_check(1)";
@@ -123,7 +122,7 @@ fn examine(copy: &Path) -> rusqlite::Result<Result<Backup, String>> {
         let is_there = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
         let is_there: i64 = connection.query_row(is_there, [table], |row| row.get(0))?;
         if is_there == 0 {
-            // A store of an older version, which has not been started since.
+            // a store of an older version that has not been migrated yet
             return Ok(0);
         }
         let count = format!("SELECT count(*) FROM {table}");
@@ -145,7 +144,7 @@ fn not_written(target: &Path, error: &io::Error) -> BackupError {
     }
 }
 
-/// What SQLite's error says: of the copy, or of the store.
+/// Converts an error of SQLite, which concerns the copy or the store.
 fn refusal(store: &Path, target: &Path, error: &rusqlite::Error) -> BackupError {
     let path = target.into();
     match error.sqlite_error_code() {
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_copy_has_all_that_was_acknowledged_and_is_one_file() {
+    async fn a_backup_has_all_acknowledged_writes_in_one_file() {
         let (directory, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = database(&directory);
         let drafts = filled(&path).await;
@@ -183,9 +182,9 @@ mod tests {
         let bytes = fs::metadata(&target).unwrap().len();
         let expected = Backup { bytes, executions: 3, generations: 0, conversations: 0 };
         assert_eq!(backup, expected);
-        assert_eq!(names(copies.path()), ["greenroom.db"], "nothing is left beside it");
+        assert_eq!(names(copies.path()), ["greenroom.db"], "no other file is left");
         let mode = fs::metadata(&target).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "who may not read the store may not read its copy");
+        assert_eq!(mode & 0o777, 0o600, "the copy has the permissions of the store");
         let reader = schema::open_reader(&target).unwrap();
         let vacuum: i64 = reader.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap();
         assert_eq!(vacuum, 2, "incremental");
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_named_and_nothing_is_left() {
+    async fn a_failed_backup_names_the_reason_and_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = database(&directory);
         filled(&path).await;
@@ -204,11 +203,11 @@ mod tests {
         let before = names(folder);
         for (store, target, says) in [
             ("none.db", "copy.db", "there is no store at"),
-            ("greenroom.db", "other.db", "exists; a backup overwrites nothing"),
-            ("greenroom.db", "greenroom.db", "exists; a backup overwrites nothing"),
-            ("greenroom.db", "link.db", "exists; a backup overwrites nothing"),
+            ("greenroom.db", "other.db", "exists; a backup does not overwrite files"),
+            ("greenroom.db", "greenroom.db", "exists; a backup does not overwrite files"),
+            ("greenroom.db", "link.db", "exists; a backup does not overwrite files"),
             ("greenroom.db", "no/copy.db", "no does not exist"),
-            ("greenroom.db", "..", "names no file"),
+            ("greenroom.db", "..", "is not the path of a file"),
             ("other.db", "copy.db", "is not a SQLite database"),
         ] {
             let refusal = back_up(&folder.join(store), &folder.join(target)).unwrap_err();

@@ -1,6 +1,6 @@
-//! Changes of what agents remember, other than by their generations, and what is forgotten.
+//! Changes of conversations, and deletions.
 //!
-//! What may take long is done in parts, one per commit, so that nobody else waits for all of it.
+//! Long changes are made in parts, one per commit, so that other requests wait only for a part.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::defects::Defects;
 use super::prepared::{PreparedConversation, PreparedPatch};
 use super::session::{Session, Verdict};
 
-/// Rows that one commit deletes for one request, so that the others wait for some ten
+/// Maximum number of rows that a commit deletes for one request, so that others wait for about ten
 /// milliseconds at most.
 pub(super) const PART: usize = 500;
 
-/// What is to be changed.
+/// A change.
 #[derive(Debug)]
 pub(super) enum Change {
     Create(Box<PreparedConversation>),
@@ -36,28 +36,28 @@ pub(super) enum Change {
         before: Timestamp,
         rows_max: u64,
     },
-    /// Those that are over.
+    /// Deletes those of the rows that have ended.
     DropExecutions(Vec<Row>),
     DropGenerations(Vec<Row>),
 }
 
-/// How many conversations have been changed by a part, or rows dropped or written, and whether it
-/// was the last one.
+/// Result of one part of a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
+    /// Number of changed conversations, or of deleted or written rows.
     pub changed: u64,
     pub is_last: bool,
 }
 
 impl Part {
-    /// All that there was to do.
+    /// Returns the result of a change that was made in one part.
     pub(super) fn whole(changed: u64) -> Self {
         Self { changed, is_last: true }
     }
 }
 
 impl Session<'_> {
-    /// Makes a part of a change inside the open transaction. A refusal has changed nothing.
+    /// Makes a part of a change in the open transaction. A refusal has changed nothing.
     pub(super) fn change(&mut self, change: &Change, defects: &Defects) -> Result<Verdict<Part>> {
         let conversations = &mut self.conversations;
         let whole = |was_there: bool| Part::whole(u64::from(was_there));

@@ -1,4 +1,4 @@
-//! How our types are written in columns.
+//! Encoding of domain types in columns.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 use serde::de::DeserializeOwned;
 
-/// Codes are part of the file format. Completed is the highest: see the notes on indexes.
+/// Returns the code of a status, which is part of the file format. Completed has the highest: see
+/// the notes on indexes in `schema`.
 pub(super) fn status_code(status: Status) -> i64 {
     match status {
         Status::Running => 0,
@@ -49,7 +50,8 @@ pub(super) fn generation_status_of(row: &Row<'_>, column: usize) -> Result<Gener
     }
 }
 
-/// A user as a part of keys, which cannot be null: any text may name a user, also the empty one.
+/// Encodes a user in keys, which cannot be null. The prefix distinguishes the user with an empty
+/// name from none.
 pub(super) fn user_text(user: Option<&str>) -> String {
     user.map(|user| format!("={user}")).unwrap_or_default()
 }
@@ -78,7 +80,7 @@ pub(super) fn role_of(row: &Row<'_>, column: usize) -> Result<Role> {
     }
 }
 
-/// Graver records have higher codes.
+/// Returns the code of a level; more severe levels have higher codes.
 pub(super) fn level_code(level: LogLevel) -> i64 {
     match level {
         LogLevel::Trace => 0,
@@ -137,8 +139,7 @@ pub(super) fn parse<T: DeserializeOwned + Send>(column: usize, bytes: &[u8]) -> 
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error)))
 }
 
-/// What a suspended execution waits for: the suspension that is shown, or a pair of it and the
-/// others.
+/// Encodes the suspensions of an execution: the shown one, or a pair of it and the others.
 pub(super) fn suspensions_text(projection: &Projection) -> Option<serde_json::Result<Vec<u8>>> {
     let shown = projection.suspension.as_deref()?;
     Some(match projection.others.as_deref() {
@@ -163,7 +164,7 @@ pub(super) fn time_of(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     row.get(column).map(Timestamp)
 }
 
-/// SQLite's integers are signed. Numbers of events never come near the end.
+/// Converts to SQLite's signed integers. Numbers of events never reach the maximum.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -174,7 +175,7 @@ pub(super) fn unsigned_of(row: &Row<'_>, column: usize) -> Result<u64> {
         .map_err(|_| unreadable(column, Type::Integer, format!("{number} is negative")))
 }
 
-/// A bound on rows; SQLite's own has the sign of "no bound".
+/// Converts a limit on rows; SQLite interprets negative limits as none.
 pub(super) fn limit_of(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

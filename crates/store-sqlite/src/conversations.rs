@@ -1,4 +1,4 @@
-//! What the writer does with conversations, their messages and the index of their text.
+//! Writes of conversations, their messages and the full-text index.
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
@@ -11,16 +11,16 @@ use super::codec::{json_of, limit_of, role_code, role_of, time_of, user_text};
 use super::defects::is_defect;
 use super::prepared::{PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch};
 
-/// Messages that are read at once where a conversation is copied or cut.
+/// Messages read at once when a conversation is copied or truncated.
 const PAGE: usize = 256;
 
-/// Where a conversation is, if anywhere.
+/// Rows of a conversation and its memory, if they exist.
 struct Place {
     memory: Option<i64>,
     conversation: Option<i64>,
 }
 
-/// The statements about conversations of the connection that writes.
+/// The prepared statements of the writer.
 pub(super) struct Conversations<'c> {
     connection: &'c Connection,
     find: Statement<'c>,
@@ -76,7 +76,7 @@ const LAST_MESSAGE: &str =
 
 const FIND_MESSAGE: &str = "SELECT n FROM messages WHERE conversation = ?1 AND id = ?2";
 
-/// A message that is there keeps its number, and with it its place.
+/// Writes a message; an existing one keeps its number, and so its position.
 const PUT_MESSAGE: &str = "INSERT INTO messages
     (n, conversation, id, role, parts, created, generation) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
     ON CONFLICT (conversation, id) DO UPDATE SET role = excluded.role, parts = excluded.parts,
@@ -96,7 +96,7 @@ const PUT_TEXT: &str = "INSERT OR REPLACE INTO messages_text (rowid, text) VALUE
 
 const DROP_TEXT: &str = "DELETE FROM messages_text WHERE rowid = ?1";
 
-/// Numbers of the messages of a memory, the first of which is never used.
+/// Returns the range of numbers of the messages of a memory; the first is never used.
 pub(super) fn messages_of(memory: i64) -> (i64, i64) {
     let first = memory << 32;
     (first, first | i64::from(u32::MAX))
@@ -126,7 +126,7 @@ impl<'c> Conversations<'c> {
         })
     }
 
-    /// Adds messages, to a new conversation if need be.
+    /// Adds messages to a conversation, which is created if needed.
     pub(super) fn write(&mut self, write: &PreparedMessages) -> Result<()> {
         let PreparedMessages { key, cut_after, messages, at } = write;
         let place = self.find(key)?;
@@ -172,7 +172,7 @@ impl<'c> Conversations<'c> {
         Ok(Ok(()))
     }
 
-    /// Tells whether there was one.
+    /// Changes a conversation. Returns false if it does not exist.
     pub(super) fn change(
         &mut self,
         key: &ConversationKey,
@@ -194,7 +194,7 @@ impl<'c> Conversations<'c> {
         Ok(true)
     }
 
-    /// Tells whether there was one to copy.
+    /// Copies a conversation. Returns false if it does not exist.
     pub(super) fn copy(
         &mut self,
         from: &ConversationKey,
@@ -225,7 +225,8 @@ impl<'c> Conversations<'c> {
     }
 
     /// Deletes up to `limit` messages of a conversation, and the conversation once it has none.
-    /// Nothing is left to do when fewer than `limit` are given.
+    /// Returns the number of messages: the deletion is complete when it is less than `limit`.
+    /// `None` if the conversation does not exist.
     pub(super) fn delete(&mut self, key: &ConversationKey, limit: usize) -> Result<Option<usize>> {
         let place = self.find(key)?;
         let (Some(memory), Some(conversation)) = (place.memory, place.conversation) else {
@@ -234,9 +235,9 @@ impl<'c> Conversations<'c> {
         self.drop_some(memory, conversation, limit).map(Some)
     }
 
-    /// Deletes up to `limit` messages of a user and the conversations that have none left; gives
-    /// the number of messages and of conversations. All is done when fewer messages than `limit`
-    /// are given.
+    /// Deletes up to `limit` messages of a user, and conversations without messages. Returns the
+    /// number of rows and of conversations: the deletion is complete when the rows are less than
+    /// `limit`.
     pub(super) fn forget(&mut self, user: &str, limit: usize) -> Result<(usize, u64)> {
         let user = user_text(Some(user));
         let (mut rows, mut conversations) = (0, 0);
@@ -246,7 +247,7 @@ impl<'c> Conversations<'c> {
             let left = limit - rows;
             let dropped = self.drop_some(memory, conversation, left)?;
             conversations += u64::from(dropped < left);
-            // A conversation counts as a row too: there may be many without messages.
+            // a conversation counts as a row: there may be many without messages
             rows += if dropped < left { dropped + 1 } else { dropped };
         }
         Ok((rows, conversations))
@@ -294,14 +295,14 @@ impl<'c> Conversations<'c> {
         ])
     }
 
-    /// Number of the newest message of a memory, or the one before its first.
+    /// Returns the number of the newest message of a memory, or the number before its first.
     fn last_message(&mut self, memory: i64) -> Result<i64> {
         let (first, last) = messages_of(memory);
         let found = self.last_message.query_row([first, last], |row| row.get(0)).optional()?;
         Ok(found.unwrap_or(first))
     }
 
-    /// Gives the next number that is free.
+    /// Writes a message; returns the next free number.
     fn put_message(
         &mut self,
         conversation: i64,
@@ -321,7 +322,7 @@ impl<'c> Conversations<'c> {
         Ok(if is_new { next + 1 } else { next })
     }
 
-    /// Forgets what follows a message; nothing if there is no such message.
+    /// Deletes the messages after a message; none if it does not exist.
     fn cut(&mut self, conversation: i64, id: &str) -> Result<()> {
         let found = self.find_message.query_row(params![conversation, id], |row| row.get(0));
         let Some(last) = found.optional()? else { return Ok(()) };
@@ -340,7 +341,7 @@ impl<'c> Conversations<'c> {
         Ok(numbers.len())
     }
 
-    /// Messages with their numbers; without one that makes no sense.
+    /// Reads messages with their numbers; `None` for a damaged message.
     fn page(&mut self, conversation: i64, after: i64) -> Result<Vec<(i64, Option<StoredMessage>)>> {
         let page = params![conversation, after, limit_of(PAGE)];
         let messages = self.page.query_map(page, |row| {
@@ -354,7 +355,7 @@ impl<'c> Conversations<'c> {
     }
 }
 
-/// Reads id, role, parts, time and generation from the second column on.
+/// Decodes id, role, parts, time and generation from the second column on.
 pub(super) fn message_of(row: &rusqlite::Row<'_>) -> Result<StoredMessage> {
     Ok(StoredMessage {
         id: row.get(1)?,

@@ -1,5 +1,4 @@
-//! How many executions there are, by workflow and status: kept in rows of their own, which change
-//! in the commit that changes the executions, once for all that it changes.
+//! Counts of executions by workflow and status, in a separate table, updated once per commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ const ALL: &str = "SELECT workflow, status, count FROM execution_counts
 const OF_USER: &str = "SELECT workflow, status FROM executions INDEXED BY by_user
     WHERE user_id = ?1 ORDER BY created DESC, n DESC LIMIT ?2";
 
-/// What the open transaction changes.
+/// Changes of counts in the open transaction.
 pub(super) struct Counts<'c> {
     add: Statement<'c>,
     changed: BTreeMap<(Arc<str>, i64), i64>,
@@ -30,17 +29,17 @@ impl<'c> Counts<'c> {
         Ok(Self { add: connection.prepare(ADD)?, changed: BTreeMap::new() })
     }
 
-    /// Forgets what a transaction that was not committed has noted.
+    /// Discards the changes of a transaction that was not committed.
     pub(super) fn clear(&mut self) {
         self.changed.clear();
     }
 
-    /// Notes an execution that came to stand there.
+    /// Counts an execution in a status.
     pub(super) fn came(&mut self, workflow: &Arc<str>, status: Status) {
         self.note(workflow, status, 1);
     }
 
-    /// Notes one that stands there no more.
+    /// Counts an execution out of a status.
     pub(super) fn went(&mut self, workflow: &Arc<str>, status: Status) {
         self.note(workflow, status, -1);
     }
@@ -50,7 +49,7 @@ impl<'c> Counts<'c> {
         *self.changed.entry(place).or_default() += by;
     }
 
-    /// Writes what was noted into the open transaction.
+    /// Writes the changes in the open transaction.
     pub(super) fn write(&mut self) -> Result<()> {
         while let Some(((workflow, status), by)) = self.changed.pop_first() {
             if by != 0 {
@@ -61,7 +60,7 @@ impl<'c> Counts<'c> {
     }
 }
 
-/// All counts, by workflow.
+/// Reads all counts, by workflow.
 pub(super) fn all(reading: &Reading<'_>) -> Result<Vec<ExecutionCount>> {
     let mut statement = reading.prepare_cached(ALL)?;
     let mut rows = statement.query([])?;
@@ -75,10 +74,10 @@ pub(super) fn all(reading: &Reading<'_>) -> Result<Vec<ExecutionCount>> {
     })
 }
 
-/// Those of a user's newest executions.
+/// Counts a user's newest executions.
 pub(super) fn of_user(reading: &Reading<'_>, user: &str, limit: usize) -> Result<CountsOfUser> {
     let mut statement = reading.prepare_cached(OF_USER)?;
-    // One more tells whether there are more.
+    // one more, to detect further executions
     let mut rows = statement.query(params![user, limit_of(limit.saturating_add(1))])?;
     let mut counted: BTreeMap<(Arc<str>, i64), ExecutionCount> = BTreeMap::new();
     let mut seen = 0;
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_is_found_by_its_name() {
+    fn counts_are_found_by_an_index() {
         assert_uses_indexes(ADD);
         assert_uses_indexes(OF_USER);
     }

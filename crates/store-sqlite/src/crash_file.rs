@@ -1,8 +1,8 @@
-//! Crash marks in a small file beside the store.
+//! Crash marks in a small file next to the store.
 //!
-//! A line for each slot, overwritten in place and cleared by its first byte, and behind them a line
-//! for each crash that is remembered. A write goes to the system's cache, which outlives the
-//! process: nothing waits for the disk.
+//! One line per slot, overwritten in place and cleared by its first byte, followed by one line per
+//! remembered crash. Writes go to the system's cache, which outlives the process, and never wait
+//! for the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -15,25 +15,25 @@ use greenroom_actors::ports::crash_marks::{
 };
 use serde::Serialize;
 
-/// Bytes of a line: an id has 128 at most, a mark some 70 beside it.
+/// Bytes of a line: an id has 128 at most, the rest of a mark about 70.
 const LINE: usize = 256;
-/// Crashes that are remembered.
+/// Maximum number of remembered crashes.
 const CRASHES_MAX: usize = 256;
 const BLANK: u8 = b' ';
 
-/// The file, held open.
+/// The open file.
 #[derive(Debug)]
 pub struct CrashFile {
     file: File,
     crashes: Vec<Crash>,
     is_closed: AtomicBool,
-    /// A failure to write is told of once.
+    /// True after the first failed write, which alone is logged.
     has_failed: AtomicBool,
 }
 
 impl CrashFile {
-    /// Opens the file or makes it, and counts what the last process left behind. What makes no
-    /// sense in it is passed over.
+    /// Opens or creates the file, and counts the crashes of the last process. Damaged lines are
+    /// skipped.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -60,13 +60,13 @@ impl CrashFile {
         self.file.write_all_at(&lines, begin)
     }
 
-    fn tell(&self, outcome: io::Result<()>) {
+    fn log_failure(&self, outcome: io::Result<()>) {
         if let Err(error) = outcome
             && !self.has_failed.swap(true, Ordering::Relaxed)
         {
             log::warn!(
-                "it cannot be noted what is being evaluated, so that an execution that ends the \
-                 process again and again is not found out: {error}"
+                "cannot write crash marks, so that an execution that repeatedly ends the process \
+                 is not detected: {error}"
             );
         }
     }
@@ -78,25 +78,25 @@ impl CrashMarks for CrashFile {
     }
 
     fn keep(&self, crashes: &[Crash]) {
-        self.tell(self.write_crashes(crashes));
+        self.log_failure(self.write_crashes(crashes));
     }
 
     fn set(&self, slot: usize, mark: &CrashMark) {
         let line = line_of(mark).filter(|_| !self.is_closed.load(Ordering::Acquire));
         if let Some(line) = line {
-            self.tell(self.file.write_all_at(&line, offset_of(slot)));
+            self.log_failure(self.file.write_all_at(&line, offset_of(slot)));
         }
     }
 
     fn clear(&self, slot: usize) {
         if !self.is_closed.load(Ordering::Acquire) {
-            self.tell(self.file.write_all_at(&[BLANK], offset_of(slot)));
+            self.log_failure(self.file.write_all_at(&[BLANK], offset_of(slot)));
         }
     }
 
     fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
-        self.tell(self.file.write_all_at(&[BLANK; LINE * CRASH_MARK_SLOTS], 0));
+        self.log_failure(self.file.write_all_at(&[BLANK; LINE * CRASH_MARK_SLOTS], 0));
     }
 }
 
@@ -104,7 +104,7 @@ fn offset_of(slot: usize) -> u64 {
     u64::try_from(slot * LINE).unwrap_or(u64::MAX)
 }
 
-/// A value as a line of the file; none where it does not fit.
+/// Serializes a value as a line; `None` if it does not fit.
 fn line_of(value: &impl Serialize) -> Option<[u8; LINE]> {
     let text = serde_json::to_vec(value).ok().filter(|text| text.len() < LINE)?;
     let mut line = [BLANK; LINE];
@@ -132,52 +132,52 @@ mod tests {
         CrashMark { execution, last_seq: u64::MAX, work: MarkedWork::Decide }
     }
 
-    fn told(file: &CrashFile) -> Vec<(String, u32)> {
+    fn crashes(file: &CrashFile) -> Vec<(String, u32)> {
         let crashes = file.crashes().into_iter();
         crashes.map(|it| (it.mark.execution.to_string(), it.count)).collect()
     }
 
     #[test]
-    fn the_next_process_finds_what_the_last_one_was_in_the_middle_of() {
+    fn the_next_process_counts_the_marks_that_the_last_one_left() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("crashes");
         let long = "x".repeat(128);
         let first = CrashFile::open(&path).unwrap();
-        assert_eq!(told(&first), []);
+        assert_eq!(crashes(&first), []);
         first.set(0, &mark("done"));
         first.clear(0);
         first.set(0, &mark(&long));
         first.set(CRASH_MARK_SLOTS - 1, &mark("e"));
         let second = CrashFile::open(&path).unwrap();
-        assert_eq!(told(&second), [(long.clone(), 1), ("e".to_owned(), 1)]);
+        assert_eq!(crashes(&second), [(long.clone(), 1), ("e".to_owned(), 1)]);
         second.set(3, &mark("e"));
         let third = CrashFile::open(&path).unwrap();
-        assert_eq!(told(&third), [(long, 1), ("e".to_owned(), 2)]);
+        assert_eq!(crashes(&third), [(long, 1), ("e".to_owned(), 2)]);
         third.keep(&third.crashes()[1..]);
         third.set(0, &mark("f"));
         third.close();
         third.set(1, &mark("g"));
         let fourth = CrashFile::open(&path).unwrap();
-        assert_eq!(told(&fourth), [("e".to_owned(), 2)], "an end in order is no crash");
+        assert_eq!(crashes(&fourth), [("e".to_owned(), 2)], "an orderly end is no crash");
         fourth.keep(&[]);
-        assert_eq!(told(&CrashFile::open(&path).unwrap()), []);
+        assert_eq!(crashes(&CrashFile::open(&path).unwrap()), []);
     }
 
     #[test]
-    fn a_file_that_makes_no_sense_is_passed_over_and_stays_small() {
+    fn a_damaged_file_is_ignored_and_stays_small() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("crashes");
         for bytes in [vec![], vec![b'{'; 10 * LINE], vec![0xff; 1_000_000]] {
             std::fs::write(&path, bytes).unwrap();
             let file = CrashFile::open(&path).unwrap();
-            assert_eq!(told(&file), []);
+            assert_eq!(crashes(&file), []);
             let many: Vec<Crash> = (0..2 * CRASHES_MAX)
                 .map(|n| Crash { mark: mark(&format!("e{n}")), count: 1 })
                 .collect();
             file.keep(&many);
             let again = CrashFile::open(&path).unwrap();
-            assert_eq!(told(&again).len(), CRASHES_MAX);
-            assert_eq!(told(&again)[0].0, format!("e{CRASHES_MAX}"), "the newest stay");
+            assert_eq!(crashes(&again).len(), CRASHES_MAX);
+            assert_eq!(crashes(&again)[0].0, format!("e{CRASHES_MAX}"), "the newest stay");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that make no sense: each costs what it is about, and no list, search or start.
+//! Damaged rows: each affects only its own record, never a list, a search or the start.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use greenroom_actors::ports::meter::JournalMeter;
 use rusqlite::{Connection, Error, Result, Row};
 
-/// Records that are told of once; of more, each reading is told.
+/// Maximum number of records that are logged only once; further ones are logged with every read.
 const KNOWN_MAX: usize = 1_000;
 
-/// Tells of what makes no sense: in the log once for each record, and counted with each reading.
+/// Reports damaged rows: counts every read, and logs each record once.
 pub(super) struct Defects {
     meter: Arc<dyn JournalMeter>,
     known: Mutex<HashSet<String>>,
 }
 
-/// Whether it is the row, not the store, that is at fault.
+/// Returns true if the row is at fault, not the store.
 pub(super) fn is_defect(error: &Error) -> bool {
     matches!(
         error,
@@ -27,7 +27,7 @@ pub(super) fn is_defect(error: &Error) -> bool {
     )
 }
 
-/// What a row is called by the text in a column.
+/// Names a row by the text in a column.
 pub(super) fn named(kind: &str, row: &Row<'_>, column: usize) -> String {
     let name = row.get_ref(column).ok().and_then(|value| value.as_str().ok());
     format!("{kind} {}", name.unwrap_or("without a name"))
@@ -38,7 +38,7 @@ impl Defects {
         Self { meter, known: Mutex::default() }
     }
 
-    pub(super) fn tell(&self, record: &str, error: &Error) {
+    pub(super) fn report(&self, record: &str, error: &Error) {
         self.meter.met_defect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < KNOWN_MAX && !known.insert(record.to_owned()) {
@@ -47,7 +47,7 @@ impl Defects {
         log::error!("the record of {record} is corrupt: {error}");
     }
 
-    /// What was read; nothing where it makes no sense, which is told.
+    /// Returns what was read; `None` for a damaged row, which is reported.
     pub(super) fn readable<T>(
         &self,
         record: impl FnOnce() -> String,
@@ -56,14 +56,14 @@ impl Defects {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(error) if is_defect(&error) => {
-                self.tell(&record(), &error);
+                self.report(&record(), &error);
                 Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// All rows of an answer that make sense. `name`: what a row is called.
+    /// Decodes rows, without damaged ones, which are reported. `name` returns the name of a row.
     pub(super) fn readable_rows<T>(
         &self,
         rows: &mut rusqlite::Rows<'_>,
@@ -78,7 +78,7 @@ impl Defects {
     }
 }
 
-/// A connection that reads, and where it tells of what makes no sense.
+/// A read-only connection, and the reporter of damaged rows.
 pub(super) struct Reading<'c> {
     pub connection: &'c Connection,
     pub defects: &'c Defects,

@@ -1,4 +1,4 @@
-//! What the writer does with generations: a row for each, and rows for turns that come later.
+//! Writes of generations: a row for each, and rows for later turns.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use super::codec::{generation_code, limit_of};
 use super::prepared::PreparedMessages;
 use super::trace_codec::{TraceColumns, generation_columns};
 
-/// Numbers that are counted together in `forgotten`: the most holes that a page skips one by one.
+/// Numbers per row of `forgotten`; also the maximum number of holes that a page skips one by one.
 pub(super) const BLOCK: i64 = 1024;
 
-/// A generation with its JSON made, on the thread that asked for it.
+/// A generation, serialized on the caller's thread.
 #[derive(Debug)]
 pub(super) struct PreparedGeneration {
     row: Row,
@@ -31,7 +31,7 @@ pub(super) struct PreparedGeneration {
     pub messages: Option<PreparedMessages>,
 }
 
-/// Turns as one JSON array, and where in it each of them is.
+/// Turns as one JSON array, and the range of each in it.
 #[derive(Debug)]
 struct PreparedSteps {
     array: Vec<u8>,
@@ -52,12 +52,12 @@ impl PreparedSteps {
         Ok(Self { array, places })
     }
 
-    /// Whether they take the place of all that there were.
-    fn begin_anew(&self) -> bool {
+    /// Returns true if they replace all earlier turns.
+    fn replace_all(&self) -> bool {
         self.places.first().is_some_and(|(number, _)| *number == 0)
     }
 
-    /// All turns from the first on, in order.
+    /// Returns the array if it has all turns from the first on, in order.
     fn whole(&self) -> Option<&[u8]> {
         let numbers = self.places.iter().map(|(number, _)| *number);
         let is_whole = !self.places.is_empty() && numbers.eq(0..self.places.len() as u32);
@@ -68,7 +68,7 @@ impl PreparedSteps {
 impl PreparedGeneration {
     pub(super) fn new(write: GenerationWrite) -> serde_json::Result<Self> {
         let GenerationWrite { row, mut record, steps, messages } = write;
-        // taken: the thread that writes has better things to do than to free them
+        // taken, so that the writer's thread need not free them
         let (input, output) = (record.input.take(), record.output.take());
         Ok(Self {
             row,
@@ -83,7 +83,7 @@ impl PreparedGeneration {
     }
 }
 
-/// The statements about generations of the connection that writes.
+/// The prepared statements of the writer.
 pub(super) struct Generations<'c> {
     insert: Statement<'c>,
     update: Statement<'c>,
@@ -96,8 +96,7 @@ pub(super) struct Generations<'c> {
     drop_steps_of: Statement<'c>,
     drop_row: Statement<'c>,
     count_hole: Statement<'c>,
-    /// The newest number of each agent that has been asked for. Agents are few: those of the
-    /// registry.
+    /// Cache of the newest number of each agent. Agents are few: those of the registry.
     numbers: HashMap<String, i64>,
 }
 
@@ -116,7 +115,7 @@ const PUT_STEP: &str = "INSERT INTO steps (generation, number, body)
     VALUES ((SELECT n FROM generations WHERE id = ?1), ?2, ?3)
     ON CONFLICT (generation, number) DO UPDATE SET body = excluded.body";
 
-/// Every number that was given is in a row or is counted as forgotten.
+/// Every assigned number is in a row or counted in `forgotten`.
 pub(super) const NEWEST: &str = "SELECT max(
     ifnull((SELECT number FROM generations WHERE agent = ?1 ORDER BY number DESC LIMIT 1), 0),
     ifnull((SELECT last FROM forgotten WHERE agent = ?1 ORDER BY block DESC LIMIT 1), 0))";
@@ -140,7 +139,7 @@ const COUNT_HOLE: &str = "INSERT INTO forgotten (agent, block, count, last) VALU
 
 const LAST_ROW: &str = "SELECT ifnull(max(n), 0) FROM generations";
 
-/// The number of the newest row.
+/// Returns the number of the newest row.
 pub(super) fn last_row(connection: &Connection) -> Result<Row> {
     connection.query_row(LAST_ROW, [], |row| row.get(0))
 }
@@ -163,12 +162,12 @@ impl<'c> Generations<'c> {
         })
     }
 
-    /// What was remembered of a transaction that is undone.
+    /// Clears the cache after a transaction was rolled back.
     pub(super) fn roll_back(&mut self) {
         self.numbers.clear();
     }
 
-    /// Records the generation and its turns; not its messages.
+    /// Writes the generation and its turns, but not its messages.
     pub(super) fn put(&mut self, prepared: &PreparedGeneration) -> Result<()> {
         let PreparedGeneration { row, record, input, output, usage, steps, trace, .. } = prepared;
         let TraceColumns { joined, around } = trace;
@@ -224,12 +223,12 @@ impl<'c> Generations<'c> {
                 conversation_id,
                 execution,
                 path,
-                steps.begin_anew(),
+                steps.replace_all(),
                 name,
                 joined,
                 around,
             ])?;
-            if steps.begin_anew() {
+            if steps.replace_all() {
                 self.drop_steps_of.execute([id])?;
             }
         }
@@ -259,7 +258,7 @@ impl<'c> Generations<'c> {
         self.interrupt.execute(params![generation_code(GenerationStatus::Error), now.0]).map(drop)
     }
 
-    /// Deletes up to `limit` generations of a user; gives how many.
+    /// Deletes up to `limit` generations of a user; returns their number.
     pub(super) fn forget(&mut self, user: &str, limit: usize) -> Result<usize> {
         let found = self.of_user.query_map(params![user, limit_of(limit)], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
@@ -271,8 +270,8 @@ impl<'c> Generations<'c> {
         Ok(found.len())
     }
 
-    /// Drops generations that have ended until so many rows are touched. Asked again for the same
-    /// rows, it goes on.
+    /// Deletes ended generations until `limit` rows are touched. Called again with the same rows,
+    /// it continues.
     pub(super) fn drop_ended(&mut self, rows: &[Row], limit: usize) -> Result<Part> {
         let (mut touched, mut dropped) = (0, 0);
         for n in rows {
@@ -289,7 +288,7 @@ impl<'c> Generations<'c> {
         Ok(Part::whole(dropped))
     }
 
-    /// Gives how many rows there were to it.
+    /// Deletes a generation; returns the number of touched rows.
     fn drop(&mut self, n: i64, agent: &str, number: i64) -> Result<usize> {
         let steps = self.drop_steps.execute([n])?;
         self.drop_row.execute([n])?;

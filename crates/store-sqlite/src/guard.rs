@@ -1,6 +1,6 @@
-//! What stands between a path and a store: the lock, and a look at the file before it is used.
+//! Checks before a store is opened: the lock, and an inspection of the file.
 //!
-//! A file that is refused is left byte for byte as it was.
+//! A rejected file is left byte for byte as it was.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Read;
@@ -12,12 +12,12 @@ use rusqlite::{Connection, ErrorCode};
 use super::schema;
 use super::session::Session;
 
-/// Up to this size the whole structure is checked at start; it takes some milliseconds.
+/// Maximum size of a file whose structure is fully checked at start, which takes milliseconds.
 const QUICK_CHECK_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Why a store was not opened.
+/// Failure to open a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("cannot open the store {path}: the directory {directory} does not exist")]
@@ -25,8 +25,8 @@ pub enum OpenError {
     #[error("the store {path} is in use by another process, which holds {lock}")]
     InUse { path: PathBuf, lock: PathBuf },
     #[error(
-        "the store {path} has {names} names (hard links): another server could use it under another \
-         one, and both would lose what they take; remove all but one"
+        "the store {path} has {names} names (hard links): two servers could use it under different \
+         names and damage it; remove all but one"
     )]
     Linked { path: PathBuf, names: u64 },
     #[error("cannot write to the store {path}: {reason}")]
@@ -49,28 +49,28 @@ pub enum OpenError {
     Failed { path: PathBuf, reason: String },
 }
 
-/// A path with a suffix behind its name: `greenroom.db.lock`.
+/// Appends a suffix to the file name of a path, as in `greenroom.db.lock`.
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Where the file is that a link leads to: the lock and the log lie beside it.
+/// Resolves a link, because the lock and the write-ahead log are next to its target.
 pub(super) fn resolved(path: &Path) -> Result<PathBuf, OpenError> {
     if !path.is_symlink() {
         return Ok(path.to_owned());
     }
     let refused = |error: std::io::Error| {
-        let reason = format!("the link cannot be followed: {error}");
+        let reason = format!("cannot follow the link: {error}");
         OpenError::Failed { path: path.into(), reason }
     };
     fs::canonicalize(path).map_err(refused)
 }
 
-/// Takes the lock that keeps other processes out for as long as the file is held.
+/// Takes the lock, which excludes other processes until the file is closed.
 ///
-/// The lock file stays when it is released: removing it would let two processes lock two files.
+/// The lock file stays after the release: if it were removed, two processes could lock two files.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -101,8 +101,8 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Looks at what is at the path without changing it. To be called under the lock and before
-/// SQLite has the file open: closing a file gives up the locks that the process has on it.
+/// Inspects the file without changing it. Must be called under the lock and before SQLite opens the
+/// file: closing a file releases all locks that the process has on it.
 pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
     let damaged = |reason: &str| OpenError::Damaged { path: path.into(), reason: reason.into() };
     let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
@@ -117,7 +117,7 @@ pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
         }
     };
     if bytes == 0 {
-        // SQLite would drop the log of a database that has no page.
+        // SQLite would delete the log of an empty database
         return if log_bytes == 0 {
             Ok(())
         } else {
@@ -131,7 +131,7 @@ pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
         size => u64::from(size),
     };
     if log_bytes == 0 && bytes < pages.saturating_mul(page_size) {
-        return Err(damaged("it is shorter than it says"));
+        return Err(damaged("it is shorter than its header says"));
     }
     let connection = schema::open_reader(path).map_err(|error| refusal(path, &error))?;
     inspect_tables(path, &connection, bytes)
@@ -157,7 +157,7 @@ fn inspect_tables(path: &Path, connection: &Connection, bytes: u64) -> Result<()
     let application_id = schema::application_id(connection).map_err(asked)?;
     let found = schema::user_version(connection).map_err(asked)?;
     if application_id != schema::APPLICATION_ID {
-        // A first start that was cut off leaves a database without tables and marks.
+        // an interrupted first start leaves a database without tables and marks
         return if tables == 0 && application_id == 0 && found == 0 {
             Ok(())
         } else {
@@ -180,12 +180,12 @@ fn inspect_tables(path: &Path, connection: &Connection, bytes: u64) -> Result<()
     Ok(())
 }
 
-/// Says what SQLite's error means for the file.
+/// Converts an error of SQLite.
 pub(super) fn refusal(path: &Path, error: &rusqlite::Error) -> OpenError {
     let reason = error.to_string();
     let path = path.into();
     if matches!(error, rusqlite::Error::SqlInputError { .. }) {
-        // The tables are not what the file's version says.
+        // the tables do not match the version of the file
         return OpenError::Damaged { path, reason };
     }
     match error.sqlite_error_code() {

@@ -1,4 +1,4 @@
-//! How generations are read: one, or a page of an agent's history.
+//! Queries of generations: one, or a page of an agent's history.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::defects::{Reading, named};
 use super::generations::{BLOCK, NEWEST};
 use super::trace_codec::generation_trace_of;
 
-/// What [`entry_of`] reads, in its order. `n` comes first.
+/// Columns of [`entry_of`], in its order, after `n`.
 macro_rules! columns {
     () => {
         "n, id, agent, status, started, ended, input, output, usage, error, user_id, \
@@ -33,7 +33,7 @@ const PAGE: &str = concat!(
     " FROM generations WHERE agent = ?1 AND number <= ?2 ORDER BY number DESC LIMIT ?3 OFFSET ?4"
 );
 
-/// Along an index of this user's generations of this agent.
+/// Reads a page along the index of a user's generations of an agent.
 const PAGE_OF_USER: &str = concat!(
     "SELECT ",
     columns!(),
@@ -80,7 +80,7 @@ pub(super) fn generations(
     Ok(GenerationPage { entries, total: total.unsigned_abs() })
 }
 
-/// The agent's generations of one user: skipped and counted along an index.
+/// Reads a page of the agent's generations of one user, skipped and counted along an index.
 pub(super) fn of_user(
     reading: &Reading<'_>,
     agent: &str,
@@ -99,7 +99,7 @@ pub(super) fn of_user(
     Ok(GenerationPage { entries, total })
 }
 
-/// A part of the open transaction.
+/// Reads a page in the open transaction.
 fn page(reading: &Reading<'_>, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<GenerationEntry>> {
     let mut statement = reading.prepare_cached(sql)?;
     let mut rows = statement.query(place)?;
@@ -114,8 +114,8 @@ fn page(reading: &Reading<'_>, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<Ge
     )
 }
 
-/// The number from which on downwards `skip` rows come before the page: 0 of them, or, where the
-/// page begins among holes, fewer than a block has.
+/// Returns the number to start from, downwards, and the rows to skip before the page: 0, or fewer
+/// than a block if the page begins in a block with holes.
 fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> Result<(i64, i64)> {
     let (mut number, mut left) = (newest, offset);
     let mut statement = connection.prepare_cached(HOLES)?;
@@ -123,13 +123,13 @@ fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> R
     while let Some(row) = blocks.next()? {
         let (block, holes): (i64, i64) = (row.get(0)?, row.get(1)?);
         let (first, last) = (block * BLOCK, number.min(block * BLOCK + BLOCK - 1));
-        // Between two blocks with holes there are none.
+        // there are no holes between two blocks
         if left < number - last {
             break;
         }
         left -= number - last;
         number = last;
-        // Numbers begin at 1, so the first block is one shorter.
+        // numbers begin at 1, so the first block is one shorter
         let rows = last - first.max(1) + 1 - holes;
         if left < rows {
             return Ok((number, left));
@@ -140,7 +140,7 @@ fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> R
     Ok((number - left, 0))
 }
 
-/// Reads the columns of [`columns`]: turns of the row alone.
+/// Decodes the columns of [`columns`], with the turns that are in the row.
 pub(super) fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
     let execution: Option<String> = row.get(12)?;
     let path: Option<String> = row.get(13)?;

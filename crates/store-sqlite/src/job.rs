@@ -1,4 +1,4 @@
-//! What the writer is asked to do.
+//! Requests to the writer.
 
 #[cfg(test)]
 use std::sync::mpsc::Receiver;
@@ -15,11 +15,11 @@ use super::session::{PreparedAppend, Verdict};
 /// One request to the writer.
 pub(super) enum Job {
     Append(Box<PreparedAppend>),
-    /// An append that could not even be written down; it keeps its place among the others.
+    /// An append that could not be serialized; refused in the order of the queue.
     Refuse(Acknowledgement),
     Timers(Vec<TimerChange>),
-    /// The state of an execution that leaves memory.
-    State(Snapshot),
+    /// The snapshot of an execution to unload.
+    Snapshot(Snapshot),
     Definition {
         hash: String,
         body: Vec<u8>,
@@ -29,10 +29,10 @@ pub(super) enum Job {
         write: Box<PreparedGeneration>,
         done: oneshot::Sender<Verdict>,
     },
-    /// Comes back to the queue's head until its last part is made.
+    /// A change; returned to the head of the queue until its last part is made.
     Change {
         change: Change,
-        /// What its parts so far have changed.
+        /// Sum of the results of its parts so far.
         changed: u64,
         done: oneshot::Sender<Verdict<u64>>,
     },
@@ -40,14 +40,15 @@ pub(super) enum Job {
         now: Timestamp,
         done: oneshot::Sender<Verdict>,
     },
-    /// Comes back, too, until all is written: a commit takes so many records of all batches.
+    /// Log records; returned to the head of the queue until all are written, because a commit
+    /// takes a limited number.
     Logs {
         logs: Vec<PreparedLog>,
-        /// How many of them are written.
+        /// Number of records written so far.
         written: usize,
         done: oneshot::Sender<Verdict>,
     },
-    /// Waits until the test lets go of the other end, so that a known queue builds up.
+    /// Pauses the writer until the test drops the sender, so that a known queue builds up.
     #[cfg(test)]
     Pause(Receiver<()>),
 }

@@ -1,21 +1,21 @@
-//! When keys of callers that have expired are dropped.
+//! Deletion of expired idempotency keys.
 
 use greenroom_actors::domain::time::Timestamp;
 
 use super::job::Job;
 use super::session::Session;
 
-/// Expired keys are looked for when the newest append is this much later than at the last look.
+/// Interval of deletions.
 const PURGE_EVERY_MS: u64 = 10_000;
 
-/// Expired keys dropped in one go, so that a request waits for a few milliseconds at most.
+/// Maximum number of keys deleted at once, so that a request waits a few milliseconds at most.
 const PURGE_BATCH: usize = 100;
 
-/// When expired keys are dropped. The time is that of the newest append: the writer has no clock.
+/// Schedule of deletions. Its time is that of the newest append: the writer has no clock.
 #[derive(Default)]
 pub(super) struct KeyPurge {
     newest: Timestamp,
-    looked_at: Timestamp,
+    last_purge: Timestamp,
 }
 
 impl KeyPurge {
@@ -27,13 +27,13 @@ impl KeyPurge {
         }
     }
 
-    /// Drops one batch if it is time to; tells whether it did.
+    /// Deletes one batch if it is due; returns true if it did.
     pub(super) fn run_if_due(&mut self, session: &mut Session<'_>) -> rusqlite::Result<bool> {
-        if self.newest.ms_since(self.looked_at) < PURGE_EVERY_MS {
+        if self.newest.ms_since(self.last_purge) < PURGE_EVERY_MS {
             return Ok(false);
         }
         if session.purge_keys(self.newest, PURGE_BATCH)? < PURGE_BATCH {
-            self.looked_at = self.newest;
+            self.last_purge = self.newest;
         }
         Ok(true)
     }

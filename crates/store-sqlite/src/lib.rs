@@ -1,11 +1,10 @@
 //! The store in one SQLite file.
 //!
-//! One thread writes (see `writer`), any number of threads read on connections of their own.
-//! An append costs its caller the JSON of its facts and a queue entry.
+//! One thread writes (see `writer`), any number of threads read on separate connections. An append
+//! costs its caller the JSON of its facts and a queue entry.
 
 mod acted;
 mod agents;
-mod answers;
 mod backup;
 mod changes;
 mod codec;
@@ -21,19 +20,20 @@ mod key_purge;
 mod list;
 mod log_writes;
 mod logs;
+mod notify;
 mod portions;
 mod prepared;
 mod reader;
-mod recall;
 mod retention;
 mod schema;
+mod search;
 mod session;
-mod shrinking;
 #[cfg(test)]
 mod tests;
 mod trace_codec;
 mod trace_record;
 mod traces;
+mod vacuum;
 mod writer;
 
 use std::fs::File;
@@ -67,37 +67,37 @@ use self::reader::{Lane, Readers};
 use self::session::{PreparedAppend, Session, Verdict};
 use self::writer::{Shared, Writer};
 
-/// What an acknowledgement promises.
+/// Guarantee of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Survives a power cut: every commit is synced to the disk.
+    /// Survives a power loss: every commit is synced to the disk.
     #[default]
     Full,
-    /// Survives the end of the process; a power cut may take the last commits.
+    /// Survives the end of the process; a power loss may undo the last commits.
     Normal,
 }
 
-/// What the store takes on the disk, in bytes.
+/// Sizes of the store's files, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSizes {
     pub database: u64,
-    /// Of the write-ahead log, which comes and goes.
+    /// Size of the write-ahead log, 0 if there is none.
     pub log: u64,
 }
 
-/// Keeps everything in one SQLite file, which no other process uses meanwhile.
+/// A store in one SQLite file, which it locks against other processes.
 ///
-/// Dropping it writes what is queued, empties the write-ahead log and gives the file free.
+/// Dropping it writes what is queued, empties the write-ahead log and releases the lock.
 pub struct SqliteStore {
     path: PathBuf,
     shared: Arc<Shared>,
     readers: Arc<Readers>,
     last_row: AtomicI64,
     last_generation: AtomicI64,
-    /// `None` once it is closed: the end of the queue ends the writer.
+    /// `None` once closed; the end of the queue ends the writer.
     jobs: Mutex<Option<Sender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Held for as long as the file is open.
+    /// Held while the file is open.
     _lock: File,
 }
 
@@ -108,13 +108,13 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store at the path, or makes one where there is no file; brings older files up to
-    /// date. What cannot be used is refused and left as it is.
+    /// Opens the store at the path, or creates it; migrates files of older versions. A file that
+    /// cannot be used is rejected and left unchanged.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
         Self::open_measured(path, durability, Arc::new(NoMeter))
     }
 
-    /// The same, with somebody who counts and times the commits.
+    /// Opens the store like [`SqliteStore::open`], and reports commits to a meter.
     pub fn open_measured(
         path: &Path,
         durability: Durability,
@@ -168,18 +168,18 @@ impl SqliteStore {
         })
     }
 
-    /// Requests that wait for the writer.
+    /// Returns the number of requests queued for the writer.
     pub fn queued(&self) -> usize {
         self.shared.queued.load(Ordering::Relaxed)
     }
 
-    /// What the files take now; 0 for one that is not there.
+    /// Returns the current sizes of the files.
     pub fn file_sizes(&self) -> FileSizes {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         FileSizes { database: size(&self.path), log: size(&guard::beside(&self.path, "-wal")) }
     }
 
-    /// Gives the job back when there is no writer any more, which only a defect can cause.
+    /// Queues a job. Returns it if the writer has ended.
     fn queue(&self, job: Job) -> Result<(), Job> {
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(jobs) = &*jobs else { return Err(job) };
@@ -191,13 +191,32 @@ impl SqliteStore {
         })
     }
 
-    /// Queues a job that answers once, and waits for it.
+    /// Runs a read as [`Readers::read`] does, as a future of the ports.
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        record: impl FnOnce() -> String + Send + 'a,
+        query: impl FnOnce(&Reading<'_>) -> rusqlite::Result<T> + Send + 'a,
+    ) -> Read<'a, T> {
+        Box::pin(async move { self.readers.read(record, query) })
+    }
+
+    /// Runs a long read as [`Readers::read_aside`] does, as a future of the ports.
+    fn read_aside<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        record: impl FnOnce() -> String + Send + 'static,
+        query: impl FnOnce(&Reading<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Read<'_, T> {
+        Box::pin(self.readers.read_aside(lane, record, query))
+    }
+
+    /// Queues a job and waits for its answer.
     fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(oneshot::Sender<Verdict<T>>) -> Job,
     ) -> Written<T> {
         let (done, answer) = oneshot::channel();
-        // A job that is not taken drops its sender, and the answer below says so.
+        // a job that cannot be queued drops its sender, which the receiver reports
         let _ = self.queue(job(done));
         Box::pin(async move { answer.await.unwrap_or_else(|_| Err(writer_is_gone())) })
     }
@@ -209,7 +228,8 @@ impl SqliteStore {
     }
 }
 
-fn name_of(id: &ExecutionId) -> String {
+/// Returns the name of the record of an execution, for errors.
+fn record_of(id: &ExecutionId) -> String {
     format!("execution {id}")
 }
 
@@ -226,7 +246,7 @@ impl Drop for SqliteStore {
 impl Journal for SqliteStore {
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.shared.sink.set(sink).is_err() {
-            log::error!("a second listener of commits was ignored");
+            log::error!("ignored a second commit sink");
         }
     }
 
@@ -235,7 +255,7 @@ impl Journal for SqliteStore {
         *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return };
-        // The last owner may be the sink, on the writer's own thread.
+        // the last owner may be the sink, on the writer's thread
         let is_writer = writer.thread().id() == std::thread::current().id();
         if !is_writer && writer.join().is_err() {
             log::error!("the store's writer panicked");
@@ -261,9 +281,9 @@ impl Journal for SqliteStore {
         }
     }
 
-    fn store_snapshot(&self, kept: Snapshot) {
-        // Without a writer nothing is kept any more.
-        let _ = self.queue(Job::State(kept));
+    fn store_snapshot(&self, snapshot: Snapshot) {
+        // snapshots are optional: lost if the writer has ended
+        let _ = self.queue(Job::Snapshot(snapshot));
     }
 
     fn is_writable(&self) -> bool {
@@ -272,7 +292,7 @@ impl Journal for SqliteStore {
 
     fn change_timers(&self, changes: Vec<TimerChange>) {
         if self.queue(Job::Timers(changes)).is_err() {
-            log::error!("a change of timers was lost: the writer has ended");
+            log::error!("lost a change of timers: the store's writer has ended");
         }
     }
 }
@@ -280,16 +300,16 @@ impl Journal for SqliteStore {
 impl Executions for SqliteStore {
     fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
         Box::pin(async move {
-            if !self.readers.read(|| name_of(id), |it| portions::is_large(it, id))? {
-                return self.readers.read(|| name_of(id), |it| reader::load(it, id));
+            if !self.readers.read(|| record_of(id), |it| portions::is_large(it, id))? {
+                return self.readers.read(|| record_of(id), |it| reader::load(it, id));
             }
-            let (id, record) = (id.clone(), name_of(id));
+            let (id, record) = (id.clone(), record_of(id));
             self.readers.read_aside(Lane::Loads, || record, move |it| reader::load(it, &id)).await
         })
     }
 
     fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
-        Box::pin(async move { self.readers.read(|| name_of(id), |it| reader::describe(it, id)) })
+        self.read(move || record_of(id), move |it| reader::describe(it, id))
     }
 
     fn facts<'a>(
@@ -298,18 +318,16 @@ impl Executions for SqliteStore {
         after: u64,
         limit: usize,
     ) -> Read<'a, Vec<Recorded>> {
-        Box::pin(async move {
-            self.readers.read(|| name_of(id), |it| reader::facts(it, id, after, limit))
-        })
+        self.read(move || record_of(id), move |it| reader::facts(it, id, after, limit))
     }
 
     fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
         Box::pin(async move {
-            if !self.readers.read(|| name_of(id), |it| portions::is_large(it, id))? {
+            if !self.readers.read(|| record_of(id), |it| portions::is_large(it, id))? {
                 let query = |it: &Reading<'_>| portions::portion(it, id, from, bytes);
-                return self.readers.read(|| name_of(id), query);
+                return self.readers.read(|| record_of(id), query);
             }
-            let (id, record) = (id.clone(), name_of(id));
+            let (id, record) = (id.clone(), record_of(id));
             let query = move |it: &Reading<'_>| portions::portion(it, &id, from, bytes);
             self.readers.read_aside(Lane::Portions, || record, query).await
         })
@@ -321,46 +339,36 @@ impl Executions for SqliteStore {
         after: Option<Cursor>,
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
-        Box::pin(async move {
-            let record = || "the list of executions".to_owned();
-            if filter.is_of_ends() {
-                let filter = filter.clone();
-                let list =
-                    move |reading: &Reading<'_>| list::list_of_ends(reading, &filter, after, limit);
-                return self.readers.read_aside(Lane::Lists, record, list).await;
-            }
-            self.readers.read(record, |reading| list::list(reading, filter, after, limit))
-        })
+        let record = || "the list of executions".to_owned();
+        if filter.is_of_ends() {
+            let filter = filter.clone();
+            let list = move |it: &Reading<'_>| list::list_of_ends(it, &filter, after, limit);
+            return self.read_aside(Lane::Lists, record, list);
+        }
+        self.read(record, move |it| list::list(it, filter, after, limit))
     }
 
     fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
-        let record = || "the counts".to_owned();
-        Box::pin(async move { self.readers.read(record, counts::all) })
+        self.read(|| "the counts".to_owned(), counts::all)
     }
 
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
         let user = user_id.to_owned();
-        let record = || "the counts of a user".to_owned();
-        let query = move |reading: &Reading<'_>| counts::of_user(reading, &user, limit);
-        Box::pin(self.readers.read_aside(Lane::Lists, record, query))
+        let query = move |it: &Reading<'_>| counts::of_user(it, &user, limit);
+        self.read_aside(Lane::Lists, || "the counts of a user".to_owned(), query)
     }
 
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
-        Box::pin(async move {
-            let record = || "what is running".to_owned();
-            self.readers.read(record, |reading| reader::running(reading, after, limit))
-        })
+        let record = || "the running executions".to_owned();
+        self.read(record, move |it| reader::running(it, after, limit))
     }
 
     fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
-        Box::pin(async move {
-            let record = || "the timers".to_owned();
-            self.readers.read(record, |reading| reader::timers_due(reading, until, limit))
-        })
+        self.read(|| "the timers".to_owned(), move |it| reader::timers_due(it, until, limit))
     }
 
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
-        Box::pin(async move { self.readers.read(|| name_of(id), |it| reader::timers_of(it, id)) })
+        self.read(move || record_of(id), move |it| reader::timers_of(it, id))
     }
 
     fn idempotency<'a>(
@@ -368,10 +376,8 @@ impl Executions for SqliteStore {
         scope: &'a str,
         now: Timestamp,
     ) -> Read<'a, Option<IdempotencyRecord>> {
-        Box::pin(async move {
-            let record = || "an idempotency key".to_owned();
-            self.readers.read(record, |reading| reader::idempotency(reading, scope, now))
-        })
+        let record = || "an idempotency key".to_owned();
+        self.read(record, move |it| reader::idempotency(it, scope, now))
     }
 }
 
@@ -379,9 +385,9 @@ impl Definitions for SqliteStore {
     fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
         Box::pin(async move {
             match self.definition(hash).await {
-                // Every start puts all definitions, and most are there: spare the disk.
+                // every start puts all definitions, and most exist: avoid the write
                 Ok(Some(_)) => return Ok(()),
-                // One that makes no sense is put in order: its hash says what it was.
+                // a damaged one is replaced: its hash identifies the content
                 Ok(None) | Err(ReadError::Corrupt(_)) => {}
                 Err(error @ ReadError::Unavailable(_)) => return Err(error),
             }
@@ -396,8 +402,6 @@ impl Definitions for SqliteStore {
     }
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
-        Box::pin(async move {
-            self.readers.read(|| format!("definition {hash}"), |it| reader::definition(it, hash))
-        })
+        self.read(move || format!("definition {hash}"), move |it| reader::definition(it, hash))
     }
 }

@@ -1,8 +1,8 @@
-//! Lists of executions: which index serves which filter.
+//! Lists of executions, with an index for every filter.
 //!
 //! Every page is a range of an index, or a merge of one range per status, read newest first and
-//! only as far as the page goes. Lists of ends go along the ends, and check the other filters on
-//! so many rows at once.
+//! only as far as the page goes. Lists by time of end follow the ends, and check other filters on
+//! a limited number of rows.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use super::codec::{limit_of, status_code, time_of};
 use super::defects::{Reading, named};
 use super::reader::{REPLAYED_FROM, bind, columns, projection_of};
 
-/// Rows created at or after `:from` and before the place (`:before`, `:row`).
+/// Selects rows created at or after `:from` and before the place (`:before`, `:row`).
 macro_rules! range {
     () => {
         " AND created >= :from AND (created, n) < (:before, :row)"
@@ -44,7 +44,7 @@ const OF_WORKFLOW_AND_STATUS: &str = concat!(
     newest_first!()
 );
 
-/// The other filters are checked on the user's own rows.
+/// Checks the other filters on the rows of the user.
 const OF_USER: &str = concat!(
     "SELECT ",
     columns!(),
@@ -54,7 +54,7 @@ const OF_USER: &str = concat!(
     newest_first!()
 );
 
-/// The same on the few rows that replay the execution.
+/// Checks the other filters on the few rows that replay the execution.
 const OF_REPLAYS: &str = concat!(
     "SELECT ",
     columns!(),
@@ -65,7 +65,7 @@ const OF_REPLAYS: &str = concat!(
     newest_first!()
 );
 
-/// Rows that ended at or after `:from` and before the place.
+/// Selects rows that ended at or after `:from` and before the place.
 macro_rules! ended {
     () => {
         " AND ended >= :from AND (ended, n) < (:before, :row)"
@@ -91,26 +91,26 @@ static ENDED: LazyLock<String> = LazyLock::new(|| {
     ranges.join(" UNION ALL ") + ENDED_LAST_FIRST
 });
 
-/// Rows that one page of ends looks at: some ten milliseconds, when all of them are skipped.
+/// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
 pub(super) const ENDS_SCANNED_MAX: usize = 5_000;
 
 static OF_ALL: LazyLock<String> = LazyLock::new(|| of_all(columns!()));
 
 static OF_WORKFLOW: LazyLock<String> = LazyLock::new(|| of_workflow(columns!()));
 
-/// Columns of all executions, newest first.
+/// Builds the statement for all executions, newest first.
 pub(super) fn of_all(columns: &str) -> String {
     merged(columns, |status| format!("INDEXED BY by_status WHERE status = {status}"))
 }
 
-/// Columns of the executions of a workflow, newest first.
+/// Builds the statement for the executions of a workflow, newest first.
 pub(super) fn of_workflow(columns: &str) -> String {
     merged(columns, |status| {
         format!("INDEXED BY by_workflow WHERE workflow = :workflow AND status = {status}")
     })
 }
 
-/// One range per status, merged as they are read.
+/// Builds a statement that merges one range per status as they are read.
 fn merged(columns: &str, range_of: impl Fn(i64) -> String) -> String {
     let ranges = Status::ALL.map(|status| {
         let range = range_of(status_code(status));
@@ -119,7 +119,7 @@ fn merged(columns: &str, range_of: impl Fn(i64) -> String) -> String {
     ranges.join(" UNION ALL ") + newest_first!()
 }
 
-/// A page, newest first, and where the next one begins. Rows that make no sense leave it shorter.
+/// Reads a page, newest first, and the cursor of the next one. Damaged rows are omitted.
 pub(super) fn list(
     reading: &Reading<'_>,
     filter: &ExecutionFilter,
@@ -139,7 +139,7 @@ pub(super) fn list(
             return Ok((page, last));
         }
         looked_at += 1;
-        // of the order of the list, so both can be read
+        // both are in the index, so they are readable
         last = Some(Cursor { at: time_of(row, 4)?, row: row.get(0)? });
         let name = || named("execution", row, 1);
         page.extend(reading.defects.readable(name, projection_of(row))?);
@@ -147,7 +147,8 @@ pub(super) fn list(
     Ok((page, None))
 }
 
-/// A page of those that ended last, and where the next one begins, which may be before `limit`.
+/// Reads a page by time of end, newest first, and the cursor of the next one. The page may be
+/// shorter than `limit` although more follow.
 pub(super) fn list_of_ends(
     reading: &Reading<'_>,
     filter: &ExecutionFilter,
@@ -170,9 +171,9 @@ pub(super) fn list_of_ends(
             return Ok((page, last));
         }
         looked_at += 1;
-        // of the order of the list, so both can be read
+        // both are in the index, so they are readable
         last = Some(Cursor { at: time_of(row, 6)?, row: row.get(0)? });
-        if is_wanted(filter, row)? {
+        if matches(filter, row)? {
             let name = || named("execution", row, 1);
             page.extend(reading.defects.readable(name, projection_of(row))?);
         }
@@ -180,8 +181,8 @@ pub(super) fn list_of_ends(
     Ok((page, None))
 }
 
-/// Whether an end is what the other filters want.
-fn is_wanted(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
+/// Returns true if a row matches the filters other than status and time of end.
+fn matches(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
     let ExecutionFilter { workflow_id, user_id, from, to, replay_of, .. } = filter;
     let created = time_of(row, 4)?;
     let is = |column, wanted: &Option<String>| -> Result<bool> {
@@ -208,7 +209,7 @@ fn statement_for(filter: &ExecutionFilter) -> &'static str {
     }
 }
 
-/// A part of the order of a list.
+/// A range in the order of a list.
 struct Range {
     from: i64,
     before: (i64, Row),
@@ -217,13 +218,13 @@ struct Range {
 impl Range {
     fn of(from: Option<Timestamp>, to: Option<Timestamp>, after: Option<Cursor>) -> Self {
         let cursor = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.at.0, cursor.row));
-        // No row has the smallest number, so this place is in front of all rows of that time.
+        // no row has the smallest number, so this place precedes all rows of that time
         let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
         Self { from: from.map_or(i64::MIN, |from| from.0), before: cursor.min(end) }
     }
 }
 
-/// Gives the statement's parameters their values.
+/// Binds the parameters of a statement.
 fn bind_filter(
     statement: &mut Statement<'_>,
     filter: &ExecutionFilter,
@@ -232,7 +233,7 @@ fn bind_filter(
 ) -> Result<()> {
     let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
     let status = status.map(status_code);
-    // One more than asked for tells whether another page follows.
+    // one more, to detect another page
     let limit = limit_of(limit.saturating_add(1));
     let values: [(&str, &dyn ToSql); 8] = [
         (":workflow", workflow_id),
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_ends_looks_at_so_many_rows_and_says_where_the_next_one_begins() {
+    fn a_page_of_ends_scans_a_limited_number_of_rows() {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();
         let rows = ENDS_SCANNED_MAX + 1;
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_every_shape_use_an_index() {
+    fn lists_with_every_filter_use_an_index() {
         for workflow_id in [None, Some("order".to_owned())] {
             for status in [None, Some(Status::Suspended)] {
                 for user_id in [None, Some("u1".to_owned())] {

@@ -1,4 +1,4 @@
-//! What the writer does with log records.
+//! Writes of log records.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rusqlite::{Connection, Result, Statement, params};
 
 use super::codec::{level_code, limit_of, signed};
 
-/// A record with its JSON made, on the thread that asked for it.
+/// A record, serialized on the caller's thread.
 #[derive(Debug)]
 pub(super) struct PreparedLog {
     record: Arc<LogRecord>,
@@ -27,7 +27,7 @@ impl PreparedLog {
     }
 }
 
-/// The statements about log records of the connection that writes.
+/// The prepared statements of the writer.
 pub(super) struct LogWrites<'c> {
     put: Statement<'c>,
     newest: Statement<'c>,
@@ -42,7 +42,7 @@ const PUT: &str = "INSERT INTO logs (at, level, target, trace, span, execution, 
 
 const NEWEST: &str = "SELECT ifnull(max(n), 0) FROM logs";
 
-/// All numbers are above 0.
+/// `n > 0` matches all rows and makes SQLite use the primary key.
 const OLDEST: &str = "SELECT n, at FROM logs WHERE n > 0 ORDER BY n LIMIT ?1";
 
 const DROP_UNTIL: &str = "DELETE FROM logs WHERE n <= ?1";
@@ -86,8 +86,8 @@ impl<'c> LogWrites<'c> {
         Ok(())
     }
 
-    /// Drops up to `limit` of the oldest records: those from before a time, and those beyond the
-    /// newest `rows_max` numbers. Gives how many.
+    /// Deletes up to `limit` of the oldest records: those before a time, and those beyond the
+    /// newest `rows_max` numbers. Returns their number.
     pub(super) fn prune(
         &mut self,
         before: Timestamp,
@@ -109,7 +109,7 @@ impl<'c> LogWrites<'c> {
         last.map_or(Ok(0), |last| self.drop_until.execute([last]))
     }
 
-    /// Drops up to `limit` records that are about a user; gives how many.
+    /// Deletes up to `limit` records about a user; returns their number.
     pub(super) fn forget(&mut self, user: &str, limit: usize) -> Result<usize> {
         self.drop_of_user.execute(params![user, limit_of(limit)])
     }

@@ -1,4 +1,4 @@
-//! How log records are kept and read.
+//! Log records: the port, and the queries.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::job::Job;
 use super::log_writes::PreparedLog;
 use super::reader::{Lane, bind};
 
-/// Records that one page looks at: some ten milliseconds, when it wants none of them.
+/// Maximum number of records that a page scans: about ten milliseconds if none matches.
 const SCANNED_MAX: usize = 5_000;
 
-/// The number, whether the record is wanted, and what [`record_of`] reads, in its order.
+/// Columns: the number, whether the record matches, and those of [`record_of`], in its order.
 macro_rules! columns {
     () => {
         "SELECT n, level BETWEEN :level AND :level_max AND at BETWEEN :since AND :until
@@ -50,7 +50,7 @@ const OF_TRACE: &str =
 const OF_USER: &str =
     concat!(columns!(), "INDEXED BY logs_by_user WHERE user_id = :user", newest_first!());
 
-/// Two ranges, merged as they are read.
+/// Merges two ranges as they are read.
 const OF_EXECUTION: &str = concat!(
     columns!(),
     "INDEXED BY logs_by_execution WHERE execution = :execution AND n < :before UNION ALL ",
@@ -83,7 +83,7 @@ impl Logs for SqliteStore {
     ) -> Read<'a, LogPage> {
         let filter = filter.clone();
         let query = move |reading: &Reading<'_>| page(reading, &filter, before, limit);
-        Box::pin(self.readers.read_aside(Lane::Lists, || "the log".to_owned(), query))
+        self.read_aside(Lane::Lists, || "the log".to_owned(), query)
     }
 
     fn prune_logs(
@@ -98,7 +98,7 @@ impl Logs for SqliteStore {
         let count = |reading: &Reading<'_>| {
             reading.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
         };
-        Box::pin(self.readers.read_aside(Lane::Lists, || "the log".to_owned(), count))
+        self.read_aside(Lane::Lists, || "the log".to_owned(), count)
     }
 }
 
@@ -144,14 +144,14 @@ fn page(
     let mut rows = statement.raw_query();
     let (mut records, mut left, mut older) = (Vec::new(), SCANNED_MAX, None);
     while let Some(row) = rows.next()? {
-        let is_wanted: bool = row.get(1)?;
-        if left == 0 || is_wanted && records.len() == limit {
+        let matches: bool = row.get(1)?;
+        if left == 0 || matches && records.len() == limit {
             older = Some(passed);
             break;
         }
         left -= 1;
         passed = row.get(0)?;
-        if is_wanted {
+        if matches {
             let name = || format!("log entry {passed}");
             records.extend(reading.defects.readable(name, record_of(row))?);
         }
@@ -176,7 +176,7 @@ fn record_of(row: &rusqlite::Row<'_>) -> Result<LogRecord> {
         scope: Arc::new(LogScope {
             trace_id: row.get(5)?,
             span_id: span.and_then(|id| id.parse().ok()),
-            // for observers of the moment alone
+            // only for live subscribers, not stored
             root_type: None,
             root_id: None,
             execution_id: id(7)?,
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_logs_are_ranges_in_order() {
+    fn pages_of_logs_use_indexes() {
         for sql in [OF_ALL, OF_TRACE, OF_USER, OF_EXECUTION] {
             assert_uses_indexes(sql);
         }

@@ -1,8 +1,8 @@
-//! Parts of an execution's facts, bounded in bytes: of a large row no more is parsed and kept than is
-//! asked for.
+//! Parts of an execution's facts, limited in bytes: of a large row, only the requested part is
+//! parsed and held in memory.
 //!
-//! To find a row of `chunks`, SQLite reads rows of that table whole. So what is wanted of a chunk comes
-//! with the statement that finds it, and as a rule a portion takes one.
+//! SQLite reads whole rows of `chunks` to find one. So the statement that finds a chunk also
+//! returns the part of it, and a portion usually takes one statement.
 
 use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::Recorded;
@@ -14,13 +14,13 @@ use serde::Deserialize;
 
 use super::codec::{parse, signed, unsigned_of};
 
-/// Bytes of facts above which an execution is not read on a thread that others wait for.
+/// Bytes of facts above which an execution is read on a separate thread.
 const LARGE_BYTES: i64 = 64 * 1024;
-/// Events above which it counts as large, whatever its bytes are.
+/// Number of events above which an execution is read on a separate thread, whatever its bytes.
 const LARGE_EVENTS: i64 = 1000;
-/// Portions of a large chunk: it is read whole for each of them.
+/// Maximum number of portions of a chunk, because it is read whole for each of them.
 const CHUNK_PORTIONS: u64 = 64;
-/// Smallest piece that is read at once, and what is read beyond a portion to see that it is full.
+/// Minimum number of bytes to read at once, and bytes read beyond a portion to detect its end.
 const WINDOW_MIN: usize = 4096;
 
 pub(super) const IS_LARGE: &str = "SELECT CASE WHEN last_seq > ?2 OR ifnull(length(events), 0) > ?3
@@ -41,15 +41,15 @@ pub(super) const CHUNK: &str =
 pub(super) const PIECE: &str = "SELECT substr(events, ?4, ?5) FROM chunks
     WHERE execution = ?1 AND last = ?2 AND part = ?3";
 
-/// Whether an execution's facts take long to read.
+/// Returns true if the facts of an execution take long to read.
 pub(super) fn is_large(connection: &Connection, id: &ExecutionId) -> Result<bool> {
     let mut statement = connection.prepare_cached(IS_LARGE)?;
     let parameters = params![id.as_str(), LARGE_EVENTS, LARGE_BYTES];
     Ok(statement.query_row(parameters, |row| row.get(0)).optional()?.unwrap_or(false))
 }
 
-/// Facts from a place on, about so many bytes of them as they are stored: one that gives an event at
-/// least, where there is one.
+/// Reads facts from a place on, about `bytes` in their stored size, including at least one with an
+/// event if there is one.
 pub(super) fn portion(
     connection: &Connection,
     id: &ExecutionId,
@@ -57,7 +57,7 @@ pub(super) fn portion(
     bytes: usize,
 ) -> Result<Portion> {
     match read(connection, id, from, bytes) {
-        // The record is another one than that which the mark is of.
+        // the mark belongs to other content
         Err(Error::FromSqlConversionFailure(..)) if from.mark.is_some() => {
             read(connection, id, Place::above(from.above), bytes)
         }
@@ -108,11 +108,11 @@ struct Piece {
     row: Row,
     chunk: Option<(i64, i64)>,
     length: u64,
-    /// What was read when it was found: the first that is wanted of it.
+    /// First window, read with the statement that found the piece.
     head: Option<Vec<u8>>,
 }
 
-/// Bytes of a piece.
+/// Range of bytes of a piece.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     at: usize,
@@ -120,19 +120,19 @@ struct Window {
 }
 
 impl Window {
-    /// Its place and its length, as SQLite counts bytes.
+    /// Returns position and length for `substr`, which counts from 1.
     fn as_substr(self) -> (i64, i64) {
         (signed(self.at as u64 + 1), signed(self.length as u64))
     }
 }
 
-/// Where the first fact behind an offset is: not before the bracket.
+/// Returns the position of the first fact at an offset, after the opening bracket.
 fn first_of(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX).max(1)
 }
 
 impl Piece {
-    /// The chunk at a place, or the first one behind it, and a window of it.
+    /// Finds the chunk at a place, or the first one after it, with a window of it.
     fn find(
         connection: &Connection,
         sql: &str,
@@ -150,28 +150,28 @@ impl Piece {
     }
 }
 
-/// Facts that are gathered until there are enough.
+/// A portion that is being filled.
 struct Filling {
     above: u64,
-    /// Bytes that still fit.
+    /// Number of bytes that still fit.
     left: usize,
     facts: Vec<Recorded>,
     is_full: bool,
 }
 
-/// What is read of every fact.
+/// Number of a fact, parsed without the rest.
 #[derive(Deserialize)]
 struct Numbered {
     n: u64,
 }
 
 impl Filling {
-    /// What is read at once: all that fits, and the beginning of what does not.
+    /// Returns the bytes to read at once: all that fit, and the start of the next fact.
     fn window(&self) -> usize {
         self.left.saturating_add(WINDOW_MIN)
     }
 
-    /// Takes facts from a piece, from an offset on; gives the offset behind the last one.
+    /// Takes facts from a piece, from an offset on; returns the offset after the last one.
     fn take(&mut self, connection: &Connection, piece: &mut Piece, offset: u64) -> Result<u64> {
         let window = self.window();
         match piece.chunk {
@@ -228,7 +228,7 @@ impl Filling {
         Ok(at as u64)
     }
 
-    /// Takes the facts that are whole; gives the bytes up to the first one that is not taken.
+    /// Takes complete facts; returns the number of bytes up to the first one not taken.
     fn take_from(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut at = 0;
         while !self.is_full {
@@ -238,7 +238,7 @@ impl Filling {
                 Some(Ok(Numbered { n })) => n,
                 Some(Err(error)) if !error.is_eof() => return Err(malformed(error.into())),
                 Some(Err(_)) | None => {
-                    // What is there of it is too much: the rest need not be read to know that.
+                    // the part read is too large already, without the rest
                     self.is_full = bytes.len() - at > self.left && self.has_event();
                     break;
                 }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portion_is_read_at_once() {
+    fn a_portion_is_read_in_one_window() {
         let facts: Vec<_> = (1..=1000).map(fact).collect();
         let bytes = format!("[{}]", facts.join(",")).into_bytes();
         for left in [1, 1000, 5000, 20_000] {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_walked_in_windows_of_any_size() {
+    fn a_piece_can_be_read_in_windows_of_any_size() {
         let facts: Vec<_> = (1..=5).map(fact).collect();
         let json = format!("[{}]", facts.join(","));
         let length = facts[0].len();

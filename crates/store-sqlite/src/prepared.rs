@@ -1,4 +1,4 @@
-//! Changes of conversations with their JSON made, on the threads that ask for them.
+//! Changes of conversations, serialized on the caller's thread.
 
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
@@ -6,7 +6,7 @@ use greenroom_actors::ports::store::{
     Conversation, ConversationKey, ConversationPatch, ConversationWrite, StoredMessage,
 };
 
-/// A message with its JSON made and its text folded, on the thread that asked for it.
+/// A serialized message, with its text folded for the search.
 #[derive(Debug)]
 pub(super) struct PreparedMessage {
     pub id: String,
@@ -30,7 +30,7 @@ impl PreparedMessage {
     }
 }
 
-/// What is added to a conversation.
+/// Messages to add to a conversation.
 #[derive(Debug)]
 pub(super) struct PreparedMessages {
     pub key: ConversationKey,

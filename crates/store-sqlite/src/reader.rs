@@ -1,4 +1,4 @@
-//! The statements that read, on connections that cannot write.
+//! Read-only connections, and queries of executions, timers, keys and definitions.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,27 +25,27 @@ use super::schema;
 use super::trace_codec::execution_trace_of;
 use greenroom_actors::threads::Pool;
 
-/// Connections that wait for their next use, and threads that read aside; more connections are
-/// opened under load and closed again.
+/// Maximum number of idle connections, and of threads for long queries. More connections are
+/// opened under load and closed after use.
 const IDLE_MAX: usize = 8;
-/// Long queries of each kind at once: together as many as there are threads for.
+/// Maximum number of concurrent long queries of each kind; their sum is the number of threads.
 const LOADS_AT_ONCE: usize = 2;
 const PORTIONS_AT_ONCE: usize = 2;
 const LISTS_AT_ONCE: usize = 4;
 
-/// What long queries are for. Each kind waits for its own turn, in order: however many ask for one
-/// kind, the others go on, and no more threads and connections are busy than this.
+/// Kind of long queries. Each kind has its own queue and its own share of threads and connections,
+/// so that many queries of one kind do not delay the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Executions that are brought back.
+    /// Executions to recover.
     Loads,
     /// Parts of large executions, for event streams.
     Portions,
-    /// Lists, traces, logs, and what is old.
+    /// Lists, traces, logs and retention.
     Lists,
 }
 
-/// Connections that read, handed out one at a time.
+/// Pool of read-only connections.
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
@@ -58,7 +58,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Starts the first thread for what reads aside.
+    /// Starts the first thread for long queries.
     pub(super) fn start(path: PathBuf, defects: Arc<Defects>) -> io::Result<Self> {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
         let [loads, portions, lists] =
@@ -67,8 +67,8 @@ impl Readers {
         Ok(Self { path, idle, is_closed, pool, loads, portions, lists, defects })
     }
 
-    /// Runs a query about `record` on a connection of its own. Takes some ten microseconds as a
-    /// rule, which is why the futures of the port do it at their first poll.
+    /// Runs a query on this thread. It usually takes about ten microseconds, so the futures of the
+    /// ports run it in their first poll. `record` names the record in errors.
     pub(super) fn read<T>(
         &self,
         record: impl FnOnce() -> String,
@@ -86,7 +86,7 @@ impl Readers {
             let reading = Reading { connection: &connection, defects: &self.defects };
             query(&reading).map(|answer| (answer, connection))
         });
-        // A connection that met an error is closed: the next one starts afresh.
+        // a connection that met an error is closed
         let (answer, connection) = asked.map_err(|error| self.failure(record, &error))?;
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
@@ -95,8 +95,8 @@ impl Readers {
         Ok(answer)
     }
 
-    /// The same on a thread that nobody else waits for, when it is its turn: for what may read
-    /// thousands of rows, or large ones.
+    /// Runs a long query, which may read thousands of rows or large ones, on a separate thread when
+    /// its lane is free.
     pub(super) async fn read_aside<T: Send + 'static>(
         self: &Arc<Self>,
         lane: Lane,
@@ -108,7 +108,8 @@ impl Readers {
             Lane::Portions => &self.portions,
             Lane::Lists => &self.lists,
         };
-        // Nobody closes it. The turn lasts as long as the query, also when nobody waits for that.
+        // the semaphore is never closed; the permit is held until the query ends, even if this
+        // future is dropped
         let turn = Arc::clone(turns).acquire_owned().await;
         let readers = Arc::clone(self);
         let stopped = |_| Err(ReadError::Unavailable(Arc::from("a query stopped unexpectedly")));
@@ -123,10 +124,10 @@ impl Readers {
     fn failure(&self, record: impl FnOnce() -> String, error: &rusqlite::Error) -> ReadError {
         if is_defect(error) {
             let record = record();
-            self.defects.tell(&record, error);
+            self.defects.report(&record, error);
             return ReadError::Corrupt(Arc::from(record));
         }
-        log::error!("the store cannot be read: {error}");
+        log::error!("cannot read the store: {error}");
         ReadError::Unavailable(Arc::from(error.to_string()))
     }
 
@@ -140,7 +141,7 @@ impl Readers {
     }
 }
 
-/// What [`projection_of`] reads, in its order. `n` comes first.
+/// Columns of [`projection_of`], in its order, after `n`.
 macro_rules! columns {
     () => {
         "n, id, workflow, status, created, updated, ended, last_seq, definition, user_id, \
@@ -150,10 +151,10 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// Place of the execution that one replays, in [`columns`].
+/// Index of `replayed_from` in [`columns`].
 pub(super) const REPLAYED_FROM: usize = 19;
 
-/// Place of `events` behind [`columns`].
+/// Index of `events`, which follows [`columns`].
 pub(super) const EVENTS: usize = 21;
 
 const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
@@ -183,7 +184,7 @@ const KEY: &str = "SELECT scope, body_hash, execution, after_seq, expires FROM i
 
 const DEFINITION: &str = "SELECT body FROM definitions WHERE hash = ?1";
 
-/// Reads the columns of [`columns`] from the second on.
+/// Decodes the columns of [`columns`].
 pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
     let parent: Option<Arc<str>> = row.get(11)?;
     let parent_path: Option<Arc<str>> = row.get(12)?;
@@ -222,7 +223,7 @@ pub(super) fn describe(connection: &Connection, id: &ExecutionId) -> Result<Opti
     statement.query_row([id.as_str()], projection_of).optional()
 }
 
-/// Reads the row and what belongs to it at one point in time.
+/// Reads an execution with its snapshot and facts in one transaction.
 pub(super) fn load(reading: &Reading<'_>, id: &ExecutionId) -> Result<Option<StoredExecution>> {
     let transaction = reading.unchecked_transaction()?;
     let mut statement = transaction.prepare_cached(LOAD)?;
@@ -239,10 +240,11 @@ pub(super) fn load(reading: &Reading<'_>, id: &ExecutionId) -> Result<Option<Sto
             Ok((unsigned_of(columns, 0)?, place, columns.get::<_, Vec<u8>>(3)?))
         })
         .optional();
-    // The facts can do without it.
-    let snapshot = reading.defects.readable(|| format!("the state of execution {id}"), snapshot)?;
+    // a damaged snapshot is skipped: the facts suffice
+    let name = || format!("the snapshot of execution {id}");
+    let snapshot = reading.defects.readable(name, snapshot)?;
     let snapshot = snapshot.flatten();
-    // A snapshot includes the first chunk at least. Numbers of facts start at 0 or above.
+    // a snapshot includes the first chunk at least; numbers of facts are not negative
     let (mut facts, place) = match &snapshot {
         Some((_, place, _)) => (Vec::new(), *place),
         None => (first, (-1, -1)),
@@ -278,10 +280,10 @@ pub(super) fn facts(
     Ok(page.facts)
 }
 
-/// Facts of a page; it ends inside a chunk if it has to.
+/// Facts of a page, which may end inside a chunk.
 struct Page {
     after: u64,
-    /// Facts with events that still fit.
+    /// Number of facts with events that still fit.
     left: usize,
     facts: Vec<Recorded>,
 }
@@ -363,7 +365,7 @@ pub(super) fn definition(connection: &Connection, hash: &str) -> Result<Option<V
     statement.query_row([hash], |row| json_of(row, 0)).optional()
 }
 
-/// Gives every parameter that the statement has its value.
+/// Binds the values whose parameters the statement has.
 pub(super) fn bind(statement: &mut Statement<'_>, values: &[(&str, &dyn ToSql)]) -> Result<()> {
     for (name, value) in values {
         if let Some(place) = statement.parameter_index(name)? {
@@ -373,7 +375,7 @@ pub(super) fn bind(statement: &mut Statement<'_>, values: &[(&str, &dyn ToSql)])
     Ok(())
 }
 
-/// Fails unless every table that the statement touches is entered by an index, in order.
+/// Fails if the statement scans a table without an index, or sorts.
 #[cfg(test)]
 pub(super) fn assert_uses_indexes(sql: &str) {
     let mut connection = Connection::open_in_memory().unwrap();
@@ -382,7 +384,7 @@ pub(super) fn assert_uses_indexes(sql: &str) {
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().unwrap() {
         let step: String = row.get(3).unwrap();
-        // How a virtual table is entered comes behind the colon.
+        // the strategy of a virtual table follows the colon
         let enters = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with(':');
         let is_slow = step.contains("TEMP B-TREE") || step.starts_with("SCAN") && !enters;
         assert!(!is_slow || step == "SCAN CONSTANT ROW", "{step} in {sql}");

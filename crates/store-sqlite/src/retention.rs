@@ -1,8 +1,8 @@
-//! What is over: how it is found on the connections that read, and dropped on the one that writes.
+//! Retention: readers find ended executions and generations, the writer deletes them.
 //!
-//! No index is kept for this. Executions are looked at in the order of their creation along
-//! `by_workflow`, a bounded number at a time; so a sweep passes over those that were created long
-//! ago and ended lately, and over nothing else that it does not drop.
+//! There is no index for this. Executions are scanned in the order of their creation along
+//! `by_workflow`, a limited number at a time; a sweep skips those that were created long ago and
+//! ended recently, and otherwise scans only what it deletes.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const ENDED: &str = "SELECT n, created, ended, parent FROM executions INDEXED BY
     WHERE workflow = ?1 AND status = ?2 AND (created, n) > (?3, ?4) AND created < ?5
     ORDER BY created, n LIMIT ?6";
 
-/// Running or suspended.
+/// Finds an execution that is running or suspended.
 const IS_OPEN: &str = "SELECT 1 FROM executions WHERE id = ?1 AND status IN (0, 1)";
 
 const AGENT_AFTER: &str = "SELECT agent FROM generations INDEXED BY generations_by_agent
@@ -66,12 +66,12 @@ fn ended(reading: &Reading<'_>, sought: &EndedExecutions, limit: usize) -> Resul
         let facts = row.get(2).and_then(|ended| Ok((ended, row.get(3)?)));
         let Some(facts) = reading.defects.readable(name, facts)? else { continue };
         let (ended, parent): (Option<i64>, Option<String>) = facts;
-        let is_over = ended.is_some_and(|ended| ended < before.0);
-        let is_wanted = match parent {
-            Some(parent) if is_over => is_open.exists([parent])?,
+        let is_old = ended.is_some_and(|ended| ended < before.0);
+        let is_needed = match parent {
+            Some(parent) if is_old => is_open.exists([parent])?,
             Some(_) | None => false,
         };
-        if is_over && !is_wanted {
+        if is_old && !is_needed {
             found.rows.push(n);
         }
     }
@@ -99,7 +99,7 @@ fn ended_generations(
         }
         looked_at += 1;
         found.next = Some(unsigned_of(row, 1)?);
-        // One that works has not ended.
+        // NULL while it runs
         let ended: Option<i64> = row.get(3)?;
         if ended.map(Timestamp).is_some_and(|ended| ended < *before) {
             found.rows.push(row.get(0)?);
@@ -110,14 +110,12 @@ fn ended_generations(
 }
 
 fn retention() -> String {
-    "what is over".to_owned()
+    "ended executions and generations".to_owned()
 }
 
 impl Retention for SqliteStore {
     fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        Box::pin(
-            async move { self.readers.read(retention, |it| name_after(it, WORKFLOW_AFTER, name)) },
-        )
+        self.read(retention, move |it| name_after(it, WORKFLOW_AFTER, name))
     }
 
     fn ended_executions<'a>(
@@ -126,9 +124,7 @@ impl Retention for SqliteStore {
         limit: usize,
     ) -> Read<'a, Ended<Cursor>> {
         let sought = sought.clone();
-        Box::pin(
-            self.readers.read_aside(Lane::Lists, retention, move |it| ended(it, &sought, limit)),
-        )
+        self.read_aside(Lane::Lists, retention, move |it| ended(it, &sought, limit))
     }
 
     fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
@@ -136,9 +132,7 @@ impl Retention for SqliteStore {
     }
 
     fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        Box::pin(
-            async move { self.readers.read(retention, |it| name_after(it, AGENT_AFTER, name)) },
-        )
+        self.read(retention, move |it| name_after(it, AGENT_AFTER, name))
     }
 
     fn ended_generations<'a>(
@@ -147,11 +141,7 @@ impl Retention for SqliteStore {
         limit: usize,
     ) -> Read<'a, Ended<u64>> {
         let sought = sought.clone();
-        Box::pin(
-            self.readers.read_aside(Lane::Lists, retention, move |it| {
-                ended_generations(it, &sought, limit)
-            }),
-        )
+        self.read_aside(Lane::Lists, retention, move |it| ended_generations(it, &sought, limit))
     }
 
     fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
@@ -172,7 +162,7 @@ const DROP_ACTED: &str = "DELETE FROM acted WHERE execution = ?1";
 
 const DROP_EXECUTION: &str = "DELETE FROM executions WHERE n = ?1";
 
-/// The statements of the connection that writes.
+/// The prepared statements of the writer.
 pub(super) struct Drops<'c> {
     over: Statement<'c>,
     chunks: Statement<'c>,
@@ -194,7 +184,7 @@ impl<'c> Drops<'c> {
         })
     }
 
-    /// Drops executions until a part is full. Asked again for the same rows, it goes on.
+    /// Deletes executions until a part is full. Called again with the same rows, it continues.
     pub(super) fn executions(&mut self, rows: &[Row], counts: &mut Counts<'_>) -> Result<Part> {
         let (mut touched, mut dropped) = (0, 0);
         for n in rows {
@@ -221,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_is_found_and_dropped_along_an_index() {
+    fn ended_executions_are_found_and_deleted_by_an_index() {
         let all = [
             WORKFLOW_AFTER,
             ENDED,

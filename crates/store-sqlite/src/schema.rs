@@ -1,51 +1,50 @@
-//! Tables, indexes and settings of the database, and how older files become newer ones.
+//! Tables, indexes and settings of the database, and migrations of older files.
 //!
-//! Why it is laid out this way:
+//! Reasons for the layout:
 //!
-//! - An execution that never rests is one INSERT: its facts are in `events` of its own row.
-//!   Later facts go to `chunks`, one row per append. A first chunk that is large and whose row
-//!   will change goes there too, because an UPDATE rewrites the whole row.
-//! - Chunks are found by the number of their last fact. A fact that gives no event has the number
-//!   of the next event, so two chunks may end with one number: `part` tells them apart.
-//! - `by_status` and `by_workflow` hold every row once, apart by status, newest last. A list of
+//! - An execution that ends without a wait is one INSERT: its facts are in `events` of its row.
+//!   Later facts go to `chunks`, one row per append. A large first chunk whose row will change
+//!   goes there too, because an UPDATE rewrites the whole row.
+//! - Chunks are found by the number of their last fact. A fact without an event has the number of
+//!   the next event, so two chunks may end with one number: `part` distinguishes them.
+//! - `by_status` and `by_workflow` have every row once, grouped by status, newest last. A list of
 //!   one status is one range; a list of all merges one range per status. So no list reads rows
-//!   that it does not show, however rare its status is. An index on `created` alone would cost a
-//!   new row the same and leave that promise open. Completed has the highest code: most new
+//!   that it does not return, however rare its status. An index on `created` alone would cost a
+//!   new row the same without this guarantee. Completed has the highest code, so that most new
 //!   rows go to the right edge of `by_status`.
 //! - `by_user` is partial, since most executions of machines have no user. Other filters are
 //!   checked on the rows of that user.
-//! - `by_end` serves lists of what ended in a time: one range per status, merged. It has what is
-//!   over alone, once; other filters are checked on its rows, so many at once. `replays` has the
-//!   few that replay another execution.
-//! - `running` serves the restart alone, which pages by row. A row that ends in its first commit
+//! - `by_end` serves lists by time of end: one range per status, merged. It has only ended
+//!   executions; other filters are checked on its rows, a limited number at once. `replays` has
+//!   the few executions that replay another one.
+//! - `running` serves only the restart, which pages by row. A row that ends in its first commit
 //!   never enters it.
-//! - Snapshots have a table of their own, so that neither lists nor updates carry them.
+//! - Snapshots are in a separate table, so that neither lists nor updates carry them.
 //! - A generation that ends in its first record is one INSERT: its turns are in `steps` of its
-//!   own row. Turns that come later, or anew, go to the table `steps`.
+//!   row. Later or rewritten turns go to the table `steps`.
 //! - Generations of an agent are numbered 1, 2, 3, … without a gap, so a page of the history and
-//!   the length of it are ranges of numbers. What is deleted leaves holes; `forgotten` counts them
-//!   by blocks of numbers, and is empty as long as nobody asked to be forgotten.
-//! - Those of one user are pages and a count along `generations_by_user`, which has their numbers:
-//!   a count of its own per user would be one more row to write for each.
-//! - A memory is what one agent keeps of one user. Messages are numbered through within it: the
-//!   number of the memory is the upper half of theirs. So the messages of a conversation are in
-//!   their order, and those of one user in `messages_text` are a range.
-//! - `messages_text` holds three letters at a time, which finds any part of a text, in languages
-//!   without spaces too. It keeps no text of its own.
-//! - A trace is named after the execution or generation that began it, and found by that id. What
-//!   joined it otherwise is in `executions_by_trace` and `generations_by_trace`, which most rows
-//!   never enter. Columns that say so lie behind large ones: where they are null, 0 or 1, they are
-//!   read without those.
+//!   its length are ranges of numbers. Deletions leave holes; `forgotten` counts them by blocks of
+//!   numbers, and is empty until a user is forgotten or retention deletes something.
+//! - Pages and counts of one user's generations use `generations_by_user`, which has their
+//!   numbers; a separate count per user would be another row to write for each generation.
+//! - A memory belongs to one agent and one user. Messages are numbered within it: the number of
+//!   the memory is the upper half of theirs. So the messages of a conversation are in order, and
+//!   those of one user are a range of `messages_text`.
+//! - `messages_text` indexes trigrams, which find any part of a text, also in languages without
+//!   spaces. It stores no copy of the text.
+//! - A trace is named after the execution or generation that started it, and found by that id.
+//!   Rows that joined it otherwise are in `executions_by_trace` and `generations_by_trace`, which
+//!   most rows never enter. Those columns follow large ones: SQLite reads null, 0 and 1 from the
+//!   header of a row, without the columns before them.
 //! - `around` has the rest of a trace. Rows of older files have its default, `{}`: their spans are
-//!   named without an anchor, as they were when their children were told of them. The default is
-//!   not written into those rows.
-//! - `generations_by_root` has what a user began, for lists of a user's traces: the other indexes
-//!   of generations are apart by agent.
-//! - `execution_counts` is changed once in each commit that changes how many executions stand
-//!   where, for all of them together: a page more in the log, whatever the number of executions.
-//! - `error` is what lists show of why an execution failed; all of it is in its facts.
-//! - Records of `logs` are scanned, which is bounded, unless they are asked for by what few of them
-//!   have. What is long comes last.
+//!   named without an anchor, as their children recorded them. The default is not written into
+//!   those rows.
+//! - `generations_by_root` has what a user started, for lists of a user's traces: the other
+//!   indexes of generations are grouped by agent.
+//! - `execution_counts` is updated once per commit for all executions whose status changes: one
+//!   more page in the log, whatever the number of executions.
+//! - `error` is the excerpt that lists show; the whole error is in the facts.
+//! - `logs` are scanned, within a limit, unless a filter has an index. Long columns come last.
 
 use std::path::Path;
 use std::time::Duration;
@@ -54,13 +53,13 @@ use rusqlite::{Connection, OpenFlags, Result};
 
 use super::Durability;
 
-/// Marks a database as ours: `grnr`.
+/// Application id of greenroom's databases: `grnr`.
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
-/// What this build writes and understands; `user_version` of the file.
+/// Schema version that this build writes and reads; `user_version` of the file.
 pub(super) const VERSION: i32 = 6;
 
-/// Step `i` leads from version `i` to `i + 1`.
+/// Migrations; number `i` leads from version `i` to `i + 1`.
 pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6];
 
 const V1: &str = "
@@ -283,8 +282,8 @@ CREATE INDEX logs_by_parent ON logs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX logs_by_user ON logs (user_id) WHERE user_id IS NOT NULL;
 ";
 
-/// Who suspended, resumed, cancelled or replayed what: facts before this name nobody.
-/// Why older executions failed is in their last fact, in the newest chunk or in the row.
+/// Adds the users who suspended, resumed, cancelled or replayed executions; older facts name none.
+/// Errors of older executions are taken from their last fact, in the newest chunk or in the row.
 const V5: &str = "
 ALTER TABLE executions ADD COLUMN error BLOB;
 UPDATE executions SET error = (
@@ -314,7 +313,7 @@ CREATE TABLE acted (
 CREATE INDEX acted_on ON acted (execution);
 ";
 
-/// Rows of before do not say which execution they replay: their facts do, and so their state.
+/// Older rows do not name the execution that they replay; their facts and states do.
 const V6: &str = "
 CREATE INDEX by_end ON executions (status, ended) WHERE ended IS NOT NULL;
 ALTER TABLE executions ADD COLUMN replayed_from TEXT;
@@ -322,17 +321,17 @@ ALTER TABLE executions ADD COLUMN replayed_step TEXT;
 CREATE INDEX replays ON executions (replayed_from, created) WHERE replayed_from IS NOT NULL;
 ";
 
-/// Pages of the write-ahead log after which the writer's commit copies them into the database.
+/// Size of the write-ahead log, in pages, from which a commit copies it into the database.
 const CHECKPOINT_PAGES: i32 = 4000;
 
-/// The writer waits this long for a reader's lock while it checkpoints, readers for the recovery
-/// of the log.
+/// Maximum wait of the writer for a reader's lock during a checkpoint, and of readers for the
+/// recovery of the log.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Prepared statements that a connection keeps.
+/// Maximum number of prepared statements that a connection caches.
 const STATEMENTS_CACHED: usize = 64;
 
-/// Opens the connection that writes; makes the file when there is none.
+/// Opens the connection of the writer; creates the file if there is none.
 pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -340,7 +339,7 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // Both take effect in a file that has no page yet; an older one keeps what it has.
+    // both take effect only in a new file; an older one keeps its settings
     connection.pragma_update(None, "page_size", 4096)?;
     give_pages_back(&connection)?;
     let mode: String =
@@ -359,14 +358,14 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
     Ok(connection)
 }
 
-/// Lets the file that this connection makes, or fills anew, give back pages that become free. Said
-/// again of one that does, it would be a write.
+/// Enables incremental vacuum for a file that this connection creates or rewrites. Setting it
+/// again would be a write.
 pub(super) fn give_pages_back(connection: &Connection) -> Result<()> {
     let mode: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
     if mode == 0 { connection.pragma_update(None, "auto_vacuum", "INCREMENTAL") } else { Ok(()) }
 }
 
-/// Opens a connection that cannot write.
+/// Opens a read-only connection.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -375,7 +374,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Brings the tables to [`VERSION`], all steps or none.
+/// Migrates the tables to [`VERSION`], in one transaction.
 pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
     let found = user_version(connection)?;
     let steps = MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();

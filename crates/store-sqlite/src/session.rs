@@ -1,4 +1,4 @@
-//! The statements that write, prepared once per connection, and what an append is in their terms.
+//! The writer's statements, prepared once per connection, and appends.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use super::log_writes::LogWrites;
 use super::retention::Drops;
 use super::trace_codec::{TraceColumns, execution_columns};
 
-/// A first chunk of this size stays in the row of an execution that will change again.
+/// Maximum size of a first chunk in the row of an execution that will change again.
 const INLINE_BYTES_MAX: usize = 1024;
 
-/// Large enough not to fit into room that is left over by chance.
+/// Size of a test write; too large for space that happens to be free.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// An append with its JSON made, on the thread that asked for it.
+/// An append, serialized on the caller's thread.
 #[derive(Debug)]
 pub(super) struct PreparedAppend {
     pub append: Append,
     pub events: Vec<u8>,
     pub suspension: Option<Vec<u8>>,
     error: Option<Vec<u8>>,
-    /// Whom the facts name as having done something.
+    /// Users named in the facts.
     users: Vec<Arc<str>>,
-    /// Of an append that creates the execution.
+    /// Trace columns, if the append creates the execution.
     trace: TraceColumns,
 }
 
-/// A fact as JSON, on the average: room for it is made at once.
+/// Typical size of a serialized fact, to allocate the buffer.
 const FACT_BYTES_USUAL: usize = 96;
 
 impl PreparedAppend {
@@ -54,22 +54,22 @@ impl PreparedAppend {
         Ok(Self { suspension, error, users, events, trace, append })
     }
 
-    /// Number of the last fact: what its chunk is found by.
+    /// Returns the number of the last fact, which is the key of the chunk.
     fn last(&self) -> i64 {
         self.append.facts.last().map_or(0, |fact| signed(fact.seq))
     }
 }
 
-/// Whether a change was taken or refused; the transaction goes on either way.
+/// Outcome of a change: made or refused. The transaction continues in both cases.
 pub(super) type Verdict<T = ()> = std::result::Result<T, AppendError>;
 
-/// One connection's statements.
+/// Prepared statements of a connection.
 pub(super) struct Session<'c> {
     pub(super) connection: &'c Connection,
     begin: Statement<'c>,
     commit: Statement<'c>,
     create: Statement<'c>,
-    move_on: Statement<'c>,
+    advance: Statement<'c>,
     status: Statement<'c>,
     change_status: Statement<'c>,
     put_chunk: Statement<'c>,
@@ -97,9 +97,9 @@ const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, 
         ?19, ?20, ?21, ?22, ?23)
     ON CONFLICT DO NOTHING";
 
-/// Of one that runs on. Leaves the indexes alone, which naming `status` or `ended` would not do even
-/// for an equal value.
-const MOVE_ON: &str = "UPDATE executions SET updated = ?4, last_seq = ?5, suspension = ?6
+/// Updates an execution that keeps running. Does not name `status` or `ended`, because that would
+/// update their indexes even for equal values.
+const ADVANCE: &str = "UPDATE executions SET updated = ?4, last_seq = ?5, suspension = ?6
     WHERE n = ?1 AND last_seq = ?2 AND status = ?3";
 
 const STATUS: &str = "SELECT status FROM executions WHERE n = ?1 AND last_seq = ?2";
@@ -110,15 +110,16 @@ const CHANGE_STATUS: &str = "UPDATE executions SET status = ?3, updated = ?4, en
 const PUT_CHUNK: &str = "INSERT INTO chunks (execution, last, part, events) VALUES (?1, ?2,
     (SELECT count(*) FROM chunks WHERE execution = ?1 AND last = ?2), ?3)";
 
-/// Notes the chunk that the snapshot came with; none when its facts are in the row.
+/// Stores a snapshot and the chunk appended with it; 0 if its facts are in the row.
 const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
     VALUES (?1, ?2, ?3,
         (SELECT ifnull(max(part), 0) FROM chunks WHERE execution = ?1 AND last = ?3), ?4)
     ON CONFLICT (execution) DO UPDATE SET last_seq = excluded.last_seq, last = excluded.last,
         part = excluded.part, state = excluded.state";
 
-/// Notes the newest chunk: the state has all that is stored. None when the facts are in the row.
-const KEEP_STATE: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
+/// Stores a snapshot and the newest chunk, since it includes all stored facts; 0 if they are in the
+/// row.
+const STORE_SNAPSHOT: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
     SELECT n, last_seq,
         ifnull((SELECT last FROM chunks WHERE execution = ?1
             ORDER BY last DESC, part DESC LIMIT 1), 0),
@@ -133,7 +134,7 @@ const ARM: &str = "INSERT INTO timers (execution, key, due) VALUES (?1, ?2, ?3)
 
 const DISARM: &str = "DELETE FROM timers WHERE execution = ?1 AND key = ?2";
 
-/// `;` follows `:`, so this is every key that begins with `node:`.
+/// Deletes every key that begins with `node:`; `;` is the character after `:`.
 const DROP_NODE_TIMERS: &str =
     "DELETE FROM timers WHERE execution = ?1 AND key >= 'node:' AND key < 'node;'";
 
@@ -151,19 +152,19 @@ const PUT_DEFINITION: &str = "INSERT INTO definitions (hash, body) VALUES (?1, ?
 const LAST_ROW: &str = "SELECT max(n) FROM executions";
 
 impl<'c> Session<'c> {
-    /// Compiles every statement, which also proves that the tables are what they should be.
+    /// Prepares every statement, which also validates the tables.
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
         Ok(Self {
             connection,
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
             create: connection.prepare(CREATE)?,
-            move_on: connection.prepare(MOVE_ON)?,
+            advance: connection.prepare(ADVANCE)?,
             status: connection.prepare(STATUS)?,
             change_status: connection.prepare(CHANGE_STATUS)?,
             put_chunk: connection.prepare(PUT_CHUNK)?,
             put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
-            store_snapshot: connection.prepare(KEEP_STATE)?,
+            store_snapshot: connection.prepare(STORE_SNAPSHOT)?,
             arm: connection.prepare(ARM)?,
             disarm: connection.prepare(DISARM)?,
             drop_node_timers: connection.prepare(DROP_NODE_TIMERS)?,
@@ -190,7 +191,7 @@ impl<'c> Session<'c> {
         self.commit.execute([]).map(drop)
     }
 
-    /// Undoes an open transaction. A failure leaves it to the connection's end.
+    /// Rolls back an open transaction. If that fails, closing the connection does it.
     pub(super) fn roll_back(&mut self) -> Result<()> {
         self.generations.roll_back();
         if self.connection.is_autocommit() {
@@ -199,7 +200,7 @@ impl<'c> Session<'c> {
         self.connection.execute_batch("ROLLBACK")
     }
 
-    /// Adds to an execution inside the open transaction. A refusal has changed nothing.
+    /// Appends to an execution in the open transaction. A refusal has changed nothing.
     pub(super) fn append(&mut self, prepared: &PreparedAppend) -> Result<Verdict> {
         let append = &prepared.append;
         let projection = &append.projection;
@@ -210,7 +211,7 @@ impl<'c> Session<'c> {
         }
         let stored_last = match append.expected {
             None => self.create(prepared)?,
-            Some(expected) => self.go_on(prepared, expected)?,
+            Some(expected) => self.advance(prepared, expected)?,
         };
         let stored_last = match stored_last {
             Ok(last) => last,
@@ -222,7 +223,7 @@ impl<'c> Session<'c> {
         }
         self.acted.note(&prepared.users, append.row)?;
         self.change_timers(&append.timers)?;
-        // Most executions end in the append that creates them and never had a timer.
+        // most executions end in the append that creates them and have no timers
         let may_have_timers = append.expected.is_some() || !append.timers.is_empty();
         if projection.status.is_terminal() && may_have_timers {
             self.drop_node_timers.execute([projection.header.id.as_str()])?;
@@ -236,9 +237,9 @@ impl<'c> Session<'c> {
         Ok(Ok(()))
     }
 
-    /// Keeps a state to rebuild from, unless the execution has moved on.
-    pub(super) fn store_snapshot(&mut self, kept: &Snapshot) -> Result<()> {
-        let Snapshot { row, last_seq, state, .. } = kept;
+    /// Stores a snapshot, unless the execution has newer facts.
+    pub(super) fn store_snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let Snapshot { row, last_seq, state, .. } = snapshot;
         self.store_snapshot.execute(params![row, signed(*last_seq), state]).map(drop)
     }
 
@@ -246,7 +247,7 @@ impl<'c> Session<'c> {
         self.find_key.exists(params![record.scope, now.0])
     }
 
-    /// Gives the number that the chunk is found by, 0 for facts that are in the row.
+    /// Creates an execution. Returns the key of its chunk, 0 if the facts are in the row.
     fn create(
         &mut self,
         prepared: &PreparedAppend,
@@ -288,7 +289,8 @@ impl<'c> Session<'c> {
         if is_inline { Ok(Ok(0)) } else { self.put_chunk(row, prepared).map(Ok) }
     }
 
-    fn go_on(
+    /// Appends to an execution. Returns the key of the chunk.
+    fn advance(
         &mut self,
         prepared: &PreparedAppend,
         expected: u64,
@@ -302,15 +304,15 @@ impl<'c> Session<'c> {
             signed(projection.last_seq),
             prepared.suspension,
         ];
-        // Running follows running more often than not; any other status is mostly a new one.
-        let stays = projection.status == Status::Running && self.move_on.execute(values)? == 1;
+        // running usually follows running; any other status is usually new
+        let stays = projection.status == Status::Running && self.advance.execute(values)? == 1;
         if !stays && !self.change_status(prepared, expected)? {
             return Ok(Err(AppendError::Stale));
         }
         self.put_chunk(*row, prepared).map(Ok)
     }
 
-    /// Whether the execution was where it was expected.
+    /// Updates an execution with a new status. Returns false if its last number is not `expected`.
     fn change_status(&mut self, prepared: &PreparedAppend, expected: u64) -> Result<bool> {
         let Append { row, projection, .. } = &prepared.append;
         let place = params![row, signed(expected)];
@@ -357,7 +359,7 @@ impl<'c> Session<'c> {
         self.put_definition.execute(params![hash, body]).map(drop)
     }
 
-    /// Records a generation, and in the same transaction what it adds to a conversation.
+    /// Writes a generation and the messages that it adds to a conversation.
     pub(super) fn put_generation(&mut self, write: &PreparedGeneration) -> Result<()> {
         self.generations.put(write)?;
         match &write.messages {
@@ -366,7 +368,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Drops some keys that have expired; gives how many.
+    /// Deletes up to `limit` expired keys; returns their number.
     pub(super) fn purge_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
         self.begin()?;
         let purged = self.purge_keys.execute(params![now.0, limit_of(limit)])?;
@@ -374,7 +376,7 @@ impl<'c> Session<'c> {
         Ok(purged)
     }
 
-    /// Writes and commits something that needs room, to see whether writes succeed again.
+    /// Makes a test write that needs free space.
     pub(super) fn probe(&mut self) -> Result<()> {
         let padding = vec![0_u8; PROBE_BYTES];
         self.begin()?;
@@ -384,7 +386,7 @@ impl<'c> Session<'c> {
         self.connection.execute("DELETE FROM probe", []).map(drop)
     }
 
-    /// The largest row number in use.
+    /// Returns the largest row number in use.
     pub(super) fn last_row(connection: &Connection) -> Result<Row> {
         let max: Option<Option<Row>> =
             connection.query_row(LAST_ROW, [], |row| row.get(0)).optional()?;
@@ -400,12 +402,12 @@ mod tests {
     #[test]
     fn changes_find_their_rows_by_an_index() {
         for sql in [
-            MOVE_ON,
+            ADVANCE,
             STATUS,
             CHANGE_STATUS,
             PUT_CHUNK,
             PUT_SNAPSHOT,
-            KEEP_STATE,
+            STORE_SNAPSHOT,
             ARM,
             DISARM,
             DROP_NODE_TIMERS,

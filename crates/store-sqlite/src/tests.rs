@@ -1,4 +1,4 @@
-//! What is special about a store in a file: crashes, full disks, files that are not ours.
+//! Tests of a store in a file: crashes, full disks, foreign and damaged files.
 
 mod agents;
 mod defects;
@@ -21,12 +21,12 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Failures that a test asks of the writer.
+/// Faults to inject into the writer.
 #[derive(Default)]
 pub(super) struct Faults {
-    /// Commits and probes fail like an fsync.
+    /// True to fail commits and probes like a failed fsync.
     broken: AtomicBool,
-    /// Most pages of the database, like a full disk; 0 for no limit.
+    /// Maximum number of pages of the database, to simulate a full disk; 0 for no limit.
     pages_max: AtomicU32,
     batches: AtomicU32,
 }
@@ -64,7 +64,7 @@ pub(super) fn database(directory: &TempDir) -> PathBuf {
     directory.path().join("greenroom.db")
 }
 
-/// A store with three executions, one of which went on; closed.
+/// Fills a store with three executions, one of which has completed, and closes it.
 pub(super) async fn filled(path: &Path) -> Vec<Draft> {
     let mut bench = Bench::new(open(path));
     let drafts = ["a", "b", "c"].map(|id| bench.creation(id)).to_vec();
@@ -86,17 +86,17 @@ pub(super) async fn assert_has(store: &dyn Store, drafts: &[Draft]) {
     }
 }
 
-/// Holds the writer until what it gives is dropped: what is queued meanwhile is one batch. Returns
-/// when the writer is held, in a batch of its own.
+/// Pauses the writer until the result is dropped, so that requests queued meanwhile are one batch.
+/// Returns once the writer is paused, in a separate batch.
 fn pause(store: &SqliteStore) -> mpsc::SyncSender<()> {
-    let (go_on, pause) = mpsc::sync_channel(0);
+    let (paused, pause) = mpsc::sync_channel(0);
     store.queue(Job::Pause(pause)).map_err(drop).unwrap();
-    go_on.send(()).unwrap();
-    go_on
+    paused.send(()).unwrap();
+    paused
 }
 
-/// An execution whose next append violates a key: a chunk that nobody knows of has its place.
-async fn spoilt(directory: &TempDir, bench: &mut Bench) -> Draft {
+/// Creates an execution whose next append violates a key, because a foreign chunk has its number.
+async fn with_conflicting_chunk(directory: &TempDir, bench: &mut Bench) -> Draft {
     let first = bench.creation("bad");
     bench.take(&first).await;
     let sql = "INSERT INTO chunks VALUES (?1, 2, 1, x'5b5d')";
@@ -105,7 +105,7 @@ async fn spoilt(directory: &TempDir, bench: &mut Bench) -> Draft {
 }
 
 #[tokio::test]
-async fn keeps_the_rules_of_the_port() {
+async fn the_store_conforms_to_the_ports() {
     let directories = RefCell::new(Vec::new());
     let fresh = || -> Arc<dyn Store> {
         let directory = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ async fn keeps_the_rules_of_the_port() {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_restart() {
+async fn executions_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let drafts = filled(&path).await;
@@ -128,15 +128,15 @@ async fn everything_is_there_after_a_restart() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name != "greenroom.db" && name != "greenroom.db.lock")
         .collect();
-    assert!(left.is_empty(), "a closed store leaves no log behind: {left:?}");
+    assert!(left.is_empty(), "a closed store leaves no log: {left:?}");
 
     let store = open(&path);
     assert_has(&*store, &drafts).await;
-    assert!(store.next_row() > drafts[2].row, "row numbers go on");
+    assert!(store.next_row() > drafts[2].row, "row numbers continue");
 }
 
 #[tokio::test]
-async fn a_copy_taken_while_open_has_all_that_was_acknowledged() {
+async fn files_copied_while_open_have_all_acknowledged_appends() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let mut bench = Bench::new(open(&path));
@@ -152,7 +152,7 @@ async fn a_copy_taken_while_open_has_all_that_was_acknowledged() {
         if i % 5 != 0 {
             continue;
         }
-        // What a crash here would leave behind.
+        // the files that a crash would leave here
         let crashed = tempfile::tempdir().unwrap();
         for name in ["greenroom.db", "greenroom.db-wal"] {
             fs::copy(directory.path().join(name), crashed.path().join(name)).unwrap();
@@ -162,12 +162,12 @@ async fn a_copy_taken_while_open_has_all_that_was_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_queue_is_one_commit_and_is_acknowledged_in_order() {
+async fn queued_appends_are_one_commit_and_acknowledged_in_order() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
-    let go_on = pause(&store);
-    // Two shards take turns; every fifth is refused and must not disturb the others.
+    let paused = pause(&store);
+    // two shards alternate; every fifth append is refused and must not affect the others
     let mut expected = Vec::new();
     for i in 0..100_u64 {
         let mut draft = bench.creation(&format!("e{}", if i % 5 == 4 { 0 } else { i }));
@@ -177,38 +177,38 @@ async fn a_queue_is_one_commit_and_is_acknowledged_in_order() {
         expected.push((draft.ticket, result));
     }
     assert!(bench.outcome_now().is_none(), "nothing is acknowledged before the commit");
-    drop(go_on);
-    let mut heard = Vec::new();
+    drop(paused);
+    let mut received = Vec::new();
     for _ in 0..100 {
         let outcome = bench.outcome().await;
-        heard.push((outcome.ticket, outcome.result));
+        received.push((outcome.ticket, outcome.result));
     }
     for shard in [0, 1] {
         let of = |outcomes: &[(Ticket, Verdict)]| -> Vec<(Ticket, Verdict)> {
             outcomes.iter().filter(|(ticket, _)| ticket.shard == shard).cloned().collect()
         };
-        assert_eq!(of(&heard), of(&expected), "shard {shard} hears in the order of its appends");
+        assert_eq!(of(&received), of(&expected), "shard {shard}: in the order of its appends");
     }
-    // The pause alone, and then the rest.
+    // the pause, and then the rest
     let batches = store.shared.faults.batches.load(Ordering::SeqCst);
     assert!(batches <= 2, "the queue took {batches} commits");
 }
 
 #[tokio::test]
-async fn a_write_that_only_one_request_cannot_make_spoils_nothing_else() {
+async fn a_failing_append_does_not_affect_others_of_its_batch() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
-    let first = spoilt(&directory, &mut bench).await;
+    let first = with_conflicting_chunk(&directory, &mut bench).await;
 
-    let go_on = pause(&store);
+    let paused = pause(&store);
     let before = bench.creation("before");
     let bad = bench.continuation(&first, vec![step_started(2)]);
     let after = bench.creation("after");
     for draft in [&before, &bad, &after] {
         store.append(draft.append());
     }
-    drop(go_on);
+    drop(paused);
     assert_eq!(bench.outcome().await.result, Ok(()));
     let refused = bench.outcome().await.result;
     assert!(matches!(refused, Err(AppendError::Unavailable(_))), "{refused:?}");
@@ -218,7 +218,7 @@ async fn a_write_that_only_one_request_cannot_make_spoils_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_failed_sync_refuses_all_and_is_recovered_from() {
+async fn after_a_failed_sync_appends_are_refused_until_writes_succeed() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
@@ -233,7 +233,7 @@ async fn a_failed_sync_refuses_all_and_is_recovered_from() {
     for _ in &lost {
         let refused = bench.outcome().await.result;
         assert!(matches!(refused, Err(AppendError::Unavailable(_))), "{refused:?}");
-        assert!(!store.is_writable(), "known before the first answer");
+        assert!(!store.is_writable(), "set before the first answer");
     }
     assert_has(&*store, std::slice::from_ref(&kept)).await;
     assert!(store.put_definition("h", &serde_json::json!(1)).await.is_err());
@@ -247,7 +247,7 @@ async fn a_failed_sync_refuses_all_and_is_recovered_from() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_is_recovered_from() {
+async fn on_a_full_disk_appends_are_refused_until_writes_succeed() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
@@ -278,7 +278,7 @@ async fn a_full_disk_refuses_and_is_recovered_from() {
     assert_eq!(verdict, "ok");
 }
 
-/// Asks until the store has recovered by itself; every refusal must say so.
+/// Appends until the store has recovered; until then every append must be refused.
 async fn append_until_taken(bench: &mut Bench, draft: &Draft) -> Draft {
     loop {
         match bench.append(draft).await {
@@ -292,7 +292,7 @@ async fn append_until_taken(bench: &mut Bench, draft: &Draft) -> Draft {
 }
 
 #[tokio::test]
-async fn expired_keys_are_dropped_when_there_is_time() {
+async fn expired_keys_are_deleted_when_the_writer_is_idle() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -312,13 +312,13 @@ async fn expired_keys_are_dropped_when_there_is_time() {
     let mut late = bench.creation("late");
     late.at = Timestamp(100_000);
     bench.take(&late).await;
-    // The writer tidies up before it sleeps, and it ends only with an empty queue.
-    while kept_keys(&path) > 0 {
+    // the writer deletes keys when its queue is empty
+    while stored_keys(&path) > 0 {
         std::thread::yield_now();
     }
 }
 
-fn kept_keys(path: &Path) -> i64 {
+fn stored_keys(path: &Path) -> i64 {
     let reader = schema::open_reader(path).unwrap();
     reader.query_row("SELECT count(*) FROM idempotency", [], |row| row.get(0)).unwrap()
 }

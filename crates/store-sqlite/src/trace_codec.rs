@@ -1,7 +1,7 @@
-//! How a trace is written in the rows of what belongs to it.
+//! Encoding of traces in rows of executions and generations.
 //!
-//! Most traces follow from the row itself: it began the trace, which is named after its id, and
-//! its own number is the anchor. Such a row has nothing but nulls to say of it.
+//! Most traces follow from the row itself: it started the trace, which is named after its id, and
+//! its number is the anchor. Such a row has only nulls in these columns.
 
 use std::sync::Arc;
 
@@ -12,36 +12,35 @@ use serde::{Deserialize, Serialize};
 
 use super::codec::optional_json_of;
 
-/// What `joined` says of a row that began a trace of another name: a caller's, or one that its
-/// own id is no name for.
+/// Value of `joined` for a row that started a trace not named after its id: that of a caller, or if
+/// the id is not a valid name.
 const ROOT: i64 = 0;
-/// What `joined` says of a row that works for a span of this process.
+/// Value of `joined` for a row below a span of this process.
 pub(super) const BELOW: i64 = 1;
 
-/// The columns of a new row that are about its trace.
+/// Trace columns of a new row.
 #[derive(Debug, Default)]
 pub(super) struct TraceColumns {
-    /// Null where the trace is found by the id of the row, else [`ROOT`] or [`BELOW`]. Both take
-    /// no room, and are read without what lies before them.
+    /// Null if the trace is found by the id of the row, else [`ROOT`] or [`BELOW`]. SQLite stores
+    /// both in the header of the row, so they are read without the columns before them.
     pub joined: Option<i64>,
-    /// [`Around`] as JSON; null where the row's own number is the anchor and nothing else is left
-    /// to say.
+    /// [`Around`] as JSON; null for [`Around::usual`].
     pub around: Option<Vec<u8>>,
 }
 
-/// What is known of a trace and is in no other column.
+/// Properties of a trace that are in no other column.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Around {
     #[serde(skip_serializing_if = "is_default")]
     anchor: Anchor,
-    /// Of a generation.
+    /// Parent span of a generation.
     #[serde(skip_serializing_if = "is_default")]
     parent_span: Option<SpanId>,
-    /// None: what the row itself is.
+    /// `None` if it is the type of the row.
     #[serde(skip_serializing_if = "is_default")]
     root_type: Option<EntityType>,
-    /// Of a generation. None: its own agent.
+    /// Root of a generation; `None` if it is its agent.
     #[serde(skip_serializing_if = "is_default")]
     root_id: Option<Arc<str>>,
     #[serde(skip_serializing_if = "is_default")]
@@ -57,7 +56,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Around {
-    /// What a row says that says nothing.
+    /// Returns the properties of a row that started its trace, which are not stored.
     fn usual(row: RootRow) -> Self {
         Self { anchor: Anchor::of(row), ..Self::default() }
     }
@@ -101,8 +100,8 @@ pub(super) fn execution_columns(header: &Header, row: Row) -> serde_json::Result
     Around::of(trace, EntityType::Workflow).columns(RootRow::Execution(row), joined)
 }
 
-/// Reads the trace of an execution: `trace`, `parent_span`, `root_workflow`, `around` from a
-/// column on.
+/// Decodes the trace of an execution from `trace`, `parent_span`, `root_workflow` and `around`,
+/// which start at column `first`.
 pub(super) fn execution_trace_of(row: &rusqlite::Row<'_>, n: Row, first: usize) -> Result<Trace> {
     let parent_span: Option<String> = row.get(first + 1)?;
     let around = Around::read(row, first + 3, RootRow::Execution(n))?;
@@ -130,8 +129,8 @@ pub(super) fn generation_columns(
     around.columns(RootRow::Generation(row), joined(trace, &record.id, is_below))
 }
 
-/// Reads the trace of a generation: `trace`, which is null where it is named after its id, and
-/// `around` from a column on.
+/// Decodes the trace of a generation from `trace`, which is null if named after its id, and
+/// `around`, which start at column `first`.
 pub(super) fn generation_trace_of(
     row: &rusqlite::Row<'_>,
     (n, id, agent): (Row, &str, &Arc<str>),

@@ -1,4 +1,4 @@
-//! All that belongs to one trace, as far as there is room for it and it makes sense.
+//! The record of one trace: its executions and generations, up to a limit, without damaged ones.
 
 use std::sync::Arc;
 
@@ -32,11 +32,12 @@ const JOINED_GENERATIONS: &str = "SELECT n FROM generations
     INDEXED BY generations_by_trace WHERE trace = ?1
         AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
 
-/// What is found of a trace, as far as there is room for it.
-struct Found<'c> {
+/// A record under construction.
+struct Builder<'c> {
     reading: &'c Reading<'c>,
     query: &'c TraceQuery,
     record: TraceRecord,
+    /// Number of facts and turns that still fit.
     left: usize,
 }
 
@@ -44,15 +45,15 @@ pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRe
     let TraceQuery { trace_id, visibility, anchor, facts_max } = query;
     let transaction = reading.unchecked_transaction()?;
     let record = TraceRecord::default();
-    let mut found = Found { reading, query, record, left: *facts_max };
+    let mut builder = Builder { reading, query, record, left: *facts_max };
     let owner = owner_of(trace_id);
     let user = user_of(visibility);
-    // of one root, what is below: the root itself is where the anchor says
+    // an anchor selects one root and the rows below it
     let (place_below, root) = match anchor {
         None => (None, None),
         Some(anchor) => (Some(BELOW), anchor.root()),
     };
-    // each of them has a fact at least; below a root are others' too
+    // each row has at least one fact; rows of other roots are skipped
     let most = limit_of(facts_max.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
     let values = params![trace_id, user, place_below, most];
 
@@ -63,13 +64,13 @@ pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRe
     let joined = statement.query_map(values, place)?;
     let mut executions = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
     if let Some(RootRow::Execution(row)) = root {
-        // before all that is below it
+        // before the rows below it
         executions.retain(|(_, known)| *known != row);
         executions.push((i64::MIN, row));
     }
     executions.sort_unstable();
     for (_, row) in executions {
-        found.add_execution(row)?;
+        builder.add_execution(row)?;
     }
 
     let number = |row: &rusqlite::Row<'_>| row.get::<_, Row>(0);
@@ -84,12 +85,12 @@ pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRe
     generations.sort_unstable();
     generations.dedup();
     for row in generations {
-        found.add_generation(row)?;
+        builder.add_generation(row)?;
     }
-    Ok(found.record)
+    Ok(builder.record)
 }
 
-impl Found<'_> {
+impl Builder<'_> {
     fn add_execution(&mut self, row: Row) -> Result<()> {
         if self.left == 0 {
             self.record.is_cut = true;
@@ -108,7 +109,7 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// A wanted execution and its facts, no longer read than they find room.
+    /// Reads an execution and as many of its facts as fit; `None` if the query excludes it.
     fn execution(&self, row: Row) -> Result<Option<(Arc<Header>, Vec<Recorded>)>> {
         let mut statement = self.reading.prepare_cached(EXECUTION)?;
         let found = statement.query_row([row], |columns| {
@@ -150,7 +151,7 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// A wanted generation with its turns.
+    /// Reads a generation with its turns; `None` if the query excludes it.
     fn generation(&self, row: Row) -> Result<Option<GenerationEntry>> {
         let mut statement = self.reading.prepare_cached(GENERATION)?;
         let GenerationEntry { record, mut steps } = statement.query_row([row], entry_of)?;
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_a_trace_is_found_by_an_index() {
+    fn records_of_traces_are_found_by_an_index() {
         for sql in [
             CHUNKS,
             GENERATION,

@@ -1,4 +1,4 @@
-//! How traces are found: their roots, newest first, and all that belongs to one.
+//! Queries of traces: lists of roots, newest first, and the record of one trace.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,10 +19,10 @@ use super::reader::{Lane, bind, columns as execution_columns, projection_of};
 use super::trace_codec::BELOW;
 use super::trace_record::trace;
 
-/// Rows that one page of roots looks at: some ten milliseconds, when all of them are skipped.
+/// Maximum number of rows that a page of roots scans: about ten milliseconds if none matches.
 pub(super) const SCANNED_MAX: usize = 5_000;
 
-/// What [`List::look`] reads of an execution: its number twice.
+/// Columns of [`List::look`] of an execution: its number twice.
 macro_rules! place {
     () => {
         "n, n AS place, created, joined, workflow"
@@ -55,7 +55,7 @@ const GENERATIONS_OF_USER: &str = "SELECT n, n, started, joined, agent
 pub(super) const EXECUTION: &str =
     concat!("SELECT ", execution_columns!(), ", events FROM executions WHERE n = ?1");
 
-/// Without input, output and turns.
+/// Reads a generation without input, output and turns.
 const BARE_GENERATION: &str = "SELECT n, id, agent, status, started, ended, CAST('null' AS BLOB),
     NULL, usage, error, user_id, conversation, execution, path, NULL, trace, around
     FROM generations WHERE n = ?1";
@@ -73,19 +73,17 @@ impl Traces for SqliteStore {
     ) -> Read<'a, RootPage> {
         let filter = filter.clone();
         let query = move |reading: &Reading<'_>| roots(reading, &filter, after, limit);
-        Box::pin(self.readers.read_aside(Lane::Lists, || "the list of traces".to_owned(), query))
+        self.read_aside(Lane::Lists, || "the list of traces".to_owned(), query)
     }
 
     fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord> {
         let wanted = query.clone();
         let record = format!("trace {}", wanted.trace_id);
-        let query = move |reading: &Reading<'_>| trace(reading, &wanted);
-        Box::pin(self.readers.read_aside(Lane::Lists, || record, query))
+        self.read_aside(Lane::Lists, || record, move |reading| trace(reading, &wanted))
     }
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
-        let record = || "the beginning of a trace".to_owned();
-        Box::pin(async move { self.readers.read(record, |reading| trace_of(reading, root)) })
+        self.read(|| "the root of a trace".to_owned(), move |reading| trace_of(reading, root))
     }
 }
 
@@ -93,19 +91,19 @@ impl Traces for SqliteStore {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     row: Row,
-    /// Where in its list it is.
+    /// Position in its list.
     place: i64,
     at: Timestamp,
 }
 
-/// One of the two lists, read no further than need be.
+/// One of the two lists, read no further than needed.
 #[derive(Default)]
 struct List<'s> {
-    /// None once all of it was read.
+    /// `None` once all rows are read.
     rows: Option<Rows<'s>>,
-    /// The next root, when it is known.
+    /// The next root, if it is known.
     head: Option<Place>,
-    /// The last row that was shown or skipped.
+    /// The last row that was returned or skipped.
     passed: Option<Place>,
 }
 
@@ -114,8 +112,8 @@ impl<'s> List<'s> {
         Self { rows: statement.as_mut().map(|it| it.raw_query()), head: None, passed: None }
     }
 
-    /// Reads up to the next root, if any. Tells whether it could: `left` counts the rows that may
-    /// still be looked at.
+    /// Reads up to the next root, if any. Returns false if `left`, the number of rows that may
+    /// still be scanned, is used up.
     fn look(&mut self, filter: &RootFilter, left: &mut usize) -> Result<bool> {
         while self.head.is_none()
             && let Some(rows) = &mut self.rows
@@ -131,10 +129,10 @@ impl<'s> List<'s> {
             let found = Place { row: row.get(0)?, place: row.get(1)?, at: time_of(row, 2)? };
             let is_root = row.get::<_, Option<i64>>(3)? != Some(BELOW);
             let entity = row.get_ref(4)?.as_str()?;
-            let is_wanted = is_root
+            let matches = is_root
                 && filter.from.is_none_or(|from| found.at >= from)
                 && filter.entity_id.as_deref().is_none_or(|wanted| wanted == entity);
-            *(if is_wanted { &mut self.head } else { &mut self.passed }) = Some(found);
+            *(if matches { &mut self.head } else { &mut self.passed }) = Some(found);
         }
         Ok(true)
     }
@@ -146,7 +144,7 @@ impl<'s> List<'s> {
     }
 }
 
-/// A merge of two lists, each in its own order.
+/// Merges the lists of executions and generations, newest first.
 fn roots(
     reading: &Reading<'_>,
     filter: &RootFilter,

@@ -1,9 +1,9 @@
-//! The one thread that writes: it drains what is queued into one transaction, commits, and only
-//! then tells anybody.
+//! The only thread that writes: it commits all queued requests in one transaction, and only then
+//! notifies callers.
 //!
-//! While the database does not take writes, every request is refused at once, and about twice a
-//! second a write is really tried on a new connection: after a failed fsync the old one's idea of
-//! the file cannot be trusted.
+//! While the database rejects writes, every request is refused at once, and about twice a second a
+//! write is tried on a new connection: after a failed fsync the old connection's view of the file
+//! cannot be trusted.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,26 +20,27 @@ use super::defects::Defects;
 use super::job::Job;
 use super::key_purge::KeyPurge;
 use super::session::{Session, Verdict};
-use super::shrinking::Shrinking;
+use super::vacuum::Vacuum;
 use super::{Durability, schema};
 
-/// Most requests that join a transaction.
+/// Maximum number of requests of a transaction.
 const BATCH_MAX: usize = 512;
 
-/// Log records in one transaction: they take a millisecond at most from what waits with them.
+/// Maximum number of log records of a transaction, so that they delay other requests by a
+/// millisecond at most.
 const LOGS_MAX: usize = 128;
 
-/// Pause between real attempts while writes fail.
+/// Pause between attempts to write while writes fail.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
 
-/// What the writer and the store's owner both see.
+/// State shared by the writer and the store.
 pub(super) struct Shared {
     pub writable: AtomicBool,
     pub sink: OnceLock<Arc<dyn CommitSink>>,
     pub meter: Arc<dyn JournalMeter>,
-    /// Told of by the writer and by all that read.
+    /// Reporter of damaged rows, for the writer and the readers.
     pub defects: Arc<Defects>,
-    /// Requests that the writer has not taken yet.
+    /// Number of requests that the writer has not taken yet.
     pub queued: AtomicUsize,
     #[cfg(test)]
     pub faults: super::tests::Faults,
@@ -68,7 +69,7 @@ pub(super) struct Writer {
     pub shared: Arc<Shared>,
 }
 
-/// Why a connection is no longer served.
+/// Reason for the end of work on a connection.
 enum End {
     /// The store was dropped and its queue is empty.
     Closed,
@@ -76,7 +77,7 @@ enum End {
 }
 
 impl Writer {
-    /// Works until the store is dropped.
+    /// Serves requests until the store is closed.
     pub(super) fn run(self, connection: Connection) {
         let mut connection = connection;
         loop {
@@ -85,14 +86,14 @@ impl Writer {
                 End::Failed(reason) => {
                     self.shared.writable.store(false, Ordering::SeqCst);
                     self.shared.meter.failed();
-                    log::error!("the store does not take writes: {reason}");
+                    log::error!("the store rejects writes, retrying: {reason}");
                     drop(connection);
                     match self.wait_until_writable(reason) {
                         Some(working) => connection = working,
                         None => return,
                     }
                     self.shared.writable.store(true, Ordering::SeqCst);
-                    log::info!("the store takes writes again");
+                    log::info!("the store accepts writes again");
                 }
             }
         }
@@ -104,7 +105,7 @@ impl Writer {
             Err(error) => return End::Failed(reason_of(&error)),
         };
         let mut keys = KeyPurge::default();
-        let mut shrinking = Shrinking::default();
+        let mut vacuum = Vacuum::default();
         let mut unfinished = Vec::new();
         loop {
             let batch = match self.jobs.try_recv() {
@@ -115,13 +116,13 @@ impl Writer {
                 Err(_) if !unfinished.is_empty() => unfinished,
                 Err(TryRecvError::Disconnected) => return End::Closed,
                 Err(TryRecvError::Empty) => {
-                    // Nobody waits: time to tidy up, else to sleep.
+                    // idle: clean up, or wait for the next request
                     match keys.run_if_due(&mut session) {
                         Ok(true) => continue,
                         Ok(false) => {}
                         Err(error) => return End::Failed(reason_of(&error)),
                     }
-                    match shrinking.step(connection) {
+                    match vacuum.step(connection) {
                         Ok(true) => continue,
                         Ok(false) => {}
                         Err(error) => return End::Failed(reason_of(&error)),
@@ -133,7 +134,7 @@ impl Writer {
                 }
             };
             keys.note(&batch);
-            shrinking.note(&batch);
+            vacuum.note(&batch);
             unfinished = match self.commit(&mut session, batch) {
                 Ok(unfinished) => unfinished,
                 Err(reason) => return End::Failed(reason),
@@ -141,8 +142,8 @@ impl Writer {
         }
     }
 
-    /// Takes what has queued up behind the last of these, which has just been taken; never waits
-    /// for more.
+    /// Adds all queued requests to `first`, whose last one has just been taken from the queue.
+    /// Never waits.
     fn gather(&self, first: Vec<Job>) -> Vec<Job> {
         let mut batch = first;
         let more = self.jobs.try_iter().take(BATCH_MAX - 1);
@@ -152,8 +153,8 @@ impl Writer {
         batch
     }
 
-    /// Makes a batch durable and tells everybody concerned; gives what has further parts. Fails
-    /// when the store cannot write.
+    /// Commits a batch and notifies callers; returns the jobs that have further parts. Fails if the
+    /// store cannot write.
     fn commit(&self, session: &mut Session<'_>, batch: Vec<Job>) -> Result<Vec<Job>, Arc<str>> {
         let began = Instant::now();
         match self.try_commit(session, &batch) {
@@ -171,15 +172,15 @@ impl Writer {
                 self.commit_one_by_one(session, batch, &reason_of(&error))
             }
             Err(error) => {
-                // The reason that counts is the first one; the connection is dropped either way.
+                // report the first error; the connection is dropped in any case
                 let _ = session.roll_back();
                 Err(self.refuse(batch, &reason_of(&error)))
             }
         }
     }
 
-    /// Makes room: nothing else is refused, and the store is not given up, because log records find
-    /// none.
+    /// Commits a batch without its log records, so that they alone are refused when the disk is
+    /// full.
     fn commit_without_logs(
         &self,
         session: &mut Session<'_>,
@@ -196,7 +197,7 @@ impl Writer {
         if rest.is_empty() { Ok(Vec::new()) } else { self.commit(session, rest) }
     }
 
-    /// Finds the request that spoils the batch for the others.
+    /// Commits requests one by one, so that only those at fault are refused.
     fn commit_one_by_one(
         &self,
         session: &mut Session<'_>,
@@ -205,7 +206,7 @@ impl Writer {
     ) -> Result<Vec<Job>, Arc<str>> {
         if batch.len() == 1 {
             self.shared.meter.failed();
-            log::error!("the store refused a write: {reason}");
+            log::error!("the store rejected a write: {reason}");
             let refused = vec![Err(AppendError::Unavailable(reason.clone()))];
             return Ok(self.answer(batch, refused));
         }
@@ -223,9 +224,9 @@ impl Writer {
         Ok(unfinished)
     }
 
-    /// Gives the reason back.
+    /// Refuses a batch; returns the reason.
     fn refuse(&self, batch: Vec<Job>, reason: &Arc<str>) -> Arc<str> {
-        // Before the answers: who hears of the failure must not find the store writable.
+        // before the answers: a caller that receives the failure must not see a writable store
         self.shared.writable.store(false, Ordering::SeqCst);
         let verdicts = vec![Err(AppendError::Unavailable(reason.clone())); batch.len()];
         self.answer(batch, verdicts);
@@ -246,7 +247,7 @@ impl Writer {
             let verdict = match job {
                 Job::Append(prepared) => session.append(prepared)?,
                 Job::Refuse(outcome) => outcome.result.clone(),
-                Job::State(kept) => session.store_snapshot(kept).map(Ok)?,
+                Job::Snapshot(snapshot) => session.store_snapshot(snapshot).map(Ok)?,
                 Job::Timers(changes) => session.change_timers(changes).map(Ok)?,
                 Job::Definition { hash, body, .. } => session.put_definition(hash, body).map(Ok)?,
                 Job::Generation { write, .. } => session.put_generation(write).map(Ok)?,
@@ -280,17 +281,18 @@ impl Writer {
         Ok(verdicts)
     }
 
-    /// Refuses what is asked and tries to write now and then. `None`: the store was dropped.
+    /// Refuses requests until a write succeeds; returns its connection. `None` if the store was
+    /// closed.
     fn wait_until_writable(&self, reason: Arc<str>) -> Option<Connection> {
         let mut reason = reason;
         let mut tried_at = Instant::now();
         loop {
-            // Counted from the last attempt: a stream of requests must not put the next one off.
+            // counted from the last attempt: a stream of requests must not delay the next one
             let pause = self.probe_every.saturating_sub(tried_at.elapsed());
             match self.jobs.recv_timeout(pause) {
                 Ok(first) => {
                     let batch = self.gather(vec![first]);
-                    // The store is known not to take writes; the answer is all that is wanted.
+                    // the returned reason is known
                     let _ = self.refuse(batch, &reason);
                     continue;
                 }
@@ -313,14 +315,14 @@ impl Writer {
         Ok(connection)
     }
 
-    /// Leaves one file behind, without a log.
+    /// Closes the connection, after moving the write-ahead log into the database.
     fn close(&self, connection: Connection) {
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
         if let Err(error) = connection.query_row(checkpoint, [], |_| Ok(())) {
-            log::warn!("the write-ahead log was not emptied, the next start reads it: {error}");
+            log::warn!("cannot empty the write-ahead log; the next start recovers it: {error}");
         }
         if let Err((_, error)) = connection.close() {
-            log::warn!("the store was not closed cleanly: {error}");
+            log::warn!("cannot close the store cleanly: {error}");
         }
     }
 }
@@ -333,7 +335,7 @@ fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }
 
-/// Whether an error speaks of one request rather than of the store.
+/// Returns true if an error concerns one request rather than the store.
 fn is_fault_of_one(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
         Some(code) => {
@@ -342,7 +344,7 @@ fn is_fault_of_one(error: &rusqlite::Error) -> bool {
                 ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch
             )
         }
-        // Not from SQLite: a value that could not be bound.
+        // not from SQLite: a value that could not be bound
         None => true,
     }
 }

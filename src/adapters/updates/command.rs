@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::process::{Child, Command};
 
 use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
-use crate::upkeep::{InstallError, Installer};
+use crate::maintenance::{InstallError, Installer};
 
 /// Placeholder for the package's name in arguments.
 const PACKAGE: &str = "{package}";

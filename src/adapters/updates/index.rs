@@ -13,7 +13,7 @@ use semver::Version;
 use serde::Deserialize;
 
 use crate::http_client;
-use crate::upkeep::{IndexError, PACKAGE, PackageIndex};
+use crate::maintenance::{IndexError, PACKAGE, PackageIndex};
 
 /// Timeout from the request to the end of the response.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use semver::Version;
 
 use super::{InstallCommand, RegistryAddress, SparseIndex};
-use crate::upkeep::{IndexError, InstallError, Installer as _, PackageIndex as _};
+use crate::maintenance::{IndexError, InstallError, Installer as _, PackageIndex as _};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);

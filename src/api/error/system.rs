@@ -1,7 +1,7 @@
 //! Refusals of the routes about updates and the environment file.
 
 use crate::api::error::{ApiError, ErrorCode};
-use crate::upkeep::{IndexError, InstallError};
+use crate::maintenance::{IndexError, InstallError};
 
 /// Failure to check or install updates, or to write keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

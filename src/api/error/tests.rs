@@ -9,7 +9,7 @@ use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
 use serde_json::json;
 
 use super::*;
-use crate::upkeep::{IndexError, InstallError};
+use crate::maintenance::{IndexError, InstallError};
 
 fn id() -> ExecutionId {
     ExecutionId::trusted("x1")

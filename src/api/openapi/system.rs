@@ -9,7 +9,7 @@ use crate::api::catalogue::{Answer, Method, Route};
 use crate::api::error::{ApiError, SystemFailure};
 use crate::api::setup::KEY_CHARS_MAX;
 use crate::api::wire::system::{InstalledView, SetupView, UpdatesView};
-use crate::upkeep::{IndexError, InstallError};
+use crate::maintenance::{IndexError, InstallError};
 
 pub(super) fn landing() -> Described {
     Described::new("landing").answering(200, parts::text_answer("A page", "text/html"))
@@ -89,11 +89,9 @@ pub(super) fn ready() -> Described {
 }
 
 pub(super) fn metrics() -> Described {
-    let text = || json!({ "schema": { "type": "string" } });
-    let content = json!({ "text/plain": text(), "application/openmetrics-text": text() });
-    let about = "In the text format of Prometheus, or of OpenMetrics if the client prefers it.";
+    let content = json!({ "text/plain": { "schema": { "type": "string" } } });
     Described::new("metrics")
-        .about(about)
+        .about("In the text format of Prometheus.")
         .answering(200, parts::response("All metrics", content, &[]))
 }
 

@@ -1,4 +1,4 @@
-//! Patterns that are written, and what is said of open routes.
+//! Patterns of routes, and warnings about public routes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::api::access::DefaultAccess;
 use crate::auth::{AuthError, AuthProvider, User};
 
-/// Knows nobody, and has routes of its own.
+/// A provider that accepts no token and declares public routes.
 struct Stranger(&'static [&'static str]);
 
 impl AuthProvider for Stranger {
@@ -35,39 +35,42 @@ fn config(auth: &str) -> Config {
     Config::parse(&format!("[auth]\n{auth}\n[auth.jwt]\n"), "c.toml").unwrap()
 }
 
-fn said(auth: &str, public: &'static [&'static str]) -> Vec<String> {
+fn problems_of(auth: &str, public: &'static [&'static str]) -> Vec<String> {
     let problems = policy(&config(auth), &strangers(public), &Catalogue::default());
     problems.err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn patterns_that_mean_nothing_are_named_with_their_place() {
+fn patterns_without_a_route_are_problems_with_their_place() {
     let expected = [
-        "c.toml:2:11: auth.public[0]: no route is like this; did you mean GET /agents?",
+        "c.toml:2:11: auth.public[0]: matches no route; did you mean GET /agents?",
         "c.toml:2:26: auth.public[1]: `FETCH` is not a supported method; expected one of GET, \
          POST, PUT, PATCH, DELETE",
-        "c.toml:3:20: auth.rules[0].route: no route is like this; did you mean POST /updates?",
-        "c.toml:3:48: auth.rules[1].route: probes have no token: this route is open whatever is \
-         written",
+        "c.toml:3:20: auth.rules[0].route: matches no route; did you mean POST /updates?",
+        "c.toml:3:48: auth.rules[1].route: probes are always public: this rule has no effect",
     ];
     let auth = "public = [\"GET /agnets\", \"FETCH /\"]\n\
                 rules = [{ route = \"POST /update\" }, { route = \"GET /livez\" }]\n";
-    assert_eq!(said(auth, &[]), expected);
-    assert_eq!(said("public = [\"GET /*\"]\nrules = [{ route = \"GET /*\" }]", &[]), [""; 0]);
+    assert_eq!(problems_of(auth, &[]), expected);
+    assert_eq!(
+        problems_of("public = [\"GET /*\"]\nrules = [{ route = \"GET /*\" }]", &[]),
+        [""; 0]
+    );
 }
 
 #[test]
-fn a_pattern_of_the_pages_that_are_off_says_how_to_turn_them_on() {
+fn a_pattern_of_ui_routes_names_the_setting_that_enables_them() {
     let config = config("public = [\"GET /ui\", \"GET /uu\"]");
-    let problems = policy(&config, &strangers(&[]), &Catalogue::default().without_ui());
-    let said: Vec<_> = problems.unwrap_err().iter().map(ToString::to_string).collect();
-    let off = "c.toml:2:11: auth.public[0]: is about /ui, which is off: say ui = true under [docs]";
-    assert_eq!(said[0], off);
-    assert!(said[1].contains("no route is like this"), "{said:?}");
+    let policy = policy(&config, &strangers(&[]), &Catalogue::default().without_ui());
+    let problems: Vec<_> = policy.unwrap_err().iter().map(ToString::to_string).collect();
+    let off =
+        "c.toml:2:11: auth.public[0]: matches only /ui, which is off: set ui = true in [docs]";
+    assert_eq!(problems[0], off);
+    assert!(problems[1].contains("matches no route"), "{problems:?}");
 }
 
 #[test]
-fn names_that_nothing_has_are_told() {
+fn unknown_names_in_patterns_are_warned_about() {
     let mut registry = Registry::default();
     let workflow = Config::parse("[workflows.pay]\nsteps = [{ id = \"a\", map = 1 }]\n", "c.toml");
     registry.workflows = workflow.unwrap().workflows;
@@ -77,20 +80,19 @@ fn names_that_nothing_has_are_told() {
          { route = \"POST /workflows/:id/execute\" }, { route = \"POST /tools/*\" }, \
          { route = \"POST /agents/a/text\" }]",
     );
-    let odd = strange_names(&config.auth, &Catalogue::default(), &registry);
+    let odd = unknown_names(&config.auth, &Catalogue::default(), &registry);
     let expected = [
-        "c.toml:3:20: warning: auth.rules[0].route: none of the workflows is called pya; did you \
-         mean pay?",
-        "c.toml:3:166: warning: auth.rules[4].route: none of the agents is called a",
-        "c.toml:2:40: warning: auth.public[1]: none of the workflows is called gone",
+        "c.toml:3:20: warning: auth.rules[0].route: there is no workflow pya; did you mean pay?",
+        "c.toml:3:166: warning: auth.rules[4].route: there is no agent a",
+        "c.toml:2:40: warning: auth.public[1]: there is no workflow gone",
     ];
     assert_eq!(odd.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn a_provider_opens_routes_that_there_are() {
-    let expected = ["public route \"POST /login\" of the provider stranger: no route is like this"];
-    assert_eq!(said("", &["POST /login"]), expected);
+fn public_routes_of_a_provider_must_exist() {
+    let expected = ["public route \"POST /login\" of the provider stranger: matches no route"];
+    assert_eq!(problems_of("", &["POST /login"]), expected);
     let policy = policy(
         &config("default = \"private\"\nownership = { roles = [\"admin\"] }"),
         &strangers(&["GET /agents"]),
@@ -103,7 +105,7 @@ fn a_provider_opens_routes_that_there_are() {
 }
 
 #[test]
-fn open_routes_that_change_something_are_named_where_others_reach_them() {
+fn public_routes_that_change_something_are_warned_about_unless_loopback() {
     let catalogue = Catalogue::default();
     let auth = |config: &Config, providers: Providers| {
         let policy = policy(config, &providers, &catalogue).unwrap();
@@ -131,6 +133,6 @@ fn open_routes_that_change_something_are_named_where_others_reach_them() {
     let mut opened = config("default = \"private\"\npublic = [\"POST /workflows/a/execute\"]");
     let opened = warned(&mut opened, "::", strangers(&[])).unwrap();
     assert!(opened.ends_with("without a token: POST /workflows/:id/execute"), "{opened}");
-    let nobody = warned(&mut Config::default(), "::", Providers::default()).unwrap();
-    assert!(nobody.contains("POST /workflows/:id/execute"), "{nobody}");
+    let unprotected = warned(&mut Config::default(), "::", Providers::default()).unwrap();
+    assert!(unprotected.contains("POST /workflows/:id/execute"), "{unprotected}");
 }

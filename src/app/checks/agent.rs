@@ -1,4 +1,4 @@
-//! Agents from Rust, checked as the configured ones are.
+//! Checks of agents from Rust code, the same as of configured ones.
 
 use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::domain::expression::{Expression, Template};
@@ -7,7 +7,7 @@ use greenroom_actors::domain::plan::Form;
 
 use crate::config::{ConfigProblem, Missing, NameKind, Names, Spot, agent_scope};
 
-/// Everything that is wrong with an agent. What functions choose is seen when they do.
+/// Returns the problems of an agent. Choices of functions are checked when they are made.
 pub(super) fn agent(agent: &AgentDefinition, known: [&Names; 2]) -> Vec<String> {
     let id = &agent.id;
     let mut problems = Vec::new();
@@ -51,11 +51,11 @@ pub(super) fn agent(agent: &AgentDefinition, known: [&Names; 2]) -> Vec<String> 
         None => missing.message,
     }));
     let remarks = remarks(agent).into_iter().filter(ConfigProblem::is_error);
-    let told = problems.into_iter().map(|problem| format!("agent {id}: {problem}"));
-    told.chain(remarks.map(|problem| problem.to_string())).collect()
+    let lines = problems.into_iter().map(|problem| format!("agent {id}: {problem}"));
+    lines.chain(remarks.map(|problem| problem.to_string())).collect()
 }
 
-/// What is odd about the texts of an agent.
+/// Returns problems and warnings of the texts of an agent.
 pub(super) fn remarks(agent: &AgentDefinition) -> Vec<ConfigProblem> {
     let source = |choice: &Choice<String>| match choice {
         Choice::Source(source) => Some(source.clone()),

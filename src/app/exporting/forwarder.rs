@@ -1,21 +1,20 @@
-//! The actor that hears of spans for the exporter.
+//! The actor that forwards spans to the exporter.
 
 use actix::{Actor, Addr, Context, Handler, Message};
 use greenroom_actors::observe::span::SpansObserved;
 
 use crate::telemetry::otlp::Exporter;
 
-/// Messages, each with the spans of one commit of one execution, that may wait.
+/// Capacity of the mailbox; each message has the spans of one commit of one execution.
 const MAILBOX: usize = 8_192;
 
-/// Hands on what it hears. It never waits, so its mailbox is short of room only when this thread
-/// is.
+/// Forwards spans. It never waits, so its mailbox fills up only if its thread is overloaded.
 pub(super) struct Forwarder {
     exporter: Exporter,
 }
 
 impl Forwarder {
-    /// Starts it on this thread.
+    /// Starts the actor on this thread.
     pub(super) fn launch(exporter: Exporter) -> Addr<Self> {
         Self::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX);
@@ -37,7 +36,7 @@ impl Handler<SpansObserved> for Forwarder {
     }
 }
 
-/// Is answered when everything that came before it was handed on.
+/// Message that is answered once all earlier messages have been forwarded.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Settle;

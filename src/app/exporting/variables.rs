@@ -1,20 +1,20 @@
-//! Variables of the environment, and of the environment file the two keys that are kept there.
+//! Environment variables, and the two keys in the environment file.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use crate::adapters::env_file::EnvFile;
 use crate::config::Config;
-use crate::upkeep::ServiceKeys;
+use crate::maintenance::ServiceKeys;
 
-/// Answers for variables; reads the file at most once, and only when a key is asked for.
+/// Lookup of variables. Reads the file at most once, and only for a key.
 pub(crate) struct Variables {
     file: EnvFile,
     in_file: OnceCell<Vec<Option<String>>>,
 }
 
 impl Variables {
-    /// Those that a server with this configuration sees.
+    /// Creates the lookup for a configuration, which names the file.
     pub(crate) fn of(config: &Config) -> Self {
         Self::new(config.system.env_file.clone())
     }
@@ -23,13 +23,12 @@ impl Variables {
         Self { file: EnvFile::new(env_file), in_file: OnceCell::new() }
     }
 
-    /// The same as [`Variables::value`] for who asks whether a variable is there: one that is
-    /// empty is.
+    /// Returns the value of a variable, also if it is empty.
     pub(crate) fn found(&self, name: &str) -> Option<String> {
         self.value(name).or_else(|| std::env::var(name).ok())
     }
 
-    /// What the environment says; of the keys also what the file says.
+    /// Returns a non-blank value from the environment or, for the keys, from the file.
     pub(in crate::app) fn value(&self, name: &str) -> Option<String> {
         let value = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         value.or_else(|| {
@@ -40,7 +39,7 @@ impl Variables {
 
     fn read(&self) -> Vec<Option<String>> {
         self.file.values(&ServiceKeys::VARIABLES).unwrap_or_else(|error| {
-            log::warn!("the environment file and the keys in it are not used: {error}");
+            log::warn!("ignoring the environment file and its keys: {error}");
             Vec::new()
         })
     }
@@ -53,20 +52,20 @@ mod tests {
     use crate::app::checks::problems;
 
     #[test]
-    fn keys_come_from_the_file_and_nothing_else_does() {
+    fn only_keys_are_read_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".env");
-        std::fs::write(&path, "SERVICE_PUBLIC_KEY=pk\nOTEL_OF_NOBODY=1\n").unwrap();
+        std::fs::write(&path, "SERVICE_PUBLIC_KEY=pk\nOTEL_OF_NONE=1\n").unwrap();
         let variables = Variables::new(path);
         assert_eq!(variables.value("SERVICE_PUBLIC_KEY").as_deref(), Some("pk"));
         assert_eq!(variables.value("SERVICE_SECRET_KEY"), None);
-        assert_eq!(variables.value("OTEL_OF_NOBODY"), None);
+        assert_eq!(variables.value("OTEL_OF_NONE"), None);
         assert!(variables.value("CARGO_PKG_NAME").is_some());
         assert_eq!(Variables::new(folder.path().to_owned()).value("SERVICE_PUBLIC_KEY"), None);
     }
 
     #[test]
-    fn a_configuration_names_its_file() {
+    fn the_configuration_names_the_environment_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
         std::fs::write(&path, "SERVICE_SECRET_KEY=from-the-file\n").unwrap();

@@ -1,21 +1,21 @@
-//! Which traces are exported: decided by the id of each, so that all who see it agree.
+//! Sampling of traces by their ids, so that all processes of a trace decide alike.
 
 use greenroom_actors::domain::trace::Trace;
 
-/// Digits of a trace's id that decide: the last 56 bits, which are random in every id that is
-/// made as W3C Trace Context asks. The half before them is not: a UUID has its variant there.
+/// Hex digits of a trace id that decide: the last 56 bits, which are random in every id made
+/// according to W3C Trace Context. The digits before them are not: a UUID has its variant there.
 /// Ids that this server makes within one millisecond count up in the first of these digits, so
-/// most of them are taken or left together.
+/// most of them are sampled alike.
 const RANDOM_DIGITS: usize = 14;
-/// Values of that many digits.
+/// Number of values of that many digits.
 const RANDOM_END: u64 = 1 << (4 * RANDOM_DIGITS);
 
-/// Decides which traces are exported.
+/// Selects the traces to export.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampler {
     /// Share of the traces, from 0 to 1.
     pub ratio: f64,
-    /// Whether a caller who does not record its trace is followed in that.
+    /// True to skip traces that the caller does not sample.
     pub follows_caller: bool,
 }
 
@@ -26,8 +26,8 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Whether spans of the trace are exported. The same for all spans of a trace, also in other
-    /// processes that decide by the randomness of its id.
+    /// Returns true if spans of the trace are exported; the same for all spans of a trace, also in
+    /// other processes that decide by the random part of its id.
     pub fn takes(&self, trace: &Trace) -> bool {
         if self.follows_caller && trace.is_unsampled {
             return false;
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_id_decides() {
+    fn the_last_digits_of_the_id_decide() {
         let rows = [
             ("ffffffffffffffffff00000000000000", 1.0, true),
             ("ffffffffffffffffff00000000000000", 0.999, false),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_different_times_are_spread_evenly() {
+    fn ids_of_different_times_are_sampled_evenly() {
         let sampler = Sampler { ratio: 0.25, follows_caller: true };
         let at = |second| uuid::Timestamp::from_unix(uuid::NoContext, second, 0);
         let ids = (0..4_000).map(|second| Uuid::new_v7(at(second)).simple().to_string());
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_does_not_record_is_followed() {
+    fn traces_that_the_caller_does_not_sample_are_skipped() {
         let id = "000000000000000000ffffffffffffff";
         let unsampled = Trace { is_unsampled: true, ..trace(id) };
         assert!(!Sampler::default().takes(&unsampled));

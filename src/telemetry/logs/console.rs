@@ -1,4 +1,4 @@
-//! Lines of the console: one for each record, whatever it holds.
+//! Lines of the console: exactly one per record, whatever the record contains.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -7,20 +7,20 @@ use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use log::Level;
 use serde_json::{Map, Value};
 
-/// How the console shows a record.
+/// Format of lines on the console.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// For programs: an object on each line.
+    /// A JSON object per line.
     Json,
 }
 
 impl LogFormat {
     pub const NAMES: [(&'static str, Self); 2] = [("text", Self::Text), ("json", Self::Json)];
 
-    /// What env_logger writes for a record whose text is that of [`LogFormat::show`].
+    /// Writes the line of a record whose message is the output of [`LogFormat::show`].
     pub(super) fn write(
         self,
         buffer: &mut env_logger::fmt::Formatter,
@@ -38,7 +38,7 @@ impl LogFormat {
         }
     }
 
-    /// What is shown of a record, behind its time and level in a text.
+    /// Formats a record; as text without time, level and target, which [`LogFormat::write`] adds.
     pub(super) fn show(self, record: &LogRecord, level: Level) -> String {
         match self {
             Self::Text => text(record),
@@ -57,14 +57,14 @@ fn text(record: &LogRecord) -> String {
         };
         let _ = write!(line, " {}={value}", Escaped(key));
     }
-    // also where the message names one: who searches for `workflow=order` finds every line
+    // even if the message names one: a search for `workflow=order` finds every line
     for (name, id) in short_ids(scope) {
         let _ = write!(line, " {name}={}", shown_value(id));
     }
     line
 }
 
-/// Who and what, without traces: people look for those by the others.
+/// Returns the ids of a scope except traces, which people look up by the other ids.
 fn short_ids(scope: &LogScope) -> impl Iterator<Item = (&'static str, &str)> {
     let execution = scope.execution_id.as_ref().map(|id| id.as_str());
     [
@@ -80,7 +80,7 @@ fn short_ids(scope: &LogScope) -> impl Iterator<Item = (&'static str, &str)> {
     .filter_map(|(name, id)| Some((name, id?)))
 }
 
-/// A value as it is, or quoted where its end would not be seen.
+/// Returns a value as it is, or quoted if its end would be ambiguous.
 fn shown_value(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '=') || is_risky(c);
     if text.is_empty() || text.contains(ends) {
@@ -116,7 +116,7 @@ fn json(record: &LogRecord, level: Level) -> String {
     escaped_json(&Value::from(line))
 }
 
-/// JSON without any character that a terminal would act upon.
+/// Serializes JSON and escapes all characters that a terminal would interpret.
 fn escaped_json(value: &Value) -> String {
     let json = value.to_string();
     if !json.contains(is_risky) {
@@ -124,7 +124,7 @@ fn escaped_json(value: &Value) -> String {
     }
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
-        // such characters stand in texts only, and JSON can write all of them as numbers
+        // such characters occur only in strings, where JSON can escape them all
         match is_risky(c) {
             true => drop(write!(escaped, "\\u{:04x}", u32::from(c))),
             false => escaped.push(c),
@@ -133,15 +133,15 @@ fn escaped_json(value: &Value) -> String {
     escaped
 }
 
-/// Whether a character could begin a new line, command a terminal, or change the order in which
-/// others are read.
+/// Returns true if a character could start a new line, control a terminal, or change the reading
+/// direction.
 fn is_risky(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// A text without such characters.
+/// Displays a text with risky characters escaped.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -166,7 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::telemetry::logs::scribe::tests::record;
+    use crate::telemetry::logs::record_builder::tests::record;
 
     fn about_an_order(message: &str) -> LogRecord {
         let scope = LogScope {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_line_with_short_ids() {
+    fn text_lines_have_short_ids_and_escape_control_characters() {
         let line =
             LogFormat::Text.show(&about_an_order("execution e1 is\r\npaid\u{202e}"), Level::Info);
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_an_object_on_a_line() {
+    fn json_lines_have_all_ids_and_escape_control_characters() {
         let line = LogFormat::Json.show(&about_an_order("paid\u{9b}\u{2028}\u{7f}"), Level::Warn);
         assert!(line.contains("paid\\u009b\\u2028\\u007f"), "{line}");
         let read: Value = serde_json::from_str(&line).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody who is quoted in a record can begin another line.
+        /// Quoted user input cannot start another line.
         #[test]
         fn a_record_is_one_line(message in "(\\PC|\\p{C}){0,40}", user in "(\\PC|\\p{C}){0,10}") {
             let scope = LogScope { user_id: Some(user.as_str().into()), ..LogScope::default() };

@@ -10,29 +10,29 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::panics;
 use super::queue::Queue;
+use super::record_builder::RecordBuilder;
+use super::redaction::Redaction;
 use super::screen::screen;
-use super::scribe::Scribe;
-use super::striking::Striking;
 use super::{LogFormat, LogOptions};
 
-/// Writes to the console and to the queue.
+/// Writes records to the console and to the queue of the store.
 pub(super) struct Logger {
     console: env_logger::Logger,
-    /// The console without its filter.
+    /// The console for panics, without a filter.
     panics: env_logger::Logger,
     format: LogFormat,
-    scribe: Scribe,
+    record_builder: RecordBuilder,
     queue: Arc<Queue>,
     noisy: &'static [&'static str],
 }
 
 impl Logger {
-    pub(super) fn new(options: &LogOptions, secrets: Arc<Striking>, queue: Arc<Queue>) -> Self {
+    pub(super) fn new(options: &LogOptions, secrets: Arc<Redaction>, queue: Arc<Queue>) -> Self {
         let screen = screen();
         screen.limit(options.screen);
         let console = || {
             let mut console = env_logger::Builder::new();
-            // the terminal is behind a queue, where the sink cannot see whether it is one
+            // the queue hides from env_logger whether standard error is a terminal
             console.write_style(AutoStream::choice(&io::stderr()).into());
             console.target(Target::Pipe(Box::new(screen.clone())));
             console
@@ -43,7 +43,7 @@ impl Logger {
     fn over(
         console: impl Fn() -> env_logger::Builder,
         options: &LogOptions,
-        secrets: Arc<Striking>,
+        secrets: Arc<Redaction>,
         queue: Arc<Queue>,
     ) -> Self {
         let format = options.format;
@@ -57,13 +57,13 @@ impl Logger {
             console: filtered.build(),
             panics: panics.build(),
             format,
-            scribe: Scribe::new(secrets, options.message_bytes_max),
+            record_builder: RecordBuilder::new(secrets, options.message_bytes_max),
             queue,
             noisy: options.noisy,
         }
     }
 
-    /// The least grave level that anybody wants; panics are always wanted.
+    /// Returns the least severe level that the console or the store takes. Panics always pass.
     pub(super) fn level(&self) -> LevelFilter {
         self.console.filter().max(self.queue.level()).max(self.panics.filter())
     }
@@ -75,18 +75,18 @@ fn is_panic(metadata: &Metadata<'_>) -> bool {
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        is_panic(metadata) || self.console.enabled(metadata) || self.queue.wants(metadata)
+        is_panic(metadata) || self.console.enabled(metadata) || self.queue.takes(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
         let metadata = demoted(record.metadata(), self.noisy);
         let record = &record.to_builder().metadata(metadata).build();
         let console = if is_panic(record.metadata()) { &self.panics } else { &self.console };
-        let (is_shown, is_kept) = (console.matches(record), self.queue.wants(record.metadata()));
-        if !is_shown && !is_kept {
+        let (is_shown, is_stored) = (console.matches(record), self.queue.takes(record.metadata()));
+        if !is_shown && !is_stored {
             return;
         }
-        let made = self.scribe.record(record);
+        let made = self.record_builder.build(record);
         self.queue.count(made.level);
         if is_shown {
             let shown = self.format.show(&made, record.level());
@@ -97,7 +97,7 @@ impl Log for Logger {
                     .build(),
             );
         }
-        if is_kept {
+        if is_stored {
             self.queue.push(Arc::new(made));
         }
     }
@@ -107,7 +107,7 @@ impl Log for Logger {
     }
 }
 
-/// What is logged about a record, with noise at the level of details.
+/// Lowers the level of noisy targets to debug.
 fn demoted<'a>(metadata: &Metadata<'a>, noisy: &[&str]) -> Metadata<'a> {
     let is_noisy = noisy.iter().any(|target| metadata.target().starts_with(target));
     if is_noisy && metadata.level() < Level::Debug {

@@ -1,4 +1,4 @@
-//! Records that wait to be kept: a bounded queue that nobody ever waits for.
+//! Bounded queue of records to be stored. Senders never wait.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,37 +8,37 @@ use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use log::{LevelFilter, Metadata};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Modules whose records go to the console alone: kept, they would make the next ones.
+/// Modules whose records go only to the console: stored, each would cause the next.
 const OWN_TARGET: &str = "greenroom::telemetry";
 
 thread_local! {
-    static IS_OFF_THE_RECORD: Cell<bool> = const { Cell::new(false) };
+    static IS_RECORDING_OFF: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs what keeps or exports records: what is logged on this thread meanwhile goes to the console
-/// alone, so that keeping a record never makes another one.
-pub fn off_the_record<T>(work: impl FnOnce() -> T) -> T {
+/// Runs work that stores or exports records. Records that this thread logs meanwhile go only to
+/// the console, so that storing a record never creates another.
+pub fn without_recording<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
-            IS_OFF_THE_RECORD.set(self.0);
+            IS_RECORDING_OFF.set(self.0);
         }
     }
-    let _before = Before(IS_OFF_THE_RECORD.replace(true));
+    let _before = Before(IS_RECORDING_OFF.replace(true));
     work()
 }
 
-/// The logger's side.
+/// Sender's side, used by the logger.
 #[derive(Debug)]
 pub(super) struct Queue {
     level: LevelFilter,
     sender: Sender<Arc<LogRecord>>,
-    /// Until somebody reads.
+    /// `None` while a [`Reader`] has it.
     receiver: Mutex<Option<Receiver<Arc<LogRecord>>>>,
-    /// Before the first reader comes, records wait for it; after it has left, nothing is kept.
+    /// True before the first reader and while there is one; records are rejected after it ended.
     is_open: AtomicBool,
     dropped: AtomicU64,
-    /// By level, in the order of [`LogLevel::ALL`].
+    /// Number of records by level, in the order of [`LogLevel::ALL`].
     logged: [AtomicU64; 5],
 }
 
@@ -59,47 +59,47 @@ impl Queue {
         self.level
     }
 
-    /// Records that may wait.
+    /// Returns the capacity.
     pub(super) fn records_max(&self) -> usize {
         self.sender.max_capacity()
     }
 
-    /// Whether such a record is kept.
-    pub(super) fn wants(&self, metadata: &Metadata<'_>) -> bool {
+    /// Returns true if such a record is stored.
+    pub(super) fn takes(&self, metadata: &Metadata<'_>) -> bool {
         metadata.level() <= self.level
             && self.is_open.load(Ordering::Relaxed)
-            && !IS_OFF_THE_RECORD.get()
+            && !IS_RECORDING_OFF.get()
             && !is_own(metadata.target())
     }
 
-    /// Adds a record, or drops it when there is no room.
+    /// Adds a record, or counts it as dropped if the queue is full.
     pub(super) fn push(&self, record: Arc<LogRecord>) {
         if self.sender.try_send(record).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts a record that is shown or kept.
+    /// Counts a record that is shown or stored.
     pub(super) fn count(&self, level: LogLevel) {
         self.logged[level as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records of a level so far.
+    /// Returns the number of counted records of a level.
     pub(super) fn logged(&self, level: LogLevel) -> u64 {
         self.logged[level as usize].load(Ordering::Relaxed)
     }
 
-    /// Records that were dropped so far.
+    /// Returns the number of dropped records.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Counts records that were dropped later than here.
+    /// Counts records dropped after they left the queue.
     pub(super) fn add_dropped(&self, records: usize) {
         self.dropped.fetch_add(records as u64, Ordering::Relaxed);
     }
 
-    /// The other side; there is one at a time, and none when nothing is kept.
+    /// Returns the receiver's side. `None` if there is one already or if storing is off.
     pub(super) fn reader(self: &Arc<Self>) -> Option<Reader> {
         if self.level == LevelFilter::Off {
             return None;
@@ -115,11 +115,11 @@ fn is_own(target: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The keeper's side. Dropped, it closes the queue until there is another one.
+/// Receiver's side. Dropping it closes the queue until there is another reader.
 #[derive(Debug)]
 pub(super) struct Reader {
     queue: Arc<Queue>,
-    /// Taken when this is dropped.
+    /// `Some` until this is dropped.
     receiver: Option<Receiver<Arc<LogRecord>>>,
 }
 
@@ -133,12 +133,12 @@ impl Reader {
         self.receiver.as_mut()?.recv().await
     }
 
-    /// Records that wait.
+    /// Returns the number of queued records.
     pub(super) fn waiting(&self) -> usize {
         self.receiver.as_ref().map_or(0, Receiver::len)
     }
 
-    /// Moves records that wait into a batch until it has `records_max`.
+    /// Moves queued records into a batch until it has `records_max`.
     pub(super) fn fill(&mut self, batch: &mut Vec<Arc<LogRecord>>, records_max: usize) {
         let Some(receiver) = &mut self.receiver else { return };
         while batch.len() < records_max {
@@ -147,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// Lets nothing more in.
+    /// Rejects further records.
     pub(super) fn close(&self) {
         self.queue.is_open.store(false, Ordering::Relaxed);
     }
@@ -164,14 +164,14 @@ impl Drop for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::logs::scribe::tests::record;
+    use crate::telemetry::logs::record_builder::tests::record;
 
-    fn wants(queue: &Queue, level: log::Level, target: &str) -> bool {
-        queue.wants(&Metadata::builder().level(level).target(target).build())
+    fn takes(queue: &Queue, level: log::Level, target: &str) -> bool {
+        queue.takes(&Metadata::builder().level(level).target(target).build())
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_counted() {
+    fn records_beyond_the_capacity_are_counted_as_dropped() {
         let queue = Arc::new(Queue::new(LevelFilter::Info, 2));
         for number in 0..5 {
             queue.push(record(&format!("{number}")));
@@ -186,34 +186,34 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_left_closes_the_queue_until_the_next_one() {
+    fn dropping_the_reader_closes_the_queue_until_the_next_reader() {
         let queue = Arc::new(Queue::new(LevelFilter::Info, 2));
-        let wants = |queue: &Queue| wants(queue, log::Level::Info, "a");
-        assert!(wants(&queue), "records wait for the first reader");
+        let takes = |queue: &Queue| takes(queue, log::Level::Info, "a");
+        assert!(takes(&queue), "records are queued before the first reader");
         drop(queue.reader().unwrap());
-        assert!(!wants(&queue));
+        assert!(!takes(&queue));
         let _reader = queue.reader().unwrap();
-        assert!(wants(&queue));
+        assert!(takes(&queue));
     }
 
     #[test]
-    fn what_keeps_records_is_not_kept() {
+    fn records_about_storing_records_are_not_stored() {
         let queue = Queue::new(LevelFilter::Info, 2);
         for (target, level, expected) in [
             ("greenroom::app", log::Level::Info, true),
             ("greenroom::app", log::Level::Debug, false),
-            ("greenroom::telemetry::logs::keeper", log::Level::Error, false),
+            ("greenroom::telemetry::logs::log_store_writer", log::Level::Error, false),
             ("greenroom::telemetry", log::Level::Error, false),
             ("greenroom::telemetrybox", log::Level::Error, true),
         ] {
-            assert_eq!(wants(&queue, level, target), expected, "{target}");
+            assert_eq!(takes(&queue, level, target), expected, "{target}");
         }
-        off_the_record(|| {
-            off_the_record(|| ());
-            assert!(!wants(&queue, log::Level::Error, "hyper"));
+        without_recording(|| {
+            without_recording(|| ());
+            assert!(!takes(&queue, log::Level::Error, "hyper"));
         });
-        assert!(wants(&queue, log::Level::Error, "hyper"));
+        assert!(takes(&queue, log::Level::Error, "hyper"));
         let off = Arc::new(Queue::new(LevelFilter::Off, 2));
-        assert!(!wants(&off, log::Level::Error, "a") && off.reader().is_none());
+        assert!(!takes(&off, log::Level::Error, "a") && off.reader().is_none());
     }
 }

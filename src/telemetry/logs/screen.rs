@@ -1,9 +1,8 @@
-//! Where lines of the console go: into a bounded queue, and from there, on a thread of its own, to
-//! standard error.
+//! Queue of console lines, and the thread that writes them to standard error.
 //!
-//! Standard error may be a pipe that is not read. Then a write to it never returns, so that no
-//! thread that serves anything may make one. A line that has no room in the queue is dropped and
-//! counted, and as soon as there is room again a line says how many were.
+//! Standard error may be a pipe that is not read. A write to it then never returns, so no thread
+//! that serves requests may write to it. A line that does not fit into the queue is dropped and
+//! counted; once there is room again, a line reports the number.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,18 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How long the end of the process waits for what is still to be written.
+/// Maximum time that the end of the process waits for queued lines.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// Before another try where standard error was made non-blocking by a program that shares it.
-const TRY_AGAIN: Duration = Duration::from_millis(10);
-/// Memory that the thread keeps for its next batch.
-const BATCH_KEPT: usize = 64 * 1024;
+/// Pause before a retry if another program made the shared standard error non-blocking.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+/// Capacity of the batch that the thread reuses.
+const BATCH_CAPACITY: usize = 64 * 1024;
 
-/// Bounds of what waits for the console.
+/// Limits of the queue of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScreenLimits {
     pub lines: usize,
-    /// A single line may have more.
+    /// A single line may be longer.
     pub bytes: usize,
 }
 
@@ -34,33 +33,32 @@ impl Default for ScreenLimits {
     }
 }
 
-/// The console of the process, made when it is first needed.
+/// The console of the process, created on first use.
 static SCREEN: OnceLock<Screen> = OnceLock::new();
 
 thread_local! {
-    /// Whether this thread writes to a screen: what it has to say itself always has room.
+    /// True on the writing thread, whose own lines are never dropped.
     static IS_WRITER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The console of the process. Each write is a line.
+/// Returns the console of the process. Each write is one line.
 pub fn screen() -> Screen {
     SCREEN.get_or_init(Screen::of_process).clone()
 }
 
-/// Lines that the console had no room for since the process began.
+/// Returns the number of lines dropped since the process started.
 pub fn lines_dropped() -> u64 {
     SCREEN.get().map_or(0, Screen::dropped)
 }
 
-/// Waits until the console has what was written to it, for a second at most. For the end of a
-/// process.
+/// Waits until all lines are written, for one second at most. Call at the end of a process.
 pub fn drain_screen() {
     if let Some(screen) = SCREEN.get() {
         screen.drain();
     }
 }
 
-/// A console that is never waited for. Clones are the same one.
+/// A console whose writers never wait. Clones share the queue.
 #[derive(Debug, Clone)]
 pub struct Screen(Arc<Shared>);
 
@@ -76,24 +74,24 @@ struct Shared {
 struct State {
     limits: ScreenLimits,
     waiting: Vec<u8>,
-    /// Those that wait, and those that are being written.
+    /// Number of lines queued or being written.
     lines: usize,
-    /// Of the same.
+    /// Size of the same lines.
     bytes: usize,
-    /// Whether the writer has nothing to do.
+    /// True while the writer waits for lines.
     is_idle: bool,
-    /// No thread could be started: lines are written by whoever has them.
+    /// True if the thread could not be started; callers then write their lines themselves.
     is_without_writer: bool,
-    /// Dropped lines that have been told.
-    told: u64,
+    /// Number of dropped lines that have been reported.
+    reported: u64,
 }
 
 impl Screen {
     fn of_process() -> Self {
         match io::stderr().as_fd().try_clone_to_owned() {
-            // not through std's handle: its lock would be held for as long as a write takes
+            // std's handle would hold its lock for the duration of a write
             Ok(descriptor) => Self::over(File::from(descriptor)),
-            // closed: there is no console
+            // standard error is closed
             Err(_) => Self::over(io::sink()),
         }
     }
@@ -102,13 +100,13 @@ impl Screen {
         let shared = Arc::new(Shared::default());
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("greenroom-console".to_owned());
-        if thread.spawn(move || writing.write_for_ever(sink)).is_err() {
+        if thread.spawn(move || writing.write_loop(sink)).is_err() {
             shared.state().is_without_writer = true;
         }
         Self(shared)
     }
 
-    /// Bounds what waits from now on.
+    /// Sets the limits of the queue.
     pub(super) fn limit(&self, limits: ScreenLimits) {
         self.0.state().limits = limits;
     }
@@ -117,7 +115,7 @@ impl Screen {
         self.0.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything is written, for a second at most.
+    /// Waits until all lines are written, for one second at most.
     pub fn drain(&self) {
         let Shared { emptied, .. } = &*self.0;
         let waited = emptied.wait_timeout_while(self.0.state(), DRAIN_MAX, |state| state.lines > 0);
@@ -152,7 +150,7 @@ impl Shared {
         let mut state = self.state();
         if state.is_without_writer {
             drop(state);
-            // nobody can be told of a console that refuses
+            // there is no place left to report a failure
             let _ = io::stderr().write_all(line);
             return;
         }
@@ -168,22 +166,24 @@ impl Shared {
         }
     }
 
-    fn write_for_ever(&self, mut sink: impl Write) {
+    fn write_loop(&self, mut sink: impl Write) {
         IS_WRITER.set(true);
         let mut batch = Vec::new();
         loop {
             let lines = self.take(&mut batch);
             let is_written = write_whole(&mut sink, &batch).is_ok();
-            let untold = self.written(lines, batch.len(), is_written);
-            if untold > 0 {
-                log::warn!("{untold} log lines were dropped: the console was not read");
+            let dropped = self.written(lines, batch.len(), is_written);
+            if dropped > 0 {
+                log::warn!(
+                    "{dropped} log lines were dropped: standard error was not read fast enough"
+                );
             }
             batch.clear();
-            batch.shrink_to(BATCH_KEPT);
+            batch.shrink_to(BATCH_CAPACITY);
         }
     }
 
-    /// Waits for lines, and takes all that wait.
+    /// Waits for lines, moves all of them into `batch` and returns their number.
     fn take(&self, batch: &mut Vec<u8>) -> usize {
         let mut state = self.state();
         while state.waiting.is_empty() {
@@ -195,7 +195,7 @@ impl Shared {
         state.lines
     }
 
-    /// Makes room for others. Gives the number of dropped lines that the console is to be told of.
+    /// Removes written lines from the queue. Returns the number of dropped lines to report.
     fn written(&self, lines: usize, bytes: usize, is_written: bool) -> u64 {
         let mut state = self.state();
         state.lines -= lines;
@@ -208,11 +208,11 @@ impl Shared {
             return 0;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
-        dropped - std::mem::replace(&mut state.told, dropped)
+        dropped - std::mem::replace(&mut state.reported, dropped)
     }
 }
 
-/// Writes all of it, however long it takes.
+/// Writes all bytes, however long it takes.
 fn write_whole(sink: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     while !rest.is_empty() {
         match sink.write(rest) {
@@ -220,7 +220,7 @@ fn write_whole(sink: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
             Ok(bytes) => rest = &rest[bytes..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::thread::sleep(TRY_AGAIN);
+                std::thread::sleep(RETRY_PAUSE);
             }
             Err(error) => return Err(error),
         }
@@ -234,15 +234,15 @@ mod tests {
 
     use super::*;
 
-    /// A console that writes when it is told to, and says what it has written.
+    /// A console that performs each write on permission and reports what it has written.
     struct Gated {
-        go_on: Receiver<io::Result<usize>>,
+        permits: Receiver<io::Result<usize>>,
         written: Sender<String>,
     }
 
     impl Write for Gated {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let count = self.go_on.recv().unwrap()?.min(bytes.len());
+            let count = self.permits.recv().unwrap()?.min(bytes.len());
             self.written.send(String::from_utf8(bytes[..count].to_vec()).unwrap()).unwrap();
             Ok(count)
         }
@@ -254,21 +254,21 @@ mod tests {
 
     struct Stage {
         screen: Screen,
-        go_on: Sender<io::Result<usize>>,
+        permits: Sender<io::Result<usize>>,
         written: Receiver<String>,
     }
 
-    /// A screen whose writer has taken the line `first` and waits at the gate with it.
+    /// Returns a screen whose writer has taken the line `first` and waits for a permit.
     fn stage(lines: usize, bytes: usize) -> Stage {
-        let (go_on, gate) = channel();
-        let (told, written) = channel();
-        let screen = Screen::over(Gated { go_on: gate, written: told });
+        let (permits, permitted) = channel();
+        let (reports, written) = channel();
+        let screen = Screen::over(Gated { permits: permitted, written: reports });
         screen.limit(ScreenLimits { lines, bytes });
         push(&screen, "first\n");
         while !screen.0.state().waiting.is_empty() {
             std::thread::yield_now();
         }
-        Stage { screen, go_on, written }
+        Stage { screen, permits, written }
     }
 
     fn push(screen: &Screen, line: &str) {
@@ -276,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_dropped_and_counted() {
+    fn lines_beyond_the_limits_are_dropped_and_counted() {
         let rows = [("lines", 3, 1000, 2), ("bytes", 1000, 18, 2), ("one line", 1, 1, 0)];
         for (name, lines, bytes, waiting) in rows {
-            let Stage { screen, go_on, written } = stage(lines, bytes);
+            let Stage { screen, permits, written } = stage(lines, bytes);
             (0..9).for_each(|_| push(&screen, "other\n"));
             assert_eq!(screen.dropped(), 9 - waiting, "{name}");
             for _ in 0..=waiting.min(1) {
-                go_on.send(Ok(usize::MAX)).unwrap();
+                permits.send(Ok(usize::MAX)).unwrap();
             }
             assert_eq!(written.recv().unwrap(), "first\n", "{name}");
             if waiting > 0 {
@@ -291,17 +291,17 @@ mod tests {
             }
             screen.drain();
             assert_eq!(screen.0.state().bytes, 0, "{name}");
-            push(&screen, "a line that is longer than all that may wait\n");
-            go_on.send(Ok(usize::MAX)).unwrap();
+            push(&screen, "a line that is longer than the limit\n");
+            permits.send(Ok(usize::MAX)).unwrap();
             assert!(written.recv().unwrap().starts_with("a line"), "{name}");
         }
     }
 
     #[test]
-    fn dropped_lines_are_told_once_and_those_that_the_console_refuses_count() {
-        let Stage { screen, go_on, .. } = stage(1, 1000);
+    fn dropped_lines_are_reported_once_and_failed_writes_count_as_dropped() {
+        let Stage { screen, permits, .. } = stage(1, 1000);
         push(&screen, "no room\n");
-        go_on.send(Err(io::ErrorKind::BrokenPipe.into())).unwrap();
+        permits.send(Err(io::ErrorKind::BrokenPipe.into())).unwrap();
         screen.drain();
         assert_eq!(screen.dropped(), 2);
         let shared = &screen.0;
@@ -312,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn a_console_that_takes_a_little_at_a_time_gets_all_of_it() {
-        let Stage { screen, go_on, written } = stage(10, 1000);
-        go_on.send(Ok(2)).unwrap();
-        go_on.send(Err(io::ErrorKind::Interrupted.into())).unwrap();
-        go_on.send(Err(io::ErrorKind::WouldBlock.into())).unwrap();
-        go_on.send(Ok(usize::MAX)).unwrap();
+    fn partial_and_interrupted_writes_are_continued() {
+        let Stage { screen, permits, written } = stage(10, 1000);
+        permits.send(Ok(2)).unwrap();
+        permits.send(Err(io::ErrorKind::Interrupted.into())).unwrap();
+        permits.send(Err(io::ErrorKind::WouldBlock.into())).unwrap();
+        permits.send(Ok(usize::MAX)).unwrap();
         screen.drain();
         assert_eq!(written.try_iter().collect::<String>(), "first\n");
         assert_eq!(screen.dropped(), 0);

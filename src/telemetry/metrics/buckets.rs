@@ -4,23 +4,23 @@
 pub(super) const HTTP: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
-/// Models, tools and agents, as the OpenTelemetry conventions for generative AI advise.
+/// Calls of models, tools and agents, as the OpenTelemetry conventions for generative AI advise.
 pub(super) const GEN_AI: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-/// Workflows from their start to their end: the same, and on to those that wait for people.
+/// Workflows from start to end; up to a week, because some wait for people.
 pub(super) const WORKFLOW: &[f64] = &[
     0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84, 600.0, 3600.0, 21600.0, 86400.0, 604800.0,
 ];
 
-/// Steps: few bounds, because every step of every workflow has them.
+/// Steps; few bounds, because every step of every workflow has this many series.
 pub(super) const STEP: &[f64] = &[0.005, 0.02, 0.08, 0.32, 1.28, 5.12, 20.48, 81.92, 600.0, 3600.0];
 
-/// Waits for people and for time.
+/// Suspensions, which wait for people or for a time.
 pub(super) const WAIT: &[f64] =
     &[1.0, 10.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 259200.0, 604800.0, 2592000.0];
 
-/// How late timers are.
+/// Delays of timers.
 pub(super) const LAG: &[f64] = &[0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0];
 
 /// Commits of the journal.

@@ -1,5 +1,5 @@
-//! Counts facts of executions. Each workflow and each step has its series at hand: counting looks
-//! up two names and formats nothing.
+//! Metrics of executions, counted from their facts. Each workflow and step caches its series:
+//! counting looks up two names and formats nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -8,7 +8,6 @@ use std::time::Duration;
 use greenroom_actors::domain::fact::{AfterFailure, Ended, Fact, HowEnded, Recorded};
 use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::domain::plan::{Plan, Step};
-use greenroom_actors::domain::status::Status;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::Header;
 use greenroom_actors::registry::Registry;
@@ -17,18 +16,18 @@ use prometheus::{Error, Histogram, IntCounter};
 use super::buckets;
 use super::family::{Counters, Histograms, Maker, OTHER};
 
-/// How executions end, as their metrics name it.
-const ENDS: [Status; 3] = [Status::Completed, Status::Error, Status::Cancelled];
-
-/// How attempts of steps end.
+/// End of an execution or of an attempt of a step; indexes the arrays of series.
 #[derive(Clone, Copy)]
-enum StepEnd {
+enum End {
     Completed,
     Error,
     Cancelled,
 }
 
-impl StepEnd {
+impl End {
+    const ALL: [Self; 3] = [Self::Completed, Self::Error, Self::Cancelled];
+
+    /// Returns the value of the label `status`.
     fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -38,11 +37,11 @@ impl StepEnd {
     }
 }
 
-/// What is counted of all executions.
+/// Metrics of all executions.
 pub(super) struct Executions {
     families: Families,
     workflows: RwLock<HashMap<Arc<str>, Arc<WorkflowSeries>>>,
-    /// Of executions whose workflow is not configured any more.
+    /// Series of workflows that are no longer configured.
     other: Arc<WorkflowSeries>,
 }
 
@@ -59,8 +58,8 @@ struct Families {
     steps: Histograms,
 }
 
-/// Counters are there from the start, so that their first rise is seen; histograms are made when
-/// they have something to show.
+/// Series of one workflow. Counters exist from the start, so that Prometheus sees their first
+/// increase; histograms are created with their first observation.
 struct WorkflowSeries {
     name: Arc<str>,
     started: IntCounter,
@@ -71,7 +70,7 @@ struct WorkflowSeries {
     durations: [OnceLock<Histogram>; 3],
     wait: OnceLock<Histogram>,
     steps: HashMap<Arc<str>, StepSeries>,
-    /// Of steps that an older definition had.
+    /// Series of steps that only an older definition has.
     other: StepSeries,
 }
 
@@ -91,7 +90,7 @@ impl Executions {
         Ok(executions)
     }
 
-    /// Takes in the workflows of a registry. Steps of older definitions are counted as before.
+    /// Adds the workflows of a registry. Steps of older definitions keep their series.
     pub(super) fn follow(&self, registry: &Registry) {
         let mut workflows = self.workflows.write().unwrap_or_else(PoisonError::into_inner);
         for (id, plan) in &registry.workflows {
@@ -135,49 +134,49 @@ impl Families {
         let counters = |name, help| maker.counters(name, help, &["workflow"]);
         let step = ["workflow", "step"];
         Ok(Self {
-            started: counters("greenroom_executions_started_total", "Executions that began")?,
+            started: counters("greenroom_executions_started_total", "Executions started")?,
             ended: maker.counters(
-                "greenroom_executions_total",
-                "Executions that ended",
+                "greenroom_executions_finished_total",
+                "Executions finished",
                 &["workflow", "status"],
             )?,
             suspended: counters(
                 "greenroom_executions_suspended_total",
-                "Times that an execution came to wait for a resume",
+                "Suspensions of executions",
             )?,
             resumed: counters(
                 "greenroom_executions_resumed_total",
-                "Times that a suspended execution went on",
+                "Resumes of suspended executions",
             )?,
             facts: counters(
                 "greenroom_execution_facts_total",
-                "Facts recorded; stands still while nothing happens",
+                "Facts recorded; constant while no execution makes progress",
             )?,
             retries: maker.counters(
                 "greenroom_step_retries_total",
-                "Attempts of a step that failed and are followed by another",
+                "Failed attempts of steps that are retried",
                 &step,
             )?,
             blocked: maker.counters(
                 "greenroom_step_blocked_total",
-                "Times that a step kept its thread from all others for 100 ms and more",
+                "Times that a step blocked its thread for 100 ms or more",
                 &step,
             )?,
             durations: maker.histograms(
                 "gen_ai_invoke_workflow_duration_seconds",
-                "Executions from their start to their end, waits included",
+                "Duration of executions, including suspensions",
                 &["workflow", "status"],
                 buckets::WORKFLOW,
             )?,
             waits: maker.histograms(
                 "greenroom_wait_duration_seconds",
-                "How long executions were suspended, once they go on or end",
+                "Duration of suspensions, observed when the execution resumes or ends",
                 &["workflow"],
                 buckets::WAIT,
             )?,
             steps: maker.histograms(
                 "greenroom_step_duration_seconds",
-                "Attempts of steps from their start to their end",
+                "Duration of attempts of steps",
                 &["workflow", "step", "status"],
                 buckets::STEP,
             )?,
@@ -194,7 +193,7 @@ impl WorkflowSeries {
         let labels = [&*name];
         Self {
             started: families.started.of(&labels),
-            ended: ENDS.map(|status| families.ended.of(&[&name, status.as_str()])),
+            ended: End::ALL.map(|end| families.ended.of(&[&name, end.as_str()])),
             suspended: families.suspended.of(&labels),
             resumed: families.resumed.of(&labels),
             facts: families.facts.of(&labels),
@@ -212,11 +211,15 @@ impl WorkflowSeries {
             self.count_step(families, path, fact, *at);
         } else if let Some(Ended { since, how }) = fact.end() {
             let end = match how {
-                HowEnded::Completed { .. } => 0,
-                HowEnded::Failed { .. } => 1,
-                HowEnded::Cancelled { .. } => 2,
+                HowEnded::Completed { .. } => End::Completed,
+                HowEnded::Failed { .. } => End::Error,
+                HowEnded::Cancelled { .. } => End::Cancelled,
             };
-            self.ended(families, end, since, *at);
+            self.ended[end as usize].inc();
+            let labels = || [&*self.name, end.as_str()];
+            let series =
+                self.durations[end as usize].get_or_init(|| families.durations.of(&labels()));
+            series.observe(seconds_between(since, *at));
         } else if matches!(fact, Fact::WorkflowStarted(_)) {
             self.started.inc();
         } else if matches!(fact, Fact::WorkflowSuspended { .. }) {
@@ -228,45 +231,21 @@ impl WorkflowSeries {
 
     fn count_step(&self, families: &Families, path: &str, fact: &Fact, at: Timestamp) {
         let (end, since) = if let Fact::StepCompleted { since, .. } = fact {
-            (StepEnd::Completed, since)
+            (End::Completed, *since)
         } else if let Fact::StepFailed { since, .. } = fact {
-            (StepEnd::Error, since)
+            (End::Error, *since)
         } else if let Fact::StepCancelled { since, .. } = fact {
-            (StepEnd::Cancelled, since)
+            (End::Cancelled, *since)
         } else {
             return;
         };
-        self.step_ended(families, path, end, *since, at);
-        if matches!(fact, Fact::StepFailed { next: AfterFailure::Retry { .. }, .. }) {
-            self.retried(families, path);
-        }
-    }
-
-    /// `end`: its place in [`ENDS`].
-    fn ended(&self, families: &Families, end: usize, since: Timestamp, at: Timestamp) {
-        self.ended[end].inc();
-        let labels = || [&*self.name, ENDS[end].as_str()];
-        let series = self.durations[end].get_or_init(|| families.durations.of(&labels()));
-        series.observe(seconds_between(since, at));
-    }
-
-    fn step_ended(
-        &self,
-        families: &Families,
-        path: &str,
-        end: StepEnd,
-        since: Timestamp,
-        at: Timestamp,
-    ) {
         let step = self.step(path);
         let labels = || [&*self.name, &*step.name, end.as_str()];
         let series = step.durations[end as usize].get_or_init(|| families.steps.of(&labels()));
         series.observe(seconds_between(since, at));
-    }
-
-    fn retried(&self, families: &Families, path: &str) {
-        let step = self.step(path);
-        step.retries.get_or_init(|| families.retries.of(&[&self.name, &step.name])).inc();
+        if matches!(fact, Fact::StepFailed { next: AfterFailure::Retry { .. }, .. }) {
+            step.retries.get_or_init(|| families.retries.of(&[&self.name, &step.name])).inc();
+        }
     }
 
     fn step(&self, path: &str) -> &StepSeries {

@@ -1,4 +1,4 @@
-//! One metric with labels, with a bound on its series.
+//! A metric with labels and an upper bound on its series.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{Error, HistogramOpts, HistogramVec, IntCounterVec, Opts};
 
-/// The value of every label for which there is no name of its own.
+/// Label value for names that are not configured and for series beyond the limit.
 pub(super) const OTHER: &str = "_other";
 
-/// Makes metrics and puts them into one registry.
+/// Creates metrics and registers them.
 pub(super) struct Maker<'a> {
     pub(super) registry: &'a prometheus::Registry,
-    /// Series that one metric may have.
+    /// Maximum number of series of one metric.
     pub(super) series_max: usize,
 }
 
-/// A metric with labels. What asks for values beyond its bound shares one series.
+/// A metric with labels. Label values beyond its limit share one series.
 pub(super) struct Family<B: MetricVecBuilder> {
     metric: MetricVec<B>,
     label_count: usize,
@@ -27,7 +27,7 @@ pub(super) struct Family<B: MetricVecBuilder> {
 pub(super) type Counters = Family<<IntCounterVec as Built>::Builder>;
 pub(super) type Histograms = Family<<HistogramVec as Built>::Builder>;
 
-/// Names the builder of a vector, which the crate itself does not export.
+/// Names the builder type of a vector, which `prometheus` does not export.
 pub(super) trait Built {
     type Builder: MetricVecBuilder;
 }
@@ -61,7 +61,7 @@ impl Maker<'_> {
     ) -> Result<Histograms, Error> {
         let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
         let metric = self.register(HistogramVec::new(options, labels)?)?;
-        // beside the buckets: the one without a bound, the sum and the count
+        // besides the buckets: `+Inf`, the sum and the count
         Ok(Family::new(metric, labels.len(), self.series_max / (buckets.len() + 3)))
     }
 }
@@ -71,7 +71,7 @@ impl<B: MetricVecBuilder> Family<B> {
         Self { metric, label_count, sets_max, sets: Mutex::default() }
     }
 
-    /// The series of these label values. To be asked for once and kept: it takes a lock.
+    /// Returns the series of these label values. Takes a lock, so callers cache the result.
     pub(super) fn of(&self, values: &[&str]) -> B::M {
         debug_assert_eq!(values.len(), self.label_count, "one value for each label");
         let set: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_beyond_the_bound_shares_a_series() {
+    fn label_values_beyond_the_limit_share_one_series() {
         let registry = prometheus::Registry::new();
         let maker = Maker { registry: &registry, series_max: 2 };
         let counters = maker.counters("things_total", "Things", &["name"]).unwrap();

@@ -1,4 +1,4 @@
-//! Counts generations of agents when they have ended.
+//! Metrics of generations, counted when they end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -11,15 +11,15 @@ use prometheus::{Error, Histogram, IntCounter};
 use super::buckets;
 use super::family::{Counters, Histograms, Maker, OTHER};
 
-/// How generations end, as their metrics name it.
+/// Values of the label `status`.
 const ENDS: [&str; 3] = ["completed", "error", "cancelled"];
 
-/// What is counted of all generations.
+/// Metrics of all generations.
 pub(super) struct Generations {
     counts: Counters,
     durations: Histograms,
     agents: RwLock<HashMap<String, Arc<AgentSeries>>>,
-    /// Of generations whose agent is not configured any more.
+    /// Series of agents that are no longer configured.
     other: Arc<AgentSeries>,
 }
 
@@ -32,14 +32,11 @@ struct AgentSeries {
 impl Generations {
     pub(super) fn new(maker: &Maker<'_>, registry: &Registry) -> Result<Self, Error> {
         let labels = ["agent", "status"];
-        let ended = maker.counters(
-            "greenroom_generations_total",
-            "Generations of agents that ended",
-            &labels,
-        )?;
+        let ended =
+            maker.counters("greenroom_generations_total", "Generations finished", &labels)?;
         let durations = maker.histograms(
             "gen_ai_invoke_agent_duration_seconds",
-            "Generations of agents from their start to their end",
+            "Duration of generations",
             &labels,
             buckets::GEN_AI,
         )?;
@@ -49,12 +46,12 @@ impl Generations {
         Ok(generations)
     }
 
-    /// Takes in the agents of a registry.
+    /// Adds the agents of a registry.
     pub(super) fn follow(&self, registry: &Registry) {
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
-        for id in registry.agents.keys().filter(|id| !agents.contains_key(*id)).collect::<Vec<_>>()
-        {
-            agents.insert(id.clone(), Arc::new(AgentSeries::new(&self.counts, id)));
+        for id in registry.agents.keys() {
+            let series = || Arc::new(AgentSeries::new(&self.counts, id));
+            agents.entry(id.clone()).or_insert_with(series);
         }
     }
 
@@ -66,7 +63,7 @@ impl Generations {
             GenerationStatus::Completed => 0,
             GenerationStatus::Error => 1,
             GenerationStatus::Cancelled => 2,
-            // it goes on after a restart, and is counted then
+            // a restart continues it; counted when it ends
             GenerationStatus::Working => return,
         };
         agent.ended[end].inc();

@@ -1,4 +1,4 @@
-//! Measures how the store writes, and what it cannot make sense of.
+//! Metrics of the store's writer, and of damaged records.
 
 use std::time::Duration;
 
@@ -24,17 +24,17 @@ impl JournalSeries {
         Ok(Self {
             batch_size: histogram(
                 "greenroom_journal_batch_size",
-                "Requests that became durable in one commit",
+                "Requests committed in one transaction",
                 buckets::BATCH_SIZE,
             )?,
             commits: histogram(
                 "greenroom_journal_commit_duration_seconds",
-                "How long a commit of the store took",
+                "Duration of commits of the store",
                 buckets::COMMIT,
             )?,
             failures: maker.register(IntCounter::new(
                 "greenroom_journal_failures_total",
-                "Times that the store did not take what it was to write",
+                "Failed writes of the store",
             )?)?,
             defects,
         })
@@ -43,7 +43,7 @@ impl JournalSeries {
 
 impl JournalMeter for JournalSeries {
     fn committed(&self, jobs: usize, elapsed: Duration) {
-        // a batch has a few hundred at most: exact as a float
+        // a batch has a few hundred requests at most, exact as a float
         self.batch_size.observe(jobs as f64);
         self.commits.observe(elapsed.as_secs_f64());
     }

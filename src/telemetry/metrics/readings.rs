@@ -1,4 +1,4 @@
-//! What is read when somebody asks: nothing counts these as they change.
+//! Metrics that are read at each scrape; nothing counts them as they change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,47 +11,46 @@ use greenroom_actors::ports::store::{ExecutionCount, Status};
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-use crate::reload::Standing;
+use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::family::OTHER;
 use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
 
-/// Where readings come from.
+/// Sources of readings.
 pub struct Sources {
     pub runtime: Runtime,
-    /// None for a store without files.
+    /// `None` for a store without files.
     pub store: Option<ReadStore>,
-    /// None where nothing is exported.
+    /// `None` when export is off.
     pub exporter: Option<ExporterStats>,
-    pub standing: Arc<Standing>,
+    pub reload_status: Arc<ReloadStatus>,
 }
 
-/// Reads the store's own figures.
+/// Reads the figures of the store.
 pub type ReadStore = Box<dyn Fn() -> StoreReading + Send + Sync>;
 
-/// How much the store has to do, and how large it is.
+/// Queue length and file sizes of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreReading {
-    /// Requests that wait for the writer.
+    /// Requests queued for the writer.
     pub queued: usize,
     pub database_bytes: u64,
-    /// Of the write-ahead log.
     pub wal_bytes: u64,
 }
 
 impl Sources {
-    /// All readings, in no order; of requests, what their meter has.
+    /// Returns all readings, unsorted.
     pub(super) fn read(&self, requests: &RequestMeter) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_executions(&stats);
         families.extend(of_runtime(&stats));
-        families.extend(of_kept(&self.runtime));
+        families.extend(of_stored(&self.runtime));
         families.push(dropped(&stats, requests.dropped().get()));
         families.push(of_unread(requests.unread()));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
-        families.push(of_configuration(&self.standing));
+        families.push(of_configuration(&self.reload_status));
         families.extend(self.exporter.as_ref().map(of_exporter));
         families.push(build_info());
         families
@@ -65,22 +64,22 @@ fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {
         gauge("greenroom_executions_live", "Executions in memory", stats.executions_live),
         gauge(
             "greenroom_executions_memory_bytes",
-            "Memory that executions hold, by an estimate",
+            "Estimated memory of executions",
             stats.executions_memory,
         ),
         gauge(
             "greenroom_executions_memory_max_bytes",
-            "Memory that executions may hold (limits.executions_memory_max)",
+            "Limit of the memory of executions (limits.executions_memory_max)",
             stats.executions_memory_max,
         ),
         gauge(
             "greenroom_executions_waiting",
-            "Executions that wait for memory to come back from their rows",
+            "Executions that wait for free memory before they are loaded from the store",
             stats.executions_waiting,
         ),
         counter(
             "greenroom_executions_refused_total",
-            "Starts, resumes and readers of executions that were refused for want of memory",
+            "Starts, resumes and subscriptions refused because memory for executions is used up",
             stats.executions_refused,
         ),
         figures(
@@ -91,22 +90,22 @@ fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {
         ),
         gauge(
             "greenroom_executions_stuck",
-            "Executions found that nothing can move on, at most 1000",
+            "Executions that no event can continue, at most 1000",
             stats.executions_stuck,
         ),
         gauge(
             "greenroom_executions_set_aside",
-            "Executions that earlier processes ended with, set aside at the start",
+            "Executions set aside at the start because they repeatedly ended the process",
             stats.executions_set_aside,
         ),
         counter(
             "greenroom_executions_passivated_total",
-            "Waiting executions that left memory",
+            "Waiting executions unloaded from memory",
             stats.executions_passivated,
         ),
         counter(
-            "greenroom_executions_rebuilt_total",
-            "Executions that came back into memory from their rows",
+            "greenroom_executions_recovered_total",
+            "Executions loaded into memory from the store",
             stats.executions_rebuilt,
         ),
     ]
@@ -114,59 +113,59 @@ fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {
 
 fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
     vec![
-        gauge("greenroom_ready", "1 while new work is taken", usize::from(stats.is_ready)),
+        gauge("greenroom_ready", "1 while new work is accepted", usize::from(stats.is_ready)),
         gauge(
             "greenroom_arbiters_stalled",
-            "Threads of executions that have not answered for two seconds",
+            "Threads of executions that have not responded for two seconds",
             stats.threads_stalled,
         ),
         counter(
             "greenroom_evaluations_moved_total",
-            "Evaluations and checks that cost more than a turn and went to threads of their own",
+            "Evaluations and schema checks moved to worker threads because they took too long",
             stats.evaluations_moved,
         ),
         counter(
             "greenroom_evaluations_exceeded_total",
-            "Of these, those that cost more than they may and failed",
+            "Moved evaluations that failed because they exceeded limits.expression_time_max",
             stats.evaluations_exceeded,
         ),
         gauge(
             "greenroom_evaluations_pending",
-            "Of these, those that wait or are at work",
+            "Moved evaluations that are queued or running",
             stats.evaluations_pending,
         ),
         counter(
             "greenroom_actors_panicked_total",
-            "Actors of executions that panicked and were rebuilt or ended",
+            "Panics of actors of executions; the execution was recovered or failed",
             stats.actors_panicked,
         ),
         counter(
             "greenroom_orders_refused_total",
-            "Orders refused as busy because an actor thread was behind",
+            "Commands refused as busy because the mailbox of an actor thread was full",
             stats.orders_refused,
         ),
         gauge(
             "greenroom_steps_running",
-            "Functions and agents at work for steps",
+            "Functions, calls and agents running for steps",
             stats.steps_running,
         ),
-        gauge("greenroom_generations_live", "Generations at work", stats.generations_live),
+        gauge("greenroom_generations_live", "Generations running", stats.generations_live),
         gauge(
             "greenroom_timers_pending",
-            "Timers in memory because they are due within a minute",
+            "Timers in memory, which are due within a minute",
             stats.timers_held,
         ),
-        gauge("greenroom_observers", "Listeners of spans and logs", stats.observers),
+        gauge("greenroom_observers", "Subscribers of spans and logs", stats.observers),
     ]
 }
 
-/// What the store has. Counted there as executions come and go, so that it is right after a restart,
-/// and read without a wait; where it cannot be read just now, it is left out.
-fn of_kept(runtime: &Runtime) -> Option<MetricFamily> {
+/// Returns the counts of stored executions. The store maintains them, so they are right after a
+/// restart. `None` if they cannot be read without waiting.
+fn of_stored(runtime: &Runtime) -> Option<MetricFamily> {
     let counts = runtime.counts().now_or_never()?.ok()?;
     let registry = runtime.registry();
     let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    // None is a number, too.
+    // a missing count is 0
     for workflow in registry.workflows.keys() {
         for status in Status::ALL {
             sums.insert((workflow, status.as_str()), 0);
@@ -180,14 +179,14 @@ fn of_kept(runtime: &Runtime) -> Option<MetricFamily> {
     let rows = sums.into_iter().map(|((workflow, status), count)| {
         (vec![("workflow", workflow), ("status", status)], count)
     });
-    let help = "Executions in the store, by where they stand";
+    let help = "Executions in the store by status";
     Some(figures(MetricType::GAUGE, "greenroom_executions", help, rows))
 }
 
 fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
     let StoreReading { queued, database_bytes, wal_bytes } = reading;
     vec![
-        gauge("greenroom_journal_queue", "Requests that wait for the writer", queued),
+        gauge("greenroom_journal_queue", "Requests queued for the writer of the store", queued),
         gauge("greenroom_database_size_bytes", "Size of the database file", database_bytes),
         gauge("greenroom_wal_size_bytes", "Size of the write-ahead log", wal_bytes),
     ]
@@ -201,32 +200,32 @@ fn of_exporter(stats: &ExporterStats) -> MetricFamily {
         [("exported", exported), ("dropped", dropped), ("failed", failed)]
             .map(|(outcome, count)| (vec![("signal", signal), ("outcome", outcome)], count))
     });
-    let help = "Spans, metric points and log records for the collector, by what became of them";
-    figures(MetricType::COUNTER, "greenroom_telemetry_items_total", help, rows)
+    let help = "Spans, metric points and log records exported, dropped before sending, or failed";
+    figures(MetricType::COUNTER, "greenroom_export_items_total", help, rows)
 }
 
 fn of_logs() -> [MetricFamily; 3] {
     let levels = LogLevel::ALL.map(|level| (vec![("level", level.as_str())], logs::logged(level)));
-    let help = "Log records shown or kept";
+    let help = "Log records written to the console or stored";
     [
         figures(MetricType::COUNTER, "greenroom_log_records_total", help, levels),
         counter(
             "greenroom_log_records_dropped_total",
-            "Log records that were not kept because nobody took them in time",
+            "Log records not stored because the queue was full",
             logs::dropped(),
         ),
         counter(
             "greenroom_log_lines_dropped_total",
-            "Lines that were not shown because the console was not read in time",
+            "Lines not written to the console because it was not read in time",
             logs::lines_dropped(),
         ),
     ]
 }
 
-fn of_configuration(standing: &Standing) -> MetricFamily {
-    let (taken, refused) = standing.counts();
+fn of_configuration(reload_status: &ReloadStatus) -> MetricFamily {
+    let (taken, refused) = reload_status.counts();
     let rows = [(vec![("outcome", "taken")], taken), (vec![("outcome", "refused")], refused)];
-    let help = "Changes of the configuration since the start, by what became of them";
+    let help = "Configuration reloads applied (taken) or rejected (refused)";
     figures(MetricType::COUNTER, "greenroom_config_reloads_total", help, rows)
 }
 
@@ -236,7 +235,7 @@ fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {
         (vec![("at", "reader")], to_readers),
         (vec![("at", "step")], stats.progress_dropped),
     ];
-    let help = "Events that live feeds and streams lost because somebody was too slow";
+    let help = "Events dropped because the feed, a subscriber or a step fell behind";
     figures(MetricType::COUNTER, "greenroom_events_dropped_total", help, rows)
 }
 
@@ -244,16 +243,16 @@ fn of_unread(unread: &UnreadBytes) -> MetricFamily {
     let UnreadBytes { streams, answers } = unread;
     let rows = [("streams", streams), ("answers", answers)]
         .map(|(what, bytes)| (vec![("what", what)], bytes.load(Ordering::Relaxed)));
-    let help = "Bytes that wait for clients that read slowly, or not at all";
+    let help = "Bytes buffered for clients that read slowly or not at all";
     figures(MetricType::GAUGE, "greenroom_unread_bytes", help, rows)
 }
 
 fn build_info() -> MetricFamily {
     let version = [(vec![("version", env!("CARGO_PKG_VERSION"))], 1_usize)];
-    figures(MetricType::GAUGE, "greenroom_build_info", "The version that runs", version)
+    figures(MetricType::GAUGE, "greenroom_build_info", "Always 1; version of the server", version)
 }
 
-/// A number as metrics have it; beyond 2^53 the nearest.
+/// A number that converts to a float; beyond 2^53 to the nearest one.
 trait Figure: Copy {
     fn as_float(self) -> f64;
 }
@@ -278,7 +277,7 @@ fn counter(name: &str, help: &str, value: u64) -> MetricFamily {
     figures(MetricType::COUNTER, name, help, [(Vec::new(), value)])
 }
 
-/// Counters or gauges.
+/// Builds a family of counters or gauges, one series per row of labels and value.
 fn figures<'a, F: Figure>(
     kind: MetricType,
     name: &str,

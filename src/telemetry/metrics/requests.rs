@@ -1,4 +1,4 @@
-//! Counts requests over HTTP, and the connections that stay open.
+//! Metrics of HTTP requests, connections and streams.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -9,10 +9,10 @@ use prometheus::{Error, Histogram, IntCounter, IntCounterVec, IntGauge, Opts};
 use super::buckets;
 use super::family::{Counters, Histograms, Maker};
 
-/// The route of requests that no route takes.
+/// Label value for requests that match no route.
 pub const UNMATCHED: &str = "unmatched";
 
-/// What is counted at the door.
+/// Metrics of the web server.
 pub struct RequestMeter {
     requests: Counters,
     durations: Histograms,
@@ -27,12 +27,12 @@ pub struct RequestMeter {
     unread: UnreadBytes,
 }
 
-/// Bytes that wait for clients, counted by those that hold them.
+/// Bytes buffered for clients, counted by the buffers themselves.
 #[derive(Debug, Clone, Default)]
 pub struct UnreadBytes {
-    /// Of streams and WebSockets.
+    /// Bytes of streams and WebSockets.
     pub streams: Arc<AtomicUsize>,
-    /// Of large answers.
+    /// Bytes of large answers.
     pub answers: Arc<AtomicUsize>,
 }
 
@@ -43,7 +43,7 @@ pub struct RequestSeries {
     duration: Histogram,
 }
 
-/// Counts something while it lives.
+/// Guard that counts its subject in a gauge until it is dropped.
 #[derive(Debug)]
 pub struct Gauged(IntGauge);
 
@@ -53,78 +53,79 @@ impl RequestMeter {
         let gauge = |name, help| maker.register(IntGauge::new(name, help)?);
         let refusals = Opts::new(
             "greenroom_refused_total",
-            "Refused because too many are open, or too much waits",
+            "Connections, streams and answers refused because a limit is reached",
         );
         let refusals = maker.register(IntCounterVec::new(refusals, &["what"])?)?;
         let refused = |what| refusals.get_metric_with_label_values(&[what]);
         Ok(Self {
-            requests: maker.counters("http_requests_total", "Requests answered", &labels)?,
+            requests: maker.counters("http_requests_total", "HTTP requests answered", &labels)?,
             durations: maker.histograms(
                 "http_server_request_duration_seconds",
-                "From the head of a request to the head of its answer",
+                "Time from the head of a request to the head of its response",
                 &labels,
                 buckets::HTTP,
             )?,
-            active: gauge("http_server_active_requests", "Requests whose answer has not begun")?,
-            streams: gauge("greenroom_sse_subscribers", "Open streams of events")?,
+            active: gauge("http_server_active_requests", "Requests whose response has not begun")?,
+            streams: gauge("greenroom_sse_subscribers", "Open event streams")?,
             sockets: gauge("greenroom_ws_connections", "Open WebSockets")?,
             connections: gauge("greenroom_http_connections", "Open connections")?,
             refused_connections: refused("connection")?,
             refused_streams: refused("stream")?,
             refused_bytes: refused("bytes")?,
-            dropped: IntCounter::new("dropped", "Shown among the readings")?,
+            // not registered: served as `greenroom_events_dropped_total{at="reader"}`
+            dropped: IntCounter::new("dropped", "Events dropped for slow clients")?,
             unread: UnreadBytes::default(),
         })
     }
 
-    /// Looks the series up; whoever asks keeps them.
+    /// Looks up the series of a method, route and status. Takes a lock, so callers cache them.
     pub fn series(&self, method: &str, route: &str, status: u16) -> RequestSeries {
         let status = status.to_string();
         let labels = [method, route, status.as_str()];
         RequestSeries { count: self.requests.of(&labels), duration: self.durations.of(&labels) }
     }
 
-    /// Counts a request while it is worked on.
+    /// Counts a request as active until the guard is dropped.
     pub fn active(&self) -> Gauged {
         Gauged::new(&self.active)
     }
 
-    /// Counts an open event stream.
+    /// Counts an event stream as open until the guard is dropped.
     pub fn stream(&self) -> Gauged {
         Gauged::new(&self.streams)
     }
 
-    /// Counts an open WebSocket.
+    /// Counts a WebSocket as open until the guard is dropped.
     pub fn socket(&self) -> Gauged {
         Gauged::new(&self.sockets)
     }
 
-    /// Counts an open connection.
+    /// Counts a connection as open until the guard is dropped.
     pub fn connection(&self) -> Gauged {
         Gauged::new(&self.connections)
     }
 
-    /// A connection was refused, because there are too many.
+    /// Counts a connection refused because too many are open.
     pub fn refused_connection(&self) {
         self.refused_connections.inc();
     }
 
-    /// A stream was refused, because there are too many.
+    /// Counts a stream refused because too many are open.
     pub fn refused_stream(&self) {
         self.refused_streams.inc();
     }
 
-    /// A stream or a large answer was refused, because too many bytes wait for clients.
+    /// Counts a stream or large answer refused because too many bytes are buffered.
     pub fn refused_bytes(&self) {
         self.refused_bytes.inc();
     }
 
-    /// Bytes that wait for clients.
+    /// Returns the counters of buffered bytes.
     pub fn unread(&self) -> &UnreadBytes {
         &self.unread
     }
 
-    /// Events that found no room in the queue to one connection.
+    /// Returns the counter of events dropped because the queue of a connection was full.
     pub fn dropped(&self) -> &IntCounter {
         &self.dropped
     }
@@ -137,7 +138,7 @@ impl std::fmt::Debug for RequestMeter {
 }
 
 impl RequestSeries {
-    /// One request was answered.
+    /// Counts an answered request.
     pub fn count(&self, elapsed: Duration) {
         self.count.inc();
         self.duration.observe(elapsed.as_secs_f64());

@@ -1,4 +1,4 @@
-//! Counts what models and tools did in the turns of a generation.
+//! Metrics of turns: calls of models and tools, and tokens.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,11 +13,11 @@ use prometheus::Error;
 use super::buckets;
 use super::family::{Counters, Histograms, Maker, OTHER};
 
-/// How a call of a tool ended, as its metrics name it.
+/// Values of the label `status` of calls of tools.
 const TOOL_ENDS: [&str; 3] = ["completed", "error", "cancelled"];
 
-/// What is counted of all turns. A turn is rare beside the facts of executions, and its series are
-/// looked up when it is over.
+/// Metrics of all turns. Turns are rare compared with facts, so their series are looked up each
+/// time.
 pub(super) struct Turns {
     input_tokens: Counters,
     output_tokens: Counters,
@@ -30,7 +30,7 @@ pub(super) struct Turns {
     names: RwLock<Arc<Names>>,
 }
 
-/// The names that labels may have.
+/// Names that labels may have.
 #[derive(Clone)]
 struct Names {
     agents: HashSet<String>,
@@ -49,31 +49,31 @@ impl Turns {
             |name, help, labels: &[&str]| maker.histograms(name, help, labels, buckets::GEN_AI);
         let tool = ["tool", "status"];
         let tool_calls =
-            maker.counters("greenroom_tool_calls_total", "Calls of tools by agents", &tool)?;
+            maker.counters("greenroom_tool_calls_total", "Tool calls by agents", &tool)?;
         for name in &names.tools {
             TOOL_ENDS.iter().for_each(|end| drop(tool_calls.of(&[name, end])));
         }
         Ok(Self {
-            input_tokens: tokens("input", "Tokens that models were given")?,
-            output_tokens: tokens("output", "Tokens that models wrote, reasoning included")?,
-            reasoning_tokens: tokens("reasoning_output", "Tokens that models thought with")?,
+            input_tokens: tokens("input", "Input tokens of models")?,
+            output_tokens: tokens("output", "Output tokens of models, including reasoning")?,
+            reasoning_tokens: tokens("reasoning_output", "Reasoning tokens of models")?,
             cached_tokens: tokens(
                 "cache_read_input",
-                "Tokens that models were given and that their providers had kept",
+                "Input tokens of models that the provider read from its cache",
             )?,
             inferences: seconds(
                 "gen_ai_client_inference_duration_seconds",
-                "Questions to models, further attempts included",
+                "Duration of model requests, including retries",
                 &["model", "status"],
             )?,
             first_chunks: seconds(
                 "gen_ai_client_inference_time_to_first_chunk_seconds",
-                "From a question to a model to the first piece of its answer, of those in pieces",
+                "Time to first chunk of streamed model responses",
                 &["model"],
             )?,
             tool_durations: seconds(
                 "gen_ai_execute_tool_duration_seconds",
-                "Calls of tools by agents from their start to their end",
+                "Duration of tool calls by agents",
                 &tool,
             )?,
             tool_calls,
@@ -81,7 +81,7 @@ impl Turns {
         })
     }
 
-    /// Takes in the names of a registry, beside those known before.
+    /// Adds the names of a registry; known names stay.
     pub(super) fn follow(&self, registry: &Registry) {
         let Names { agents, models, tools } = Names::of(registry);
         for name in &tools {
@@ -144,7 +144,7 @@ impl Turns {
 
     fn count_tools(&self, names: &Names, turn: &GenerationStep) {
         for (index, call) in turn.tool_calls.iter().enumerate() {
-            // one that never began was not called
+            // a call without a period never started
             let Some(period) = turn.timing.calls.get(index) else { continue };
             let end = match turn.result_of(index).map(|result| &result.outcome) {
                 Some(ToolOutcome::Output(_)) => 0,
@@ -162,7 +162,7 @@ impl Turns {
 
 impl Names {
     fn of(registry: &Registry) -> Self {
-        // with the tool that hands work to other agents
+        // includes the built-in tool that delegates to sub-agents
         let tools = registry.agents.values().filter_map(|agent| registry.tools_of(agent).ok());
         let of_agents = tools.flatten().map(|tool| tool.spec.name.clone());
         Self {

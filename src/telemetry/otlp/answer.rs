@@ -1,18 +1,18 @@
-//! What an answer of a collector means, and when to ask again. Pure.
+//! Responses of a collector, and retries. Pure.
 
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message as _;
 
-/// How often one request is sent, and after what pauses.
+/// Retry policy of one request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retry {
-    /// In all, the first one included.
+    /// Maximum number of attempts, including the first.
     pub(super) attempts: u32,
-    /// The pause after the first; each is twice the one before it.
+    /// Pause after the first attempt; it doubles after each further one.
     pub(super) delay: Duration,
-    /// The longest pause, also where the collector asks for a longer one.
+    /// Maximum pause, even if the collector asks for a longer one.
     pub(super) delay_max: Duration,
 }
 
@@ -23,9 +23,9 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The pause after so many failed attempts; none where another is one too many. `spread`, from
-    /// 0 to 1, shortens it to as little as its half, so that many servers do not come back at
-    /// once. What the collector asks for is not shortened.
+    /// Returns the pause after so many failed attempts; `None` if there is no further attempt.
+    /// `spread`, from 0 to 1, shortens it by up to half, so that many servers do not retry at once.
+    /// A pause that the collector asks for is not shortened.
     pub(super) fn pause(
         &self,
         failed: u32,
@@ -42,25 +42,25 @@ impl Retry {
     }
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It was taken, but for so many of its parts; with what the collector says about it.
+    /// Accepted, except for so many of its items; with the message of the collector.
     Taken { rejected: u64, message: String },
-    /// It may be taken later, not before this time where one is named.
+    /// Failed, may be retried after this time.
     Later { why: String, after: Option<Duration> },
-    /// It will never be taken.
+    /// Failed, not to be retried.
     Refused { why: String },
 }
 
 impl Answer {
-    /// What an answer means by its status, its `Retry-After` and its body.
+    /// Interprets the status, the header `Retry-After` and the body of a response.
     pub(super) fn read(status: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
         let why = format!("it answers with status {status}");
         match status {
             200..=299 => {
-                // The three signals have messages of their own with the same fields. Of what is
-                // no such message the status alone counts.
+                // the responses of the three signals have the same fields; if the body is none of
+                // them, the status counts alone
                 let answer = ExportTraceServiceResponse::decode(body).unwrap_or_default();
                 let partial = answer.partial_success.unwrap_or_default();
                 let rejected = u64::try_from(partial.rejected_spans).unwrap_or_default();
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_says_whether_to_come_again() {
+    fn the_status_decides_whether_to_retry() {
         let later = |after: Option<u64>, status| Answer::Later {
             why: format!("it answers with status {status}"),
             after: after.map(Duration::from_secs),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_may_take_a_part() {
+    fn rejected_items_of_a_partial_success_are_counted() {
         let partial = ExportLogsPartialSuccess {
             rejected_log_records: 3,
             error_message: "too old".to_owned(),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_respect_the_collector() {
+    fn pauses_double_and_respect_retry_after() {
         let retry = Retry::default();
         // failed, asked for, spread, expected; in milliseconds
         let rows = [

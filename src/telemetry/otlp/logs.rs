@@ -1,4 +1,4 @@
-//! Log records as messages of OTLP.
+//! Encodes log records as OTLP messages.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use opentelemetry_proto::tonic::logs::v1 as proto;
 
 use super::values::{any, nanoseconds, of_json, resource, scope, text, trace_bytes};
 
-/// The record. What it is about comes before what it says of itself.
-pub(super) fn written(record: &LogRecord) -> Option<proto::LogRecord> {
+/// Encodes a record; attributes of its scope come before its own.
+pub(super) fn encode(record: &LogRecord) -> Option<proto::LogRecord> {
     let LogScope { trace_id, span_id, .. } = &*record.scope;
     let at = nanoseconds(record.at);
     let mut attributes = vec![text("log.target", &*record.target)];
@@ -34,7 +34,7 @@ pub(super) fn written(record: &LogRecord) -> Option<proto::LogRecord> {
     })
 }
 
-/// Whom a record is about, under the names that spans use.
+/// Returns the ids of a scope under the attribute names of spans.
 fn about(scope: &LogScope) -> impl Iterator<Item = KeyValue> {
     let execution = scope.execution_id.as_ref().map(|id| id.as_str());
     let parent = scope.parent_execution_id.as_ref().map(|id| id.as_str());
@@ -57,7 +57,7 @@ fn about(scope: &LogScope) -> impl Iterator<Item = KeyValue> {
     rows.map(|(name, value)| Some(text(name, value?))).into_iter().flatten()
 }
 
-/// The request that exports records.
+/// Builds the request that exports records.
 pub(super) fn request(
     about: &BTreeMap<String, String>,
     log_records: Vec<proto::LogRecord>,

@@ -1,4 +1,4 @@
-//! Metrics as messages of OTLP. Their names are those of `/metrics`.
+//! Encodes metrics as OTLP messages, with the names of `/metrics`.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use prometheus::proto::{Metric, MetricFamily, MetricType};
 
 use super::values::{nanoseconds, resource, scope, text};
 
-/// The time that sums and histograms cover.
+/// Time range of sums and histograms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) start: Timestamp,
     pub(super) now: Timestamp,
 }
 
-/// What a family says; none where it says nothing that OTLP has.
-pub(super) fn written(family: &MetricFamily, span: Span) -> Option<proto::Metric> {
+/// Encodes a family. `None` if it is empty or of a type that this server does not use.
+pub(super) fn encode(family: &MetricFamily, span: Span) -> Option<proto::Metric> {
     let metrics = family.get_metric();
     let numbers = |value: fn(&Metric) -> f64| {
         metrics.iter().map(|metric| number(metric, value(metric), span)).collect::<Vec<_>>()
@@ -48,7 +48,7 @@ pub(super) fn written(family: &MetricFamily, span: Span) -> Option<proto::Metric
     })
 }
 
-/// How many points a metric has.
+/// Returns the number of data points of a metric.
 pub(super) fn points(metric: &proto::Metric) -> usize {
     match &metric.data {
         Some(Data::Sum(sum)) => sum.data_points.len(),
@@ -68,8 +68,8 @@ fn number(metric: &Metric, value: f64, span: Span) -> proto::NumberDataPoint {
     }
 }
 
-/// A bucket there counts all that is below its bound, one here what no bucket before it counts;
-/// the last one here has no bound.
+/// Encodes a histogram. Prometheus' buckets are cumulative, OTLP's are not and have one more,
+/// which is unbounded.
 fn histogram(metric: &Metric, span: Span) -> proto::HistogramDataPoint {
     let histogram = metric.get_histogram();
     let count = histogram.get_sample_count();
@@ -97,7 +97,7 @@ fn labels(metric: &Metric) -> Vec<opentelemetry_proto::tonic::common::v1::KeyVal
     metric.get_label().iter().map(|label| text(label.name(), label.value())).collect()
 }
 
-/// The request that exports metrics.
+/// Builds the request that exports metrics.
 pub(super) fn request(
     about: &BTreeMap<String, String>,
     metrics: Vec<proto::Metric>,

@@ -1,4 +1,4 @@
-//! What waits to be sent: bounded in number and in bytes, and nobody waits for room in it.
+//! Queue of encoded messages, limited in number and bytes. Senders never wait.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use prost::Message;
 use tokio::sync::Notify;
 
-/// Messages in the order of their coming.
+/// Queue of messages, first in, first out.
 pub(super) struct Queue<T> {
     waiting: Mutex<Waiting<T>>,
-    came: Notify,
+    filled: Notify,
     count_max: usize,
     bytes_max: usize,
-    /// How many make a batch.
-    enough: usize,
+    /// Number of messages of a full batch.
+    batch: usize,
 }
 
 struct Waiting<T> {
@@ -23,11 +23,11 @@ struct Waiting<T> {
 }
 
 impl<T: Message> Queue<T> {
-    pub(super) fn new(count_max: usize, bytes_max: usize, enough: usize) -> Self {
+    pub(super) fn new(count_max: usize, bytes_max: usize, batch: usize) -> Self {
         let waiting = Mutex::new(Waiting { messages: VecDeque::new(), bytes: 0 });
-        // a queue that is full is enough in any case
-        let enough = enough.min(count_max);
-        Self { waiting, came: Notify::new(), count_max, bytes_max, enough }
+        // a full queue is a full batch
+        let batch = batch.min(count_max);
+        Self { waiting, filled: Notify::new(), count_max, bytes_max, batch }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
@@ -38,14 +38,14 @@ impl<T: Message> Queue<T> {
         self.lock().messages.len()
     }
 
-    /// Takes a message in and says whether there was room. It is not even written where there is
-    /// none. What has nothing to say needs no room.
-    pub(super) fn push_with(&self, write: impl FnOnce() -> Option<T>) -> bool {
+    /// Adds the message that `encode` returns, if any. Returns false if the queue is full; then
+    /// `encode` is usually not called.
+    pub(super) fn push_with(&self, encode: impl FnOnce() -> Option<T>) -> bool {
         if self.len() >= self.count_max {
             return false;
         }
-        // Written without the lock: the one who sends need not wait for it.
-        let Some(message) = write() else { return true };
+        // encoded without the lock, so that the sending thread does not wait for it
+        let Some(message) = encode() else { return true };
         let bytes = message.encoded_len();
         let mut waiting = self.lock();
         if waiting.messages.len() >= self.count_max || waiting.bytes + bytes > self.bytes_max {
@@ -55,14 +55,14 @@ impl<T: Message> Queue<T> {
         waiting.messages.push_back((message, bytes));
         let count = waiting.messages.len();
         drop(waiting);
-        // the one who sends waits for the first and for the last of a batch, and sleeps between
-        if count == 1 || count == self.enough {
-            self.came.notify_one();
+        // `wait_for_batch` waits for the first and for the last message of a batch
+        if count == 1 || count == self.batch {
+            self.filled.notify_one();
         }
         true
     }
 
-    /// Takes the oldest out: at most so many, and no more bytes than these, but at least one.
+    /// Removes the oldest messages: at most `count` and `bytes_max`, but at least one.
     pub(super) fn take(&self, count: usize, bytes_max: usize) -> Vec<T> {
         let mut waiting = self.lock();
         let mut taken = Vec::with_capacity(count.min(waiting.messages.len()));
@@ -80,17 +80,17 @@ impl<T: Message> Queue<T> {
         taken
     }
 
-    /// Waits for the first message, and then until there are enough or no longer than `linger`.
-    pub(super) async fn filled(&self, linger: Duration) {
+    /// Waits for the first message, and then until a batch is full or for `linger`.
+    pub(super) async fn wait_for_batch(&self, linger: Duration) {
         while self.len() == 0 {
-            self.came.notified().await;
+            self.filled.notified().await;
         }
         let more = async {
-            while self.len() < self.enough {
-                self.came.notified().await;
+            while self.len() < self.batch {
+                self.filled.notified().await;
             }
         };
-        // Either way there is something to send.
+        // there are messages to send in both cases
         let _ = tokio::time::timeout(linger, more).await;
     }
 }
@@ -110,11 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_in_number_and_in_bytes() {
+    fn the_queue_is_limited_in_number_and_bytes() {
         let queue = Queue::new(3, 1_000, 2);
         assert!(["a", "b", "c"].into_iter().all(|text| queue.push_with(|| of(text))));
-        let write = || -> Option<KeyValue> { panic!("written without room for it") };
-        assert!(!queue.push_with(write));
+        let encode = || -> Option<KeyValue> { panic!("encoded although the queue is full") };
+        assert!(!queue.push_with(encode));
         assert_eq!(keys(queue.take(2, 1_000)), ["a", "b"]);
         assert!(!queue.push_with(|| of(&"x".repeat(1_000))), "too many bytes");
         assert!(queue.push_with(|| of("d")) && queue.push_with(|| None));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_bounded_in_bytes_and_never_empty() {
+    fn a_batch_is_limited_in_bytes_and_has_at_least_one_message() {
         let queue = Queue::new(9, 10_000, 9);
         for text in ["x".repeat(500), "y".repeat(50), "z".repeat(50)] {
             assert!(queue.push_with(|| of(&text)));
@@ -134,15 +134,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_batch_waits_for_company_but_not_for_ever() {
+    async fn a_batch_waits_until_it_is_full_or_old_enough() {
         let linger = Duration::from_secs(1);
         let queue = Queue::new(9, 1_000, 2);
         let begin = tokio::time::Instant::now();
         assert!(queue.push_with(|| of("a")));
-        queue.filled(linger).await;
+        queue.wait_for_batch(linger).await;
         assert_eq!(begin.elapsed(), linger);
         assert!(queue.push_with(|| of("b")));
-        queue.filled(linger).await;
+        queue.wait_for_batch(linger).await;
         assert_eq!(begin.elapsed(), linger);
     }
 }

@@ -1,4 +1,4 @@
-//! Spans as messages of OTLP.
+//! Encodes spans as OTLP messages.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,16 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 
 use super::values::{nanoseconds, of_attribute, pair, resource, scope, trace_bytes};
 
-/// The flag of W3C Trace Context that says that a trace is recorded.
+/// Flag `sampled` of W3C Trace Context.
 const SAMPLED: u32 = 0x001;
-/// It is known whether the span above is another process's.
+/// Flag: [`IS_REMOTE`] is valid.
 const HAS_IS_REMOTE: u32 = 0x100;
-/// It is.
+/// Flag: the parent span belongs to another process.
 const IS_REMOTE: u32 = 0x200;
 
-/// A span that has ended; none where it has not. With `content`, also what was said in it.
-pub(super) fn written(span: &Span, content: bool) -> Option<proto::Span> {
+/// Encodes a span; `None` if it has not ended. With `content`, includes prompts, answers, inputs
+/// and outputs.
+pub(super) fn encode(span: &Span, content: bool) -> Option<proto::Span> {
     let trace = span.trace();
     let is_remote = trace.is_remote && span.parent == trace.parent_span;
     let kind = match span.kind() {
@@ -47,7 +48,7 @@ pub(super) fn written(span: &Span, content: bool) -> Option<proto::Span> {
     })
 }
 
-/// The request that exports spans.
+/// Builds the request that exports spans.
 pub(super) fn request(
     about: &BTreeMap<String, String>,
     spans: Vec<proto::Span>,

@@ -1,4 +1,4 @@
-//! Values, attributes and times in the words of OTLP.
+//! Values, attributes and times of OTLP.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use opentelemetry_proto::tonic::common::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-/// An attribute.
+/// Builds an attribute.
 pub(super) fn pair(key: impl Into<String>, value: Value) -> KeyValue {
     KeyValue { key: key.into(), value: Some(any(value)), ..KeyValue::default() }
 }
 
-/// An attribute that is a text.
+/// Builds a text attribute.
 pub(super) fn text(key: impl Into<String>, value: impl Into<String>) -> KeyValue {
     pair(key, Value::StringValue(value.into()))
 }
@@ -24,7 +24,7 @@ pub(super) fn any(value: Value) -> AnyValue {
     AnyValue { value: Some(value) }
 }
 
-/// A span's value.
+/// Converts the value of a span's attribute.
 pub(super) fn of_attribute(value: AttributeValue) -> Value {
     match value {
         AttributeValue::Text(text) => Value::StringValue(text),
@@ -37,7 +37,7 @@ pub(super) fn of_attribute(value: AttributeValue) -> Value {
     }
 }
 
-/// A value of JSON. Null is a value that is none.
+/// Converts a JSON value. `null` becomes an empty value.
 pub(super) fn of_json(value: &serde_json::Value) -> AnyValue {
     use serde_json::Value as Json;
     let value = match value {
@@ -66,24 +66,24 @@ fn array(values: Vec<AnyValue>) -> Value {
     Value::ArrayValue(ArrayValue { values })
 }
 
-/// Nanoseconds since 1970; what was before counts as then.
+/// Converts a time to nanoseconds since 1970; earlier times become 0.
 pub(super) fn nanoseconds(at: Timestamp) -> u64 {
     u64::try_from(at.0).unwrap_or_default().saturating_mul(1_000_000)
 }
 
-/// The bytes of a trace's id; none where it is no such id.
+/// Decodes a trace id; `None` unless it has 32 hex digits.
 pub(super) fn trace_bytes(id: &str) -> Option<Vec<u8>> {
     let number = u128::from_str_radix(id, 16).ok().filter(|_| id.len() == 32)?;
     Some(number.to_be_bytes().to_vec())
 }
 
-/// Who exports: this process.
+/// Builds the resource, which describes this process.
 pub(super) fn resource(attributes: &BTreeMap<String, String>) -> Resource {
     let attributes = attributes.iter().map(|(name, value)| text(name, value)).collect();
     Resource { attributes, ..Resource::default() }
 }
 
-/// What found it: this program.
+/// Returns the instrumentation scope: this program.
 pub(super) fn scope() -> InstrumentationScope {
     InstrumentationScope {
         name: env!("CARGO_PKG_NAME").to_owned(),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_keeps_its_types() {
+    fn json_values_keep_their_types() {
         let value = json!({ "a": [1, 1.5, "x", true, null], "b": u64::MAX });
         let Some(Value::KvlistValue(list)) = of_json(&value).value else { panic!("no list") };
         assert_eq!(list.values[0].key, "a");

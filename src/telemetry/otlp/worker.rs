@@ -1,4 +1,4 @@
-//! The thread that sends: one loop for each signal, so that a slow one holds up itself alone.
+//! The thread that sends: one loop per signal, so that a slow one does not delay the others.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,20 +13,20 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::telemetry::export::{ExporterSettings, ExporterStats, SignalStats, Target};
-use crate::telemetry::logs::off_the_record;
+use crate::telemetry::logs::without_recording;
 
 use super::answer::Retry;
-use super::courier::Courier;
 use super::queue::Queue;
-use super::reporter::Reporter;
+use super::sender::Sender;
+use super::stats_log::StatsLog;
 use super::{Gather, logs, metrics, spans};
 
-/// How long the first message of a batch waits for others.
+/// Maximum time that the first message of a batch waits for others.
 const LINGER: Duration = Duration::from_secs(1);
-/// Largest batch in bytes, unless it is a single message: what collectors take by default is more.
+/// Maximum size of a batch of several messages; less than collectors accept by default.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What the thread is given.
+/// Inputs of the thread.
 pub(super) struct Work {
     pub(super) settings: ExporterSettings,
     pub(super) clock: Arc<dyn Clock>,
@@ -37,56 +37,55 @@ pub(super) struct Work {
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// Starts it. It ends once it was told to stop and has sent what was left.
+/// Starts the thread. It ends once `stop` is true and the remaining items are sent.
 pub(super) fn start(work: Work) -> io::Result<oneshot::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (end, ended) = oneshot::channel();
     std::thread::Builder::new().name("greenroom-otlp".to_owned()).spawn(move || {
-        // what is logged here would be exported, and logged again
-        off_the_record(|| runtime.block_on(work.done()));
-        // nobody may be there to hear it
+        // a record of the export would be exported and cause another
+        without_recording(|| runtime.block_on(work.run()));
+        // fails if the exporter is dropped or has timed out
         let _ = end.send(());
-        // a look-up of a name may still hang on a thread of its own
+        // a DNS lookup may still block one of the runtime's threads
         runtime.shutdown_background();
     })?;
     Ok(ended)
 }
 
 impl Work {
-    async fn done(self) {
+    async fn run(self) {
         let Self { settings, clock, gather, spans, logs, stats, stop } = self;
         let ExporterSettings { traces, metrics, logs: logs_target, resource, .. } = settings;
-        let mut reporter = Reporter::new(stats.clone());
-        let courier = |what, target: Option<Target>, stats: &Arc<SignalStats>| {
+        let mut stats_log = StatsLog::new(stats.clone());
+        let sender = |what, target: Option<Target>, stats: &Arc<SignalStats>| {
             let made =
-                Courier::new(what, target?, Arc::clone(stats), Retry::default(), stop.clone());
-            made.inspect_err(|error| log::error!("{what} cannot be exported: {error}")).ok()
+                Sender::new(what, target?, Arc::clone(stats), Retry::default(), stop.clone());
+            made.inspect_err(|error| log::error!("cannot export {what}: {error}")).ok()
         };
         let batch = settings.batch;
         let resource = &resource;
-        let of_spans =
-            courier("spans", traces, &stats.traces).zip(spans).map(|(courier, queue)| {
-                let pump = Pump { courier, queue, batch, resource, stop: stop.clone() };
-                pump.run(spans::request)
-            });
+        let of_spans = sender("spans", traces, &stats.traces).zip(spans).map(|(sender, queue)| {
+            let pump = Pump { sender, queue, batch, resource, stop: stop.clone() };
+            pump.run(spans::request)
+        });
         let of_logs =
-            courier("log records", logs_target, &stats.logs).zip(logs).map(|(courier, queue)| {
-                let pump = Pump { courier, queue, batch, resource, stop: stop.clone() };
+            sender("log records", logs_target, &stats.logs).zip(logs).map(|(sender, queue)| {
+                let pump = Pump { sender, queue, batch, resource, stop: stop.clone() };
                 pump.run(logs::request)
             });
         let of_metrics =
-            courier("data points", metrics, &stats.metrics).zip(gather).map(|(courier, gather)| {
+            sender("data points", metrics, &stats.metrics).zip(gather).map(|(sender, gather)| {
                 let (interval, stop) = (settings.interval, stop.clone());
-                Sampling { courier, gather, clock, interval, resource, stop }.run()
+                MetricsLoop { sender, gather, clock, interval, resource, stop }.run()
             });
         let all = async {
             futures_util::join!(maybe(of_spans), maybe(of_logs), maybe(of_metrics));
         };
         tokio::select! {
             () = all => {}
-            () = reporter.run() => {}
+            () = stats_log.run() => {}
         }
-        reporter.report();
+        stats_log.report();
     }
 }
 
@@ -96,9 +95,9 @@ async fn maybe(work: Option<impl Future<Output = ()>>) {
     }
 }
 
-/// Empties a queue, batch by batch.
+/// Sends the messages of a queue in batches.
 struct Pump<'a, T> {
-    courier: Courier,
+    sender: Sender,
     queue: Arc<Queue<T>>,
     batch: usize,
     resource: &'a BTreeMap<String, String>,
@@ -110,7 +109,7 @@ impl<T: Message> Pump<'_, T> {
         let mut is_last = false;
         while !is_last {
             is_last = tokio::select! {
-                () = self.queue.filled(LINGER) => false,
+                () = self.queue.wait_for_batch(LINGER) => false,
                 _ = self.stop.wait_for(|is_stopping| *is_stopping) => true,
             };
             loop {
@@ -119,7 +118,7 @@ impl<T: Message> Pump<'_, T> {
                 if count == 0 {
                     break;
                 }
-                self.courier.deliver(&request(self.resource, taken), count).await;
+                self.sender.deliver(&request(self.resource, taken), count).await;
                 if !is_last && self.queue.len() < self.batch {
                     break;
                 }
@@ -128,9 +127,9 @@ impl<T: Message> Pump<'_, T> {
     }
 }
 
-/// Sends what is counted and measured, again and again.
-struct Sampling<'a> {
-    courier: Courier,
+/// Sends all metrics at regular intervals.
+struct MetricsLoop<'a> {
+    sender: Sender,
     gather: Gather,
     clock: Arc<dyn Clock>,
     interval: Duration,
@@ -138,12 +137,12 @@ struct Sampling<'a> {
     stop: watch::Receiver<bool>,
 }
 
-impl Sampling<'_> {
+impl MetricsLoop<'_> {
     async fn run(mut self) {
         let start = self.clock.now();
         let mut ticks = tokio::time::interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // the first one is at once, when there is nothing to tell yet
+        // the first tick is immediate, when there is nothing to export yet
         ticks.tick().await;
         let mut is_last = false;
         while !is_last {
@@ -154,10 +153,10 @@ impl Sampling<'_> {
             let span = metrics::Span { start, now: self.clock.now() };
             let families = (self.gather)();
             let metrics: Vec<_> =
-                families.iter().filter_map(|family| metrics::written(family, span)).collect();
+                families.iter().filter_map(|family| metrics::encode(family, span)).collect();
             let points = metrics.iter().map(metrics::points).sum();
             if points > 0 {
-                self.courier.deliver(&metrics::request(self.resource, metrics), points).await;
+                self.sender.deliver(&metrics::request(self.resource, metrics), points).await;
             }
         }
     }

@@ -1,12 +1,12 @@
-//! What looks like a secret although nobody knows it.
+//! Detection of unknown secrets by their shape.
 
 use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-/// Shorter words behind `Bearer`, `Basic` and the like are prose.
+/// Minimum length of a secret after `Bearer`, `Basic` and the like; shorter words are prose.
 const WORD_BYTES_MIN: usize = 8;
-/// Shorter parts are none of a JSON Web Token.
+/// Minimum length of header and claims of a JSON Web Token.
 const JWT_PART_BYTES_MIN: usize = 4;
 
 /// Names whose values are secrets.
@@ -26,7 +26,7 @@ const SECRET_NAMES: [&str; 13] = [
     "authorization",
 ];
 
-/// What a secret begins with or stands behind, and how it goes on. In any case of letters.
+/// Prefixes of secrets, or of the texts before them, in any letter case, with the kind of secret.
 const BEGINNINGS: [(&str, Kind); 31] = [
     ("bearer ", Kind::Credentials),
     ("basic ", Kind::Credentials),
@@ -71,7 +71,7 @@ enum Kind {
     QueryKey,
 }
 
-/// Finds what looks like a secret.
+/// Finds texts shaped like secrets.
 #[derive(Debug)]
 pub(super) struct Shapes {
     beginnings: Option<AhoCorasick>,
@@ -89,7 +89,7 @@ impl Shapes {
     }
 
     pub(super) fn find(&self, text: &str, found: &mut Vec<Range<usize>>) {
-        // "Bearer eyJ..." is two beginnings, one inside of what the other covers.
+        // overlapping, because "Bearer eyJ..." has two prefixes
         let hits = self.beginnings.iter().flat_map(|it| it.find_overlapping_iter(text));
         for hit in hits {
             let Some((_, kind)) = BEGINNINGS.get(hit.pattern().as_usize()) else { continue };
@@ -140,7 +140,7 @@ fn spaces(text: &str) -> usize {
     text.len() - text.trim_start_matches(' ').len()
 }
 
-/// How long the word is that a text begins with.
+/// Returns the length of the first word of a text.
 fn word(text: &str) -> usize {
     let ends = |c: char| {
         c.is_whitespace()
@@ -151,14 +151,14 @@ fn word(text: &str) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// How long the rest of a JSON Web Token is, behind its first letters.
+/// Returns the length of the rest of a JSON Web Token after its prefix `eyJ`.
 fn jwt(text: &str) -> Option<usize> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let part = |text: &str| text.find(|c| !is_inner(c)).unwrap_or(text.len());
     let head = part(text);
     let claims = part(text[head..].strip_prefix('.')?);
     let behind_claims = head + 1 + claims;
-    // without a signature it says who somebody is, still
+    // even without a signature a token identifies a person
     let signature = part(text[behind_claims..].strip_prefix('.')?);
     let is_token = head >= JWT_PART_BYTES_MIN && claims >= JWT_PART_BYTES_MIN;
     is_token.then_some(behind_claims + 1 + signature)

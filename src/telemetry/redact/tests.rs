@@ -1,4 +1,4 @@
-//! What is struck, and what is left.
+//! Texts before and after redaction.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn redacted(redactor: &Redactor, text: &str) -> String {
 }
 
 #[test]
-fn known_secrets_are_struck_in_all_their_forms() {
+fn known_secrets_are_redacted_in_all_encodings() {
     let redactor = redactor(&["can+ary/\"0123 \n", "abc", "canary", "canary-long"]);
     for (text, expected) in [
         ("no: can+ary/\"0123!", "no: [redacted]!"),
@@ -35,7 +35,7 @@ fn known_secrets_are_struck_in_all_their_forms() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_struck() {
+fn texts_shaped_like_secrets_are_redacted() {
     let redactor = redactor(&[]);
     let rows = [
         ("Authorization: Bearer abcdefgh12, then", "Authorization: Bearer [redacted], then"),
@@ -73,7 +73,7 @@ fn what_looks_like_a_secret_is_struck() {
 }
 
 #[test]
-fn a_long_text_is_cut_and_shows_no_half_of_a_secret() {
+fn a_truncated_text_shows_no_part_of_a_secret() {
     let redactor = redactor(&["canary-4711"]);
     for (text, bytes_max, expected, is_cut) in [
         ("0123456789", 10, "0123456789", false),
@@ -91,7 +91,7 @@ fn a_long_text_is_cut_and_shows_no_half_of_a_secret() {
 }
 
 #[test]
-fn some_names_say_that_their_values_are_secrets() {
+fn values_of_secret_names_are_redacted() {
     assert!(Redactor::is_secret_name("Authorization") && Redactor::is_secret_name("token"));
     assert!(!Redactor::is_secret_name("tokens") && !Redactor::is_secret_name("step"));
     let mut secrets = Secrets::default();

@@ -10,7 +10,7 @@ use greenroom_actors::registry::Registry;
 
 use super::*;
 use crate::api::catalogue::ROUTES;
-use crate::telemetry::metrics::{Form, Metrics};
+use crate::telemetry::metrics::Metrics;
 use crate::web::measure::measured;
 use crate::web::settings::{Settings, WebConfig};
 use crate::web::shutdown::Shutdown;
@@ -84,7 +84,7 @@ async fn a_panic_is_counted_at_its_route() {
     let app = init_service(app).await;
     let refused = app.call(request(http::Method::GET, "/livez").to_request()).await;
     assert_eq!(refused.unwrap_err().error_response().status(), 500);
-    let text = Form::Prometheus.write(&metrics.gather()).unwrap();
+    let text = metrics.text().unwrap();
     let counted = r#"http_requests_total{method="GET",route="/livez",status="500"} 1"#;
     assert!(String::from_utf8(text).unwrap().contains(counted));
 }

@@ -68,7 +68,7 @@ fn a_backup_beside_the_load_has_all_that_was_answered() {
     });
     let again = back_up(&home, &restored.path("store.db"));
     assert_eq!(again.status.code(), Some(1));
-    assert!(said(&again).contains("a backup overwrites nothing"), "{}", said(&again));
+    assert!(said(&again).contains("a backup does not overwrite files"), "{}", said(&again));
     server.kill();
 
     let connection = rusqlite::Connection::open(restored.path("store.db")).unwrap();

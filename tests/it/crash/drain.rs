@@ -117,7 +117,7 @@ fn a_second_signal_ends_it_at_once() {
     let gate = home.path("gate");
     let mut caller = call(&server, "gated", "g1", &json!({ "gate": gate }));
     server.signal("TERM");
-    server.says("SIGTERM: no new work");
+    server.says("SIGTERM: stopping");
     let start = Instant::now();
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(1));

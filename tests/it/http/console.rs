@@ -132,7 +132,7 @@ fn a_program_with_a_logger_of_its_own_keeps_it_and_is_told_what_it_misses() {
             program.env(OWN_LOGGER, "1");
         }
         let (server, _stderr, said) = started(program);
-        let told = said.matches("the program has a logger of its own").count();
+        let told = said.matches("the program installed another logger").count();
         let own = said.lines().filter(|line| line.starts_with("own: ")).count();
         assert_eq!((told, own > 0), (expected, has_own), "{said}");
         let kept = || server.get("/api/logs").json()["total"].as_u64();

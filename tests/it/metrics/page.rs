@@ -18,17 +18,17 @@ const RARE: [(&str, [&str; 2], &str); 3] = [
     (
         "gen_ai_client_inference_usage_cache_read_input_tokens_total",
         ["agent", "model"],
-        "Tokens that models were given and that their providers had kept",
+        "Input tokens of models that the provider read from its cache",
     ),
     (
         "gen_ai_client_inference_usage_reasoning_output_tokens_total",
         ["agent", "model"],
-        "Tokens that models thought with",
+        "Reasoning tokens of models",
     ),
     (
         "greenroom_step_blocked_total",
         ["step", "workflow"],
-        "Times that a step kept its thread from all others for 100 ms and more",
+        "Times that a step blocked its thread for 100 ms or more",
     ),
 ];
 
@@ -79,6 +79,24 @@ fn scrape() -> String {
     let server: Server = start(&home);
     drive(&server);
     server.get("/metrics").text()
+}
+
+#[test]
+fn former_names_of_metrics_have_the_same_series() {
+    let text = scrape();
+    let samples = |name: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(name));
+        lines.filter(|rest| rest.starts_with([' ', '{'])).map(str::to_owned).collect()
+    };
+    for (name, former) in [
+        ("greenroom_executions_finished_total", "greenroom_executions_total"),
+        ("greenroom_executions_recovered_total", "greenroom_executions_rebuilt_total"),
+        ("greenroom_export_items_total", "greenroom_telemetry_items_total"),
+    ] {
+        assert!(!samples(name).is_empty(), "{name}");
+        assert_eq!(samples(name), samples(former), "{former}");
+        assert!(text.contains(&format!("# HELP {former} Former name of {name}\n")), "{former}");
+    }
 }
 
 fn source(path: &str) -> String {

@@ -9,8 +9,8 @@ use support::server::{Home, Server};
 const BASE: &str = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
 /// Reloads only on SIGHUP.
 const ASKED: &str = "system.reload_every = \"0s\"\n";
-const TAKEN: &str = "the configuration has changed";
-const REFUSED: &str = "a change of the configuration is refused";
+const TAKEN: &str = "applied the changed configuration";
+const REFUSED: &str = "rejected the changed configuration";
 
 fn start(home: &Home) -> Server {
     Server::start(home.greenroom(&[]))
@@ -119,7 +119,7 @@ fn changes_that_need_a_restart_are_named_and_the_rest_applied() {
     let text = format!("limits.value_bytes_max = 2000\n{}", gives("w", "new"));
     home.write("config.toml", &format!("{BASE}{ASKED}{text}"));
     server.signal("HUP");
-    server.says("[limits] has changed: that takes effect at the next start");
+    server.says("[limits] has changed: restart the server to apply it");
     server.says(TAKEN);
     assert_eq!(result(&server, "w"), json!("new"));
 }

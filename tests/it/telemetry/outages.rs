@@ -180,7 +180,7 @@ fn log_records_go_the_same_way_but_not_those_of_exporting() {
             scope: Arc::new(scope.clone()),
         })
     };
-    exporter.take_logs(&[record("greenroom::telemetry::otlp::courier"), record("greenroom::app")]);
+    exporter.take_logs(&[record("greenroom::telemetry::otlp::sender"), record("greenroom::app")]);
     let sent = &collector.wait_for_requests(1)[0];
     assert_eq!(sent.path, "/v1/logs");
     assert_eq!(sent.header("content-type"), Some("application/x-protobuf"));

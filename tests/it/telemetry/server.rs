@@ -166,7 +166,7 @@ fn a_collector_in_trouble_is_told_of_without_secrets() {
     program.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{gone}/secret-path"));
     let server = Server::start(program);
     server.post("/workflows/sum/execute", &json!({ "input": { "n": 1 } }));
-    let line = server.says("takes no spans");
+    let line = server.says("cannot export spans");
     assert!(line.contains(&gone.to_string()), "{line}");
     assert!(!line.contains("secret-path") && !line.contains("k-12345"), "{line}");
 }

@@ -1,4 +1,4 @@
-//! What is special about agents' history and conversations in a file.
+//! Agents' history and conversations in a file.
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 
 use super::*;
 
-fn record(id: &str) -> GenerationRecord {
+pub(super) fn record(id: &str) -> GenerationRecord {
     GenerationRecord {
         id: id.to_owned(),
         agent_id: "clerk".to_owned(),
@@ -32,7 +32,7 @@ fn record(id: &str) -> GenerationRecord {
     }
 }
 
-/// A number of a generation that no test has given before, behind those of the migrated ones.
+/// Returns an unused row number, above those of migrated generations.
 fn free_row() -> Row {
     static LAST: AtomicI64 = AtomicI64::new(1000);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
@@ -42,7 +42,7 @@ fn step(text: &str) -> Arc<GenerationStep> {
     Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() })
 }
 
-fn key(id: &str) -> ConversationKey {
+pub(super) fn key(id: &str) -> ConversationKey {
     ConversationKey {
         agent_id: Arc::from("clerk"),
         user_id: Some(Arc::from("u1")),
@@ -61,8 +61,12 @@ fn messages(texts: impl IntoIterator<Item = String>) -> Vec<StoredMessage> {
     texts.into_iter().map(message).collect()
 }
 
-/// A generation of one step that says some texts in a conversation.
-fn said(id: &str, conversation: &str, texts: impl IntoIterator<Item = String>) -> GenerationWrite {
+/// Returns the write of a generation with one turn that adds texts to a conversation.
+fn write_of(
+    id: &str,
+    conversation: &str,
+    texts: impl IntoIterator<Item = String>,
+) -> GenerationWrite {
     let messages = messages(texts);
     let key = key(conversation);
     let messages = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1000) };
@@ -74,7 +78,7 @@ fn said(id: &str, conversation: &str, texts: impl IntoIterator<Item = String>) -
     }
 }
 
-fn empty_conversation(id: &str) -> Conversation {
+pub(super) fn empty_conversation(id: &str) -> Conversation {
     Conversation {
         key: key(id),
         title: None,
@@ -101,7 +105,7 @@ fn counts(path: &Path) -> [i64; 6] {
     })
 }
 
-/// A store of the first schema, with two agents' generations.
+/// Creates a store of the first schema, with generations of two agents.
 fn first_schema(path: &Path) {
     let connection = schema::open_writer(path, Durability::Normal).unwrap();
     connection.execute_batch(schema::MIGRATIONS[0]).unwrap();
@@ -137,7 +141,7 @@ fn first_schema(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_store_of_the_first_schema_is_brought_up_to_date() {
+async fn a_store_of_the_first_schema_is_migrated() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     first_schema(&path);
@@ -145,9 +149,9 @@ async fn a_store_of_the_first_schema_is_brought_up_to_date() {
     let kept = store.generation("a").await.unwrap().unwrap();
     assert_eq!((kept.record, kept.steps), (record("a"), Vec::new()));
     assert_eq!(history(&store).await, (vec!["c".to_owned(), "a".to_owned()], 2));
-    let written = store.record_generation(said("d", "c1", ["tea".to_owned()])).await;
+    let written = store.record_generation(write_of("d", "c1", ["tea".to_owned()])).await;
     assert_eq!(written, Ok(()));
-    assert_eq!(history(&store).await.0, ["d", "c", "a"], "numbers go on");
+    assert_eq!(history(&store).await.0, ["d", "c", "a"], "numbers continue");
     let of_user = store.generations("clerk", Some("u1"), 0, 100).await.unwrap();
     let ids: Vec<_> = of_user.entries.iter().map(|entry| entry.record.id.as_str()).collect();
     assert_eq!((ids, of_user.total), (vec!["d", "a"], 2), "of one user");
@@ -159,13 +163,13 @@ async fn a_store_of_the_first_schema_is_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn agents_remember_after_a_restart() {
+async fn history_and_conversations_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
     for i in 0..3 {
         let texts = (0..20).map(|j| format!("text {i}-{j}"));
-        let write = said(&format!("g{i}"), &format!("c{}", i % 2), texts);
+        let write = write_of(&format!("g{i}"), &format!("c{}", i % 2), texts);
         assert_eq!(store.record_generation(write).await, Ok(()));
     }
     let mut of_other = record("of u2");
@@ -179,7 +183,7 @@ async fn agents_remember_after_a_restart() {
     let store = open(&path);
     let entry = store.generation("g1").await.unwrap().unwrap();
     assert_eq!((entry.record, entry.steps), (record("g1"), vec![(*step("one")).clone()]));
-    let write = said("new", "c1", ["text new".to_owned()]);
+    let write = write_of("new", "c1", ["text new".to_owned()]);
     assert_eq!(store.record_generation(write).await, Ok(()));
     let (ids, total) = history(&store).await;
     assert_eq!((&ids[..], total), (&["new", "g2", "g1", "g0"].map(str::to_owned)[..], 4));
@@ -191,7 +195,7 @@ async fn agents_remember_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_generation_of_one_record_is_one_row() {
+async fn a_generation_recorded_at_once_is_one_row() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -206,13 +210,13 @@ async fn a_generation_of_one_record_is_one_row() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_what_is_deleted() {
+async fn deletions_leave_no_rows() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
     let many = |name: &'static str| (0..1100).map(move |i| format!("{name} {i}"));
     for (id, conversation) in [("g1", "c1"), ("g2", "c2")] {
-        assert_eq!(store.record_generation(said(id, conversation, many("a"))).await, Ok(()));
+        assert_eq!(store.record_generation(write_of(id, conversation, many("a"))).await, Ok(()));
     }
     let working = GenerationRecord { status: GenerationStatus::Working, ..record("g3") };
     let steps = (0..3).map(|number| (number, step("more"))).collect();
@@ -224,7 +228,7 @@ async fn nothing_is_left_of_what_is_deleted() {
     assert_eq!(store.delete_conversation(key("c2")).await, Ok(true));
     assert_eq!(counts(&path), [3, 3, 0, 0, 0, 0]);
 
-    assert_eq!(store.record_generation(said("g4", "c1", many("b"))).await, Ok(()));
+    assert_eq!(store.record_generation(write_of("g4", "c1", many("b"))).await, Ok(()));
     let to = Arc::from("copy");
     assert_eq!(store.clone_conversation(key("c1"), to, Timestamp(5)).await, Ok(true));
     assert_eq!(counts(&path), [4, 3, 1, 2, 2200, 2200]);
@@ -243,7 +247,7 @@ async fn nothing_is_left_of_what_is_deleted() {
     assert_eq!(store.record_generation(write).await, Ok(()));
     assert_eq!(counts(&path), [4, 3, 1, 2, 1110, 1110]);
     for i in 0..1200 {
-        // Many without a message, so that they take several parts too.
+        // many without messages, so that these take several parts, too
         let made = store.create_conversation(empty_conversation(&format!("e{i}")));
         assert_eq!(made.await, Ok(()));
     }
@@ -252,18 +256,18 @@ async fn nothing_is_left_of_what_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_refused_change_spoils_nothing_else() {
+async fn a_refused_change_does_not_affect_others_of_its_batch() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
-    let go_on = pause(&store);
+    let paused = pause(&store);
     let text = |text: &str| [text.to_owned()];
-    let before = store.record_generation(said("before", "c1", text("first")));
+    let before = store.record_generation(write_of("before", "c1", text("first")));
     let refused = store.create_conversation(empty_conversation("c1"));
     let unknown =
         store.change_conversation(key("nowhere"), ConversationPatch::default(), Timestamp(5));
     let taken = store.clone_conversation(key("c1"), Arc::from("c1"), Timestamp(5));
-    let after = store.record_generation(said("after", "c1", text("second")));
-    drop(go_on);
+    let after = store.record_generation(write_of("after", "c1", text("second")));
+    drop(paused);
     assert_eq!(before.await, Ok(()));
     assert_eq!(refused.await, Err(AppendError::Exists));
     assert_eq!(unknown.await, Ok(false));
@@ -276,20 +280,20 @@ async fn a_refused_change_spoils_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_long_change_lets_others_in() {
+async fn other_requests_are_committed_between_parts_of_a_long_change() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let texts = (0..2000).map(|i| format!("text {i}"));
-    assert_eq!(store.record_generation(said("g1", "c1", texts)).await, Ok(()));
-    let go_on = pause(&store);
+    assert_eq!(store.record_generation(write_of("g1", "c1", texts)).await, Ok(()));
+    let paused = pause(&store);
     let deleted = store.delete_conversation(key("c1")).map(|deleted| deleted.map(|_| "deleted"));
-    let other = store.record_generation(said("g2", "c2", ["other".to_owned()]));
+    let other = store.record_generation(write_of("g2", "c2", ["other".to_owned()]));
     let other = other.map(|recorded| recorded.map(|()| "recorded"));
-    // Gives the answers in the order in which they come.
+    // yields the answers in the order of completion
     let mut answers = FuturesUnordered::from_iter([deleted.boxed(), other.boxed()]);
     assert!(answers.next().now_or_never().is_none(), "the writer pauses");
     let before = store.shared.faults.batches.load(Ordering::SeqCst);
-    drop(go_on);
+    drop(paused);
     assert_eq!(answers.next().await, Some(Ok("recorded")), "asked last");
     assert_eq!(answers.next().await, Some(Ok("deleted")));
     let commits = store.shared.faults.batches.load(Ordering::SeqCst) - before;
@@ -297,56 +301,56 @@ async fn a_long_change_lets_others_in() {
 }
 
 #[tokio::test]
-async fn numbers_of_what_is_undone_are_given_again() {
+async fn numbers_of_a_rolled_back_transaction_are_reused() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
-    let first = spoilt(&directory, &mut bench).await;
-    let go_on = pause(&store);
-    let one = store.record_generation(said("g1", "c1", ["one".to_owned()]));
+    let first = with_conflicting_chunk(&directory, &mut bench).await;
+    let paused = pause(&store);
+    let one = store.record_generation(write_of("g1", "c1", ["one".to_owned()]));
     store.append(bench.continuation(&first, vec![step_started(2)]).append());
-    let two = store.record_generation(said("g2", "c1", ["two".to_owned()]));
-    drop(go_on);
+    let two = store.record_generation(write_of("g2", "c1", ["two".to_owned()]));
+    drop(paused);
     assert_eq!((one.await, two.await), (Ok(()), Ok(())));
     assert!(bench.outcome().await.result.is_err());
     assert_eq!(history(&store).await, (vec!["g2".to_owned(), "g1".to_owned()], 2));
 }
 
 #[tokio::test]
-async fn agents_hear_that_the_store_does_not_take_writes() {
+async fn writes_of_agents_fail_while_the_store_rejects_writes() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
-    assert_eq!(store.record_generation(said("g1", "c1", ["tea".to_owned()])).await, Ok(()));
+    assert_eq!(store.record_generation(write_of("g1", "c1", ["tea".to_owned()])).await, Ok(()));
     store.shared.faults.broken.store(true, Ordering::SeqCst);
     let is_unavailable = |refusal: AppendError| matches!(refusal, AppendError::Unavailable(_));
-    let write = said("g2", "c1", ["lost".to_owned()]);
+    let write = write_of("g2", "c1", ["lost".to_owned()]);
     assert!(store.record_generation(write).await.is_err_and(is_unavailable));
     let made = empty_conversation("c2");
     assert!(store.create_conversation(made).await.is_err_and(is_unavailable));
     assert!(store.delete_conversation(key("c1")).await.is_err_and(is_unavailable));
     assert!(store.forget_user("u1".to_owned()).await.is_err_and(is_unavailable));
-    assert_eq!(counts(&path), [1, 0, 1, 1, 1, 1], "reads go on, and nothing has changed");
+    assert_eq!(counts(&path), [1, 0, 1, 1, 1, 1], "reads work, and nothing has changed");
 
     store.shared.faults.broken.store(false, Ordering::SeqCst);
-    while store.record_generation(said("g3", "c1", ["more".to_owned()])).await.is_err() {
+    while store.record_generation(write_of("g3", "c1", ["more".to_owned()])).await.is_err() {
         std::thread::yield_now();
     }
     assert_eq!(history(&store).await, (vec!["g3".to_owned(), "g1".to_owned()], 2));
 }
 
 #[tokio::test]
-async fn a_crash_keeps_a_generation_and_its_messages_together() {
+async fn a_generation_and_its_messages_are_one_transaction() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
     for i in 0..12_usize {
         let (id, text) = (format!("g{i}"), format!("text {i}"));
-        assert_eq!(store.record_generation(said(&id, "c1", [text])).await, Ok(()));
+        assert_eq!(store.record_generation(write_of(&id, "c1", [text])).await, Ok(()));
         if i % 3 != 0 {
             continue;
         }
-        // What a crash here would leave behind.
+        // the files that a crash would leave here
         let crashed = tempfile::tempdir().unwrap();
         for name in ["greenroom.db", "greenroom.db-wal"] {
             fs::copy(directory.path().join(name), crashed.path().join(name)).unwrap();
@@ -361,11 +365,11 @@ async fn a_crash_keeps_a_generation_and_its_messages_together() {
 }
 
 #[tokio::test]
-async fn rows_of_agents_that_cannot_be_understood_are_errors_of_their_own() {
+async fn damaged_rows_of_agents_affect_only_their_records() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
-    let write = said("g1", "c1", ["some tea".to_owned()]);
+    let write = write_of("g1", "c1", ["some tea".to_owned()]);
     assert_eq!(store.record_generation(write).await, Ok(()));
     for sql in [
         "UPDATE generations SET steps = x'00'",
@@ -382,5 +386,5 @@ async fn rows_of_agents_that_cannot_be_understood_are_errors_of_their_own() {
         let found = store.search_messages("clerk", Some("u1"), text, 10).await;
         assert_eq!(found, Ok(Vec::new()), "{text}");
     }
-    assert!(store.is_writable(), "reading says nothing of writing");
+    assert!(store.is_writable(), "failed reads do not affect writes");
 }

@@ -1,22 +1,22 @@
-//! Rows that make no sense, one for each reader, beside rows that do.
+//! Damaged rows among sound ones, for each query.
 
 use std::sync::atomic::AtomicU64;
 
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
-use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ConversationKey, ConversationWrite, Conversations as _,
-    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, LogFilter, Logs as _,
-    Retention as _, Root, RootFilter, StoredMessage, TimerKey, TraceQuery, Traces as _,
+    ConversationFilter, ConversationWrite, Conversations as _, GenerationStep, GenerationWrite,
+    LogFilter, Logs as _, Retention as _, Root, RootFilter, StoredMessage, TimerKey, TraceQuery,
+    Traces as _,
 };
 use serde_json::json;
 
+use super::agents::{empty_conversation, key, record};
 use super::*;
 
-/// Counts what a store says of its rows.
+/// Counts damaged reads.
 #[derive(Default)]
 struct Tally(AtomicU64);
 
@@ -37,7 +37,7 @@ struct Damaged {
 }
 
 impl Damaged {
-    /// Opens a store whose closed file was changed.
+    /// Changes the file of a closed store and opens it.
     fn open(directory: TempDir, sql: &str) -> Self {
         let path = database(&directory);
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
@@ -57,11 +57,6 @@ fn corrupt<T: std::fmt::Debug>(record: &str) -> impl Fn(Result<T, ReadError>) {
     move |read| assert_eq!(read.unwrap_err(), expected)
 }
 
-fn key(id: &str) -> ConversationKey {
-    let user_id = Some(Arc::from("u1"));
-    ConversationKey { agent_id: Arc::from("clerk"), user_id, conversation_id: Arc::from(id) }
-}
-
 fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
     let message = StoredMessage {
         id: format!("m-{id}"),
@@ -70,24 +65,9 @@ fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
         created_at: Timestamp(1000),
         generation_id: None,
     };
-    let record = GenerationRecord {
-        id: id.to_owned(),
-        agent_id: "clerk".to_owned(),
-        status: GenerationStatus::Completed,
-        start_time: Timestamp(100),
-        end_time: Some(Timestamp(150)),
-        input: json!("hi"),
-        output: Some(json!("hello")),
-        usage: None,
-        error: None,
-        user_id: Some("u1".to_owned()),
-        conversation_id: None,
-        origin: None,
-        trace: Trace::of(id, EntityType::Agent, &Arc::from("clerk"), TraceOrigin::New),
-    };
     GenerationWrite {
         row: store.next_generation_row(),
-        record,
+        record: record(id),
         steps: vec![(0, Arc::new(GenerationStep::default()))],
         messages: Some(ConversationWrite {
             key: key("talk"),
@@ -98,7 +78,8 @@ fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
     }
 }
 
-/// Three executions, three generations with a message each, two conversations, three log records.
+/// Creates a store with three executions, three generations with a message each, two conversations
+/// and three log records.
 async fn sound() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     filled(&database(&directory)).await;
@@ -106,15 +87,7 @@ async fn sound() -> TempDir {
     for id in ["g1", "g2", "g3"] {
         store.record_generation(generation(&store, id)).await.unwrap();
     }
-    let other = Conversation {
-        key: key("other"),
-        title: None,
-        metadata: serde_json::Map::new(),
-        working_memory: None,
-        created_at: Timestamp(1000),
-        updated_at: Timestamp(1000),
-    };
-    store.create_conversation(other).await.unwrap();
+    store.create_conversation(empty_conversation("other")).await.unwrap();
     let log = |message: &str| {
         Arc::new(LogRecord {
             at: Timestamp(1000),
@@ -135,7 +108,7 @@ fn id(text: &str) -> ExecutionId {
 }
 
 #[tokio::test]
-async fn an_execution_that_makes_no_sense_costs_itself_alone() {
+async fn a_damaged_execution_affects_no_other() {
     for damage in [
         "UPDATE executions SET suspension = x'7b' WHERE id = 'b'",
         "UPDATE executions SET around = x'7b' WHERE id = 'b'",
@@ -160,7 +133,7 @@ async fn an_execution_that_makes_no_sense_costs_itself_alone() {
 }
 
 #[tokio::test]
-async fn a_page_goes_on_behind_what_makes_no_sense() {
+async fn pages_continue_after_damaged_rows() {
     let damaged = Damaged::open(sound().await, "UPDATE executions SET around = x'7b'");
     let store = &damaged.store;
     let filter = ExecutionFilter::default();
@@ -176,7 +149,7 @@ async fn a_page_goes_on_behind_what_makes_no_sense() {
 }
 
 #[tokio::test]
-async fn facts_that_make_no_sense_cost_their_execution_and_cut_its_trace() {
+async fn damaged_facts_affect_their_execution_and_truncate_its_trace() {
     for (damage, record) in [
         ("UPDATE executions SET events = x'5b7b' WHERE id = 'b'", "execution b"),
         ("UPDATE chunks SET events = CAST('[{\"n\":1}]' AS BLOB)", "execution a"),
@@ -198,7 +171,7 @@ async fn facts_that_make_no_sense_cost_their_execution_and_cut_its_trace() {
 }
 
 #[tokio::test]
-async fn a_state_that_makes_no_sense_is_passed_over() {
+async fn a_damaged_snapshot_is_ignored() {
     let put = "INSERT INTO snapshots (execution, last_seq, last, part, state)
         SELECT n, -4, 0, 0, x'7b' FROM executions WHERE id = 'b'";
     let damaged = Damaged::open(sound().await, put);
@@ -208,7 +181,7 @@ async fn a_state_that_makes_no_sense_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_timer_that_makes_no_sense_holds_up_no_other() {
+async fn a_damaged_timer_does_not_delay_others() {
     let put = "INSERT INTO timers (execution, key, due) VALUES
         ('a', 'nonsense', 5), ('b', 'node:x', 6)";
     let damaged = Damaged::open(sound().await, put);
@@ -219,7 +192,7 @@ async fn a_timer_that_makes_no_sense_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_generation_that_makes_no_sense_is_left_out_of_its_history() {
+async fn a_damaged_generation_is_omitted_from_the_history() {
     for damage in [
         "UPDATE generations SET input = x'7b' WHERE id = 'g2'",
         "UPDATE generations SET usage = x'5b5d' WHERE id = 'g2'",
@@ -246,7 +219,7 @@ async fn a_generation_that_makes_no_sense_is_left_out_of_its_history() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_left_out_of_a_conversation() {
+async fn a_damaged_message_is_omitted_from_its_conversation() {
     let damage = "UPDATE messages SET parts = x'7b' WHERE id = 'm-g2'";
     let damaged = Damaged::open(sound().await, damage);
     let store = &damaged.store;
@@ -259,7 +232,7 @@ async fn what_makes_no_sense_is_left_out_of_a_conversation() {
         let found = store.search_messages("clerk", Some("u1"), sought, 10).await.unwrap();
         assert_eq!(found.len(), 2, "{sought}");
     }
-    // The writer reads them where a conversation is copied.
+    // a copy of a conversation is made by the writer, which reads the messages
     let copied = store.clone_conversation(key("talk"), Arc::from("copy"), Timestamp(1)).await;
     assert_eq!(copied, Ok(true));
     assert_eq!(messages("copy").await.len(), 2);
@@ -267,7 +240,7 @@ async fn what_makes_no_sense_is_left_out_of_a_conversation() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_makes_no_sense_is_left_out_of_lists() {
+async fn a_damaged_conversation_is_omitted_from_lists() {
     let damage = "UPDATE conversations SET metadata = x'5b5d' WHERE id = 'other'";
     let damaged = Damaged::open(sound().await, damage);
     let store = &damaged.store;
@@ -278,7 +251,7 @@ async fn a_conversation_that_makes_no_sense_is_left_out_of_lists() {
 }
 
 #[tokio::test]
-async fn a_log_entry_that_makes_no_sense_is_left_out() {
+async fn a_damaged_log_record_is_omitted() {
     let damage = "UPDATE logs SET attributes = x'5b' WHERE message = 'l2'";
     let damaged = Damaged::open(sound().await, damage);
     let page = damaged.store.logs(&LogFilter::default(), None, 10).await.unwrap();
@@ -287,7 +260,7 @@ async fn a_log_entry_that_makes_no_sense_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_definition_that_makes_no_sense_is_put_in_order_by_the_next_start() {
+async fn a_damaged_definition_is_replaced_by_the_next_start() {
     let directory = sound().await;
     let store = open(&database(&directory));
     store.put_definition("h1", &json!({ "id": "w" })).await.unwrap();
@@ -301,7 +274,7 @@ async fn a_definition_that_makes_no_sense_is_put_in_order_by_the_next_start() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_dropped_when_it_is_over() {
+async fn damaged_executions_can_be_deleted() {
     let damage = "UPDATE executions SET around = x'7b' WHERE id = 'a'";
     let damaged = Damaged::open(sound().await, damage);
     let store = &damaged.store;
@@ -314,7 +287,7 @@ async fn what_makes_no_sense_is_dropped_when_it_is_over() {
     assert_eq!(store.describe(&id("a")).await, Ok(None));
 }
 
-/// Executions a and b, which lea acted on: in the row, in what it waits for and in what followed.
+/// Creates executions a and b, which name lea in the row, in the suspension and in a chunk.
 async fn acted_on() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let mut bench = Bench::new(open(&database(&directory)));
@@ -342,7 +315,7 @@ async fn acted_on() -> TempDir {
 }
 
 #[tokio::test]
-async fn whoever_is_forgotten_stays_noted_where_a_record_makes_no_sense() {
+async fn a_forgotten_user_stays_in_the_index_for_damaged_records() {
     const LEA: &str = r#"{"id":"lea","verified":true}"#;
     for (table, column, found) in [
         ("chunks", "events", "execution = (SELECT n FROM executions WHERE id = 'a')"),
@@ -366,7 +339,7 @@ async fn whoever_is_forgotten_stays_noted_where_a_record_makes_no_sense() {
         assert_eq!(named(), ["a", "b"]);
         assert_eq!(damaged.store.forget_user("lea".to_owned()).await, Ok(0));
         assert_eq!((damaged.met(), named()), (1, vec!["a".to_owned()]), "{place}");
-        // Who puts the record in order asks again.
+        // once the record is repaired, a repeated request removes the user
         let mend = format!("UPDATE {place} = (SELECT {column} FROM kept) WHERE {found}");
         Connection::open(&damaged.store.path).unwrap().execute_batch(&mend).unwrap();
         assert_eq!(damaged.store.forget_user("lea".to_owned()).await, Ok(0));

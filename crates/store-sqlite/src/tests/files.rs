@@ -1,9 +1,9 @@
-//! Files that are locked, damaged, foreign or half made.
+//! Files that are locked, damaged, foreign or incomplete.
 
 use super::*;
 
 #[tokio::test]
-async fn a_second_process_is_kept_out_and_the_lock_is_given_back() {
+async fn the_file_is_locked_until_the_store_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let first = open(&path);
@@ -15,13 +15,13 @@ async fn a_second_process_is_kept_out_and_the_lock_is_given_back() {
 }
 
 #[tokio::test]
-async fn another_name_of_the_file_is_no_way_around_the_lock() {
+async fn links_do_not_bypass_the_lock() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let link = directory.path().join("link.db");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let dangling = SqliteStore::open(&link, Durability::Full).unwrap_err();
-    assert!(dangling.to_string().contains("the link cannot be followed"), "{dangling}");
+    assert!(dangling.to_string().contains("cannot follow the link"), "{dangling}");
     let first = open(&path);
     let second = SqliteStore::open(&link, Durability::Full).unwrap_err();
     assert!(matches!(second, OpenError::InUse { .. }), "{second:?}");
@@ -37,11 +37,11 @@ async fn another_name_of_the_file_is_no_way_around_the_lock() {
     drop(open(&path));
 }
 
-/// A way in which a store's file can be wrong.
+/// Damage of a store's file, and the expected error.
 struct Case {
     name: &'static str,
-    spoil: fn(&Path),
-    says: &'static str,
+    damage: fn(&Path),
+    error: &'static str,
 }
 
 fn rewrite(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
@@ -54,92 +54,92 @@ fn execute(path: &Path, sql: &str) {
     Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
-const SPOILT: [Case; 12] = [
+const CASES: [Case; 12] = [
     Case {
         name: "a text",
-        spoil: |path| fs::write(path, "hello ".repeat(1000)).unwrap(),
-        says: "not a SQLite database",
+        damage: |path| fs::write(path, "hello ".repeat(1000)).unwrap(),
+        error: "not a SQLite database",
     },
     Case {
         name: "a few bytes",
-        spoil: |path| fs::write(path, "SQLite").unwrap(),
-        says: "not a SQLite database",
+        damage: |path| fs::write(path, "SQLite").unwrap(),
+        error: "not a SQLite database",
     },
     Case {
         name: "a zeroed header",
-        spoil: |path| rewrite(path, |bytes| bytes[..100].fill(0)),
-        says: "not a SQLite database",
+        damage: |path| rewrite(path, |bytes| bytes[..100].fill(0)),
+        error: "not a SQLite database",
     },
     Case {
         name: "a truncated file",
-        spoil: |path| rewrite(path, |bytes| bytes.truncate(bytes.len() / 2)),
-        says: "damaged: it is shorter than it says",
+        damage: |path| rewrite(path, |bytes| bytes.truncate(bytes.len() / 2)),
+        error: "damaged: it is shorter than its header says",
     },
     Case {
         name: "a file cut inside its last page",
-        spoil: |path| rewrite(path, |bytes| bytes.truncate(bytes.len() - 1)),
-        says: "damaged: it is shorter than it says",
+        damage: |path| rewrite(path, |bytes| bytes.truncate(bytes.len() - 1)),
+        error: "damaged: it is shorter than its header says",
     },
     Case {
         name: "a garbled schema",
-        spoil: |path| rewrite(path, |bytes| bytes[100..4096].fill(0x5a)),
-        says: "damaged",
+        damage: |path| rewrite(path, |bytes| bytes[100..4096].fill(0x5a)),
+        error: "damaged",
     },
     Case {
         name: "a garbled table",
-        spoil: |path| rewrite(path, |bytes| bytes[4096..4200].fill(0xff)),
-        says: "damaged",
+        damage: |path| rewrite(path, |bytes| bytes[4096..4200].fill(0xff)),
+        error: "damaged",
     },
     Case {
         name: "a missing table",
-        spoil: |path| execute(path, "DROP TABLE chunks"),
-        says: "damaged",
+        damage: |path| execute(path, "DROP TABLE chunks"),
+        error: "damaged",
     },
     Case {
         name: "a newer schema",
-        spoil: |path| execute(path, "PRAGMA user_version = 1000"),
-        says: "newer greenroom (schema 1000, this one knows 6)",
+        damage: |path| execute(path, "PRAGMA user_version = 1000"),
+        error: "newer greenroom (schema 1000, this one knows 6)",
     },
     Case {
         name: "a database of another program",
-        spoil: |path| execute(path, "PRAGMA application_id = 7"),
-        says: "another program (application id 7)",
+        damage: |path| execute(path, "PRAGMA application_id = 7"),
+        error: "another program (application id 7)",
     },
     Case {
-        name: "a database of nobody in particular",
-        spoil: |path| {
+        name: "a database without an application id",
+        damage: |path| {
             fs::remove_file(path).unwrap();
             execute(path, "CREATE TABLE notes (text TEXT)");
         },
-        says: "another program (application id 0)",
+        error: "another program (application id 0)",
     },
     Case {
         name: "a log without its database",
-        spoil: |path| {
+        damage: |path| {
             fs::remove_file(path).unwrap();
             fs::write(path.with_extension("db-wal"), [0_u8; 64]).unwrap();
         },
-        says: "no database",
+        error: "no database",
     },
 ];
 
 #[tokio::test]
-async fn files_that_cannot_be_used_are_refused_and_left_alone() {
-    for Case { name, spoil, says } in SPOILT {
+async fn unusable_files_are_rejected_and_left_unchanged() {
+    for Case { name, damage, error } in CASES {
         let directory = tempfile::tempdir().unwrap();
         let path = database(&directory);
         filled(&path).await;
-        spoil(&path);
+        damage(&path);
         let before = fs::read(&path).ok();
         let refusal = SqliteStore::open(&path, Durability::Full).expect_err(name).to_string();
-        assert!(refusal.contains(says), "{name}: {refusal}");
+        assert!(refusal.contains(error), "{name}: {refusal}");
         assert!(refusal.contains("greenroom.db"), "{name}: {refusal}");
         assert_eq!(fs::read(&path).ok(), before, "{name}: the file was changed");
     }
 }
 
 #[test]
-fn a_directory_that_is_missing_is_named() {
+fn the_error_names_a_missing_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("no/such/greenroom.db");
     let refusal = SqliteStore::open(&path, Durability::Full).unwrap_err();
@@ -149,7 +149,7 @@ fn a_directory_that_is_missing_is_named() {
 }
 
 #[tokio::test]
-async fn a_first_start_that_was_cut_off_is_made_up_for() {
+async fn a_start_after_an_interrupted_first_start_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     drop(schema::open_writer(&path, Durability::Full).unwrap());
@@ -157,7 +157,7 @@ async fn a_first_start_that_was_cut_off_is_made_up_for() {
 }
 
 #[tokio::test]
-async fn rows_that_cannot_be_understood_are_errors() {
+async fn damaged_rows_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     filled(&path).await;
@@ -177,5 +177,5 @@ async fn rows_that_cannot_be_understood_are_errors() {
     assert!(store.facts(&ExecutionId::trusted("a"), 0, 10).await.is_err());
     assert_eq!(store.timers_due(Timestamp(5), 10).await, Ok(Vec::new()));
     assert!(store.definition("h").await.is_err());
-    assert!(store.is_writable(), "reading says nothing of writing");
+    assert!(store.is_writable(), "failed reads do not affect writes");
 }

@@ -1,4 +1,4 @@
-//! What is special about log records in a file.
+//! Log records in a file.
 
 use std::sync::atomic::AtomicU64;
 
@@ -30,7 +30,7 @@ async fn messages(store: &SqliteStore) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn logs_are_there_after_a_restart() {
+async fn logs_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -44,11 +44,11 @@ async fn logs_are_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_commit_takes_so_many_logs() {
+async fn a_commit_takes_a_limited_number_of_logs() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
-    let go_on = pause(&store);
+    let paused = pause(&store);
     while store.queued() > 0 {
         std::thread::yield_now();
     }
@@ -58,7 +58,7 @@ async fn a_commit_takes_so_many_logs() {
     store.append(draft.append());
     assert_eq!(store.queued(), 4);
     let before = store.shared.faults.batches.load(Ordering::SeqCst);
-    drop(go_on);
+    drop(paused);
     assert_eq!(bench.outcome().await.result, Ok(()));
     for written in written {
         assert_eq!(written.await, Ok(()));
@@ -72,7 +72,7 @@ async fn a_commit_takes_so_many_logs() {
 }
 
 #[tokio::test]
-async fn logs_that_find_no_room_push_nothing_out() {
+async fn on_a_full_disk_only_logs_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -81,20 +81,20 @@ async fn logs_that_find_no_room_push_nothing_out() {
     let pages: u32 =
         schema::open_reader(&path).unwrap().query_row(pages, [], |row| row.get(0)).unwrap();
     store.shared.faults.pages_max.store(pages + 20, Ordering::SeqCst);
-    let go_on = pause(&store);
+    let paused = pause(&store);
     let drafts = ["before", "after"].map(|id| bench.creation(id));
     store.append(drafts[0].append());
     let many = batch(&"long".repeat(500), 500, None);
     let refused = [store.write_logs(many.clone()), store.write_logs(many.clone())];
     store.append(drafts[1].append());
-    drop(go_on);
+    drop(paused);
     for _ in &drafts {
         assert_eq!(bench.outcome().await.result, Ok(()));
     }
     for refused in refused {
         assert!(matches!(refused.await, Err(AppendError::Unavailable(_))));
     }
-    assert!(store.write_logs(many.clone()).await.is_err(), "alone, too");
+    assert!(store.write_logs(many.clone()).await.is_err(), "also without other requests");
     assert!(store.is_writable());
     assert_has(&*store, &drafts).await;
     store.shared.faults.pages_max.store(0, Ordering::SeqCst);
@@ -119,7 +119,7 @@ async fn logs_are_pruned_and_forgotten_in_parts() {
 }
 
 #[tokio::test]
-async fn a_page_of_logs_looks_at_so_many_records() {
+async fn a_page_of_logs_scans_a_limited_number_of_records() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -137,12 +137,12 @@ async fn a_page_of_logs_looks_at_so_many_records() {
             break;
         }
     }
-    assert_eq!(pages, [0, 0, 1], "it gets on, however many are skipped");
+    assert_eq!(pages, [0, 0, 1], "pages advance, however many records are skipped");
     let nothing = LogFilter { visibility: Visibility::Nothing, ..LogFilter::default() };
     assert_eq!(store.logs(&nothing, None, 10).await.unwrap(), LogPage::default());
 }
 
-/// Counts what a store says of its commits.
+/// Counts commits and failures.
 #[derive(Default)]
 struct Tally {
     jobs: AtomicU64,
@@ -173,7 +173,7 @@ async fn commits_are_counted_and_files_measured() {
     }
     assert_eq!(tally.jobs.load(Ordering::SeqCst), 3);
     let FileSizes { database, log } = store.file_sizes();
-    assert!(log > 0, "what was written lately is in the log");
+    assert!(log > 0, "recent writes are in the write-ahead log");
     assert_eq!(database, fs::metadata(&path).unwrap().len());
     store.shared.faults.broken.store(true, Ordering::SeqCst);
     assert!(store.write_logs(batch("a", 1, None)).await.is_err());

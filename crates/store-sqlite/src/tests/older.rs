@@ -1,10 +1,10 @@
-//! Files of before tell why their executions failed, and how many there are.
+//! Migrated files have errors and counts of their executions.
 
 use greenroom_actors::ports::store::{ExecutionFilter, Executions as _};
 
 use super::*;
 
-/// A store of the schema before counts, with four executions that are over.
+/// Creates a store of the schema before counts, with four ended executions.
 fn before_counts(path: &Path) {
     let connection = schema::open_writer(path, Durability::Normal).unwrap();
     for step in &schema::MIGRATIONS[..4] {
@@ -42,7 +42,7 @@ fn before_counts(path: &Path) {
 }
 
 #[tokio::test]
-async fn failures_of_older_files_are_listed_and_their_executions_counted() {
+async fn executions_of_older_files_are_listed_with_errors_and_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     before_counts(&path);
@@ -53,13 +53,13 @@ async fn failures_of_older_files_are_listed_and_their_executions_counted() {
         let error = page[place].error.as_deref()?;
         Some((error.message.to_string(), error.step_id.as_deref().map(str::to_owned)))
     };
-    assert_eq!(shown(0), None, "what cannot be read is no reason to refuse the file");
+    assert_eq!(shown(0), None, "a damaged row does not fail the migration");
     assert_eq!(shown(1), Some(("x".repeat(500), None)));
     assert_eq!(shown(2), Some(("no \"luck\"".to_owned(), Some("ask".to_owned()))));
     let ended = ExecutionFilter { ended_from: Some(Timestamp(2)), ..filter };
     let (page, _) = store.list(&ended, None, 10).await.unwrap();
     let ids: Vec<_> = page.iter().map(|row| row.header.id.as_str()).collect();
-    assert_eq!(ids, ["broken", "in parts"], "those that ended before this version too");
+    assert_eq!(ids, ["broken", "in parts"], "also those that ended before this version");
     let counts = store.counts().await.unwrap();
     let counts: Vec<_> = counts.iter().map(|it| (it.status, it.count)).collect();
     assert_eq!(counts, [(Status::Error, 3), (Status::Completed, 1)]);

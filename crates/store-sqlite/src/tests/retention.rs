@@ -1,4 +1,4 @@
-//! What is dropped leaves nothing behind, however much it is.
+//! Deletion of ended executions.
 
 use greenroom_actors::ports::store::{Retention as _, Row, Timer, TimerKey};
 
@@ -10,7 +10,7 @@ fn rows_of(path: &Path, table: &str) -> i64 {
     reader.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
 }
 
-/// An execution with a chunk, a kept state and a timer, which is over.
+/// Creates an ended execution with a chunk, a snapshot and a timer.
 async fn ended(bench: &mut Bench, id: &str) -> Row {
     let first = bench.creation(id);
     bench.take(&first).await;
@@ -24,7 +24,7 @@ async fn ended(bench: &mut Bench, id: &str) -> Row {
 }
 
 #[tokio::test]
-async fn what_is_dropped_goes_in_parts_and_leaves_nothing() {
+async fn executions_are_deleted_in_parts_with_all_their_rows() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -40,17 +40,17 @@ async fn what_is_dropped_goes_in_parts_and_leaves_nothing() {
         assert_eq!(rows_of(&path, table), i64::try_from(ended).unwrap(), "{table}");
     }
 
-    // Four rows each: more than one part.
-    let go_on = pause(&store);
+    // four rows each: more than one part
+    let paused = pause(&store);
     let dropped = store.drop_executions(rows);
     let other = bench.creation("other");
     store.append(other.append());
     let before = store.shared.faults.batches.load(Ordering::SeqCst);
-    drop(go_on);
+    drop(paused);
     assert_eq!(bench.outcome().await.result, Ok(()));
     assert_eq!(dropped.await, Ok(ended));
     assert!(store.shared.faults.batches.load(Ordering::SeqCst) - before >= 2, "several commits");
-    assert_eq!(rows_of(&path, "executions"), 2, "what is open stays");
+    assert_eq!(rows_of(&path, "executions"), 2, "open executions stay");
     for table in tables {
         assert_eq!(rows_of(&path, table), 0, "{table}");
     }

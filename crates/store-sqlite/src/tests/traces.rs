@@ -1,13 +1,13 @@
-//! What is special about traces in a file.
+//! Traces in a file.
 
 use greenroom_actors::domain::trace::{
     Anchor, EntityType, RootRow, Trace, TraceOrigin, own_trace_id,
 };
 use greenroom_actors::ports::store::{
-    GenerationRecord, GenerationStatus, GenerationWrite, Root, RootFilter, TraceQuery, Traces as _,
+    GenerationRecord, GenerationWrite, Root, RootFilter, TraceQuery, Traces as _,
 };
-use serde_json::json;
 
+use super::agents::record;
 use super::*;
 
 const ROOT: &str = "0193f0c2-7a3b-7c4d-8e5f-000000000001";
@@ -18,7 +18,7 @@ fn of(id: &str, kind: EntityType, row: RootRow) -> Trace {
     Trace { anchor: Anchor::of(row), ..trace }
 }
 
-/// A root and a child of it.
+/// Creates a root and its child.
 async fn family(bench: &mut Bench) -> [Draft; 2] {
     let mut root = bench.creation(ROOT);
     root.header.trace = of(ROOT, EntityType::Workflow, RootRow::Execution(root.row));
@@ -35,21 +35,8 @@ fn generation(store: &SqliteStore) -> GenerationWrite {
     let row = store.next_generation_row();
     let mut trace = of(AGENT, EntityType::Agent, RootRow::Generation(row));
     trace.root_id = Arc::from("clerk");
-    let record = GenerationRecord {
-        id: AGENT.to_owned(),
-        agent_id: "clerk".to_owned(),
-        status: GenerationStatus::Completed,
-        start_time: Timestamp(2000),
-        end_time: Some(Timestamp(2000)),
-        input: json!("hi"),
-        output: None,
-        usage: None,
-        error: None,
-        user_id: None,
-        conversation_id: None,
-        origin: None,
-        trace,
-    };
+    let (start_time, end_time) = (Timestamp(2000), Some(Timestamp(2000)));
+    let record = GenerationRecord { start_time, end_time, user_id: None, trace, ..record(AGENT) };
     GenerationWrite { row, record, steps: Vec::new(), messages: None }
 }
 
@@ -77,7 +64,7 @@ fn count(path: &Path, what: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn traces_are_found_after_a_restart() {
+async fn traces_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -99,7 +86,7 @@ async fn traces_are_found_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_row_that_began_its_trace_says_nothing_more_of_it() {
+async fn a_row_that_started_its_trace_has_null_trace_columns() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -114,8 +101,8 @@ async fn a_row_that_began_its_trace_says_nothing_more_of_it() {
     assert_eq!(count(&path, quiet), 1);
 }
 
-/// A store of the third schema: a root, one with a chosen id, a child, a generation, and one that
-/// worked for a step.
+/// Creates a store of the third schema: a root, one with a chosen id, a child, a generation, and
+/// the generation of a step.
 fn third_schema(path: &Path) {
     let connection = schema::open_writer(path, Durability::Normal).unwrap();
     for step in &schema::MIGRATIONS[..3] {
@@ -162,7 +149,11 @@ async fn rows_of_older_files_keep_their_traces() {
     assert_eq!(ids_of(&store, &old.id).await, [ROOT, "child"]);
     assert_eq!(ids_of(&store, &chosen.id).await, ["chosen"]);
     assert_eq!(ids_of(&store, &own_trace_id(AGENT)).await, [AGENT]);
-    assert_eq!(roots_of(&store).await, ["chosen", ROOT, AGENT], "at one time, workflows first");
+    assert_eq!(
+        roots_of(&store).await,
+        ["chosen", ROOT, AGENT],
+        "of the same time, workflows first"
+    );
     let agent = store.generation(AGENT).await.unwrap().unwrap().record;
     assert_eq!(
         agent.trace,
@@ -171,11 +162,11 @@ async fn rows_of_older_files_keep_their_traces() {
     let visibility = greenroom_actors::visibility::Visibility::Of("u1".into());
     let filter = RootFilter { visibility, ..RootFilter::default() };
     let of_user = store.roots(&filter, None, 10).await.unwrap();
-    assert_eq!((of_user.roots.len(), of_user.next), (1, None), "not that of the step");
+    assert_eq!((of_user.roots.len(), of_user.next), (1, None), "without that of the step");
 }
 
 #[tokio::test]
-async fn a_page_of_roots_looks_at_so_many_rows() {
+async fn a_page_of_roots_scans_a_limited_number_of_rows() {
     let directory = tempfile::tempdir().unwrap();
     let path = database(&directory);
     let store = open(&path);
@@ -197,5 +188,5 @@ async fn a_page_of_roots_looks_at_so_many_rows() {
             break;
         }
     }
-    assert_eq!(pages, [0, 0, 1], "it gets on, however many are skipped");
+    assert_eq!(pages, [0, 0, 1], "pages advance, however many rows are skipped");
 }

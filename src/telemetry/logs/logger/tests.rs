@@ -1,4 +1,4 @@
-//! One record, to the console and to the queue.
+//! Records on the console and in the queue.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use super::*;
 use crate::telemetry::logs::ScreenLimits;
 use crate::telemetry::redact::Secrets;
 
-/// A console that can be read.
+/// A console that tests can read.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<u8>>>);
 
@@ -27,12 +27,13 @@ impl Write for Screen {
 const RECORDS: [(&str, Level); 3] =
     [("a", Level::Info), ("b", Level::Debug), ("greenroom::telemetry::logs", Level::Warn)];
 
-/// What the console shows and what is kept of [`RECORDS`].
+/// Logs [`RECORDS`]; returns the lines of the console and the queued messages.
 fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>, Vec<String>) {
     logged_of(&RECORDS, console, level, format)
 }
 
-/// What the console shows and what is kept of records with these targets and levels.
+/// Logs records with these targets and levels; returns the lines of the console and the queued
+/// messages.
 fn logged_of(
     records: &[(&str, Level)],
     console: &str,
@@ -58,7 +59,7 @@ fn logged_of(
         builder
     };
     let logger =
-        Logger::over(builder, &options, Arc::new(Striking::new(&secrets)), Arc::clone(&queue));
+        Logger::over(builder, &options, Arc::new(Redaction::new(&secrets)), Arc::clone(&queue));
     for &(target, level) in records {
         if level > logger.level() {
             continue;
@@ -75,14 +76,14 @@ fn logged_of(
     (shown, batch.iter().map(|record| record.message.clone()).collect())
 }
 
-/// What each client can cause is not an error of the server.
+/// Any client can cause such errors; they are not errors of the server.
 #[test]
-fn what_the_framework_says_of_connections_is_a_detail() {
+fn errors_of_noisy_targets_are_logged_at_debug_level() {
     let connection = |level| Metadata::builder().level(level).target("chatty::h1").build();
     let own = Metadata::builder().level(Level::Error).target("greenroom::web").build();
     assert_eq!(demoted(&own, &["chatty"]).level(), Level::Error);
-    for (level, told) in [(Level::Error, Level::Debug), (Level::Trace, Level::Trace)] {
-        assert_eq!(demoted(&connection(level), &["chatty"]).level(), told);
+    for (level, expected) in [(Level::Error, Level::Debug), (Level::Trace, Level::Trace)] {
+        assert_eq!(demoted(&connection(level), &["chatty"]).level(), expected);
     }
     let level = LevelFilter::Debug;
     let queue = Arc::new(Queue::new(level, 100));
@@ -101,7 +102,7 @@ fn what_the_framework_says_of_connections_is_a_detail() {
         builder.target(Target::Pipe(Box::new(screen.clone())));
         builder
     };
-    let secrets = Arc::new(Striking::new(&Secrets::default()));
+    let secrets = Arc::new(Redaction::new(&Secrets::default()));
     let logger = Logger::over(builder, &options, secrets, Arc::clone(&queue));
     let args = format_args!("stream error");
     logger.log(&Record::builder().args(args).metadata(connection(Level::Error)).build());
@@ -112,7 +113,7 @@ fn what_the_framework_says_of_connections_is_a_detail() {
 }
 
 #[test]
-fn the_console_and_the_queue_have_levels_of_their_own() {
+fn the_console_and_the_store_have_separate_levels() {
     let (shown, kept) = logged("info", LevelFilter::Debug, LogFormat::Text);
     assert_eq!(kept, ["a\n[redacted]", "b\n[redacted]"]);
     assert!(shown[0].ends_with("INFO  a] a\\n[redacted]"), "{shown:?}");

@@ -45,10 +45,10 @@ fn a_pattern_without_a_route_keeps_the_server_from_starting() {
         let mut command = home.greenroom(&[argument]);
         command.env("JWT_SECRET", SECRET);
         let output = home.run(command);
-        let expected = "config.toml:4:26: auth.public[1]: no route is like this; did you mean GET \
+        let expected = "config.toml:4:26: auth.public[1]: matches no route; did you mean GET \
                         /agents?\n\
-                        config.toml:5:20: auth.rules[0].route: no route is like this; did you \
-                        mean POST /updates?\n";
+                        config.toml:5:20: auth.rules[0].route: matches no route; did you mean \
+                        POST /updates?\n";
         assert_eq!((output.status.code(), said(&output).as_str()), (Some(1), expected));
     }
 }
@@ -88,7 +88,7 @@ fn other_machines_are_let_in_with_a_warning_of_what_is_open() {
         assert_eq!(checked, Some(0), "{auth}");
         let said = said_at_start(command("serve"));
         let warnings: Vec<_> =
-            said.iter().filter(|it| it.contains("whoever reaches 0.0.0.0 may call")).collect();
+            said.iter().filter(|it| it.contains("any client of 0.0.0.0 may call")).collect();
         match (warned_of, &warnings[..]) {
             (None, []) => {}
             (Some((open, other)), [line]) => {

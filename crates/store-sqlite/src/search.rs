@@ -1,4 +1,4 @@
-//! How conversations and their messages are read.
+//! Queries of conversations and their messages, and the search in them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::conversations::{message_of, messages_of};
 use super::defects::{Reading, named};
 use super::reader::bind;
 
-/// What [`conversation_of`] reads, in its order.
+/// Columns of [`conversation_of`], in its order.
 macro_rules! columns {
     () => {
         "agent, user, id, title, metadata, working_memory, created, updated"
@@ -26,7 +26,7 @@ macro_rules! page {
     };
 }
 
-/// A memory by its names.
+/// Finds a memory by its user and agent.
 macro_rules! memory {
     () => {
         "(SELECT n FROM memories WHERE user = :user AND agent = :agent)"
@@ -41,7 +41,7 @@ const BY_KEY: &str = concat!(
     " AND id = :id"
 );
 
-/// A page of a list and the number of all that it shows.
+/// Statements for a page of a list and for its total.
 struct Listing {
     page: &'static str,
     count: &'static str,
@@ -79,7 +79,7 @@ const OF_USER: Listing = Listing {
         WHERE user = :user",
 };
 
-/// The agent is checked on the user's own rows, which is what keeps them in their order.
+/// Filters the user's rows by agent, which keeps them in the order of the index.
 const OF_AGENT_AND_USER: Listing = Listing {
     page: concat!(
         "SELECT ",
@@ -129,7 +129,7 @@ fn conversation_of(row: &rusqlite::Row<'_>) -> Result<Conversation> {
     })
 }
 
-/// Asks for the one row of a conversation.
+/// Reads the row of a conversation.
 fn by_key<T>(
     connection: &Connection,
     sql: &str,
@@ -239,7 +239,7 @@ pub(super) fn search(
         }
         return Ok(found);
     }
-    // One phrase, whatever is in it: quotes are doubled, and nothing else ends it.
+    // one phrase, whatever it contains: only a quote could end it, and quotes are doubled
     let phrase = format!("\"{}\"", sought.replace('"', "\"\""));
     let mut statement = transaction.prepare_cached(FOUND)?;
     let mut found = statement.query(params![phrase, first, last, limit_of(limit)])?;

@@ -1,6 +1,5 @@
-//! What an installation needs beside its work: to hear of newer versions, to install them, and
-//! the keys of its telemetry. Here is what happens in which order; how it is done is up to
-//! adapters. Knows neither the web framework nor the routes.
+//! Maintenance of the installation: finding and installing newer versions, and storing the keys of
+//! the telemetry service. Adapters do the work; this module knows no web framework and no routes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,24 +12,23 @@ use tokio::time::Instant;
 
 use crate::threads;
 
-/// The one package that is looked for and installed: this program.
+/// The package to look for and to install: this program.
 pub const PACKAGE: &str = env!("CARGO_PKG_NAME");
 /// The version of this program.
 pub const INSTALLED: &str = env!("CARGO_PKG_VERSION");
 
-/// How long an answer of the registry counts.
-const ANSWER_COUNTS: Duration = Duration::from_secs(60);
-/// The same for an answer that did not come.
-const SILENCE_COUNTS: Duration = Duration::from_secs(5);
+/// Time for which an answer of the registry is cached.
+const ANSWER_CACHED: Duration = Duration::from_secs(60);
+/// Time for which a failure of the registry is cached.
+const FAILURE_CACHED: Duration = Duration::from_secs(5);
 
 /// A registry of packages.
 pub trait PackageIndex: Send + Sync {
-    /// The versions of [`PACKAGE`] that can be installed, in any order. None when it is not
-    /// published.
+    /// Returns the installable versions of [`PACKAGE`], unsorted; empty if it is not published.
     fn versions(&self) -> BoxFuture<'_, Result<Vec<Version>, IndexError>>;
 }
 
-/// Why a registry said nothing. The texts name no address: it may be nobody else's business.
+/// Failure of a registry. The texts contain no URL, which may be confidential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
     #[error("the registry cannot be reached")]
@@ -47,13 +45,13 @@ pub enum IndexError {
     NoIndex,
 }
 
-/// Whatever installs packages on this machine.
+/// Installer of packages on this machine.
 pub trait Installer: Send + Sync {
-    /// Installs a package. Dropping the future ends the work.
+    /// Installs a package. Dropping the future stops the installation.
     fn install(&self, package: &str) -> BoxFuture<'static, Result<(), InstallError>>;
 }
 
-/// Why a package was not installed. The texts repeat nothing of the command.
+/// Failure of an installation. The texts contain no part of the command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
     #[error("the command is not on this machine")]
@@ -70,18 +68,18 @@ pub enum InstallError {
     GivenUp,
 }
 
-/// The file with the variables of the process.
+/// The environment file.
 pub trait VariableFile: Send + Sync {
-    /// Gives variables these values and leaves the rest as it is. Blocks.
+    /// Sets variables and leaves the rest of the file as it is. Blocks.
     fn set(&self, variables: &[(&str, &str)]) -> Result<(), FileError>;
 }
 
-/// Why the file was not written, for the log: without its path, without a value.
+/// Failure to write the file, for the log: without its path and without values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileError(pub String);
 
-/// The keys of the service that takes telemetry.
+/// Keys of the telemetry service.
 pub struct ServiceKeys {
     /// Sent as `x-public-key`.
     pub public: String,
@@ -93,39 +91,40 @@ impl ServiceKeys {
     const PUBLIC_VARIABLE: &str = "SERVICE_PUBLIC_KEY";
     const SECRET_VARIABLE: &str = "SERVICE_SECRET_KEY";
 
-    /// The variables that hold them.
+    /// Names of the variables of both keys.
     pub const VARIABLES: [&str; 2] = [Self::PUBLIC_VARIABLE, Self::SECRET_VARIABLE];
 }
 
-/// The upkeep of this installation, as far as it is configured.
-pub struct Upkeep {
+/// Maintenance of this installation, as far as it is configured.
+pub struct Maintenance {
     index: Option<Arc<dyn PackageIndex>>,
     installer: Option<Arc<dyn Installer>>,
     variables: Arc<dyn VariableFile>,
-    /// Held while the registry is asked: whoever comes then waits for the same answer.
+    /// Locked during a request to the registry, so that concurrent callers share its answer.
     answer: Mutex<Option<Answer>>,
-    /// One permit: two installations at once would disturb each other.
+    /// One permit, because concurrent installations would conflict.
     installing: Arc<Semaphore>,
     writing: Arc<Mutex<()>>,
 }
 
 struct Answer {
     versions: Result<Arc<[Version]>, IndexError>,
-    counts_until: Instant,
+    valid_until: Instant,
 }
 
-/// What became of an order to install.
+/// Outcome of a request to install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Installation {
     Done(Result<(), InstallError>),
-    /// Another one is under way.
+    /// Another installation is running.
     Busy,
     /// No command is configured.
     Off,
 }
 
-impl Upkeep {
-    /// Without an index nothing is looked for, without an installer nothing is installed.
+impl Maintenance {
+    /// Creates the maintenance. Without an index there are no versions, without an installer
+    /// installations are off.
     pub fn new(
         index: Option<Arc<dyn PackageIndex>>,
         installer: Option<Arc<dyn Installer>>,
@@ -142,25 +141,25 @@ impl Upkeep {
         }
     }
 
-    /// The published versions, at most a minute old; `None` without a registry.
+    /// Returns the published versions, at most a minute old; `None` without a registry.
     pub async fn published(&self) -> Option<Result<Arc<[Version]>, IndexError>> {
         let index = self.index.as_ref()?;
-        let mut kept = self.answer.lock().await;
-        if let Some(answer) = kept.as_ref().filter(|answer| Instant::now() < answer.counts_until) {
+        let mut cached = self.answer.lock().await;
+        if let Some(answer) = cached.as_ref().filter(|answer| Instant::now() < answer.valid_until) {
             return Some(answer.versions.clone());
         }
         let versions = index.versions().await.map(Arc::from);
-        let counts = if versions.is_ok() { ANSWER_COUNTS } else { SILENCE_COUNTS };
-        *kept = Some(Answer { versions: versions.clone(), counts_until: Instant::now() + counts });
+        let valid = if versions.is_ok() { ANSWER_CACHED } else { FAILURE_CACHED };
+        *cached = Some(Answer { versions: versions.clone(), valid_until: Instant::now() + valid });
         Some(versions)
     }
 
-    /// Whether there is a command that installs.
+    /// Returns true if installations are configured.
     pub fn can_install(&self) -> bool {
         self.installer.is_some()
     }
 
-    /// Installs the newest version. Goes on when the caller does not wait for it.
+    /// Installs the newest version. The installation continues if the future is dropped.
     pub async fn install(&self) -> Installation {
         let Some(installer) = &self.installer else { return Installation::Off };
         let Ok(permit) = Arc::clone(&self.installing).try_acquire_owned() else {
@@ -171,8 +170,8 @@ impl Upkeep {
         let task = tokio::spawn(async move {
             let outcome = work.await;
             match &outcome {
-                Ok(()) => log::info!("{PACKAGE} was installed; a restart takes it into use"),
-                Err(error) => log::error!("{PACKAGE} was not installed: {error}"),
+                Ok(()) => log::info!("installed {PACKAGE}; restart the server to use it"),
+                Err(error) => log::error!("cannot install {PACKAGE}: {error}"),
             }
             drop(permit);
             outcome
@@ -180,9 +179,9 @@ impl Upkeep {
         Installation::Done(task.await.unwrap_or(Err(InstallError::GivenUp)))
     }
 
-    /// Writes the keys into the environment file, one caller after the other.
+    /// Writes the keys to the environment file, one caller after the other.
     pub async fn keep_keys(&self, keys: ServiceKeys) -> Result<(), FileError> {
-        // Held by the work itself: a caller that leaves does not end it.
+        // held by the work itself, which continues if this future is dropped
         let turn = Arc::clone(&self.writing).lock_owned().await;
         let file = Arc::clone(&self.variables);
         let work = threads::aside(move || {
@@ -196,9 +195,9 @@ impl Upkeep {
     }
 }
 
-impl fmt::Debug for Upkeep {
+impl fmt::Debug for Maintenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upkeep")
+        f.debug_struct("Maintenance")
             .field("index", &self.index.is_some())
             .field("installer", &self.installer.is_some())
             .finish_non_exhaustive()

@@ -1,43 +1,43 @@
-//! When the file gets smaller again.
+//! Incremental vacuum of the file.
 //!
-//! Pages that are free are used again by what is written next, so most of them need not go. Where
-//! they are a large part of the file, they are given back in small steps while nobody wants to
-//! write: whoever comes meanwhile waits for one step.
+//! Later writes reuse free pages, so most of them can stay. If they are a large part of the file,
+//! they are given back in small steps while the writer is idle, so that a request waits for one
+//! step at most.
 
 use rusqlite::{Connection, Result};
 
 use super::job::Job;
 
-/// Pages given back in one step, each of which costs a page to move: some milliseconds.
+/// Number of pages given back in one step: some milliseconds, since each moves a page.
 const STEP: u32 = 128;
 
-/// Fewer free pages than this are left alone, whatever the size of the file: 4 MB.
+/// Number of free pages to keep, whatever the size of the file: 4 MB.
 const SPARE: i64 = 1024;
 
-/// Of so many pages one may be free.
+/// Number of pages per free page from which on a vacuum starts.
 const SHARE: i64 = 10;
 
-/// Gives pages back as long as there are too many free ones.
-pub(super) struct Shrinking {
-    /// Something may have become free since it was looked at.
+/// Gives free pages back while there are too many.
+pub(super) struct Vacuum {
+    /// True if pages may have become free since the last step.
     is_due: bool,
-    /// What began goes on until fewer than the spare ones are left.
-    is_at_it: bool,
+    /// True while pages are given back, until fewer than [`SPARE`] are free.
+    is_running: bool,
 }
 
-impl Default for Shrinking {
+impl Default for Vacuum {
     fn default() -> Self {
-        Self { is_due: true, is_at_it: false }
+        Self { is_due: true, is_running: false }
     }
 }
 
-impl Shrinking {
-    /// Hears of what was committed: only changes drop much at once.
+impl Vacuum {
+    /// Notes a committed batch: only changes delete many rows at once.
     pub(super) fn note(&mut self, batch: &[Job]) {
         self.is_due |= batch.iter().any(|job| matches!(job, Job::Change { .. }));
     }
 
-    /// Takes one step if there is one to take; tells whether it did.
+    /// Makes one step if one is due; returns true if it did.
     pub(super) fn step(&mut self, connection: &Connection) -> Result<bool> {
         self.is_due = self.is_due && self.give_back(connection)?;
         Ok(self.is_due)
@@ -46,22 +46,22 @@ impl Shrinking {
     fn give_back(&mut self, connection: &Connection) -> Result<bool> {
         let free = number(connection, "freelist_count")?;
         if free < SPARE {
-            self.is_at_it = false;
+            self.is_running = false;
             return Ok(false);
         }
-        self.is_at_it |= free > number(connection, "page_count")? / SHARE;
-        if !self.is_at_it {
+        self.is_running |= free > number(connection, "page_count")? / SHARE;
+        if !self.is_running {
             return Ok(false);
         }
         let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({STEP})"))?;
         let mut steps = statement.raw_query();
-        // A page for each row.
+        // each row gives one page back
         while steps.next()?.is_some() {}
         drop(steps);
         drop(statement);
-        // A file of an older version gives nothing back.
+        // a file of an older version gives nothing back
         let moved = number(connection, "freelist_count")? < free;
-        self.is_at_it &= moved;
+        self.is_running &= moved;
         Ok(moved)
     }
 }
@@ -93,17 +93,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_given_back_in_small_steps_but_for_a_few_pages() {
+    fn free_pages_are_given_back_in_small_steps_except_for_a_few() {
         let directory = tempfile::tempdir().unwrap();
         let connection = filled(&directory.path().join("a.db"), 4000);
-        let mut shrinking = Shrinking::default();
-        assert!(!shrinking.step(&connection).unwrap(), "nothing is free");
+        let mut vacuum = Vacuum::default();
+        assert!(!vacuum.step(&connection).unwrap(), "nothing is free");
         connection.execute("DELETE FROM t WHERE n > 1000", []).unwrap();
-        assert!(!shrinking.step(&connection).unwrap(), "it has heard of no change");
-        shrinking.is_due = true;
+        assert!(!vacuum.step(&connection).unwrap(), "no change was noted");
+        vacuum.is_due = true;
         let (mut before, mut steps) = (free(&connection), 0);
         assert!(before > 2 * SPARE, "{before}");
-        while shrinking.step(&connection).unwrap() {
+        while vacuum.step(&connection).unwrap() {
             let now = free(&connection);
             assert!(before - now <= i64::from(STEP), "one step gave {} pages", before - now);
             before = now;
@@ -119,23 +119,23 @@ mod tests {
     }
 
     #[test]
-    fn a_small_share_is_left_for_what_is_written_next() {
+    fn a_small_share_of_free_pages_is_kept_for_later_writes() {
         let directory = tempfile::tempdir().unwrap();
         let connection = filled(&directory.path().join("a.db"), 15_000);
         connection.execute("DELETE FROM t WHERE n > 13700", []).unwrap();
         assert!(free(&connection) > SPARE, "{}", free(&connection));
-        assert!(!Shrinking::default().step(&connection).unwrap());
+        assert!(!Vacuum::default().step(&connection).unwrap());
     }
 
     #[test]
-    fn a_file_of_an_older_version_is_left_as_it_is() {
+    fn a_file_without_incremental_vacuum_is_left_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.db");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE old (n)").unwrap();
         let connection = filled(&path, 4000);
         connection.execute("DELETE FROM t", []).unwrap();
         let before = free(&connection);
-        assert!(!Shrinking::default().step(&connection).unwrap(), "and not tried for ever");
+        assert!(!Vacuum::default().step(&connection).unwrap(), "and not tried again");
         assert_eq!(free(&connection), before);
     }
 }

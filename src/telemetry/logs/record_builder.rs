@@ -1,4 +1,4 @@
-//! From what a program logs to a record: bounded, and with every secret struck out.
+//! Builds log records: bounded in size, with secrets redacted.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use greenroom_actors::ports::clock::{Clock, SystemClock};
 use log::kv::{Key, VisitSource};
 use serde_json::Value;
 
-use super::striking::Striking;
+use super::redaction::Redaction;
 use crate::telemetry::redact::{REDACTED, Redactor};
 
-/// Writes records.
+/// Builds records from what the crate `log` passes on.
 #[derive(Debug)]
-pub(super) struct Scribe {
-    redactor: Arc<Striking>,
-    /// Of a message; of all keys and values together.
+pub(super) struct RecordBuilder {
+    redactor: Arc<Redaction>,
+    /// Maximum size of a message, and of all keys and values together.
     bytes_max: usize,
     clock: SystemClock,
 }
 
-impl Scribe {
-    pub(super) fn new(redactor: Arc<Striking>, bytes_max: usize) -> Self {
+impl RecordBuilder {
+    pub(super) fn new(redactor: Arc<Redaction>, bytes_max: usize) -> Self {
         Self { redactor, bytes_max, clock: SystemClock }
     }
 
-    pub(super) fn record(&self, record: &log::Record<'_>) -> LogRecord {
-        let mut pairs = Pairs { scribe: self, room: self.bytes_max, pairs: Vec::new() };
-        // A value that cannot be read ends the list.
+    pub(super) fn build(&self, record: &log::Record<'_>) -> LogRecord {
+        let mut pairs = Pairs { builder: self, room: self.bytes_max, pairs: Vec::new() };
+        // a value that cannot be read ends the list
         let _ = record.key_values().visit(&mut pairs);
         LogRecord {
             at: self.clock.now(),
@@ -39,12 +39,12 @@ impl Scribe {
         }
     }
 
-    /// What is to be shown of a text; a mark says how long it was when that is not all.
+    /// Formats and redacts a text. A suffix gives its full length if it is truncated.
     fn text(&self, text: &dyn fmt::Display, bytes_max: usize) -> String {
-        let redactor = self.redactor.now();
+        let redactor = self.redactor.current();
         let room = redactor.bytes_needed(bytes_max);
         let mut written = Bounded { text: String::new(), room, bytes: 0 };
-        // Some values fail to write themselves; what they have written is there.
+        // some values fail to format; keep what they have written
         let _ = write!(written, "{text}");
         let Bounded { mut text, bytes, .. } = written;
         if redactor.redact(&mut text, bytes_max) {
@@ -54,7 +54,7 @@ impl Scribe {
     }
 }
 
-/// Takes the beginning of what is written and counts the rest.
+/// Stores the first `room` bytes written to it and counts all.
 struct Bounded {
     text: String,
     room: usize,
@@ -66,15 +66,15 @@ impl fmt::Write for Bounded {
         self.bytes += piece.len();
         let taken = &piece[..piece.floor_char_boundary(self.room)];
         self.text.push_str(taken);
-        // After a piece that did not fit, nothing does: the text has no holes.
+        // take nothing after a piece that did not fit: the text has no gaps
         self.room = if taken.len() < piece.len() { 0 } else { self.room - taken.len() };
         Ok(())
     }
 }
 
-/// Reads keys and values while there is room.
+/// Reads keys and values until their size reaches the limit.
 struct Pairs<'s> {
-    scribe: &'s Scribe,
+    builder: &'s RecordBuilder,
     room: usize,
     pairs: Vec<(String, Value)>,
 }
@@ -106,7 +106,7 @@ impl Pairs<'_> {
         let number = number.or_else(|| value.to_i64().map(Value::from));
         let number = number.or_else(|| value.to_f64().map(Value::from));
         let simple = number.or_else(|| value.to_bool().map(Value::from));
-        simple.unwrap_or_else(|| Value::from(self.scribe.text(value, room)))
+        simple.unwrap_or_else(|| Value::from(self.builder.text(value, room)))
     }
 }
 
@@ -120,7 +120,7 @@ pub(super) mod tests {
     use super::*;
     use crate::telemetry::redact::Secrets;
 
-    /// A record with this message, and nothing else to it.
+    /// Returns a record with this message and no ids or attributes.
     pub(in crate::telemetry::logs) fn record(message: &str) -> Arc<LogRecord> {
         Arc::new(LogRecord {
             at: Timestamp(1_700_000_000_123),
@@ -132,14 +132,14 @@ pub(super) mod tests {
         })
     }
 
-    fn scribe(bytes_max: usize) -> Scribe {
+    fn builder(bytes_max: usize) -> RecordBuilder {
         let mut secrets = Secrets::default();
         secrets.add("canary-4711");
-        Scribe::new(Arc::new(Striking::new(&secrets)), bytes_max)
+        RecordBuilder::new(Arc::new(Redaction::new(&secrets)), bytes_max)
     }
 
     #[test]
-    fn a_record_has_what_was_logged_and_whom_it_is_about() {
+    fn a_record_has_the_redacted_message_attributes_and_scope() {
         let scope = Arc::new(LogScope { user_id: Some("ann".into()), ..LogScope::default() });
         let pairs = [
             ("count", log::kv::Value::from(3)),
@@ -153,7 +153,7 @@ pub(super) mod tests {
             let pairs = &pairs[..];
             let mut builder = log::Record::builder();
             let logged = builder.args(args).level(Level::Warn).target("t").key_values(&pairs);
-            scribe(100).record(&logged.build())
+            self::builder(100).build(&logged.build())
         });
         assert_eq!((made.level, &*made.target), (LogLevel::Warn, "t"));
         assert_eq!(made.message, "of [redacted]");
@@ -165,17 +165,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_and_so_are_many_values() {
+    fn long_messages_and_attributes_are_truncated() {
         let long = "x".repeat(1_000_000);
         let pairs = [("a", long.as_str()), ("b", "y")];
         let pairs = &pairs[..];
         let args = format_args!("{long}!");
         let mut builder = log::Record::builder();
-        let made = scribe(8).record(&builder.args(args).key_values(&pairs).build());
+        let made = self::builder(8).build(&builder.args(args).key_values(&pairs).build());
         assert_eq!(made.message, "xxxxxxxx… (1000001 bytes)");
         assert_eq!(made.attributes, [("a".to_owned(), json!("xxxxxxx… (1000000 bytes)"))]);
         let args = format_args!("123456 canary-4711");
-        let made = scribe(8).record(&log::Record::builder().args(args).build());
+        let made = self::builder(8).build(&log::Record::builder().args(args).build());
         assert_eq!(made.message, "123456 [redacted]… (18 bytes)");
     }
 }

@@ -1,4 +1,4 @@
-//! Who hears of a commit, and in which order.
+//! Notifications after a commit, and their order.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::session::Verdict;
 use super::writer::Writer;
 
 impl Writer {
-    /// Tells observers, then the shards in commit order, then who waits for a single answer. Gives
-    /// back what has further parts.
+    /// Notifies observers, then the shards in commit order, then callers of single requests.
+    /// Returns the jobs that have further parts.
     pub(super) fn answer(&self, batch: Vec<Job>, verdicts: Vec<Verdict<Part>>) -> Vec<Job> {
         let sink = self.shared.sink.get();
         let wants_facts = sink.is_some_and(|sink| sink.wants_facts());
@@ -32,18 +32,18 @@ impl Writer {
                     add(&mut by_shard, Acknowledgement { ticket, upto, result });
                 }
                 Job::Refuse(outcome) => add(&mut by_shard, outcome),
-                Job::State(kept) => {
+                Job::Snapshot(snapshot) => {
                     if let Err(error) = result {
                         log::debug!(
-                            "the state of execution {} is not kept: {error}",
-                            kept.execution
+                            "no snapshot of execution {} was stored: {error}",
+                            snapshot.execution
                         );
                     }
                 }
                 Job::Timers(changes) => {
                     if let Err(error) = result {
-                        // What is due stays due and is brought up again.
-                        log::warn!("{} changes of timers were lost: {error}", changes.len());
+                        // timers that are due stay due and fire again
+                        log::warn!("lost {} changes of timers: {error}", changes.len());
                     }
                 }
                 Job::Definition { done, .. }
@@ -76,7 +76,7 @@ impl Writer {
             }
         }
         for (done, result) in waiting {
-            // Who no longer waits does not need the answer.
+            // fails if the caller no longer waits
             let _ = done.send(result);
         }
         for (done, result) in changes {
@@ -88,7 +88,7 @@ impl Writer {
 
 fn add(by_shard: &mut Vec<(usize, Vec<Acknowledgement>)>, outcome: Acknowledgement) {
     let shard = outcome.ticket.shard;
-    // A handful of shards: a search beats a map.
+    // few shards: a linear search is faster than a map
     match by_shard.iter_mut().find(|(known, _)| *known == shard) {
         Some((_, outcomes)) => outcomes.push(outcome),
         None => by_shard.push((shard, vec![outcome])),

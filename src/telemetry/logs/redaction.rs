@@ -1,27 +1,27 @@
-//! The secrets that are struck from what is logged: those known at the start, and those that a
-//! change of the configuration brings. None is ever forgotten, since old records may be shown.
+//! The current redactor of log records. Reloads of the configuration add secrets; none is ever
+//! removed, since old records may be shown.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::telemetry::redact::{Redactor, Secrets};
 
-/// Shared by the logger and by whoever learns of further secrets.
+/// Redactor shared by the logger and by reloads of the configuration.
 #[derive(Debug)]
-pub(super) struct Striking {
+pub(super) struct Redaction {
     now: RwLock<(Secrets, Arc<Redactor>)>,
 }
 
-impl Striking {
+impl Redaction {
     pub(super) fn new(secrets: &Secrets) -> Self {
         Self { now: RwLock::new((secrets.clone(), Arc::new(Redactor::new(secrets)))) }
     }
 
-    pub(super) fn now(&self) -> Arc<Redactor> {
+    pub(super) fn current(&self) -> Arc<Redactor> {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// Strikes these as well from here on.
-    pub(super) fn also(&self, secrets: &Secrets) {
+    /// Adds secrets to redact from now on.
+    pub(super) fn add(&self, secrets: &Secrets) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         let mut all = now.0.clone();
         all.join(secrets);
@@ -37,20 +37,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_learnt_later_is_struck_as_well() {
+    fn secrets_added_later_are_redacted() {
         let secrets = |secret: &str| {
             let mut secrets = Secrets::default();
             secrets.add(secret);
             secrets
         };
-        let striking = Striking::new(&secrets("first-secret"));
-        let struck = || {
+        let redaction = Redaction::new(&secrets("first-secret"));
+        let redacted = || {
             let mut text = "first-secret, second-secret".to_owned();
-            striking.now().redact(&mut text, 100);
+            redaction.current().redact(&mut text, 100);
             text
         };
-        assert_eq!(struck(), "[redacted], second-secret");
-        striking.also(&secrets("second-secret"));
-        assert_eq!(struck(), "[redacted], [redacted]");
+        assert_eq!(redacted(), "[redacted], second-secret");
+        redaction.add(&secrets("second-secret"));
+        assert_eq!(redacted(), "[redacted], [redacted]");
     }
 }

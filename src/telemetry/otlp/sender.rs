@@ -1,4 +1,4 @@
-//! Sends one request after the other to the address of one signal.
+//! Sends requests one after the other to the endpoint of one signal.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::telemetry::export::{SignalStats, Target};
 use super::answer::{Answer, Retry};
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
-/// What a collector has to say is short.
+/// Maximum size of a response body; a larger one is ignored.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Words of a collector that are repeated in the log.
+/// Maximum length of a collector's message in the log.
 const MESSAGE_CHARS_MAX: usize = 200;
-/// Between two reports of parts that were not taken.
+/// Minimum interval between warnings about rejected items.
 const PARTIAL_PAUSE: Duration = Duration::from_secs(60);
 
-pub(super) struct Courier {
+pub(super) struct Sender {
     /// `spans`, `data points` or `log records`.
     what: &'static str,
     target: Target,
@@ -32,12 +32,13 @@ pub(super) struct Courier {
     stats: Arc<SignalStats>,
     retry: Retry,
     stop: watch::Receiver<bool>,
-    /// Whether the newest request was not taken: told when it changes.
+    /// True if the newest request failed; changes are logged.
     is_failing: bool,
-    partial_told: Option<Instant>,
+    /// Time of the last warning about rejected items.
+    partial_logged: Option<Instant>,
 }
 
-impl Courier {
+impl Sender {
     pub(super) fn new(
         what: &'static str,
         target: Target,
@@ -47,16 +48,16 @@ impl Courier {
     ) -> Result<Self, reqwest::Error> {
         let is_local = target.is_local;
         let client = HttpClient::new(move || {
-            // The operator named this address.
+            // the operator chose this address
             let client = http_client::builder().redirect(Policy::none());
             if is_local { client.no_proxy() } else { client }
         })?;
-        let (is_failing, partial_told) = (false, None);
-        Ok(Self { what, target, client, stats, retry, stop, is_failing, partial_told })
+        let (is_failing, partial_logged) = (false, None);
+        Ok(Self { what, target, client, stats, retry, stop, is_failing, partial_logged })
     }
 
-    /// Sends a request with so many parts until it is taken or given up, and counts them. Once the
-    /// server stops there are no pauses, and there is one attempt more at most.
+    /// Sends a request with `parts` items until it is accepted or has finally failed, and counts
+    /// them. Once the server stops, there is at most one further attempt, without a pause.
     pub(super) async fn deliver(&mut self, request: &impl Message, parts: usize) {
         let (body, parts) = (request.encode_to_vec(), parts as u64);
         let mut failed = 0;
@@ -70,14 +71,14 @@ impl Courier {
                 Answer::Later { why, after } => (why, after),
             };
             failed += 1;
-            self.tell_trouble(&why);
+            self.log_failure(&why);
             let Some(pause) = self.retry.pause(failed, asked, chance()) else { break why };
             if *self.stop.borrow() {
                 break why;
             }
-            self.rest(pause).await;
+            self.pause(pause).await;
         };
-        self.tell_trouble(&why);
+        self.log_failure(&why);
         self.stats.add_failed(parts);
     }
 
@@ -87,7 +88,7 @@ impl Courier {
         let request = request.header(CONTENT_TYPE, PROTOBUF).body(body);
         let deadline = Instant::now() + *timeout;
         let answered = timeout_at(deadline, async {
-            // what a collector gets twice it may count twice, as after every other failed attempt
+            // a collector may count a request twice, as after every other retry
             let response = self.client.send_repeatable(request).await?;
             read(response).await
         });
@@ -104,10 +105,10 @@ impl Courier {
         }
     }
 
-    /// Rests; no longer than until the server stops.
-    async fn rest(&mut self, pause: Duration) {
+    /// Waits, but not longer than until the server stops.
+    async fn pause(&mut self, pause: Duration) {
         let stopping = self.stop.wait_for(|is_stopping| *is_stopping);
-        // either way the next attempt follows
+        // the next attempt follows in both cases
         let _ = tokio::time::timeout(pause, stopping).await;
     }
 
@@ -116,26 +117,28 @@ impl Courier {
         self.stats.add_failed(rejected);
         let what = self.what;
         if std::mem::take(&mut self.is_failing) {
-            log::info!("the collector at {} takes {what} again", self.host());
+            log::info!("the collector at {} accepts {what} again", self.host());
         }
-        let told_long_ago = self.partial_told.is_none_or(|at| at.elapsed() >= PARTIAL_PAUSE);
-        if (rejected > 0 || !message.is_empty()) && told_long_ago {
-            self.partial_told = Some(Instant::now());
+        let is_due = self.partial_logged.is_none_or(|at| at.elapsed() >= PARTIAL_PAUSE);
+        if (rejected > 0 || !message.is_empty()) && is_due {
+            self.partial_logged = Some(Instant::now());
             let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
             let host = self.host();
-            log::warn!("the collector at {host} refused {rejected} of {parts} {what}: {message:?}");
+            log::warn!(
+                "the collector at {host} rejected {rejected} of {parts} {what}: {message:?}"
+            );
         }
     }
 
-    /// Tells of trouble when it begins; what follows is counted.
-    fn tell_trouble(&mut self, why: &str) {
+    /// Logs the first of consecutive failures; the others are only counted.
+    fn log_failure(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_failing, true) {
             let (what, host) = (self.what, self.host());
-            log::warn!("the collector at {host} takes no {what}: {why}");
+            log::warn!("cannot export {what} to the collector at {host}: {why}");
         }
     }
 
-    /// What may be shown of the address: the rest of it may hold a key.
+    /// Returns host and port of the endpoint; the rest of the URL may contain a key.
     fn host(&self) -> String {
         let Target { url, .. } = &self.target;
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -158,13 +161,13 @@ async fn read(mut response: Response) -> Result<Answer, reqwest::Error> {
     Ok(Answer::read(status, retry_after.as_deref(), &body))
 }
 
-/// An error with its causes, which tell more than it does.
+/// Formats an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// From 0 to 1.
+/// Returns a random number from 0 to 1.
 fn chance() -> f64 {
     RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64
 }

@@ -1,4 +1,4 @@
-//! What is asked how often, and what runs beside what.
+//! Caching of answers, and concurrent requests.
 
 use std::sync::Mutex as Lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,36 +8,36 @@ use tokio::sync::Notify;
 
 use super::*;
 
-type Said = Result<Vec<Version>, IndexError>;
+type Versions = Result<Vec<Version>, IndexError>;
 
-/// A registry that says the same each time, a second later.
+/// A registry that always gives the same answer, after a second.
 struct Registry {
-    said: Said,
-    asked: AtomicUsize,
+    answer: Versions,
+    requests: AtomicUsize,
 }
 
 impl Registry {
-    fn saying(said: Said) -> Arc<Self> {
-        Arc::new(Self { said, asked: AtomicUsize::new(0) })
+    fn answering(answer: Versions) -> Arc<Self> {
+        Arc::new(Self { answer, requests: AtomicUsize::new(0) })
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 }
 
 impl PackageIndex for Registry {
-    fn versions(&self) -> BoxFuture<'_, Said> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+    fn versions(&self) -> BoxFuture<'_, Versions> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            self.said.clone()
+            self.answer.clone()
         }
         .boxed()
     }
 }
 
-/// Installs when it is told to go on.
+/// An installer that ends on request.
 #[derive(Default)]
 struct Slow {
     may_end: Arc<Notify>,
@@ -57,22 +57,22 @@ impl Installer for Slow {
     }
 }
 
-struct Falling;
+struct Panicking;
 
-impl Installer for Falling {
+impl Installer for Panicking {
     fn install(&self, _: &str) -> BoxFuture<'static, Result<(), InstallError>> {
         async { std::panic::panic_any("a bug") }.boxed()
     }
 }
 
-/// Notes what is written, and who else is at it.
+/// A file that records what is written, and fails on concurrent writes.
 #[derive(Default)]
-struct Notebook {
+struct Recorder {
     writers: AtomicUsize,
     written: Lock<Vec<String>>,
 }
 
-impl VariableFile for Notebook {
+impl VariableFile for Recorder {
     fn set(&self, variables: &[(&str, &str)]) -> Result<(), FileError> {
         if self.writers.fetch_add(1, Ordering::SeqCst) > 0 {
             return Err(FileError("two at once".to_owned()));
@@ -84,58 +84,58 @@ impl VariableFile for Notebook {
     }
 }
 
-fn looking_at(registry: &Arc<Registry>) -> Upkeep {
-    Upkeep::new(Some(Arc::clone(registry) as Arc<_>), None, Arc::new(Notebook::default()))
+fn with_registry(registry: &Arc<Registry>) -> Maintenance {
+    Maintenance::new(Some(Arc::clone(registry) as Arc<_>), None, Arc::new(Recorder::default()))
 }
 
-fn installing_by(installer: Arc<dyn Installer>) -> Upkeep {
-    Upkeep::new(None, Some(installer), Arc::new(Notebook::default()))
+fn with_installer(installer: Arc<dyn Installer>) -> Maintenance {
+    Maintenance::new(None, Some(installer), Arc::new(Recorder::default()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_registry_is_asked_once_a_minute() {
-    let registry = Registry::saying(Ok(vec![Version::new(1, 0, 0)]));
-    let upkeep = looking_at(&registry);
-    let answers = futures_util::future::join_all((0..50).map(|_| upkeep.published())).await;
+    let registry = Registry::answering(Ok(vec![Version::new(1, 0, 0)]));
+    let maintenance = with_registry(&registry);
+    let answers = futures_util::future::join_all((0..50).map(|_| maintenance.published())).await;
     assert!(answers.iter().all(|answer| matches!(answer, Some(Ok(list)) if list.len() == 1)));
-    assert_eq!(registry.asked(), 1);
-    tokio::time::advance(ANSWER_COUNTS - Duration::from_millis(1)).await;
-    upkeep.published().await;
-    assert_eq!(registry.asked(), 1);
+    assert_eq!(registry.requests(), 1);
+    tokio::time::advance(ANSWER_CACHED - Duration::from_millis(1)).await;
+    maintenance.published().await;
+    assert_eq!(registry.requests(), 1);
     tokio::time::advance(Duration::from_millis(1)).await;
-    upkeep.published().await;
-    assert_eq!(registry.asked(), 2);
+    maintenance.published().await;
+    assert_eq!(registry.requests(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_registry_is_asked_again_sooner() {
-    let registry = Registry::saying(Err(IndexError::Status(503)));
-    let upkeep = looking_at(&registry);
+async fn a_failed_request_to_the_registry_is_repeated_sooner() {
+    let registry = Registry::answering(Err(IndexError::Status(503)));
+    let maintenance = with_registry(&registry);
     for _ in 0..3 {
-        assert_eq!(upkeep.published().await, Some(Err(IndexError::Status(503))));
+        assert_eq!(maintenance.published().await, Some(Err(IndexError::Status(503))));
     }
-    assert_eq!(registry.asked(), 1);
-    tokio::time::advance(SILENCE_COUNTS).await;
-    upkeep.published().await;
-    assert_eq!(registry.asked(), 2);
+    assert_eq!(registry.requests(), 1);
+    tokio::time::advance(FAILURE_CACHED).await;
+    maintenance.published().await;
+    assert_eq!(registry.requests(), 2);
 }
 
 #[tokio::test]
-async fn one_installation_runs_at_a_time_and_to_its_end() {
+async fn one_installation_runs_at_a_time_and_outlives_its_caller() {
     let slow = Arc::new(Slow::default());
-    let upkeep = installing_by(Arc::clone(&slow) as Arc<_>);
+    let maintenance = with_installer(Arc::clone(&slow) as Arc<_>);
     {
-        let mut first = Box::pin(upkeep.install());
+        let mut first = Box::pin(maintenance.install());
         assert!(first.as_mut().now_or_never().is_none());
-        assert_eq!(upkeep.install().await, Installation::Busy);
-        // its caller leaves
+        assert_eq!(maintenance.install().await, Installation::Busy);
+        // its caller drops the future
     }
-    assert_eq!(upkeep.install().await, Installation::Busy);
+    assert_eq!(maintenance.install().await, Installation::Busy);
     slow.may_end.notify_one();
     slow.ended.notified().await;
     let again = async {
         loop {
-            match upkeep.install().await {
+            match maintenance.install().await {
                 Installation::Busy => tokio::task::yield_now().await,
                 outcome => return outcome,
             }
@@ -146,27 +146,27 @@ async fn one_installation_runs_at_a_time_and_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_installer_that_panics_is_given_up_and_stands_in_nobodys_way() {
-    let upkeep = installing_by(Arc::new(Falling));
+async fn a_panicking_installer_does_not_block_the_next_installation() {
+    let maintenance = with_installer(Arc::new(Panicking));
     for _ in 0..2 {
-        let outcome = upkeep.install().await;
+        let outcome = maintenance.install().await;
         assert_eq!(outcome, Installation::Done(Err(InstallError::GivenUp)));
     }
-    let off = Upkeep::new(None, None, Arc::new(Notebook::default()));
+    let off = Maintenance::new(None, None, Arc::new(Recorder::default()));
     assert_eq!(off.install().await, Installation::Off);
     assert!(off.published().await.is_none() && !off.can_install());
 }
 
 #[tokio::test]
 async fn keys_are_written_by_one_caller_after_the_other() {
-    let notebook = Arc::new(Notebook::default());
-    let upkeep = Upkeep::new(None, None, Arc::clone(&notebook) as Arc<_>);
+    let recorder = Arc::new(Recorder::default());
+    let maintenance = Maintenance::new(None, None, Arc::clone(&recorder) as Arc<_>);
     let keys = |number: usize| ServiceKeys { public: format!("p{number}"), secret: "s".to_owned() };
-    let all = (0..40).map(|number| upkeep.keep_keys(keys(number)));
+    let all = (0..40).map(|number| maintenance.keep_keys(keys(number)));
     for outcome in futures_util::future::join_all(all).await {
         assert_eq!(outcome, Ok(()));
     }
-    let written = notebook.written.lock().unwrap();
+    let written = recorder.written.lock().unwrap();
     assert_eq!(written.len(), 40);
     assert!(
         written
