@@ -141,7 +141,7 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
         ),
         counter(
             "greenroom_orders_refused_total",
-            "Commands refused as busy because the mailbox of an actor thread was full",
+            "Commands refused as busy because the mailbox of a supervisor was full",
             stats.orders_refused,
         ),
         gauge(

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-/// Minimum length of a secret after `Bearer`, `Basic` and the like; shorter words are prose.
+/// Minimum length of a secret after `Bearer` or `Basic`; shorter words are prose.
 const WORD_BYTES_MIN: usize = 8;
 /// Minimum length of header and claims of a JSON Web Token.
 const JWT_PART_BYTES_MIN: usize = 4;
