@@ -1,5 +1,5 @@
-//! Cost of a large store: memory of suspended executions, start-up, and executions per second, with few
-//! and with many stored; and the cost of a long execution.
+//! Cost of a large store: memory of suspended executions, start-up, and executions per second, with
+//! few and with many stored; and the cost of a long execution.
 //!
 //! ```text
 //! cargo bench --bench growth
@@ -7,9 +7,9 @@
 //! cargo bench --bench growth -- --rounds 1000,10000,100000 --stored none
 //! ```
 //!
-//! For each number, a new store is filled over HTTP with executions that wait for a person. Once they
-//! are unloaded, the server is measured from outside, killed, and restarted over the same store. The
-//! exit code is a failure only if something is wrong by an order of magnitude.
+//! For each number, a new store is filled over HTTP with executions that wait for a person. Once
+//! they are unloaded, the server is measured from outside, killed, and restarted over the same
+//! store. The exit code is a failure only if something is wrong by an order of magnitude.
 
 #[path = "growth/client.rs"]
 mod client;

@@ -1,13 +1,14 @@
-//! Cost of subscribers that never read: memory of the server, and the time of executions beside them.
+//! Cost of subscribers that never read: memory of the server, and the time of executions beside
+//! them.
 //!
 //! ```text
 //! cargo bench --bench readers
 //! cargo bench --bench readers -- --readers 1500 --steps 600 --executions 20000
 //! ```
 //!
-//! Each subscriber requests the events of one finished execution over a separate connection. Its record
-//! has 10 kB for each step. The subscriber reads nothing, not even the head of the answer. Fails if they
-//! take more than 100 MB, or if an execution beside them takes five seconds.
+//! Each subscriber requests the events of one finished execution over a separate connection. Its
+//! record has 10 kB for each step. The subscriber reads nothing, not even the head of the answer.
+//! Fails if they take more than 100 MB, or if an execution beside them takes five seconds.
 
 #[path = "growth/instance.rs"]
 mod instance;

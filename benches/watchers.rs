@@ -1,13 +1,13 @@
-//! Cost of WebSocket subscribers: executions per second without any, with one that reads and with many
-//! that never read, and the memory of those while events are published.
+//! Cost of WebSocket subscribers: executions per second without any, with one that reads and with
+//! many that never read, and the memory of those while events are published.
 //!
 //! ```text
 //! cargo bench --bench watchers
 //! cargo bench --bench watchers -- --watchers 1000 --executions 12500
 //! ```
 //!
-//! Each execution of `noop3` is eight events. Fails if the subscribers take more than 64 MB, or one of
-//! them neither gets a notice of dropped events nor is disconnected.
+//! Each execution of `noop3` is eight events. Fails if the subscribers take more than 64 MB, or one
+//! of them neither gets a notice of dropped events nor is disconnected.
 
 #[path = "growth/instance.rs"]
 mod instance;

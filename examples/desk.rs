@@ -1,13 +1,13 @@
-//! An agent with tools in Rust. Its instructions and tools depend on the caller; hooks observe and veto
-//! tool calls.
+//! An agent with tools in Rust. Its instructions and tools depend on the caller; hooks observe and
+//! veto tool calls.
 //!
 //! ```text
 //! cargo run --example desk
 //! ```
 //!
-//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
-//! Its model is a mock, which needs no network; for a real one, name a model of `[models.*]`. Any
-//! caller may ask for an order:
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another
+//! file. Its model is a mock, which needs no network; for a real one, name a model of `[models.*]`.
+//! Any caller may ask for an order:
 //!
 //! ```text
 //! curl localhost:3141/agents/desk/text -H 'content-type: application/json' \

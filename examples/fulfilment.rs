@@ -1,23 +1,23 @@
-//! An order becomes parcels. For each item, two at a time, the workflow orders a parcel from a warehouse
-//! over HTTP and polls until it is packed; large quantities need a person's decision first. Then a crane
-//! loads all parcels; it reports progress and can be cancelled.
+//! An order becomes parcels. For each item, two at a time, the workflow orders a parcel from a
+//! warehouse over HTTP and polls until it is packed; large quantities need a person's decision
+//! first. Then a crane loads all parcels; it reports progress and can be cancelled.
 //!
 //! ```text
 //! cargo run --example fulfilment
 //! ```
 //!
-//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
-//! The warehouse is a second server in this program, on a free port. `stream` shows every step as it
-//! happens, and the progress of the crane (`step-progress`):
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another
+//! file. The warehouse is a second server in this program, on a free port. `stream` shows every
+//! step as it happens, and the progress of the crane (`step-progress`):
 //!
 //! ```text
 //! curl -N localhost:3141/workflows/fulfil/stream -H 'content-type: application/json' \
 //!     -d '{"input": {"items": [{"sku": "lamp", "count": 2}, {"sku": "sofa", "count": 1}]}}'
 //! ```
 //!
-//! For more than 20 of an item, the function `allot` suspends. `why` shows what the execution waits for
-//! and how to resume it. The lamps are packed at the same time: while another step runs, a resume must
-//! name the suspended one:
+//! For more than 20 of an item, the function `allot` suspends. `why` shows what the execution waits
+//! for and how to resume it. The lamps are packed at the same time: while another step runs, a
+//! resume must name the suspended one:
 //!
 //! ```text
 //! W=localhost:3141/workflows/fulfil J='content-type: application/json'
@@ -28,8 +28,8 @@
 //!     "options": {"stepId": "allot"}}'
 //! ```
 //!
-//! The first of these loads again, in a new execution with the parcels of the old one. The others cancel
-//! an execution while its crane runs:
+//! The first of these loads again, in a new execution with the parcels of the old one. The others
+//! cancel an execution while its crane runs:
 //!
 //! ```text
 //! curl $W/executions/sofas/replay -H "$J" -d '{"stepId": "load"}'
@@ -134,8 +134,8 @@ async fn allot(step: StepContext) -> Result<StepOutcome, StepError> {
     })
 }
 
-/// Runs blocking work on another thread. On a cancel this future is dropped, and `cancellation` stops
-/// the thread.
+/// Runs blocking work on another thread. On a cancel this future is dropped, and `cancellation`
+/// stops the thread.
 async fn load(step: StepContext) -> Result<StepOutcome, StepError> {
     let parcels: Vec<Parcel> = step.data_as()?;
     let total = parcels.iter().map(|parcel| parcel.count).sum();

@@ -5,8 +5,8 @@
 //! cargo run --example orders
 //! ```
 //!
-//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
-//! A small order completes at once:
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another
+//! file. A small order completes at once:
 //!
 //! ```text
 //! curl localhost:3141/workflows/order/execute -H 'content-type: application/json' \
@@ -104,8 +104,8 @@ async fn price(step: StepContext) -> Result<StepOutcome, StepError> {
     Ok(json!({ "total": each * quantity }).into())
 }
 
-/// Pays. A finished step never runs again. One that a crash interrupts does, with the same key, by which
-/// the bank recognizes the same payment.
+/// Pays. A finished step never runs again. One that a crash interrupts does, with the same key, by
+/// which the bank recognizes the same payment.
 async fn pay(step: StepContext) -> Result<StepOutcome, StepError> {
     if step.data["approved"] != true {
         return Ok(json!({ "status": "refused", "receipt": null }).into());

@@ -1,12 +1,12 @@
-//! Sign-in with a password and a session cookie: a custom identity provider, custom routes, and a tool
-//! that knows its caller.
+//! Sign-in with a password and a session cookie: a custom identity provider, custom routes, and a
+//! tool that knows its caller.
 //!
 //! ```text
 //! cargo run --example sessions
 //! ```
 //!
-//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another file.
-//! Requests without a session are refused:
+//! It runs with `config.toml`, including its workflows and agents; `--config FILE` names another
+//! file. Requests without a session are refused:
 //!
 //! ```text
 //! curl localhost:3141/me
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .configure(|config| config.server.port = port.unwrap_or(config.server.port))
         .auth(sessions)
         .routes(|routes| {
-            let login = move |who: web::Json<Credentials>| ready(entering.login(&who));
+            let login = move |form: web::Json<Credentials>| ready(entering.login(&form));
             routes.post("/login", login).summary("Sign in with user and password");
             let logout = move |request: HttpRequest| ready(leaving.logout(&request));
             routes.post("/logout", logout).summary("End the session");
@@ -112,9 +112,9 @@ struct Credentials {
 }
 
 impl Sessions {
-    fn login(&self, who: &Credentials) -> Result<HttpResponse, actix_web::Error> {
+    fn login(&self, form: &Credentials) -> Result<HttpResponse, actix_web::Error> {
         let known = PEOPLE.iter().find(|(name, password, _)| {
-            (*name, *password) == (who.user.as_str(), who.password.as_str())
+            (*name, *password) == (form.user.as_str(), form.password.as_str())
         });
         // the same text for both mistakes: it does not reveal which accounts exist
         let Some((name, _, role)) = known else {

@@ -1,5 +1,5 @@
-//! Cost of a long execution: bytes written and CPU per round, which should not depend on the number of
-//! rounds.
+//! Cost of a long execution: bytes written and CPU per round, which should not depend on the number
+//! of rounds.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -121,8 +121,8 @@ fn measure(kind: Kind, rounds: usize) -> Outcome<Row> {
     })
 }
 
-/// Kills a server in the middle of an execution, and returns the time from the start of the next one
-/// until it answers a request about that execution.
+/// Kills a server in the middle of an execution, and returns the time from the start of the next
+/// one until it answers a request about that execution.
 fn rebuilt(kind: Kind, rounds: usize) -> Outcome<Duration> {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let server = Server::start(directory.path())?;

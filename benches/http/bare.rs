@@ -1,5 +1,5 @@
-//! The baseline: actix-web, a parsed body, a group commit, an answer of greenroom's shape. No actors,
-//! expressions, schemas, events or lists; nothing could be resumed from its store.
+//! The baseline: actix-web, a parsed body, a group commit, an answer of greenroom's shape. No
+//! actors, expressions, schemas, events or lists; nothing could be resumed from its store.
 
 use std::io::{self, Write};
 use std::net::TcpListener;

@@ -172,7 +172,11 @@ impl Drop for Server {
 }
 
 /// Reads the log to its end, so that the server never blocks on it.
-fn read_lines(output: ChildStderr, kept: &Mutex<VecDeque<String>>, ready: &Sender<SocketAddr>) {
+fn read_lines(
+    output: ChildStderr,
+    last_lines: &Mutex<VecDeque<String>>,
+    ready: &Sender<SocketAddr>,
+) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         if let Some((_, rest)) = line.split_once(LISTENS)
             && let Ok(address) = rest.trim().parse()
@@ -180,11 +184,11 @@ fn read_lines(output: ChildStderr, kept: &Mutex<VecDeque<String>>, ready: &Sende
             // only the first address is received
             let _ = ready.send(address);
         }
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == LINES_KEPT {
-            kept.pop_front();
+        let mut last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_lines.len() == LINES_KEPT {
+            last_lines.pop_front();
         }
-        kept.push_back(line);
+        last_lines.push_back(line);
     }
 }
 

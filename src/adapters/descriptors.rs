@@ -34,8 +34,8 @@ pub(crate) struct TooFewFiles {
     reason: io::Error,
 }
 
-/// Checks that so many more files can be open at once, by opening sockets. They are closed when this
-/// returns.
+/// Checks that so many more files can be open at once, by opening sockets. They are closed when
+/// this returns.
 pub(crate) fn reserve(needed: usize) -> Result<(), TooFewFiles> {
     let mut opened = Vec::with_capacity(needed);
     while opened.len() < needed {

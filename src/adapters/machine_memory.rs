@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// One part in so many of the usable memory is for the values of executions. The rest is for what is
-/// not counted: bodies being read, facts on their way to the store, responses, generations, the
+/// One part in so many of the usable memory is for the values of executions. The rest is for what
+/// is not counted: bodies being read, facts on their way to the store, responses, generations, the
 /// store's cache, and memory held by the allocator.
 const EXECUTIONS_SHARE: u64 = 3;
 /// Memory of executions if the usable memory is unknown: as on a machine with 3 GiB.
@@ -37,8 +37,8 @@ fn usable(read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     machine.into_iter().chain(limits).filter(|bytes| *bytes > 0).min()
 }
 
-/// Returns the lowest limit of a group and its ancestors. In a container the path may be that of the
-/// host: then only the root exists, which is the container's.
+/// Returns the lowest limit of a group and its ancestors. In a container the path may be that of
+/// the host: then only the root exists, which is the container's.
 fn limit_of_groups(
     read: &dyn Fn(&str) -> Option<String>,
     root: &str,

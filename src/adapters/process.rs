@@ -107,8 +107,8 @@ impl Group {
         }
     }
 
-    /// Waits for the end of the program without reaping it. Until it is reaped, no other process can
-    /// get its id, so that the rest of its group can still be killed.
+    /// Waits for the end of the program without reaping it. Until it is reaped, no other process
+    /// can get its id, so that the rest of its group can still be killed.
     pub(super) async fn ended(&self) -> io::Result<()> {
         let Some(pid) = self.0 else { return std::future::pending().await };
         // registered before the check, so that an end in between is not missed

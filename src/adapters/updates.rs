@@ -1,4 +1,5 @@
-//! Newer versions of this program: the registry that lists them, and the command that installs them.
+//! Newer versions of this program: the registry that lists them, and the command that installs
+//! them.
 
 mod command;
 mod index;

@@ -18,7 +18,7 @@ use tower_service::Service;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 tokio::task_local! {
-   /// True once a connection was made for the request that this task sends.
+    /// True once a connection was made for the request that this task sends.
     static HAS_CONNECTED: Cell<bool>;
 }
 

@@ -80,9 +80,9 @@ fn push(text: &mut Vec<u8>, name: &str, value: &str, end: &[u8]) {
     text.extend_from_slice(end);
 }
 
-/// Quotes a value so that all readers of such files agree on it. Single quotes are literal; but they
-/// cannot hold a single quote, and some readers see an escape in two backslashes or in a final one.
-/// Such a value is put in double quotes, with the escapes of a shell.
+/// Quotes a value so that all readers of such files agree on it. Single quotes are literal; but
+/// they cannot hold a single quote, and some readers see an escape in two backslashes or in a final
+/// one. Such a value is put in double quotes, with the escapes of a shell.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:+@%,=".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
@@ -168,8 +168,8 @@ fn blanks(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Returns the length of the value at the start of the text, with the rest of its last line. A quote
-/// that is never closed is an ordinary character.
+/// Returns the length of the value at the start of the text, with the rest of its last line. A
+/// quote that is never closed is an ordinary character.
 fn value_length(text: &[u8]) -> usize {
     let closed_at = match text.first() {
         Some(quote @ (b'"' | b'\'' | b'`')) => closing(text, *quote).unwrap_or(0),

@@ -42,12 +42,12 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { messages, ..ModelRequest::default() }
 }
 
-fn asked(text: &str) -> ModelRequest {
+fn prompted(text: &str) -> ModelRequest {
     request(vec![message(Role::User, text)])
 }
 
-fn asked_for(schema: Value) -> ModelRequest {
-    ModelRequest { schema: Some(Arc::new(schema)), ..asked("please") }
+fn with_schema(schema: Value) -> ModelRequest {
+    ModelRequest { schema: Some(Arc::new(schema)), ..prompted("please") }
 }
 
 async fn text_of(model: &MockModel, request: ModelRequest) -> String {
@@ -71,7 +71,7 @@ async fn the_first_matching_rule_answers() {
         ToolSpec { name: "add".to_owned(), description: String::new(), parameters: json!({}) };
     let results = result(json!({ "sum": 3 }));
     let cases = [
-        ("by the prompt", asked("ECHO!"), "you said ECHO!"),
+        ("by the prompt", prompted("ECHO!"), "you said ECHO!"),
         (
             "by the messages",
             request(vec![
@@ -81,16 +81,16 @@ async fn the_first_matching_rule_answers() {
             ]),
             "system: be kind",
         ),
-        ("by the tools", ModelRequest { tools: Arc::from([tool]), ..asked("x") }, "add"),
+        ("by the tools", ModelRequest { tools: Arc::from([tool]), ..prompted("x") }, "add"),
         ("by results", request(vec![message(Role::User, "x"), results.clone()]), r#"{"sum":3}"#),
         (
             "results before the newest prompt do not count",
             request(vec![results, message(Role::User, "none")]),
             "true",
         ),
-        ("by the schema", asked_for(json!({})), r#"{"n":2,"of":"please"}"#),
-        ("by missing values", asked("none"), "true"),
-        ("no rule", asked("hello"), "hello"),
+        ("by the schema", with_schema(json!({})), r#"{"n":2,"of":"please"}"#),
+        ("by missing values", prompted("none"), "true"),
+        ("no rule", prompted("hello"), "hello"),
         (
             "parts",
             request(vec![Message {
@@ -123,7 +123,7 @@ async fn a_tool_is_called_until_its_result_is_there() {
     let when = "'TOOL' in prompt and not tool_results";
     let model = model(vec![rule(when, MockAction::ToolCalls(calls))]);
 
-    let answer = model.generate(asked("TOOL")).await.unwrap();
+    let answer = model.generate(prompted("TOOL")).await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
     assert_eq!(answer.text, "");
     let [first, second] = answer.tool_calls.as_slice() else { panic!("{:?}", answer.tool_calls) };
@@ -131,7 +131,7 @@ async fn a_tool_is_called_until_its_result_is_there() {
     assert_eq!(second.input, json!({ "n": "TOOL" }));
     assert_ne!(first.tool_call_id, second.tool_call_id);
 
-    let mut again = asked("TOOL");
+    let mut again = prompted("TOOL");
     Arc::make_mut(&mut again.messages).push(result(json!(7)));
     let answer = model.generate(again).await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::Stop);
@@ -153,26 +153,26 @@ async fn errors_come_before_the_first_byte() {
         ("when", "mock rule 3: "),
     ];
     for (prompt, expected) in cases {
-        let error = failing.generate(asked(prompt)).await.unwrap_err();
+        let error = failing.generate(prompted(prompt)).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Other);
         assert!(error.message.starts_with(expected), "{prompt}: {}", error.message);
-        let streamed: Vec<_> = failing.stream(asked(prompt)).collect().await;
+        let streamed: Vec<_> = failing.stream(prompted(prompt)).collect().await;
         assert_eq!(streamed, [Err(error)], "{prompt}");
     }
-    let error = model(Vec::new()).generate(asked_for(json!(false))).await.unwrap_err();
+    let error = model(Vec::new()).generate(with_schema(json!(false))).await.unwrap_err();
     assert!(error.message.contains("no sample"), "{}", error.message);
 }
 
 #[tokio::test]
 async fn a_schema_gives_a_sample_unless_a_rule_answers() {
     let schema = json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });
-    assert_eq!(text_of(&model(Vec::new()), asked_for(schema.clone())).await, r#"{"n":1}"#);
+    assert_eq!(text_of(&model(Vec::new()), with_schema(schema.clone())).await, r#"{"n":1}"#);
 
     let replying = model(vec![rule("true", reply("{\"n\": 7}"))]);
-    assert_eq!(text_of(&replying, asked_for(schema.clone())).await, "{\"n\": 7}");
+    assert_eq!(text_of(&replying, with_schema(schema.clone())).await, "{\"n\": 7}");
 
     let delaying = model(vec![rule("true", MockAction::Default)]);
-    assert_eq!(text_of(&delaying, asked_for(schema)).await, r#"{"n":1}"#);
+    assert_eq!(text_of(&delaying, with_schema(schema)).await, r#"{"n":1}"#);
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn the_same_prompt_gives_the_same_answer() {
     let schema = json!({ "type": "object", "properties": { "a": { "format": "uuid" }, "b": { "enum": [2, 1] } } });
     let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
     let rules = vec![rule("'TOOL' in prompt", MockAction::ToolCalls(calls))];
-    for request in [asked("TOOL"), asked("x y z"), asked_for(schema)] {
+    for request in [prompted("TOOL"), prompted("x y z"), with_schema(schema)] {
         let first = model(rules.clone()).generate(request.clone()).await;
         let second = model(rules.clone()).generate(request).await;
         assert_eq!(first, second);
@@ -207,7 +207,7 @@ async fn a_stream_has_a_delay_and_a_pace() {
     let config = MockConfig { pace: Duration::from_millis(100), rules };
     let model = MockModel::new(config).unwrap();
     let start = Instant::now();
-    let mut stream = model.stream(asked("one two three"));
+    let mut stream = model.stream(prompted("one two three"));
     let mut seen = Vec::new();
     while let Some(event) = stream.next().await {
         seen.push((start.elapsed().as_millis(), event.unwrap()));
@@ -224,7 +224,7 @@ async fn a_stream_has_a_delay_and_a_pace() {
     assert_eq!(seen, expected);
 
     let start = Instant::now();
-    model.generate(asked("one two three")).await.unwrap();
+    model.generate(prompted("one two three")).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(5), "a whole answer has no pace");
 }
 
@@ -233,7 +233,7 @@ async fn a_stream_and_a_whole_answer_have_the_same_content() {
     let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
     let model = model(vec![rule("'TOOL' in prompt", MockAction::ToolCalls(calls))]);
     let object = json!({ "properties": { "a": {}, "b": {}, "c": { "type": "object" } } });
-    for request in [asked("some words"), asked("TOOL"), asked_for(object), asked("")] {
+    for request in [prompted("some words"), prompted("TOOL"), with_schema(object), prompted("")] {
         let whole = model.generate(request.clone()).await.unwrap();
         let mut text = String::new();
         let mut tool_calls: Vec<ToolCall> = Vec::new();

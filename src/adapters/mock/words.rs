@@ -23,8 +23,8 @@ pub(super) fn usage(messages: &[Message], answer: &Script) -> Usage {
     }
 }
 
-/// Splits a text after each word, and JSON also after each comma, since it has few spaces. The pieces
-/// together are the text.
+/// Splits a text after each word, and JSON also after each comma, since it has few spaces. The
+/// pieces together are the text.
 pub(super) fn pieces(text: &str, is_json: bool) -> Vec<&str> {
     let is_boundary = |c: char| c.is_whitespace() || (is_json && c == ',');
     let mut pieces = Vec::new();

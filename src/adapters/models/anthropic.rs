@@ -132,7 +132,7 @@ fn assistant_content(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
             "type": "tool_use",
             "id": fitting_id(&call.tool_call_id),
             "name": prompt.names.wire(&call.tool_name),
-           // the format accepts only objects
+            // the format accepts only objects
             "input": match &call.input {
                 Value::Object(_) => call.input.clone(),
                 other => json!({ "value": other }),

@@ -19,8 +19,8 @@ const BEFORE_SECRETS: [&str; 7] =
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Accepts a key unless it is empty or has characters that a header cannot hold. Surrounding white
-    /// space is removed: files and shells add it.
+    /// Accepts a key unless it is empty or has characters that a header cannot hold. Surrounding
+    /// white space is removed: files and shells add it.
     pub fn new(text: &str) -> Option<Self> {
         let key = text.trim();
         (!key.is_empty() && HeaderValue::from_str(key).is_ok()).then(|| Self(key.to_owned()))
@@ -73,11 +73,11 @@ fn without_suspects(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        let behind_name = BEFORE_SECRETS.iter().find(|name| lower[at..].starts_with(**name));
+        let name_before = BEFORE_SECRETS.iter().find(|name| lower[at..].starts_with(**name));
         let is_begin = text[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric());
         let begins_key =
             is_begin && KEY_PREFIXES.iter().any(|prefix| text[at..].starts_with(prefix));
-        let secret_at = match behind_name {
+        let secret_at = match name_before {
             Some(name) => Some(at + name.len()),
             None => begins_key.then_some(at),
         };

@@ -51,11 +51,11 @@ impl<'a> Prompt<'a> {
         let options = without(options, &config.omit);
         let mut object = Object::No;
         if let Some(schema) = schema.as_deref() {
-            object = asked_for(config, is_openai, schema, !tools.is_empty(), &options);
+            object = object_for(config, is_openai, schema, !tools.is_empty(), &options);
             if !matches!(object, Object::Schema(_)) {
                 let system = messages.iter().take_while(|message| message.role == Role::System);
-                let behind = system.count();
-                messages.insert(behind, Message::text(Role::System, instruction(schema)));
+                let after_system = system.count();
+                messages.insert(after_system, Message::text(Role::System, instruction(schema)));
             }
         }
         Self {
@@ -72,7 +72,7 @@ impl<'a> Prompt<'a> {
     }
 }
 
-fn asked_for<'a>(
+fn object_for<'a>(
     config: &ProviderConfig,
     is_openai: bool,
     schema: &'a Value,
@@ -130,8 +130,8 @@ fn begin_with_user(messages: &mut Vec<Message>) {
 /// Removes incomplete calls and empty messages: providers refuse them, and the conversation could
 /// never continue.
 fn settled(messages: &[Message]) -> Vec<Message> {
-    let mut kept = messages.to_vec();
-    keep_whole_calls(&mut kept);
-    kept.retain(|message| !message.parts.is_empty());
-    kept
+    let mut complete = messages.to_vec();
+    keep_whole_calls(&mut complete);
+    complete.retain(|message| !message.parts.is_empty());
+    complete
 }

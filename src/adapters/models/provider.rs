@@ -33,8 +33,8 @@ pub struct Provider {
     pub(super) format: Format,
 }
 
-/// Known providers. Other servers of one of the three wire formats are configured by the name of the
-/// format's owner and their URL.
+/// Known providers. Other servers of one of the three wire formats are configured by the name of
+/// the format's owner and their URL.
 pub const PROVIDERS: [Provider; 11] = [
     Provider {
         name: "openai",

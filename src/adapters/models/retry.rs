@@ -30,8 +30,8 @@ impl Default for RetryPolicy {
 
 /// Returns the pause before the next attempt after `failed` ones, the last with `error`; `None` if
 /// another attempt is useless. `left` is the time left for the whole answer. `spread`, from 0 to 1,
-/// shortens the pause by up to half, so that requests that failed together are not repeated together.
-/// A pause that the provider asks for is not shortened.
+/// shortens the pause by up to half, so that requests that failed together are not repeated
+/// together. A pause that the provider asks for is not shortened.
 pub(super) fn pause_before_next(
     policy: &RetryPolicy,
     failed: u32,
@@ -43,15 +43,15 @@ pub(super) fn pause_before_next(
         ModelErrorKind::RateLimited | ModelErrorKind::Unavailable | ModelErrorKind::Timeout => true,
         ModelErrorKind::Auth | ModelErrorKind::Other => false,
     };
-    let asked = error.retry_after.unwrap_or_default();
-    if !is_retryable || failed >= policy.attempts || asked >= left {
+    let requested = error.retry_after.unwrap_or_default();
+    if !is_retryable || failed >= policy.attempts || requested >= left {
         return None;
     }
     let exponent = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
     let grown = policy.delay.as_secs_f64() * policy.factor.powi(exponent);
     let grown = grown.min(policy.max_delay.as_secs_f64()) * (1.0 - 0.5 * spread.clamp(0.0, 1.0));
     let grown = Duration::try_from_secs_f64(grown).unwrap_or(policy.max_delay);
-    let pause = grown.max(asked.min(policy.max_delay));
+    let pause = grown.max(requested.min(policy.max_delay));
     (pause < left).then_some(pause)
 }
 
@@ -75,7 +75,7 @@ mod tests {
     fn pauses_grow_within_the_limits_of_the_policy_and_the_provider() {
         use ModelErrorKind::{Auth, Other, RateLimited, Timeout, Unavailable};
         let policy = RetryPolicy { attempts: 4, ..RetryPolicy::default() };
-        // kind, asked for, failed, left, spread, expected; all in milliseconds
+        // kind, requested pause, failed, left, spread, expected; all in milliseconds
         let rows = [
             (Unavailable, None, 1, 60_000, 0.0, Some(200)),
             (Unavailable, None, 2, 60_000, 0.0, Some(400)),
@@ -92,12 +92,12 @@ mod tests {
             (Auth, None, 1, 60_000, 0.0, None),
             (Other, Some(1), 1, 60_000, 0.0, None),
         ];
-        for (kind, asked, failed, left, spread, expected) in rows {
-            let retry_after = asked.map(Duration::from_millis);
+        for (kind, requested, failed, left, spread, expected) in rows {
+            let retry_after = requested.map(Duration::from_millis);
             let error = ModelError { kind, message: String::new(), retry_after };
             let left = Duration::from_millis(left);
             let pause = pause_before_next(&policy, failed, &error, left, spread);
-            let row = format!("{kind:?} {asked:?} {failed} {left:?}");
+            let row = format!("{kind:?} {requested:?} {failed} {left:?}");
             assert_eq!(pause, expected.map(Duration::from_millis), "{row}");
         }
     }

@@ -71,8 +71,8 @@ impl fmt::Debug for RetryingModel {
 }
 
 impl RetryingModel {
-    /// Wraps `inner`. `total` limits its whole answer with all attempts. After its last failure, the
-    /// models of `fallback` are tried in turn, each within its own limits.
+    /// Wraps `inner`. `total` limits its whole answer with all attempts. After its last failure,
+    /// the models of `fallback` are tried in turn, each within its own limits.
     pub fn new(
         inner: Arc<dyn LanguageModel>,
         policy: RetryPolicy,

@@ -26,7 +26,8 @@ use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
 
 /// Variables that a program gets of the server's environment.
 const VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
-/// Last bytes of standard error that are stored. More than are shown, so that secrets are found whole.
+/// Last bytes of standard error that are stored. More than are shown, so that secrets are found
+/// whole.
 const STDERR_BYTES_MAX: usize = 16 << 10;
 /// Last characters of standard error that are shown.
 const STDERR_CHARS_MAX: usize = 500;
@@ -54,8 +55,9 @@ struct Printed {
 struct TooMuch;
 
 impl Commands {
-    /// Runs a program to its end. Texts of failures are fit for models and callers. Dropping the future
-    /// kills the program and everything that it started. There is no timeout: every caller has one.
+    /// Runs a program to its end. Texts of failures are fit for models and callers. Dropping the
+    /// future kills the program and everything that it started. There is no timeout: every caller
+    /// has one.
     pub async fn run(&self, run: CommandRun, origin: &CallOrigin) -> Result<Value, AttemptFailure> {
         let not_made = |why: String| AttemptFailure::new(ErrorKind::Request, why);
         let resolved = self.secrets.resolve(run.env.iter().map(|(name, text)| (name, text)));
@@ -72,8 +74,8 @@ impl Commands {
         let mut command = command_for(&run, origin);
         command.envs(resolved.texts.iter().map(|(name, value)| (&**name, value)));
         let mut child = command.spawn().map_err(|error| not_started(&error, &run, origin))?;
-        // Declared after the child, so that it is dropped first: until the child is reaped, no other
-        // process can have the id of its group.
+        // Declared after the child, so that it is dropped first: until the child is reaped, no
+        // other process can have the id of its group.
         let mut group = Group::of(&child);
         group.limit_memory(run.memory_bytes_max.unwrap_or(self.memory_bytes_max));
         let bytes_max = run.output_bytes_max.unwrap_or(self.output_bytes_max);
@@ -222,7 +224,8 @@ fn failed(message: impl Into<String>) -> AttemptFailure {
     AttemptFailure::new(ErrorKind::Command, message)
 }
 
-/// Makes a text for callers that names the program without paths of this machine, and logs the rest.
+/// Makes a text for callers that names the program without paths of this machine, and logs the
+/// rest.
 fn not_started(error: &io::Error, run: &CommandRun, origin: &CallOrigin) -> AttemptFailure {
     let CommandRun { program, cwd, .. } = run;
     log::warn!("{}: {program} cannot be started: {error}", origin.name);

@@ -1,8 +1,8 @@
 //! HTTP calls, of steps and of tools.
 //!
-//! Data in a call stays where the configuration puts it: values in URLs are encoded, values of headers
-//! cannot add headers, hosts chosen by data are checked (see [`super::outgoing`]). Responses are
-//! limited, and secrets are removed from them.
+//! Data in a call stays where the configuration puts it: values in URLs are encoded, values of
+//! headers cannot add headers, hosts chosen by data are checked (see [`super::outgoing`]).
+//! Responses are limited, and secrets are removed from them.
 
 mod answer;
 mod tool;
@@ -28,7 +28,8 @@ use crate::http_client::NoAddress;
 /// Redirects followed in one call.
 const REDIRECTS_MAX: usize = 5;
 
-/// Header with the same value in every attempt of a call, so that a server can recognize repetitions.
+/// Header with the same value in every attempt of a call, so that a server can recognize
+/// repetitions.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Makes HTTP calls. Clones share their connections.
@@ -60,8 +61,8 @@ struct Hop {
 }
 
 impl HttpCalls {
-    /// Makes a call. Texts of failures are fit for models and callers. There is no timeout: every caller
-    /// has one.
+    /// Makes a call. Texts of failures are fit for models and callers. There is no timeout: every
+    /// caller has one.
     pub async fn call(
         &self,
         request: HttpRequest,
@@ -187,8 +188,8 @@ impl Exchange<'_> {
         self.secrets.removed_from(text)
     }
 
-    /// Makes a text for models and callers, and logs the causes. Both name only the host of the URL: its
-    /// path and query may be private.
+    /// Makes a text for models and callers, and logs the causes. Both name only the host of the
+    /// URL: its path and query may be private.
     fn failure(&self, error: &reqwest::Error, url: &Url) -> AttemptFailure {
         let mut problem =
             if error.is_connect() { "cannot be reached" } else { "closed the connection early" };
@@ -242,8 +243,8 @@ impl Hop {
         self.url.as_str().len() + headers + self.body.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns the request that follows a redirect. Another origin gets none of these headers, as they
-    /// may hold secrets, and no URL with a secret: its host would be looked up, and logged.
+    /// Returns the request that follows a redirect. Another origin gets none of these headers, as
+    /// they may hold secrets, and no URL with a secret: its host would be looked up, and logged.
     fn redirected(
         self,
         status: StatusCode,

@@ -1,9 +1,10 @@
 //! Clients for calls out of the process, and the policy of allowed hosts.
 //!
-//! A host in the configuration is the operator's choice. One that data chose (a template, an argument
-//! of a model, a redirect) must have a public address or be listed in `[limits] outgoing_hosts`: a
-//! prompt injection must not reach hosts that only this machine can reach. The client looks names up
-//! through a guard, so that the checked address is the one that is connected to.
+//! A host in the configuration is the operator's choice. One that data chose (a template, an
+//! argument of a model, a redirect) must have a public address or be listed in `[limits]
+//! outgoing_hosts`: a prompt injection must not reach hosts that only this machine can reach. The
+//! client looks names up through a guard, so that the checked address is the one that is connected
+//! to.
 
 mod address;
 
@@ -82,9 +83,9 @@ pub struct HostRefused {
 
 /// HTTP clients for outgoing calls. Clones share their connections.
 ///
-/// Neither client follows redirects or uses a proxy: both would connect to unchecked addresses. They
-/// do not share connections, so that a call to a host chosen by data never uses a connection that was
-/// made for the operator's.
+/// Neither client follows redirects or uses a proxy: both would connect to unchecked addresses.
+/// They do not share connections, so that a call to a host chosen by data never uses a connection
+/// that was made for the operator's.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     unguarded: HttpClient,

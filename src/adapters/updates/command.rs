@@ -125,7 +125,7 @@ async fn listen(child: &mut Child, tail: &mut Tail) -> io::Result<ExitStatus> {
     let (mut out, mut err) = (Pipe::of(child.stdout.take()), Pipe::of(child.stderr.take()));
     let status = loop {
         tokio::select! {
-           bytes = out.read() => tail.push(bytes),
+            bytes = out.read() => tail.push(bytes),
             bytes = err.read() => tail.push(bytes),
             status = child.wait() => break status?,
         }
@@ -134,7 +134,7 @@ async fn listen(child: &mut Child, tail: &mut Tail) -> io::Result<ExitStatus> {
     let rest = async {
         while out.is_open() || err.is_open() {
             tokio::select! {
-               bytes = out.read() => tail.push(bytes),
+                bytes = out.read() => tail.push(bytes),
                 bytes = err.read() => tail.push(bytes),
             }
         }

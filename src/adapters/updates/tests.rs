@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// A server that answers one connection after the other and reports the requests.
 struct Registry {
     host: String,
-    asked: Receiver<String>,
+    requests: Receiver<String>,
 }
 
 impl Registry {
@@ -25,7 +25,7 @@ impl Registry {
     fn answering(answers: Vec<Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = listener.local_addr().unwrap().to_string();
-        let (report, asked) = channel();
+        let (report, requests) = channel();
         std::thread::spawn(move || {
             for answer in answers {
                 let Ok((stream, _)) = listener.accept() else { return };
@@ -35,7 +35,7 @@ impl Registry {
                 let _ = (&stream).write_all(&answer);
             }
         });
-        Self { host, asked }
+        Self { host, requests }
     }
 
     fn index(&self) -> SparseIndex {
@@ -68,7 +68,7 @@ const LINES: &str = "{\"name\":\"greenroom\",\"vers\":\"0.1.0\",\"yanked\":false
 async fn the_index_is_read_from_the_path_of_the_package() {
     let registry = Registry::answering(vec![answer(200, "", LINES)]);
     assert_eq!(registry.versions().await.unwrap(), ["0.1.0", "0.2.0"]);
-    assert_eq!(registry.asked.recv().unwrap(), "GET /base/gr/ee/greenroom HTTP/1.1");
+    assert_eq!(registry.requests.recv().unwrap(), "GET /base/gr/ee/greenroom HTTP/1.1");
 }
 
 #[tokio::test]
@@ -105,18 +105,18 @@ async fn redirects_are_followed_within_the_host() {
     let home = |to: &str| answer(302, &format!("location: {to}\r\n"), "");
     let registry = Registry::answering(vec![home("/elsewhere"), answer(200, "", LINES)]);
     assert_eq!(registry.versions().await.unwrap().len(), 2);
-    registry.asked.recv().unwrap();
-    assert_eq!(registry.asked.recv().unwrap(), "GET /elsewhere HTTP/1.1");
+    registry.requests.recv().unwrap();
+    assert_eq!(registry.requests.recv().unwrap(), "GET /elsewhere HTTP/1.1");
 
     let other = Registry::answering(vec![answer(200, "", LINES)]);
     let away = home(&format!("http://{}/gr/ee/greenroom", other.host));
     let registry = Registry::answering(vec![away]);
     assert_eq!(registry.versions().await, Err(IndexError::Status(302)));
-    assert!(other.asked.try_recv().is_err(), "another host was asked");
+    assert!(other.requests.try_recv().is_err(), "another host was called");
 
     let registry = Registry::answering(vec![home("/again"); 20]);
     assert_eq!(registry.versions().await, Err(IndexError::Status(302)));
-    assert_eq!(registry.asked.try_iter().count(), 6);
+    assert_eq!(registry.requests.try_iter().count(), 6);
 }
 
 #[tokio::test]
@@ -171,8 +171,8 @@ async fn arguments_reach_the_program_as_they_are() {
     let out = folder.path().join("out");
     let note = script(folder.path(), "note", &format!("printf '<%s>' \"$@\" > {}", out.display()));
     run(&["sh", &note, "{package}", "--at={package};id", "$HOME *", ""], LONG).await.unwrap();
-    let said = std::fs::read_to_string(out).unwrap();
-    assert_eq!(said, "<greenroom><--at=greenroom;id><$HOME *><>");
+    let output = std::fs::read_to_string(out).unwrap();
+    assert_eq!(output, "<greenroom><--at=greenroom;id><$HOME *><>");
 }
 
 #[tokio::test]
@@ -182,10 +182,13 @@ async fn a_command_gets_few_variables_and_empty_input() {
     let look = format!("env > {0}; cat >> {0}; echo end >> {0}", out.display());
     let look = script(folder.path(), "look", &look);
     run(&["sh", &look], LONG).await.unwrap();
-    let said = std::fs::read_to_string(out).unwrap();
-    assert!(said.contains("PATH=") && said.ends_with("end\n"), "{said}");
+    let output = std::fs::read_to_string(out).unwrap();
+    assert!(output.contains("PATH=") && output.ends_with("end\n"), "{output}");
     // cargo gives these to tests; the shell itself makes `PWD`, `SHLVL`, `_`
-    assert!(!said.contains("CARGO_PKG_NAME") && !said.contains("CARGO_MANIFEST_DIR"), "{said}");
+    assert!(
+        !output.contains("CARGO_PKG_NAME") && !output.contains("CARGO_MANIFEST_DIR"),
+        "{output}"
+    );
 }
 
 #[tokio::test]

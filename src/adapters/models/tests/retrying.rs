@@ -53,7 +53,7 @@ async fn failures_are_retried_or_answered_by_a_fallback() {
         (vec![failure(Other, None)], vec![saying("b")], Err("Other"), 1, 0),
         (vec![failure(RateLimited, Some(400))], vec![saying("b")], Ok("b"), 1, 1),
     ];
-    for (script, other, expected, asked, other_asked) in rows {
+    for (script, other, expected, calls, fallback_calls) in rows {
         for streams in [false, true] {
             let row = format!("{script:?} {streams}");
             let first = ScriptedModel::remote(script.clone());
@@ -61,7 +61,7 @@ async fn failures_are_retried_or_answered_by_a_fallback() {
             let model = retrying(&first, &[&second]);
             let got = answer(&model, streams).await;
             assert_eq!(got.as_deref().map_err(String::as_str), expected, "{row}");
-            assert_eq!((first.requests().len(), second.requests().len()), (asked, other_asked));
+            assert_eq!((first.requests().len(), second.requests().len()), (calls, fallback_calls));
         }
     }
 }

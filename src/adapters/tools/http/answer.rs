@@ -31,7 +31,7 @@ pub(super) async fn read(
 ) -> Result<Value, AnswerError> {
     let status = answer.status();
     if !status.is_success() {
-        let retry_after_ms = pause_asked(answer.headers(), SystemClock.now());
+        let retry_after_ms = requested_pause(answer.headers(), SystemClock.now());
         let (bytes, _) = beginning(answer, ERROR_BYTES_MAX).await?;
         let text = cleaned(String::from_utf8_lossy(&bytes).into_owned());
         let text: String = text.chars().take(ERROR_CHARS_MAX).collect();
@@ -57,8 +57,8 @@ pub(super) async fn read(
     }
 }
 
-/// Reads up to a limit, and returns true if that was all. A longer body is not read to its end, which
-/// closes its connection.
+/// Reads up to a limit, and returns true if that was all. A longer body is not read to its end,
+/// which closes its connection.
 async fn beginning(mut answer: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), AnswerError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(AnswerError::Connection)? {
@@ -81,14 +81,14 @@ fn is_json(content_type: &[u8]) -> bool {
 
 /// Reads the pause that the server asks for, in milliseconds: from seconds or a time (RFC 9110,
 /// section 10.2.3). A time is compared with the server's own clock if it sends `Date`.
-fn pause_asked(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+fn requested_pause(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
-    let asked = text(RETRY_AFTER)?;
-    if asked.bytes().all(|byte| byte.is_ascii_digit()) {
-        let seconds: u64 = asked.parse().ok()?;
+    let requested = text(RETRY_AFTER)?;
+    if requested.bytes().all(|byte| byte.is_ascii_digit()) {
+        let seconds: u64 = requested.parse().ok()?;
         return Some(seconds.saturating_mul(1000));
     }
-    let until = time_of(asked)?;
+    let until = time_of(requested)?;
     let now = text(DATE).and_then(time_of).or_else(|| u64::try_from(now.0).ok())?;
     Some(until.saturating_sub(now))
 }
@@ -125,14 +125,14 @@ mod tests {
             (Some(""), None, None),
             (None, None, None),
         ];
-        for (asked, date, expected) in rows {
+        for (requested, date, expected) in rows {
             let mut headers = HeaderMap::new();
-            for (name, value) in [(RETRY_AFTER, asked), (DATE, date)] {
+            for (name, value) in [(RETRY_AFTER, requested), (DATE, date)] {
                 if let Some(value) = value {
                     headers.insert(name, HeaderValue::from_static(value));
                 }
             }
-            assert_eq!(pause_asked(&headers, now), expected, "{asked:?} {date:?}");
+            assert_eq!(requested_pause(&headers, now), expected, "{requested:?} {date:?}");
         }
     }
 }

@@ -290,8 +290,8 @@ async fn redirects_are_checked_hop_by_hop() {
         assert!(error.starts_with("redirected to a bad url: "), "{error}");
     }
     let seen = inner.seen();
-    let said: Vec<_> = seen.iter().map(|it| (it.method.as_str(), it.body.as_str())).collect();
-    assert_eq!(said, [("GET", ""), ("GET", ""), ("PUT", r#"{"a":1}"#)]);
+    let requests: Vec<_> = seen.iter().map(|it| (it.method.as_str(), it.body.as_str())).collect();
+    assert_eq!(requests, [("GET", ""), ("GET", ""), ("PUT", r#"{"a":1}"#)]);
     for request in &seen {
         assert_eq!(
             (request.header("authorization"), request.header("idempotency-key")),
