@@ -47,7 +47,7 @@ fn a_call_has_everything_of_its_scope_in_it() {
     let Some(Ok(Callee::Http(request))) = called(&world) else { panic!("no call") };
     assert_eq!(request.url.as_str(), "https://a.example/a%2Fb?e=order&first=7");
     assert_eq!(request.body.as_deref(), Some("7"), "the step's data");
-    let header = request.headers[0].1.opened(|name| Ok::<_, ()>(format!("<{name}>")));
+    let header = request.headers[0].1.resolved(|name| Ok::<_, ()>(format!("<{name}>")));
     assert_eq!(header.as_deref(), Ok("ann <KEY>"));
 }
 
