@@ -7,7 +7,7 @@ use greenroom_actors::visibility::Visibility;
 use crate::api::error::ApiError;
 use crate::api::query::{Pairs, read, refuse_unknown};
 use crate::api::wire::log::{log_filter_of, log_limit_of, record_filter_of};
-use crate::api::wire::observability::number_of;
+use crate::api::wire::state::number_of;
 
 /// Requested page of log records.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -60,3 +60,20 @@ impl ToSchema for Iso {
         Cow::Borrowed("Timestamp")
     }
 }
+
+/// Header of the execution `e1` of the workflow `order`.
+#[cfg(test)]
+fn test_header() -> greenroom_actors::ports::store::Header {
+    use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+
+    greenroom_actors::ports::store::Header {
+        id: greenroom_actors::domain::ids::ExecutionId::trusted("e1"),
+        workflow_id: "order".into(),
+        definition_hash: "h".into(),
+        user_id: None,
+        conversation_id: None,
+        parent: None,
+        trace: Trace::of("e1", EntityType::Workflow, &"order".into(), TraceOrigin::New),
+        created_at: Timestamp(0),
+    }
+}

@@ -126,36 +126,18 @@ impl StartBody {
         key: Option<&str>,
         caller: &Caller,
     ) -> Result<StartExecution, ApiError> {
-        match self {
-            Self::Request => read_start(definition, bytes, key, caller),
-            Self::Input => read_input(definition, bytes, key, caller),
-        }
+        let (body, kind) = match self {
+            Self::Request => (json::parse_closed(bytes)?, "execute"),
+            Self::Input => {
+                let input = json::parse_value(bytes)?;
+                if !input.is_object() && !admits_other_types(definition) {
+                    return Err(ApiError::InvalidBody("must be an object".to_owned()));
+                }
+                (ExecuteBody { input: Some(input), options: None }, "input")
+            }
+        };
+        start_of(definition, body, (kind, bytes), key, caller)
     }
-}
-
-/// Parses the body of execute and stream.
-pub fn read_start(
-    definition: &WorkflowDefinition,
-    bytes: &[u8],
-    key: Option<&str>,
-    caller: &Caller,
-) -> Result<StartExecution, ApiError> {
-    start_of(definition, json::parse_closed(bytes)?, ("execute", bytes), key, caller)
-}
-
-/// Parses a body that is the input, for clients that know nothing of options.
-fn read_input(
-    definition: &WorkflowDefinition,
-    bytes: &[u8],
-    key: Option<&str>,
-    caller: &Caller,
-) -> Result<StartExecution, ApiError> {
-    let input = json::parse_value(bytes)?;
-    if !input.is_object() && !admits_other_types(definition) {
-        return Err(ApiError::InvalidBody("must be an object".to_owned()));
-    }
-    let body = ExecuteBody { input: Some(input), options: None };
-    start_of(definition, body, ("input", bytes), key, caller)
 }
 
 /// `sent`: the kind of the body, for the scope of the idempotency key, and its bytes.
@@ -273,9 +255,9 @@ mod tests {
 
     fn refusal(body: &str) -> String {
         let key = Some("k");
-        read_start(&definition(None), body.as_bytes(), key, &Caller::unchecked())
-            .unwrap_err()
-            .to_string()
+        let (definition, caller) = (definition(None), Caller::unchecked());
+        let refused = StartBody::Request.read(&definition, body.as_bytes(), key, &caller);
+        refused.unwrap_err().to_string()
     }
 
     #[test]
@@ -284,7 +266,8 @@ mod tests {
             "userId": "u", "conversationId": "c", "executionId": "x-1", "context": { "a": 1 } } });
         let body = body.to_string();
         let caller = Caller::unchecked();
-        let start = read_start(&definition(None), body.as_bytes(), None, &caller).unwrap();
+        let start = StartBody::Request.read(&definition(None), body.as_bytes(), None, &caller);
+        let start = start.unwrap();
         assert_eq!(start.execution_id, Some(ExecutionId::trusted("x-1")));
         assert_eq!(start.user_id.as_deref(), Some("u"));
         assert_eq!(start.conversation_id.as_deref(), Some("c"));
@@ -364,8 +347,10 @@ mod tests {
     #[test]
     fn the_input_schema_may_allow_other_types() {
         let caller = Caller::unchecked();
-        let start =
-            |schema| read_start(&definition(Some(schema)), br#"{"input":5}"#, None, &caller);
+        let start = |schema| {
+            let definition = definition(Some(schema));
+            StartBody::Request.read(&definition, br#"{"input":5}"#, None, &caller)
+        };
         assert!(start(json!({ "type": "integer" })).is_ok());
         assert!(start(json!({ "type": ["object", "integer"] })).is_ok());
         assert!(start(json!({ "type": "object" })).is_err());

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
 use crate::api::wire::span::{SpanStatusView, SpanView, entity_type};
-use crate::api::wire::state::{cursor_of as place_of, cursor_text as place_text};
+use crate::api::wire::state::{cursor_of as place_of, cursor_text as place_text, number_of};
 
 /// Response of `GET /observability/status`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -187,14 +187,6 @@ pub fn cursor_of(text: &str) -> Option<RootCursor> {
     (execution.is_some() || generation.is_some()).then_some(RootCursor { execution, generation })
 }
 
-/// Parses 16 hexadecimal digits.
-pub fn number_of(text: &str) -> Option<i64> {
-    if text.len() != 16 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    u64::from_str_radix(text, 16).ok().map(u64::cast_signed)
-}
-
 /// A trace: its spans by start time, and the same spans as a tree.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Trace)]
@@ -270,14 +262,12 @@ fn nodes_below<'a>(
 mod tests {
     use std::sync::Arc;
 
-    use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
     use greenroom_actors::observe::span::{Owner, SpanStatus, SpanWork};
-    use greenroom_actors::ports::store::Header;
     use serde_json::{Value, to_value};
 
     use super::*;
+    use crate::api::wire::test_header;
 
     #[test]
     fn cursors_survive_a_round_trip() {
@@ -292,20 +282,10 @@ mod tests {
     }
 
     fn span(id: &str, parent: Option<&str>) -> Span {
-        let header = Header {
-            id: ExecutionId::trusted("e1"),
-            workflow_id: "order".into(),
-            definition_hash: "h".into(),
-            user_id: None,
-            conversation_id: None,
-            parent: None,
-            trace: Trace::of("e1", EntityType::Workflow, &"order".into(), TraceOrigin::New),
-            created_at: Timestamp(0),
-        };
         Span {
             id: format!("{id:0>16}").parse().unwrap(),
             parent: parent.map(|parent| format!("{parent:0>16}").parse().unwrap()),
-            owner: Owner::Execution(Arc::new(header)),
+            owner: Owner::Execution(Arc::new(test_header())),
             start: Timestamp(0),
             end: None,
             status: SpanStatus::Unset,

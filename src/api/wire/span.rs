@@ -275,30 +275,16 @@ pub fn filter_of(
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::domain::ids::ExecutionId;
-    use greenroom_actors::domain::trace::{Trace, TraceOrigin};
     use greenroom_actors::observe::span::{Owner, SpanWork};
-    use greenroom_actors::ports::store::Header;
     use serde_json::{json, to_value};
 
     use super::*;
+    use crate::api::wire::test_header;
 
     #[test]
     fn a_span_event_has_the_fields_of_opentelemetry() {
-        let trace = Trace {
-            id: "0af7651916cd43dd8448eb211c80319c".into(),
-            ..Trace::of("e1", EntityType::Workflow, &"order".into(), TraceOrigin::New)
-        };
-        let header = Header {
-            id: ExecutionId::trusted("e1"),
-            workflow_id: "order".into(),
-            definition_hash: "h".into(),
-            user_id: None,
-            conversation_id: None,
-            parent: None,
-            trace,
-            created_at: Timestamp(1_700_000_000_000),
-        };
+        let mut header = test_header();
+        header.trace.id = "0af7651916cd43dd8448eb211c80319c".into();
         let span = Span {
             id: "b7ad6b7169203331".parse().unwrap(),
             parent: None,

@@ -261,12 +261,16 @@ pub fn cursor_text(cursor: Cursor) -> String {
 
 /// Parses the text of [`cursor_text`].
 pub fn cursor_of(text: &str) -> Option<Cursor> {
-    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    let (at, row) = text.split_at_checked(16)?;
+    Some(Cursor { at: Timestamp(number_of(at)?), row: number_of(row)? })
+}
+
+/// Parses 16 hexadecimal digits.
+pub fn number_of(text: &str) -> Option<i64> {
+    if text.len() != 16 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let number = |digits: &str| u64::from_str_radix(digits, 16).ok().map(u64::cast_signed);
-    let (created_at, row) = text.split_at(16);
-    Some(Cursor { at: Timestamp(number(created_at)?), row: number(row)? })
+    u64::from_str_radix(text, 16).ok().map(u64::cast_signed)
 }
 
 /// Prefix of cursors of lists by end time; they are invalid in lists by start time.

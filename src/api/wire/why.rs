@@ -320,12 +320,11 @@ mod tests {
     use std::sync::Arc;
 
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-    use greenroom_actors::ports::store::Header;
     use greenroom_actors::wait_report::ChildQuestion;
     use serde_json::{json, to_value};
 
     use super::*;
+    use crate::api::wire::test_header;
 
     fn causes() -> Vec<Cause> {
         let child = ExecutionId::trusted("c1");
@@ -355,22 +354,6 @@ mod tests {
         ]
     }
 
-    fn report_of(id: ExecutionId, awaited: Awaited) -> WaitReport {
-        let workflow_id: Arc<str> = "order".into();
-        let trace = Trace::of("e1", EntityType::Workflow, &workflow_id, TraceOrigin::New);
-        let header = Header {
-            id,
-            workflow_id,
-            definition_hash: "h".into(),
-            user_id: None,
-            conversation_id: None,
-            parent: None,
-            trace,
-            created_at: Timestamp(0),
-        };
-        WaitReport::new(Arc::new(header), Status::Running, vec![awaited])
-    }
-
     fn shown(cause: Cause) -> Value {
         let awaited = Awaited {
             step_id: Some("a".into()),
@@ -379,8 +362,7 @@ mod tests {
             until: Some(Timestamp(1_700_000_000_200)),
             cause,
         };
-        let id = ExecutionId::trusted("e1");
-        let wait_report = report_of(id, awaited);
+        let wait_report = WaitReport::new(Arc::new(test_header()), Status::Running, vec![awaited]);
         to_value(WhyView::of(&wait_report)).unwrap()["waitsFor"][0].clone()
     }
 
