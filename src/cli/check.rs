@@ -214,11 +214,11 @@ mod tests {
         let keys = "api_keys = [{ id = \"ci\", hash = \"sha256:HASH\" }]\n"
             .replace("HASH", &"0".repeat(64));
         let auth = |rest: &str| checked(&format!("[auth]\n{keys}{rest}"), &[]).1;
-        let told = "tokens are checked, but not for POST /workflows/:id/executions/:executionId/resume \
+        let warning = "tokens are checked, but not for POST /workflows/:id/executions/:executionId/resume \
                     and POST /workflows/:id/executions/:executionId/suspend: any client can answer an \
                     approval";
-        assert!(auth("").contains(told), "{}", auth(""));
-        assert!(auth("default = \"spec\"").contains(told));
+        assert!(auth("").contains(warning), "{}", auth(""));
+        assert!(auth("default = \"spec\"").contains(warning));
         for closed in [
             "default = \"private\"",
             "ownership = {}",

@@ -20,7 +20,7 @@ mod tools;
 use super::Config;
 
 /// Returns the problems of a text, one line each.
-fn said(text: &str) -> Vec<String> {
+fn problems_of(text: &str) -> Vec<String> {
     match Config::parse(text, "c.toml") {
         Ok(config) => config.warnings.iter().map(ToString::to_string).collect(),
         Err(problems) => problems.iter().map(ToString::to_string).collect(),

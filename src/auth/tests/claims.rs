@@ -12,14 +12,14 @@ fn settings() -> JwtSettings {
     JwtSettings::hs256(SECRET)
 }
 
-fn said(provider: &JwtProvider, claims: &str) -> Result<(), String> {
+fn check(provider: &JwtProvider, claims: &str) -> Result<(), String> {
     verified(provider, &hs256(claims)).map(drop).map_err(|error| error.to_string())
 }
 
 #[test]
 fn times_are_numbers_within_the_range_of_dates() {
     let provider = provider(settings());
-    let odd = [
+    let invalid = [
         "\"1800003600\"",
         "null",
         "true",
@@ -35,15 +35,15 @@ fn times_are_numbers_within_the_range_of_dates() {
         "99999999999999999999999999999999",
     ];
     for claim in ["exp", "nbf"] {
-        for value in odd {
-            let refused = said(&provider, &format!(r#"{{"sub":"ann","{claim}":{value}}}"#));
+        for value in invalid {
+            let refused = check(&provider, &format!(r#"{{"sub":"ann","{claim}":{value}}}"#));
             assert_eq!(refused, Err(format!("Invalid token: invalid claim {claim}")), "{value}");
         }
         // JSON readers reject this number
-        let refused = said(&provider, &format!(r#"{{"{claim}":1e999}}"#));
+        let refused = check(&provider, &format!(r#"{{"{claim}":1e999}}"#));
         assert_eq!(refused, Err("Invalid token: jwt malformed".to_owned()));
     }
-    assert_eq!(said(&provider, r#"{"sub":"ann","iat":1800003600.25,"exp":253402300799}"#), Ok(()));
+    assert_eq!(check(&provider, r#"{"sub":"ann","iat":1800003600.25,"exp":253402300799}"#), Ok(()));
 }
 
 /// The clock is half a second after `NOW`.
@@ -72,7 +72,7 @@ fn a_token_is_valid_from_nbf_until_exp() {
     for (leeway, claims, refusal) in rows {
         let provider = provider(JwtSettings { leeway: Duration::from_secs(leeway), ..settings() });
         let refusal = refusal.map_or(Ok(()), |text| Err(text.to_owned()));
-        assert_eq!(said(&provider, &claims.to_string()), refusal, "{claims} within {leeway} s");
+        assert_eq!(check(&provider, &claims.to_string()), refusal, "{claims} within {leeway} s");
     }
 }
 
@@ -98,9 +98,9 @@ fn a_user_expires_with_the_token() {
 fn exp_can_be_required() {
     let provider = provider(JwtSettings { require_exp: true, ..settings() });
     let missing = Err("Invalid token: missing claim exp".to_owned());
-    assert_eq!(said(&provider, r#"{"sub":"ann"}"#), missing);
-    assert_eq!(said(&provider, r#"{"sub":"ann","exp":1800003600}"#), Ok(()));
-    let null = said(&provider, r#"{"sub":"ann","exp":null}"#);
+    assert_eq!(check(&provider, r#"{"sub":"ann"}"#), missing);
+    assert_eq!(check(&provider, r#"{"sub":"ann","exp":1800003600}"#), Ok(()));
+    let null = check(&provider, r#"{"sub":"ann","exp":null}"#);
     assert_eq!(null, Err("Invalid token: invalid claim exp".to_owned()));
 }
 
@@ -135,7 +135,7 @@ fn issuer_and_audience_are_checked_when_configured() {
     ];
     for (provider, claims, reason) in rows {
         let refusal = reason.map_or(Ok(()), |reason| Err(format!("Invalid token: {reason}")));
-        assert_eq!(said(&provider, &claims.to_string()), refusal, "{claims}");
+        assert_eq!(check(&provider, &claims.to_string()), refusal, "{claims}");
     }
 }
 

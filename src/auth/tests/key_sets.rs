@@ -41,7 +41,7 @@ impl Lab {
         Self::new(&[Algorithm::RS256], first_answer).await
     }
 
-    async fn said(&self, token: &str) -> Result<(), String> {
+    async fn verified(&self, token: &str) -> Result<(), String> {
         self.provider.verify(token).await.map(drop).map_err(|error| error.to_string())
     }
 
@@ -88,11 +88,11 @@ async fn keys_are_fetched_once_when_first_needed() {
     let lab = Lab::with_rsa(keys(&[rsa("a"), rsa("b")])).await;
     assert_eq!(lab.server.requests(), 0);
     for kid in ["a", "b", "a"] {
-        assert_eq!(lab.said(&token(kid)).await, Ok(()));
+        assert_eq!(lab.verified(&token(kid)).await, Ok(()));
     }
     assert_eq!(lab.server.requests(), 1);
     // a malformed token causes no fetch
-    assert_eq!(lab.said("a.b.c").await, refused("Invalid token: jwt malformed"));
+    assert_eq!(lab.verified("a.b.c").await, refused("Invalid token: jwt malformed"));
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn concurrent_requests_share_one_fetch() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     lab.server.hold();
     let good = token("a");
-    let all = join_all((0..20).map(|_| lab.said(&good)));
+    let all = join_all((0..20).map(|_| lab.verified(&good)));
     let release = async {
         lab.server.has_requests(1).await;
         lab.server.release();
@@ -113,29 +113,29 @@ async fn concurrent_requests_share_one_fetch() {
 #[tokio::test]
 async fn an_unknown_key_causes_a_fetch() {
     let lab = Lab::with_rsa(keys(&[rsa("old")])).await;
-    assert_eq!(lab.said(&token("old")).await, Ok(()));
+    assert_eq!(lab.verified(&token("old")).await, Ok(()));
 
     lab.server.answers(keys(&[rsa("new")]));
     lab.wait(31);
-    assert_eq!(lab.said(&token("new")).await, Ok(()));
-    assert_eq!(lab.said(&token("old")).await, refused(UNKNOWN));
+    assert_eq!(lab.verified(&token("new")).await, Ok(()));
+    assert_eq!(lab.verified(&token("old")).await, refused(UNKNOWN));
     assert_eq!(lab.server.requests(), 2);
 }
 
 #[tokio::test]
 async fn many_unknown_keys_cause_one_fetch() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
-    assert_eq!(lab.said(&token("a")).await, Ok(()));
+    assert_eq!(lab.verified(&token("a")).await, Ok(()));
     let flood: Vec<String> = (0..40).map(|number| token(&format!("k{number}"))).collect();
 
     for requests in [1, 2, 3] {
-        let together = join_all(flood.iter().map(|token| lab.said(token))).await;
+        let together = join_all(flood.iter().map(|token| lab.verified(token))).await;
         assert!(together.iter().all(|answer| *answer == refused(UNKNOWN)), "{together:?}");
         for token in &flood {
-            assert_eq!(lab.said(token).await, refused(UNKNOWN));
+            assert_eq!(lab.verified(token).await, refused(UNKNOWN));
         }
         assert_eq!(lab.server.requests(), requests);
-        assert_eq!(lab.said(&token("a")).await, Ok(()));
+        assert_eq!(lab.verified(&token("a")).await, Ok(()));
         lab.wait(30);
     }
 }
@@ -143,29 +143,29 @@ async fn many_unknown_keys_cause_one_fetch() {
 #[tokio::test]
 async fn stale_keys_are_used_while_they_are_refreshed() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
-    assert_eq!(lab.said(&token("a")).await, Ok(()));
+    assert_eq!(lab.verified(&token("a")).await, Ok(()));
     lab.wait(599);
-    assert_eq!(lab.said(&token("a")).await, Ok(()));
+    assert_eq!(lab.verified(&token("a")).await, Ok(()));
     assert_eq!(lab.server.requests(), 1);
 
     lab.server.answers(keys(&[rsa("b")]));
     lab.server.hold();
     lab.wait(1);
-    assert_eq!(lab.said(&token("a")).await, Ok(()), "known keys do not wait for the refresh");
+    assert_eq!(lab.verified(&token("a")).await, Ok(()), "known keys do not wait for the refresh");
     lab.server.has_requests(2).await;
     lab.server.release();
-    assert_eq!(lab.said(&token("b")).await, Ok(()), "unknown keys wait for it");
-    assert_eq!(lab.said(&token("a")).await, refused(UNKNOWN));
+    assert_eq!(lab.verified(&token("b")).await, Ok(()), "unknown keys wait for it");
+    assert_eq!(lab.verified(&token("a")).await, refused(UNKNOWN));
     assert_eq!(lab.server.requests(), 2);
 }
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_does_not_keep_old_keys() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
-    assert_eq!(lab.said(&token("a")).await, Ok(()));
+    assert_eq!(lab.verified(&token("a")).await, Ok(()));
     lab.clock.set_back(Duration::from_secs(3600));
     lab.server.answers(keys(&[rsa("b")]));
-    assert_eq!(lab.said(&token("b")).await, Ok(()));
+    assert_eq!(lab.verified(&token("b")).await, Ok(()));
 }
 
 #[tokio::test]
@@ -207,15 +207,15 @@ async fn bad_answers_do_not_replace_known_keys() {
     ];
     for (name, bad) in rows {
         let lab = Lab::with_rsa(bad.clone()).await;
-        assert_eq!(lab.said(&token("b")).await, refused(UNAVAILABLE), "{name}");
+        assert_eq!(lab.verified(&token("b")).await, refused(UNAVAILABLE), "{name}");
 
         lab.server.answers(keys(&[rsa("a")]));
         lab.wait(5);
-        assert_eq!(lab.said(&token("a")).await, Ok(()), "{name}");
+        assert_eq!(lab.verified(&token("a")).await, Ok(()), "{name}");
         lab.server.answers(bad);
         lab.wait(31);
-        assert_eq!(lab.said(&token("b")).await, refused(UNKNOWN), "{name}");
-        assert_eq!(lab.said(&token("a")).await, Ok(()), "{name}");
+        assert_eq!(lab.verified(&token("b")).await, refused(UNKNOWN), "{name}");
+        assert_eq!(lab.verified(&token("a")).await, Ok(()), "{name}");
     }
     assert_eq!(elsewhere.requests(), 0);
 }
@@ -231,7 +231,7 @@ async fn without_keys_tokens_are_refused_as_unavailable() {
     assert_eq!(lab.server.requests(), 1);
     lab.server.answers(keys(&[rsa("a")]));
     lab.wait(5);
-    assert_eq!(lab.said(&token("a")).await, Ok(()));
+    assert_eq!(lab.verified(&token("a")).await, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +239,7 @@ async fn requests_wait_at_most_five_seconds() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     lab.server.hold();
     let begin = tokio::time::Instant::now();
-    assert_eq!(lab.said(&token("a")).await, refused(UNAVAILABLE));
+    assert_eq!(lab.verified(&token("a")).await, refused(UNAVAILABLE));
     let waited = begin.elapsed().as_millis();
     assert!((4900..5100).contains(&waited), "{waited} ms");
 }
@@ -253,7 +253,7 @@ async fn a_blocked_fetch_does_not_block_requests() {
         let _inside = stuck.enter();
         assert!(lab.provider.verify(&good).now_or_never().is_none());
     }
-    assert_eq!(lab.said(&good).await, refused(UNAVAILABLE));
+    assert_eq!(lab.verified(&good).await, refused(UNAVAILABLE));
     assert_eq!(lab.server.requests(), 0);
     stuck.shutdown_background();
 }
@@ -266,7 +266,7 @@ async fn a_fetch_outlives_the_request_that_needed_it() {
     assert!(lab.provider.verify(&token).now_or_never().is_none());
     lab.server.has_requests(1).await;
     lab.server.release();
-    assert_eq!(lab.said(&token).await, Ok(()));
+    assert_eq!(lab.verified(&token).await, Ok(()));
     assert_eq!(lab.server.requests(), 1);
 }
 
@@ -280,13 +280,13 @@ async fn a_fetch_that_is_lost_with_its_thread_is_repeated() {
         // started on a runtime that is not polled
         assert!(lab.provider.verify(&good).now_or_never().is_none());
     }
-    let (waiting, ()) = futures_util::future::join(lab.said(&good), async {
+    let (waiting, ()) = futures_util::future::join(lab.verified(&good), async {
         elsewhere.shutdown_background();
     })
     .await;
     assert_eq!(waiting, refused(UNAVAILABLE));
     lab.wait(5);
-    assert_eq!(lab.said(&good).await, Ok(()));
+    assert_eq!(lab.verified(&good).await, Ok(()));
 }
 
 #[tokio::test]
@@ -346,14 +346,14 @@ async fn only_keys_for_the_configured_algorithms_are_used() {
     ];
     for (name, key, expected) in rows {
         let lab = Lab::with_rsa(keys(&[key])).await;
-        assert_eq!(lab.said(&token("a")).await, expected, "{name}");
+        assert_eq!(lab.verified(&token("a")).await, expected, "{name}");
     }
 
     let published = json!({ "kty": "oct", "kid": "a", "k": part(SECRET) });
     let lab = Lab::with_rsa(keys(&[published])).await;
     let header = r#"{"alg":"HS256","kid":"a"}"#;
     let token = signed(header, GOOD, Algorithm::HS256, &secret(SECRET));
-    assert_eq!(lab.said(&token).await, refused("Invalid token: invalid algorithm"));
+    assert_eq!(lab.verified(&token).await, refused("Invalid token: invalid algorithm"));
 }
 
 #[tokio::test]
@@ -364,14 +364,14 @@ async fn keys_are_matched_by_curve() {
         jwk(Algorithm::EdDSA, ED25519, &json!({ "kid": "ed" })),
     ]);
     let lab = Lab::new(&[Algorithm::ES256, Algorithm::ES384], set.clone()).await;
-    assert_eq!(lab.said(&of(Algorithm::ES256, Some("small"))).await, Ok(()));
-    assert_eq!(lab.said(&of(Algorithm::ES384, Some("large"))).await, Ok(()));
-    assert_eq!(lab.said(&of(Algorithm::ES256, Some("large"))).await, refused(UNKNOWN));
+    assert_eq!(lab.verified(&of(Algorithm::ES256, Some("small"))).await, Ok(()));
+    assert_eq!(lab.verified(&of(Algorithm::ES384, Some("large"))).await, Ok(()));
+    assert_eq!(lab.verified(&of(Algorithm::ES256, Some("large"))).await, refused(UNKNOWN));
     // one key per curve, so no id is needed
-    assert_eq!(lab.said(&of(Algorithm::ES256, None)).await, Ok(()));
-    assert_eq!(lab.said(&of(Algorithm::ES384, None)).await, Ok(()));
+    assert_eq!(lab.verified(&of(Algorithm::ES256, None)).await, Ok(()));
+    assert_eq!(lab.verified(&of(Algorithm::ES384, None)).await, Ok(()));
     let lab = Lab::new(&[Algorithm::EdDSA], set).await;
-    assert_eq!(lab.said(&of(Algorithm::EdDSA, Some("ed"))).await, Ok(()));
+    assert_eq!(lab.verified(&of(Algorithm::EdDSA, Some("ed"))).await, Ok(()));
 }
 
 #[tokio::test]
@@ -379,10 +379,10 @@ async fn a_token_without_a_key_id_is_checked_with_the_only_key() {
     let nameless = of(Algorithm::RS256, None);
     let for_encryption = jwk(Algorithm::RS256, RSA_OTHER, &json!({ "kid": "b", "use": "enc" }));
     let lab = Lab::with_rsa(keys(&[rsa("a"), for_encryption])).await;
-    assert_eq!(lab.said(&nameless).await, Ok(()));
+    assert_eq!(lab.verified(&nameless).await, Ok(()));
 
     let lab = Lab::with_rsa(keys(&[rsa("a"), rsa("b")])).await;
-    assert_eq!(lab.said(&nameless).await, refused(UNKNOWN));
+    assert_eq!(lab.verified(&nameless).await, refused(UNKNOWN));
     let lab = Lab::with_rsa(keys(&[])).await;
-    assert_eq!(lab.said(&nameless).await, refused(UNKNOWN));
+    assert_eq!(lab.verified(&nameless).await, refused(UNKNOWN));
 }

@@ -47,7 +47,7 @@ fn without_a_mapping_the_usual_claims_are_the_user() {
 fn invalid_subjects_are_refused() {
     let provider = provider(JwtSettings::hs256(SECRET));
     let long = "x".repeat(201);
-    let odd = [
+    let invalid = [
         json!(""),
         json!("a/b"),
         json!(".."),
@@ -59,7 +59,7 @@ fn invalid_subjects_are_refused() {
         json!(1.5),
         json!(long),
     ];
-    for subject in odd {
+    for subject in invalid {
         let refused = user(&provider, &json!({ "sub": subject })).unwrap_err();
         assert_eq!(refused, "Invalid token: invalid user id", "{subject}");
     }

@@ -7,8 +7,8 @@ use greenroom_actors::domain::definition::Projection;
 use jsonwebtoken::Algorithm;
 use serde_json::json;
 
+use super::problems_of;
 use super::refusals::refused;
-use super::said;
 use crate::auth::TokenSources;
 use crate::config::{Config, DefaultAccess, JwtConfig, KeySource, Names};
 
@@ -116,18 +116,21 @@ fn mistakes_in_keys_do_not_repeat_the_value() {
         ),
     ];
     for (text, expected) in rows {
-        let said = said(&format!("[auth.jwt]\n{text}\n"));
-        assert_eq!(said, [format!("c.toml:{expected}")], "for {text}");
-        assert!(!said.concat().contains("canary"), "{said:?}");
+        let problems = problems_of(&format!("[auth.jwt]\n{text}\n"));
+        assert_eq!(problems, [format!("c.toml:{expected}")], "for {text}");
+        assert!(!problems.concat().contains("canary"), "{problems:?}");
     }
-    assert_eq!(said("[auth.jwt]\njwks_url = \"http://127.0.0.1:1/\"\n"), Vec::<String>::new());
+    assert_eq!(
+        problems_of("[auth.jwt]\njwks_url = \"http://127.0.0.1:1/\"\n"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn mistakes_in_jwt_settings() {
     let row = |text: &str, expected: &str| {
         let expected = [format!("c.toml:2:{expected}")];
-        assert_eq!(said(&format!("[auth.jwt]\n{text}\n")), expected, "for {text}");
+        assert_eq!(problems_of(&format!("[auth.jwt]\n{text}\n")), expected, "for {text}");
     };
     let known = "must be one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, PS384, PS512, \
                  ES256, ES384, EdDSA";
@@ -205,7 +208,7 @@ fn mistakes_in_rules_and_api_keys() {
         ),
         (
             &format!("[[auth.api_keys]]\n{key}[[auth.api_keys]]\n{key}"),
-            &["c.toml:4:1: auth.api_keys[1]: a key with the id a is there already"],
+            &["c.toml:4:1: auth.api_keys[1]: the id a is used by two keys"],
         ),
         (
             &format!("[[auth.api_keys]]\n{key}[[auth.api_keys]]\nid = \"b\"\n{}", &key[9..]),
@@ -230,9 +233,9 @@ fn rules_without_a_provider_are_refused() {
     let places =
         ["2:1: auth.default", "3:1: auth.public", "4:1: auth.rules", "5:1: auth.ownership"];
     let expected = places.map(|place| format!("c.toml:{place}: {idle}"));
-    assert_eq!(said(&format!("[auth]\n{rules}")), expected);
-    assert_eq!(said(&format!("[auth]\n{rules}[auth.jwt]\n")), Vec::<String>::new());
-    assert_eq!(said("[auth]\ndefault = \"standard\"\npublic = []\n"), Vec::<String>::new());
+    assert_eq!(problems_of(&format!("[auth]\n{rules}")), expected);
+    assert_eq!(problems_of(&format!("[auth]\n{rules}[auth.jwt]\n")), Vec::<String>::new());
+    assert_eq!(problems_of("[auth]\ndefault = \"standard\"\npublic = []\n"), Vec::<String>::new());
 }
 
 #[test]
@@ -243,24 +246,29 @@ fn a_program_may_register_a_provider() {
         std::fs::write(&path, text).unwrap();
         Config::load_open(&path).unwrap()
     };
-    let nobody = Names::default();
+    let unregistered = Names::default();
     let badge = Names { providers: BTreeSet::from(["badge".to_owned()]), ..Names::default() };
 
     let private = load("[server]\nhost = \"::\"\n[auth]\ndefault = \"private\"\n");
-    assert_eq!((private.check_names(&nobody).len(), private.check_names(&badge).len()), (1, 0));
-    assert!(private.check_exposure(&nobody).is_err() && private.check_exposure(&badge).is_ok());
+    assert_eq!(
+        (private.check_names(&unregistered).len(), private.check_names(&badge).len()),
+        (1, 0)
+    );
+    assert!(
+        private.check_exposure(&unregistered).is_err() && private.check_exposure(&badge).is_ok()
+    );
 
     let none = load("[auth]\nprovider = \"none\"\n");
-    assert_eq!(none.check_names(&nobody), []);
-    let said = none.check_names(&badge)[0].to_string();
-    let told = "c.toml:2:1: auth.provider: \"none\" contradicts the providers registered in Rust: \
+    assert_eq!(none.check_names(&unregistered), []);
+    let message = none.check_names(&badge)[0].to_string();
+    let expected = "c.toml:2:1: auth.provider: \"none\" contradicts the providers registered in Rust: \
                 badge";
-    assert!(said.ends_with(told), "{said}");
+    assert!(message.ends_with(expected), "{message}");
 
     let mut made = Config::default();
     made.auth.default = DefaultAccess::Private;
-    let said = made.check_names(&nobody)[0].to_string();
-    assert!(said.starts_with("auth.default: has no effect"), "{said}");
+    let message = made.check_names(&unregistered)[0].to_string();
+    assert!(message.starts_with("auth.default: has no effect"), "{message}");
 }
 
 #[test]
@@ -299,10 +307,10 @@ fn secrets_of_the_environment_are_checked() {
     ];
     for (text, expected) in rows {
         let config = Config::parse(&format!("[auth.jwt]\n{text}\n"), "c.toml").unwrap();
-        let said: Vec<_> =
+        let message: Vec<_> =
             config.check_secrets(environment).iter().map(ToString::to_string).collect();
         let expected: Vec<_> = expected.iter().map(|it| format!("c.toml:{it}")).collect();
-        assert_eq!(said, expected, "for {text}");
+        assert_eq!(message, expected, "for {text}");
     }
     let key = format!("[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:{}\"\n", "0".repeat(64));
     let both = format!("[auth.jwt]\nsecret = \"secret:LONG\"\n{key}");

@@ -1,6 +1,6 @@
 //! Blocks without a container, or with several.
 
-use super::said;
+use super::problems_of;
 
 #[test]
 fn mistakes_in_blocks() {
@@ -19,7 +19,7 @@ fn mistakes_in_blocks() {
         format!("c.toml:{line}:{}", text.rfind(from).unwrap() + 1)
     };
     assert_eq!(
-        said(&text),
+        problems_of(&text),
         [
             format!(
                 "{}: workflows.w.steps.a.blocks[2]: there is no block oen; did you mean one?",
@@ -53,9 +53,9 @@ fn nesting_of_blocks_is_limited() {
             "b{depth} = [{{ id = \"s{depth}\", type = \"andAll\", blocks = [\"b{next}\"] }}]\n"
         ));
     }
-    let said = said(&text);
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].ends_with("nested deeper than 16 levels"), "{said:?}");
+    let problems = problems_of(&text);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].ends_with("nested deeper than 16 levels"), "{problems:?}");
 }
 
 #[test]
@@ -64,6 +64,6 @@ fn deep_values_do_not_overflow() {
         format!("[workflows.w]\nresult = {}1{}\n", open.repeat(5000), close.repeat(5000))
     };
     for text in [deep("[", "]"), deep("{a=", "}"), format!("[{}a]\n", "a.".repeat(5000))] {
-        assert!(!said(&text).is_empty());
+        assert!(!problems_of(&text).is_empty());
     }
 }

@@ -35,9 +35,9 @@ fn an_included_file_has_its_own_problems() {
     fs::write(directory.path().join("c.workflow"), b"[workflows.c]\nname = \"\xff\"").unwrap();
     let problems = Config::load(&main).unwrap_err();
     let root = format!("{}/", directory.path().display());
-    let said: Vec<_> = problems.iter().map(|it| it.to_string().replace(&root, "")).collect();
+    let problems: Vec<_> = problems.iter().map(|it| it.to_string().replace(&root, "")).collect();
     assert_eq!(
-        said,
+        problems,
         [
             "c.toml:1:26: include[1]: no file matches \"none/*\"",
             "c.toml:1:36: include[2]: may contain `*` only in the last part",
@@ -87,7 +87,7 @@ fn a_mistake_in_a_schema_file_has_both_places() {
     let large =
         [b"{} ".as_slice(), &vec![b' '; usize::try_from(SCHEMA_BYTES_MAX).unwrap()]].concat();
     let at = "more/w.toml:2:16: workflows.w.input_schema: ";
-    for (schema, said) in [
+    for (schema, problems) in [
         (None, "there is no file \"s.json\"; a string here is the path of a JSON Schema"),
         (
             Some(b"{\n  \"type\": object".as_slice()),
@@ -98,12 +98,12 @@ fn a_mistake_in_a_schema_file_has_both_places() {
         (Some(b"[]".as_slice()), "s.json:1:1: a JSON Schema is an object, or true or false"),
         (Some(&large), "the file \"s.json\" is larger than 1048576 bytes"),
     ] {
-        assert_eq!(with_schema(schema).unwrap_err(), format!("{at}{said}"));
+        assert_eq!(with_schema(schema).unwrap_err(), format!("{at}{problems}"));
     }
     for path in ["/dev/zero", "/"] {
         let text = format!("[workflows.w]\ninput_schema = {path:?}\n{WORKFLOW}");
         let problems = Config::parse(&text, "c.toml").unwrap_err();
-        let expected = format!("c.toml:2:16: workflows.w.input_schema: {path:?} is no file");
+        let expected = format!("c.toml:2:16: workflows.w.input_schema: {path:?} is not a file");
         assert_eq!(problems[0].to_string(), expected);
     }
     let bad = with_schema(Some(b"{ \"type\": \"objct\" }")).unwrap_err();

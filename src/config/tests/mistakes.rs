@@ -5,7 +5,7 @@
 mod typical;
 mod whole;
 
-use super::said;
+use super::problems_of;
 
 /// A text and its problems.
 type Row<'a> = (&'a str, &'a [&'a str]);
@@ -16,11 +16,11 @@ const BLOCK: &str = "[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n";
 fn check(rows: &[Row<'_>], text_of: impl Fn(&str) -> String) {
     for (written, expected) in rows {
         let text = text_of(written);
-        let said = said(&text).into_iter().map(|line| {
+        let problems = problems_of(&text).into_iter().map(|line| {
             let line = line.strip_prefix("c.toml:").map(str::to_owned);
             line.unwrap_or_default().replacen("workflows.w.", "", 1)
         });
-        assert_eq!(said.collect::<Vec<_>>(), *expected, "for:\n{text}");
+        assert_eq!(problems.collect::<Vec<_>>(), *expected, "for:\n{text}");
     }
 }
 
@@ -117,18 +117,18 @@ fn the_kind_of_a_step_and_its_keys() {
         ),
         ("type = \"andAgent\"\nagent = \"\"", &["4:9: steps.a.agent: must not be empty"]),
         (
-            "type = \"andAgent\"\nagent = \"nobody\"\nprompt = \"{{ data\"\nschema = 3",
+            "type = \"andAgent\"\nagent = \"absent\"\nprompt = \"{{ data\"\nschema = 3",
             &[
-                "4:9: steps.a.agent: agent nobody is not configured",
+                "4:9: steps.a.agent: agent absent is not configured",
                 "5:10: steps.a.prompt: syntax error: unexpected end of input, expected end of \
                  variable block in `{{ data`",
                 "6:10: steps.a.schema: must be a JSON Schema, not an integer",
             ],
         ),
         (
-            "type = \"andAgent\"\nagent = \"nobody\"\nprompt = \"secret:KEY\"",
+            "type = \"andAgent\"\nagent = \"absent\"\nprompt = \"secret:KEY\"",
             &[
-                "4:9: steps.a.agent: agent nobody is not configured",
+                "4:9: steps.a.agent: agent absent is not configured",
                 "5:10: steps.a.prompt: `secret:KEY` is allowed in keys and headers only",
             ],
         ),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::adapters::models::{Objects, Omitted, RetryPolicy};
 use crate::config::{Config, ModelConfig, RemoteConfig};
 
-use super::said;
+use super::problems_of;
 
 fn remote(text: &str) -> RemoteConfig {
     let config = Config::parse(text, "c.toml").unwrap();
@@ -46,9 +46,9 @@ const HEAD: &str = "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n";
 
 fn check<const N: usize>(rows: [(String, &[&str]); N]) {
     for (text, expected) in rows {
-        let said = said(&text);
-        assert_eq!(said, expected, "for {text}");
-        assert!(!said.concat().contains("canary"), "{said:?}");
+        let problems = problems_of(&text);
+        assert_eq!(problems, expected, "for {text}");
+        assert!(!problems.concat().contains("canary"), "{problems:?}");
     }
 }
 

@@ -1,12 +1,12 @@
 //! Refusals, with their exact texts.
 
-use super::said;
+use super::problems_of;
 
 /// A table of texts; each line of `expected` is one problem.
 #[track_caller]
 pub(super) fn refused(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
-        assert_eq!(said(text), *expected, "for:\n{text}");
+        assert_eq!(problems_of(text), *expected, "for:\n{text}");
     }
 }
 
@@ -260,9 +260,9 @@ fn mistakes_in_calls_of_steps() {
             ],
         ),
         (
-            &step("tool = \"nobody\"\nargs = \"(\""),
+            &step("tool = \"absent\"\nargs = \"(\""),
             &[
-                "c.toml:3:8: workflows.w.steps.a.tool: tool nobody is not configured",
+                "c.toml:3:8: workflows.w.steps.a.tool: tool absent is not configured",
                 "c.toml:4:8: workflows.w.steps.a.args: syntax error: unexpected end of input, \
                  expected expression in `(`",
             ],

@@ -1,6 +1,6 @@
 //! Names of earlier versions, which are still accepted.
 
-use super::said;
+use super::problems_of;
 use crate::adapters::models::{Objects, Omitted};
 use crate::config::{Config, DefaultAccess, ModelConfig, RemoteConfig};
 
@@ -74,17 +74,17 @@ fn both_names_at_once_are_refused() {
         ("[logs]\n", "keep = \"1d\"", "retention = \"1d\""),
         ("[limits]\n", "subscriber_stall = \"1s\"", "subscriber_stall_timeout = \"1s\""),
     ] {
-        let said = said(&format!("{head}{former}\n{now}\n"));
+        let problems = problems_of(&format!("{head}{former}\n{now}\n"));
         let (name, _) = now.split_once(' ').unwrap();
         let expected = format!("is the former name of `{name}`; remove one of the two");
-        assert!(said.len() == 1 && said[0].ends_with(&expected), "{said:?}");
+        assert!(problems.len() == 1 && problems[0].ends_with(&expected), "{problems:?}");
         let line = format!("c.toml:{}:1: ", head.lines().count() + 1);
-        assert!(said[0].starts_with(&line), "the former name is to blame: {said:?}");
+        assert!(problems[0].starts_with(&line), "the former name is to blame: {problems:?}");
     }
 }
 
 #[test]
 fn errors_use_the_name_in_the_file() {
     let expected = "c.toml:2:8: logs.keep: must be longer than 0ms";
-    assert_eq!(said("[logs]\nkeep = \"0s\"\n"), [expected]);
+    assert_eq!(problems_of("[logs]\nkeep = \"0s\"\n"), [expected]);
 }

@@ -9,7 +9,7 @@ const BASE: &str = "[models.m]\nprovider = \"mock\"\n[agents.helper]\nmodel = \"
                     [workflows.order]\nsteps = [{ id = \"a\", map = 1 }]\n";
 
 /// Loads a file from a folder with a page and a folder of pages.
-fn said(routes: &str) -> Result<Config, Vec<String>> {
+fn problems_of(routes: &str) -> Result<Config, Vec<String>> {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     std::fs::create_dir_all(at("site/css")).unwrap();
@@ -30,7 +30,7 @@ fn a_route_leads_to_a_workflow_an_agent_or_files() {
                 \"stream-object\"\n\
                 [[routes]]\nmethod = \"GET\"\npath = \"/page\"\nstatic = \"page.html\"\n\
                 [[routes]]\npath = \"/site/*\"\nstatic = \"site\"\n";
-    let config = said(text).unwrap();
+    let config = problems_of(text).unwrap();
     let workflow = |answer, body| RouteTarget::Workflow { id: "order".to_owned(), answer, body };
     let agent = |answer| RouteTarget::Agent { id: "helper".to_owned(), answer };
     let expected = [
@@ -90,7 +90,7 @@ fn missing_and_private_files_are_refused() {
         ),
     ];
     for (route, expected) in rows {
-        let problems = said(&format!("[[routes]]\n{route}\n")).unwrap_err();
+        let problems = problems_of(&format!("[[routes]]\n{route}\n")).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].ends_with(expected), "{problems:?}");
     }

@@ -7,7 +7,7 @@ use greenroom_actors::Placement;
 use greenroom_actors::domain::definition::Projection;
 use serde_json::json;
 
-use super::said;
+use super::problems_of;
 use crate::adapters::mock::{MockAction, MockConfig, MockRule};
 use crate::config::{Config, ModelConfig, Names, StoreUrl};
 use crate::telemetry::redact::Redactor;
@@ -87,7 +87,7 @@ fn invalid_retention_is_refused() {
         (own("30"), "must be a string"),
         (own("\"\""), wrong),
     ] {
-        let problems = said(&text);
+        let problems = problems_of(&text);
         assert!(problems.iter().any(|it| it.contains(expected)), "{text}{problems:?}");
     }
 }
@@ -194,7 +194,7 @@ fn agents_have_defaults() {
 fn rust_code_may_register_names_of_the_file() {
     let text = "[workflows.w]\nsteps = [{ id = \"a\", run = \"charge\" }]\n";
     let missing = ["c.toml:2:28: workflows.w.steps.a.run: function charge is not registered"];
-    assert_eq!(said(text), missing);
+    assert_eq!(problems_of(text), missing);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.toml");
     std::fs::write(&path, text).unwrap();
@@ -217,7 +217,7 @@ fn a_key_in_the_wrong_section_names_the_right_one() {
         ("[port]\nx = 1\n", "c.toml:1:2: port: unknown key"),
         ("[models.m]\nprovider = \"mock\"\nport = 1\n", "c.toml:3:1: models.m.port: unknown key"),
     ] {
-        assert_eq!(said(text), [expected], "{text}");
+        assert_eq!(problems_of(text), [expected], "{text}");
     }
 }
 
@@ -229,7 +229,7 @@ fn a_rule_that_calls_an_unknown_tool_is_a_warning() {
                  [tools.add]\nkind = \"agent\"\nagent = \"b\"\ndescription = \"Adds\"\n\
                  [agents.b]\nmodel = \"m\"\n[agents.a]\nmodel = \"m\"\n";
     let first = "c.toml:5:22: warning: models.m.rules[0].tool_call.name: no agent has the tool ad";
-    let with = |keys: &str| said(&format!("{rules}{keys}"));
+    let with = |keys: &str| problems_of(&format!("{rules}{keys}"));
     let all = with("tools = [\"add\"]\nsub_agents = [\"b\"]\n");
     assert_eq!(all, [format!("{first}; did you mean add?")]);
     let none = with("");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use greenroom_actors::RetentionRules;
 use toml::de::{DeTable, DeValue};
 
-use super::said;
+use super::problems_of;
 use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
@@ -166,8 +166,8 @@ fn the_shipped_file_states_the_bounds_of_containers() {
             "[[workflows.w.steps]]\nid = 'a'\n{step}\nblock = 'x'\n\
              [[workflows.w.blocks.x]]\nid = 'b'\nmap = 1\n"
         );
-        let said = said(&text);
-        let (_, bounds) = said[0].split_once(&format!("{key}: must be from ")).unwrap();
+        let problems = problems_of(&text);
+        let (_, bounds) = problems[0].split_once(&format!("{key}: must be from ")).unwrap();
         let is_named = |line: &str| line.contains(key) && line.contains(&format!("({bounds}, "));
         assert!(SHIPPED.lines().any(is_named), "{key}: {bounds}");
     }

@@ -76,8 +76,8 @@ fn invalid_values_are_refused_at_their_place() {
     ];
     for (text, column, expected) in rows {
         let problems = Config::parse(&format!("[telemetry]\n{text}"), "c.toml").unwrap_err();
-        let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(said, [format!("c.toml:2:{column}: telemetry.{expected}")], "{text}");
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, [format!("c.toml:2:{column}: telemetry.{expected}")], "{text}");
     }
 }
 
@@ -207,10 +207,10 @@ fn headers_are_merged_and_the_file_takes_precedence() {
     }
     assert!(!shown.contains("k1") && !shown.contains("\"sk\""), "{shown}");
     let missing = exports(text, &[NAMED]).problems;
-    let said: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let problems: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let expected = "c.toml:2:29: telemetry.headers.authorization: the environment variable KEY is \
                     not set";
-    assert_eq!(said, [expected]);
+    assert_eq!(problems, [expected]);
     assert!(exports(text, &[]).problems.is_empty(), "nothing is sent");
 }
 
@@ -226,10 +226,10 @@ fn the_file_overrides_the_environment() {
         ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
     ];
     let from_environment = settings("", &variables);
-    let said = |settings: &ExporterSettings, name: &str| settings.resource[name].clone();
-    assert_eq!(said(&from_environment, "service.name"), "named");
-    assert_eq!(said(&from_environment, "team"), "a,b");
-    assert_eq!(said(&from_environment, "deployment.environment.name"), "production");
+    let attribute = |settings: &ExporterSettings, name: &str| settings.resource[name].clone();
+    assert_eq!(attribute(&from_environment, "service.name"), "named");
+    assert_eq!(attribute(&from_environment, "team"), "a,b");
+    assert_eq!(attribute(&from_environment, "deployment.environment.name"), "production");
     let sampler = Sampler { ratio: 0.25, follows_caller: false };
     assert_eq!(from_environment.sampler, sampler);
     assert_eq!(from_environment.traces.unwrap().timeout, Duration::from_millis(2_500));
@@ -237,11 +237,14 @@ fn the_file_overrides_the_environment() {
     let text = "service_name = \"clerk\"\nresource = { zone = \"y\" }\nsample_ratio = 0.5\n\
                 timeout = \"3s\"\ninterval = \"9s\"";
     let from_file = settings(text, &variables);
-    assert_eq!(said(&from_file, "service.name"), "clerk");
-    assert_eq!((said(&from_file, "zone"), said(&from_file, "team")), ("y".into(), "a,b".into()));
+    assert_eq!(attribute(&from_file, "service.name"), "clerk");
+    assert_eq!(
+        (attribute(&from_file, "zone"), attribute(&from_file, "team")),
+        ("y".into(), "a,b".into())
+    );
     assert_eq!(from_file.sampler, Sampler { ratio: 0.5, follows_caller: true });
     assert_eq!(from_file.logs.unwrap().timeout, Duration::from_secs(3));
     assert_eq!(from_file.interval, Duration::from_secs(9));
     assert_eq!(settings("", &[NAMED]).interval, Duration::from_secs(60));
-    assert_eq!(said(&settings("", &[NAMED]), "service.name"), "greenroom");
+    assert_eq!(attribute(&settings("", &[NAMED]), "service.name"), "greenroom");
 }

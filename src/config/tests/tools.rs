@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::problems_of;
 use super::refusals::refused;
-use super::said;
 use crate::config::{Config, ToolKind};
 
 const AGENT: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n";
@@ -241,7 +241,7 @@ fn mistakes_in_programs() {
 fn hosts_that_calls_may_go_to() {
     let text = "[limits]\noutgoing_hosts = [\"10.0.0.5\", \"*.corp\", \"http://x\", 3]\n";
     assert_eq!(
-        said(text),
+        problems_of(text),
         [
             "c.toml:2:41: limits.outgoing_hosts[2]: must be a host name, an address or `*.` and \
              the end of names, without a port",

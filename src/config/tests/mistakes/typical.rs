@@ -1,7 +1,7 @@
 //! A support desk with one typical mistake at a time, and all problems that are reported: one line,
 //! or one for each wrong place.
 
-use crate::config::tests::said;
+use crate::config::tests::problems_of;
 
 const DESK: &str = include_str!("typical.toml");
 
@@ -10,7 +10,7 @@ type Mistake<'a> = (&'a str, &'a str, &'a [&'a str]);
 
 #[test]
 fn the_unchanged_desk_has_no_problems() {
-    assert_eq!(said(DESK), Vec::<String>::new());
+    assert_eq!(problems_of(DESK), Vec::<String>::new());
 }
 
 #[test]
@@ -335,8 +335,9 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
     ];
     for (right, wrong, expected) in mistakes {
         assert_eq!(DESK.matches(right).count(), 1, "{right}");
-        let said = said(&DESK.replace(right, wrong));
-        let said: Vec<_> = said.iter().filter_map(|line| line.strip_prefix("c.toml:")).collect();
-        assert_eq!(said, *expected, "{wrong}");
+        let problems = problems_of(&DESK.replace(right, wrong));
+        let problems: Vec<_> =
+            problems.iter().filter_map(|line| line.strip_prefix("c.toml:")).collect();
+        assert_eq!(problems, *expected, "{wrong}");
     }
 }
