@@ -1,6 +1,6 @@
 //! Observability of executions and generations: spans, traces, live events, log records.
 
-pub mod cut;
+pub mod disconnect;
 pub(crate) mod feed;
 pub mod log_record;
 pub(crate) mod scope;

@@ -14,7 +14,7 @@ pub use crate::domain::step_state::{StepResume, StepState, StepStatus};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
-use crate::observe::cut::Cut;
+use crate::observe::disconnect::Disconnect;
 pub use crate::ports::store::Failure;
 use crate::ports::store::{AppendError, Header, ReadError, Status};
 use crate::visibility::Visibility;
@@ -263,7 +263,7 @@ pub struct Subscriber {
     /// The same address, if the subscriber wants progress.
     pub progress: Option<Recipient<StepProgressed>>,
     /// Closes the connection from outside, when the subscriber no longer reads.
-    pub cut: Cut,
+    pub disconnect: Disconnect,
 }
 
 impl std::fmt::Debug for Subscriber {

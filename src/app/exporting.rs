@@ -80,7 +80,7 @@ impl Telemetry {
             spans: Some(forwarder.clone().recipient()),
             logs: None,
             filter: ObserverFilter::default(),
-            cut: Arc::new(|| {
+            disconnect: Arc::new(|| {
                 log::error!("disconnected the exporter: it fell behind; restart to export spans");
             }),
         };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::{Extensions, ServiceRequest};
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 
 use crate::api::ApiError;
 use crate::api::error::Shortage;
@@ -66,7 +66,7 @@ struct RefusedOpen {
     /// How many there were so far.
     count: u64,
     /// The oldest first, each with what ends it.
-    cuts: BTreeMap<u64, Cut>,
+    disconnects: BTreeMap<u64, Disconnect>,
 }
 
 /// Has a place among the refused while it lives.
@@ -150,8 +150,8 @@ impl Admission {
                     meter.refused_connection();
                 }
                 self.connections.tell();
-                let cut = extensions.get::<Peer>().map(Peer::cut);
-                let _place = cut.map(|cut| self.refused.take(cut));
+                let disconnect = extensions.get::<Peer>().map(Peer::disconnect);
+                let _place = disconnect.map(|disconnect| self.refused.take(disconnect));
                 Standing::Refused { shortage, _place }
             }
         };
@@ -192,8 +192,8 @@ pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
 impl RefusedPlaces {
     /// Keeps a connection that was not let in for a while, and ends the oldest of those for which
     /// there is no room any more, so that the next one can be told so.
-    fn take(self: &Arc<Self>, cut: Cut) -> RefusedPlace {
-        let late = Arc::clone(&cut);
+    fn take(self: &Arc<Self>, disconnect: Disconnect) -> RefusedPlace {
+        let late = Arc::clone(&disconnect);
         actix_web::rt::spawn(async move {
             tokio::time::sleep(REFUSED_STAY).await;
             late();
@@ -201,15 +201,15 @@ impl RefusedPlaces {
         let mut open = self.open();
         let number = open.count;
         open.count += 1;
-        open.cuts.insert(number, cut);
+        open.disconnects.insert(number, disconnect);
         let mut crowded_out = Vec::new();
-        while open.cuts.len() > self.room
-            && let Some((_, oldest)) = open.cuts.pop_first()
+        while open.disconnects.len() > self.room
+            && let Some((_, oldest)) = open.disconnects.pop_first()
         {
             crowded_out.push(oldest);
         }
         drop(open);
-        crowded_out.into_iter().for_each(|cut| cut());
+        crowded_out.into_iter().for_each(|disconnect| disconnect());
         RefusedPlace { places: Arc::clone(self), number }
     }
 
@@ -220,14 +220,14 @@ impl RefusedPlaces {
 
 impl fmt::Debug for RefusedPlaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let open = self.open().cuts.len();
+        let open = self.open().disconnects.len();
         f.debug_struct("RefusedPlaces").field("room", &self.room).field("open", &open).finish()
     }
 }
 
 impl Drop for RefusedPlace {
     fn drop(&mut self) {
-        self.places.open().cuts.remove(&self.number);
+        self.places.open().disconnects.remove(&self.number);
     }
 }
 

@@ -15,7 +15,7 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use futures_util::StreamExt;
 use greenroom_actors::agent::generation::{GenerationProgress, GenerationSubscriber};
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 
 use crate::api::ApiError;
 use crate::api::wire::generation_stream::GenerationStream;
@@ -34,7 +34,7 @@ const X_UI_MESSAGE_STREAM: HeaderName = HeaderName::from_static("x-vercel-ai-ui-
 pub(crate) struct Reader {
     address: Addr<GenerationReader>,
     outbox: Outbox<Bytes>,
-    cut: Cut,
+    disconnect: Disconnect,
     head: Head,
     /// Counts it while the client reads.
     counted: Option<Gauged>,
@@ -57,7 +57,7 @@ pub(crate) fn open(
 ) -> Result<Reader, ApiError> {
     let admitted = settings.admit_stream(request)?;
     Peer::bound_send_buffer(request);
-    let cut = Peer::cut_of(request);
+    let disconnect = Peer::disconnect_of(request);
     let outbox = settings.outbox();
     let counted = settings.requests().map(RequestMeter::stream);
     let head = match stream {
@@ -69,17 +69,17 @@ pub(crate) fn open(
         stream,
         Data::clone(settings).into_inner(),
         outbox.clone(),
-        Arc::clone(&cut),
+        Arc::clone(&disconnect),
         Watch::of(request),
     );
-    Ok(Reader { address: reader.launch(), outbox, cut, head, counted, admitted })
+    Ok(Reader { address: reader.launch(), outbox, disconnect, head, counted, admitted })
 }
 
 impl Reader {
     /// What the generation is told to send its events to.
     pub(crate) fn subscriber(&self) -> GenerationSubscriber {
         let events: Recipient<GenerationProgress> = self.address.clone().recipient();
-        GenerationSubscriber { events, cut: Arc::clone(&self.cut) }
+        GenerationSubscriber { events, disconnect: Arc::clone(&self.disconnect) }
     }
 
     /// Ends a reader that nobody will listen to.
@@ -91,10 +91,10 @@ impl Reader {
     /// The answer: a stream that ends with the generation. `held` is dropped when the client
     /// leaves, or when nothing more will come.
     pub(crate) fn respond(self, held: impl Any + Send) -> HttpResponse {
-        let Self { address, outbox, cut, head, counted, admitted } = self;
+        let Self { address, outbox, disconnect, head, counted, admitted } = self;
         if address.try_send(Hold(Box::new(held))).is_err() && !outbox.is_finished() {
             // So many events wait already that this one found no room.
-            cut();
+            disconnect();
         }
         let actor = address.downgrade();
         let body = outbox.reader(move || {

@@ -220,10 +220,10 @@ fn is_unread<B>(response: &HttpResponse<B>) -> bool {
 /// Ends a connection when its answer has had time to leave. Of a body in chunks that nobody
 /// reads, the framework would take more for as long as the client sends.
 fn end_soon(request: &HttpRequest) {
-    let cut = Peer::cut_of(request);
+    let disconnect = Peer::disconnect_of(request);
     actix_web::rt::spawn(async move {
         tokio::time::sleep(UNREAD_BODY_GRACE).await;
-        cut();
+        disconnect();
     });
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 
@@ -65,12 +65,12 @@ impl Peer {
 
     /// Ends the connection at once, from any thread, for whoever finds it stalled. Does not keep
     /// the socket open after the connection has gone.
-    pub(crate) fn cut_of(request: &HttpRequest) -> Cut {
-        Self::of(request).map_or_else(|| -> Cut { Arc::new(|| ()) }, Self::cut)
+    pub(crate) fn disconnect_of(request: &HttpRequest) -> Disconnect {
+        Self::of(request).map_or_else(|| -> Disconnect { Arc::new(|| ()) }, Self::disconnect)
     }
 
-    /// As [`Self::cut_of`].
-    pub(crate) fn cut(&self) -> Cut {
+    /// As [`Self::disconnect_of`].
+    pub(crate) fn disconnect(&self) -> Disconnect {
         let socket = Arc::downgrade(&self.0);
         Arc::new(move || {
             if let Some(socket) = socket.upgrade() {

@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{DescribeError, Subscriber, Target, Unavailable};
 use greenroom_actors::runtime::Subscription;
@@ -39,7 +39,7 @@ pub(crate) const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-acce
 pub(crate) struct Reader {
     address: Addr<EventReader>,
     outbox: Outbox<Bytes>,
-    cut: Cut,
+    disconnect: Disconnect,
     /// Counts it while the client reads.
     counted: Option<Gauged>,
     admitted: Admitted,
@@ -85,22 +85,26 @@ pub(crate) fn open(
 ) -> Result<Reader, ApiError> {
     let admitted = settings.admit_stream(request)?;
     Peer::bound_send_buffer(request);
-    let cut = Peer::cut_of(request);
+    let disconnect = Peer::disconnect_of(request);
     let outbox = settings.outbox();
     let counted = settings.requests().map(RequestMeter::stream);
     let runtime = Data::clone(runtime).into_inner();
     let record = Rc::new(OfWorkflow { runtime, workflow_id: workflow_id.to_owned() });
     let settings = Data::clone(settings).into_inner();
-    let line = Line { outbox: outbox.clone(), cut: Arc::clone(&cut), room: Room::of(request) };
+    let line = Line {
+        outbox: outbox.clone(),
+        disconnect: Arc::clone(&disconnect),
+        room: Room::of(request),
+    };
     let reader = EventReader::new(record, settings, line, begin);
     let address = reader.launch();
-    Ok(Reader { address, outbox, cut, counted, admitted })
+    Ok(Reader { address, outbox, disconnect, counted, admitted })
 }
 
 impl Reader {
     /// What the execution is told to send its events to.
     pub(crate) fn subscriber(&self) -> Subscriber {
-        subscriber_at(&self.address, &self.cut)
+        subscriber_at(&self.address, &self.disconnect)
     }
 
     /// Replays what was recorded before the subscription, from an event on, then goes on live.
@@ -126,7 +130,7 @@ impl Reader {
 
     /// The answer: a stream that ends with the execution.
     pub(crate) fn respond(self) -> HttpResponse {
-        let Self { address, outbox, cut: _, counted, admitted } = self;
+        let Self { address, outbox, disconnect: _, counted, admitted } = self;
         let actor = address.downgrade();
         let body = outbox.reader(move || {
             drop((counted, admitted));

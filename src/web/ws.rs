@@ -89,10 +89,10 @@ fn listening_of(
     settings: &Data<Settings>,
 ) -> (Listening, Wishes) {
     Peer::bound_send_buffer(request);
-    let (cut, room) = (Peer::cut_of(request), Room::of(request));
+    let (disconnect, room) = (Peer::disconnect_of(request), Room::of(request));
     let settings = Data::clone(settings).into_inner();
     let source = Source { runtime: runtime.into_inner(), channels: channels.into_inner() };
-    Listening::new(first, source, settings, cut, room)
+    Listening::new(first, source, settings, disconnect, room)
 }
 
 /// `expires_at`: when the token ends that the connection was opened with.
@@ -111,9 +111,9 @@ where
         return Err(refusal_of(HandshakeError::NoWebsocketUpgrade).into());
     }
     let admitted = settings.admit_stream(request)?;
-    let cut = Peer::cut_of(request);
+    let disconnect = Peer::disconnect_of(request);
     let settings_kept = std::sync::Arc::clone(settings);
-    let session = Session::new(conversation, expires_at, settings_kept, cut, admitted);
+    let session = Session::new(conversation, expires_at, settings_kept, disconnect, admitted);
     let frame_bytes_max = settings.config.websocket_frame_bytes_max;
     let bytes = Bounded::new(payload, frame_bytes_max, session.is_over());
     let opened = WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max);

@@ -6,7 +6,7 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::message::{ToolCall, ToolResult};
-use crate::observe::cut::Cut;
+use crate::observe::disconnect::Disconnect;
 use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 
 /// One event of a generation. The order is that of the AI SDK's streams: `Start`, then for each
@@ -115,7 +115,7 @@ pub struct GenerationProgress(pub Arc<[GenerationEvent]>);
 #[derive(Clone)]
 pub struct GenerationSubscriber {
     pub events: Recipient<GenerationProgress>,
-    pub cut: Cut,
+    pub disconnect: Disconnect,
 }
 
 impl std::fmt::Debug for GenerationSubscriber {

@@ -75,7 +75,7 @@ impl ProgressRelay {
 impl RelayGuard {
     /// Returns the subscriber of a generation. Events beyond the mailbox's capacity are lost.
     pub(super) fn subscriber(&self) -> GenerationSubscriber {
-        GenerationSubscriber { events: self.relay.clone().recipient(), cut: Arc::new(|| {}) }
+        GenerationSubscriber { events: self.relay.clone().recipient(), disconnect: Arc::new(|| {}) }
     }
 
     /// Resolves when all progress so far has been published.

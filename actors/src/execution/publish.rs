@@ -75,7 +75,7 @@ impl Subscribers {
                     let since = *connection.full_since.get_or_insert_with(Instant::now);
                     let has_stalled = since.elapsed() >= stall;
                     if has_stalled {
-                        (connection.subscriber.cut)();
+                        (connection.subscriber.disconnect)();
                     }
                     !has_stalled
                 }

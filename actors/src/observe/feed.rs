@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
-use crate::observe::cut::Cut;
+use crate::observe::disconnect::Disconnect;
 use crate::observe::span::{
     EntityType, Observer, ObserverFilter, ObserverId, Owner, Span, SpanEvent, SpansObserved,
 };
@@ -228,7 +228,7 @@ impl Subscription {
         if matches!(outcome, Err(SendError::Full(_))) {
             dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
         }
-        self.spans.settle(&outcome, spans.len(), stall, &self.observer.cut)
+        self.spans.settle(&outcome, spans.len(), stall, &self.observer.disconnect)
     }
 }
 
@@ -240,7 +240,7 @@ impl Backlog {
         outcome: &Result<(), SendError<M>>,
         count: usize,
         stall: Duration,
-        cut: &Cut,
+        disconnect: &Disconnect,
     ) -> bool {
         match outcome {
             Ok(()) => {
@@ -253,7 +253,7 @@ impl Backlog {
                 let since = *self.full_since.get_or_insert_with(Instant::now);
                 let has_stalled = since.elapsed() >= stall;
                 if has_stalled {
-                    cut();
+                    disconnect();
                 }
                 !has_stalled
             }

@@ -11,7 +11,7 @@ use crate::domain::ids::StepPath;
 use crate::domain::principal::{Principal, strike};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{EntityType, SpanId, Trace};
-use crate::observe::cut::Cut;
+use crate::observe::disconnect::Disconnect;
 use crate::observe::log_record::LogRecord;
 use crate::ports::model::Usage;
 use crate::ports::store::{GenerationRecord, GenerationStep, Header};
@@ -208,7 +208,7 @@ pub struct Observer {
     /// `None`: no logs.
     pub logs: Option<Recipient<LogsObserved>>,
     pub filter: ObserverFilter,
-    pub cut: Cut,
+    pub disconnect: Disconnect,
 }
 
 impl Observer {

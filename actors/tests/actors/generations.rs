@@ -43,7 +43,7 @@ impl Collector {
     fn subscribe(&self) -> (GenerationSubscriber, Addr<Self>) {
         let address = self.clone().start();
         let events = address.clone().recipient();
-        (GenerationSubscriber { events, cut: Arc::new(|| {}) }, address)
+        (GenerationSubscriber { events, disconnect: Arc::new(|| {}) }, address)
     }
 
     fn text(&self) -> String {

@@ -67,7 +67,7 @@ async fn assert_hidden(world: &World, visibility: &Visibility) {
     let described = runtime.describe(&target).await;
     assert_eq!(described.err(), Some(DescribeError::NotFound), "{visibility:?}");
     let events = Nowhere.start().recipient();
-    let subscriber = Subscriber { events, progress: None, cut: Arc::new(|| {}) };
+    let subscriber = Subscriber { events, progress: None, disconnect: Arc::new(|| {}) };
     let subscribed = runtime.subscribe(&target, subscriber).await;
     assert_eq!(subscribed, Err(DescribeError::NotFound), "{visibility:?}");
     assert_eq!(

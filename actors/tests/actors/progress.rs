@@ -64,7 +64,7 @@ pub(crate) fn collector() -> (Addr<Collector>, Subscriber, Events) {
     let subscriber = Subscriber {
         events: address.clone().recipient(),
         progress: Some(address.clone().recipient()),
-        cut: Arc::new(|| {}),
+        disconnect: Arc::new(|| {}),
     };
     (address, subscriber, events)
 }

@@ -47,7 +47,7 @@ fn collector() -> (Addr<Collector>, Subscriber, Numbers) {
     let numbers = Numbers::default();
     let address = Collector { numbers: Rc::clone(&numbers) }.start();
     let events = address.clone().recipient();
-    (address, Subscriber { events, progress: None, cut: Arc::new(|| {}) }, numbers)
+    (address, Subscriber { events, progress: None, disconnect: Arc::new(|| {}) }, numbers)
 }
 
 /// A subscriber that never reads its mailbox.
@@ -140,7 +140,7 @@ async fn a_stalled_subscriber_is_disconnected_and_delays_no_one() {
     let subscriber = Subscriber {
         events: stalled.clone().recipient(),
         progress: None,
-        cut: Arc::new(move || cut.store(true, Ordering::SeqCst)),
+        disconnect: Arc::new(move || cut.store(true, Ordering::SeqCst)),
     };
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(15)).await;

@@ -65,7 +65,7 @@ pub(crate) fn observer(filter: ObserverFilter) -> (Observer, Observed) {
     let watcher = Watcher::default();
     let observed = Rc::clone(&watcher.0);
     let spans = Some(watcher.start().recipient());
-    (Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }, observed)
+    (Observer { spans, logs: None, filter, disconnect: Arc::new(|| {}) }, observed)
 }
 
 pub(crate) async fn world_with(

@@ -150,7 +150,7 @@ impl Follower {
         let address = reader.start();
         let events = address.clone().recipient();
         let flag = Arc::clone(&is_cut);
-        let cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
+        let disconnect = Arc::new(move || flag.store(true, Ordering::SeqCst));
         let after = self.known(stage).last_key_value().map_or(0, |(seq, _)| *seq);
         let address = address.downgrade();
         let is_broken = false;
@@ -163,7 +163,7 @@ impl Follower {
             is_broken,
             is_forgotten,
         });
-        (Subscriber { events, progress: None, cut }, self.visits.len() - 1)
+        (Subscriber { events, progress: None, disconnect }, self.visits.len() - 1)
     }
 
     /// Ends the connection.

@@ -9,7 +9,7 @@ use actix::{
 };
 use actix_web::web::Bytes;
 use greenroom_actors::agent::generation::{FailureKind, GenerationEvent, GenerationProgress};
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::web::outbox::{Outbox, Weight};
@@ -28,7 +28,7 @@ pub(super) struct GenerationReader {
     stream: GenerationStream,
     settings: Arc<Settings>,
     outbox: Outbox<Bytes>,
-    cut: Cut,
+    disconnect: Disconnect,
     client: Watch,
     /// Keeps the generation alive where nobody else does.
     held: Option<Box<dyn Any + Send>>,
@@ -46,14 +46,14 @@ impl GenerationReader {
         stream: GenerationStream,
         settings: Arc<Settings>,
         outbox: Outbox<Bytes>,
-        cut: Cut,
+        disconnect: Disconnect,
         client: Watch,
     ) -> Self {
         Self {
             stream,
             settings,
             outbox,
-            cut,
+            disconnect,
             client,
             held: None,
             is_alone: false,
@@ -119,7 +119,7 @@ impl GenerationReader {
             return;
         }
         log::info!("a stream of a generation cannot go on and is cut");
-        (self.cut)();
+        (self.disconnect)();
         ctx.stop();
     }
 
@@ -174,7 +174,7 @@ impl GenerationReader {
     fn look(&mut self, ctx: &mut Context<Self>) {
         if self.client.has_left() {
             log::debug!("a client has left the stream of its generation");
-            (self.cut)();
+            (self.disconnect)();
             ctx.stop();
         } else if !ctx.connected() && self.is_alone {
             self.give_up("the generation was lost", FailureKind::Server, ctx);

@@ -10,7 +10,7 @@ use actix::{
 use actix_web::web::Bytes;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{
     DescribeError, EventBatch, EventsRecorded, StepProgressed, Subscriber, Unavailable,
@@ -75,7 +75,7 @@ pub(super) struct EventReader {
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) outbox: Outbox<Bytes>,
-    pub(super) cut: Cut,
+    pub(super) disconnect: Disconnect,
     /// Whether the connection takes in what is written to it.
     pub(super) room: Room,
 }
@@ -268,7 +268,7 @@ impl EventReader {
             match actor.line.outbox.stalled_for() {
                 Some(stall) if stall >= stall_max => {
                     log::info!("a reader of events took nothing for {stall:?} and is cut");
-                    (actor.line.cut)();
+                    (actor.line.disconnect)();
                     ctx.stop();
                 }
                 Some(_) => actor.watch(ctx),
@@ -300,7 +300,7 @@ impl EventReader {
             return;
         };
         self.mode = Mode::Waiting { upto: 0, ended: false };
-        let subscriber = subscriber_at(&ctx.address(), &self.line.cut);
+        let subscriber = subscriber_at(&ctx.address(), &self.line.disconnect);
         let subscribing = self.record.subscribe(execution.clone(), subscriber);
         ctx.spawn(subscribing.into_actor(self).map(|subscribed, actor, ctx| match subscribed {
             Ok(subscription) => {
@@ -337,11 +337,11 @@ impl EventReader {
 }
 
 /// What an execution is told to send its events, and what its agents say, to.
-pub(super) fn subscriber_at(reader: &Addr<EventReader>, cut: &Cut) -> Subscriber {
+pub(super) fn subscriber_at(reader: &Addr<EventReader>, disconnect: &Disconnect) -> Subscriber {
     Subscriber {
         events: reader.clone().recipient(),
         progress: Some(reader.clone().recipient()),
-        cut: Arc::clone(cut),
+        disconnect: Arc::clone(disconnect),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use greenroom_actors::Runtime;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::observe::span::ObserverFilter;
 use greenroom_actors::ports::store::LogFilter;
 use tokio::sync::watch;
@@ -64,11 +64,16 @@ pub(super) struct Tap {
 
 impl Channels {
     /// Listens to a topic. What the runtime tells after this has resolved is not missed.
-    pub(super) async fn join(&self, topic: &Topic, cut: &Cut, making: Making<'_>) -> Tap {
+    pub(super) async fn join(
+        &self,
+        topic: &Topic,
+        disconnect: &Disconnect,
+        making: Making<'_>,
+    ) -> Tap {
         let channel = self.find_or_open(topic, making);
         // The sender is the channel's own: it cannot have gone.
         let _ = channel.is_ready.subscribe().wait_for(|is_ready| *is_ready).await;
-        let id = channel.ring().join(Cut::clone(cut));
+        let id = channel.ring().join(Disconnect::clone(disconnect));
         Tap { channel, id }
     }
 
@@ -124,19 +129,19 @@ impl Channel {
     }
 
     /// Ends the connections that have taken nothing for so long.
-    pub(super) fn cut_stalled(&self, stall_max: Duration) {
+    pub(super) fn disconnect_stalled(&self, stall_max: Duration) {
         let stalled = self.ring().stalled(stall_max);
         if !stalled.is_empty() {
             log::info!("observers that took nothing for {stall_max:?} are cut: {}", stalled.len());
         }
-        stalled.iter().for_each(|cut| cut());
+        stalled.iter().for_each(|disconnect| disconnect());
     }
 
     /// Ends everybody's connection.
-    pub(super) fn cut(&self) {
+    pub(super) fn disconnect(&self) {
         self.is_over.send_replace(true);
-        let cuts = self.ring().cuts();
-        cuts.iter().for_each(|cut| cut());
+        let disconnects = self.ring().disconnects();
+        disconnects.iter().for_each(|disconnect| disconnect());
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring<Frame>> {

@@ -8,7 +8,7 @@ use actix::{AsyncContext, StreamHandler};
 use bytestring::ByteString;
 use futures_util::{Stream, stream};
 use greenroom_actors::Runtime;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use tokio::sync::mpsc;
 
 use crate::api::ApiError;
@@ -63,7 +63,7 @@ pub(super) struct Listening {
     runtime: Arc<Runtime>,
     channels: Arc<Channels>,
     settings: Arc<Settings>,
-    cut: Cut,
+    disconnect: Disconnect,
     room: Room,
     wishes: mpsc::Receiver<Wish>,
     /// In order. The last one goes on; those before it end.
@@ -89,14 +89,17 @@ impl Listening {
         first: Wish,
         Source { runtime, channels }: Source,
         settings: Arc<Settings>,
-        cut: Cut,
+        disconnect: Disconnect,
         room: Room,
     ) -> (Self, Wishes) {
         let (sender, wishes) = mpsc::channel(WISHES_MAX);
         let told = Wishes(sender);
         // There is room for the first.
         let _ = told.tell(Ok(first));
-        (Self { runtime, channels, settings, cut, room, wishes, parts: VecDeque::new() }, told)
+        (
+            Self { runtime, channels, settings, disconnect, room, wishes, parts: VecDeque::new() },
+            told,
+        )
     }
 
     /// Everything in order. Waits for the client: what it is told next is taken when what it was
@@ -153,7 +156,7 @@ impl Listening {
             content: config.observed_content,
             stall_max: config.subscriber_stall,
         };
-        let tap = self.channels.join(&topic, &self.cut, making).await;
+        let tap = self.channels.join(&topic, &self.disconnect, making).await;
         if let Some(last) = self.parts.back_mut() {
             last.upto = Some(last.tap.end().await);
         }

@@ -8,7 +8,7 @@ use actix::{
     WrapFuture,
 };
 use greenroom_actors::Runtime;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::observe::span::{
     LogsObserved, Observer, ObserverFilter, ObserverId, SpansObserved,
 };
@@ -77,7 +77,7 @@ impl Actor for Relay {
         let pause = (self.stall_max / LOOKS_PER_STALL).max(SHORTEST_PAUSE);
         ctx.run_interval(pause, |relay, ctx| {
             if let Some(channel) = relay.channel(ctx) {
-                channel.cut_stalled(relay.stall_max);
+                channel.disconnect_stalled(relay.stall_max);
             }
         });
     }
@@ -92,21 +92,21 @@ impl Actor for Relay {
 
 fn observer_of(topic: &Topic, relay: &Addr<Relay>, channel: &Weak<Channel>) -> Observer {
     let channel = Weak::clone(channel);
-    let cut: Cut = Arc::new(move || {
+    let disconnect: Disconnect = Arc::new(move || {
         if let Some(channel) = channel.upgrade() {
-            channel.cut();
+            channel.disconnect();
         }
     });
     let logs: Option<Recipient<LogsObserved>> = Some(relay.clone().recipient());
     match topic {
         Topic::Traces(filter) => {
             let spans = Some(relay.clone().recipient());
-            Observer { spans, logs, filter: filter.clone(), cut }
+            Observer { spans, logs, filter: filter.clone(), disconnect }
         }
         Topic::Logs(LogFilter { visibility, .. }) => {
             let filter =
                 ObserverFilter { visibility: visibility.clone(), ..ObserverFilter::default() };
-            Observer { spans: None, logs, filter, cut }
+            Observer { spans: None, logs, filter, disconnect }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use tokio::time::Instant;
 
 use crate::web::backlog::{Backlog, Held};
@@ -40,7 +40,7 @@ struct Listener {
     /// Number of the event that it takes next.
     next: u64,
     waker: Option<Waker>,
-    cut: Cut,
+    disconnect: Disconnect,
     /// Where it was seen to lose events, and when.
     behind: Option<(u64, Instant)>,
 }
@@ -74,10 +74,11 @@ impl<T: Clone> Ring<T> {
     }
 
     /// Adds a listener, who hears what is said from now on.
-    pub(super) fn join(&mut self, cut: Cut) -> u64 {
+    pub(super) fn join(&mut self, disconnect: Disconnect) -> u64 {
         let id = self.next_listener;
         self.next_listener += 1;
-        self.listeners.insert(id, Listener { next: self.end, waker: None, cut, behind: None });
+        self.listeners
+            .insert(id, Listener { next: self.end, waker: None, disconnect, behind: None });
         id
     }
 
@@ -183,7 +184,7 @@ impl<T: Clone> Ring<T> {
 
     /// The ways to end those who have lost events and taken none for so long. To be asked
     /// several times meanwhile.
-    pub(super) fn stalled(&mut self, stall_max: Duration) -> Vec<Cut> {
+    pub(super) fn stalled(&mut self, stall_max: Duration) -> Vec<Disconnect> {
         let first = self.items.front().map_or(self.end, |item| item.number);
         let now = Instant::now();
         let mut stalled = Vec::new();
@@ -192,7 +193,7 @@ impl<T: Clone> Ring<T> {
                 _ if listener.next >= first => listener.behind = None,
                 Some((place, since)) if place == listener.next => {
                     if now - since >= stall_max {
-                        stalled.push(Cut::clone(&listener.cut));
+                        stalled.push(Disconnect::clone(&listener.disconnect));
                     }
                 }
                 Some(_) | None => listener.behind = Some((listener.next, now)),
@@ -202,8 +203,8 @@ impl<T: Clone> Ring<T> {
     }
 
     /// The ways to end everybody.
-    pub(super) fn cuts(&self) -> Vec<Cut> {
-        self.listeners.values().map(|listener| Cut::clone(&listener.cut)).collect()
+    pub(super) fn disconnects(&self) -> Vec<Disconnect> {
+        self.listeners.values().map(|listener| Disconnect::clone(&listener.disconnect)).collect()
     }
 
     fn place_of(&self, number: u64) -> usize {
@@ -237,7 +238,7 @@ mod tests {
         Ring::new(limits, &Backlog::alone(10_000))
     }
 
-    fn nobody() -> Cut {
+    fn nobody() -> Disconnect {
         Arc::new(|| ())
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, StreamHandler, WrapFuture};
 use actix_web_actors::ws::{CloseCode, CloseReason, Message, ProtocolError, WebsocketContext};
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -38,13 +38,13 @@ pub(super) trait Conversation: Sized + Unpin + 'static {
 }
 
 /// One WebSocket connection. Runs only while the client reads: whatever must happen to a client
-/// that does not read is done from outside, through `cut`.
+/// that does not read is done from outside, through `disconnect`.
 pub(super) struct Session<C> {
     pub(super) conversation: C,
     /// When the token ends that the connection was opened with.
     expires_at: Option<Timestamp>,
     settings: Arc<Settings>,
-    cut: Cut,
+    disconnect: Disconnect,
     fragments: Assembler,
     /// Pings and pongs of the client since the last heartbeat.
     controls: usize,
@@ -59,7 +59,7 @@ impl<C: Conversation> Session<C> {
         conversation: C,
         expires_at: Option<Timestamp>,
         settings: Arc<Settings>,
-        cut: Cut,
+        disconnect: Disconnect,
         admitted: Admitted,
     ) -> Self {
         let WebConfig { websocket_frame_bytes_max, websocket_fragments_max, .. } = settings.config;
@@ -71,7 +71,7 @@ impl<C: Conversation> Session<C> {
             conversation,
             expires_at,
             settings,
-            cut,
+            disconnect,
             fragments,
             heard_at,
             is_over,
@@ -121,7 +121,7 @@ impl<C: Conversation> Actor for Session<C> {
             session.controls = 0;
             ctx.ping(b"");
         });
-        watch(&self.heard_at, heartbeat, Arc::clone(&self.cut));
+        watch(&self.heard_at, heartbeat, Arc::clone(&self.disconnect));
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
         ctx.spawn(fired.into_actor(self).map(|(), _, ctx| {
@@ -195,7 +195,7 @@ fn close<C: Conversation>(ctx: &mut Ctx<C>, code: CloseCode, why: &str) {
 
 /// Cuts a connection whose other side has been silent for too long. A task of its own, because
 /// the session is not polled while its client does not read.
-fn watch(heard_at: &Rc<Cell<Instant>>, heartbeat: Duration, cut: Cut) {
+fn watch(heard_at: &Rc<Cell<Instant>>, heartbeat: Duration, disconnect: Disconnect) {
     let heard_at = Rc::downgrade(heard_at);
     let silence_max = heartbeat * SILENT_BEATS_MAX + heartbeat / 2;
     actix_web::rt::spawn(async move {
@@ -203,7 +203,7 @@ fn watch(heard_at: &Rc<Cell<Instant>>, heartbeat: Duration, cut: Cut) {
             tokio::time::sleep(heartbeat).await;
             let Some(heard_at) = heard_at.upgrade() else { return };
             if heard_at.get().elapsed() > silence_max {
-                cut();
+                disconnect();
                 return;
             }
         }

@@ -85,7 +85,7 @@ impl Subscribers {
         let takes = |subscriber: &GenerationSubscriber| {
             let taken = subscriber.events.try_send(events.clone()).is_ok();
             if !taken {
-                (subscriber.cut)();
+                (subscriber.disconnect)();
             }
             taken
         };
@@ -105,7 +105,7 @@ impl Subscribers {
     /// Disconnects the first subscriber. Returns false if the run has lost its purpose.
     pub(super) fn lose_first(&mut self) -> bool {
         if let Some(first) = self.first.take() {
-            (first.cut)();
+            (first.disconnect)();
         }
         self.have_purpose()
     }
@@ -209,7 +209,7 @@ mod tests {
     fn reader() -> (GenerationSubscriber, Arc<Mutex<Vec<usize>>>) {
         let counts = Arc::new(Mutex::new(Vec::new()));
         let events = Counting(Arc::clone(&counts)).start().recipient();
-        (GenerationSubscriber { events, cut: Arc::new(|| {}) }, counts)
+        (GenerationSubscriber { events, disconnect: Arc::new(|| {}) }, counts)
     }
 
     fn word(delta: &str) -> GenerationEvent {

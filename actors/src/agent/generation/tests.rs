@@ -319,10 +319,10 @@ impl Reader {
     fn subscribe(&self) -> (GenerationSubscriber, actix::Addr<ReaderActor>) {
         let actor = ReaderActor(self.clone()).start();
         let cuts = Arc::clone(&self.cuts);
-        let cut = Arc::new(move || {
+        let disconnect = Arc::new(move || {
             cuts.fetch_add(1, Ordering::SeqCst);
         });
-        (GenerationSubscriber { events: actor.clone().recipient(), cut }, actor)
+        (GenerationSubscriber { events: actor.clone().recipient(), disconnect }, actor)
     }
 
     fn received(&self) -> Vec<GenerationEvent> {

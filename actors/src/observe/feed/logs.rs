@@ -63,7 +63,7 @@ impl Subscription {
         if matches!(outcome, Err(SendError::Full(_))) {
             dropped.fetch_add(count as u64, Ordering::Relaxed);
         }
-        self.logs.settle(&outcome, count, stall, &self.observer.cut)
+        self.logs.settle(&outcome, count, stall, &self.observer.disconnect)
     }
 }
 

@@ -30,7 +30,12 @@ impl Handler<SpansObserved> for Watcher {
 
 /// Returns an observer of neither spans nor logs.
 fn observer() -> Observer {
-    Observer { spans: None, logs: None, filter: ObserverFilter::default(), cut: Arc::new(|| {}) }
+    Observer {
+        spans: None,
+        logs: None,
+        filter: ObserverFilter::default(),
+        disconnect: Arc::new(|| {}),
+    }
 }
 
 /// Returns one span of `order`.

@@ -46,10 +46,15 @@ impl World {
         let outbox = settings.outbox();
         let was_cut = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&was_cut);
-        let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
+        let disconnect: Disconnect = Arc::new(move || flag.store(true, Ordering::SeqCst));
         let client = Watch::never();
-        let reader =
-            GenerationReader::new(stream, Arc::clone(&settings), outbox.clone(), cut, client);
+        let reader = GenerationReader::new(
+            stream,
+            Arc::clone(&settings),
+            outbox.clone(),
+            disconnect,
+            client,
+        );
         let address = reader.launch();
         let is_held = Arc::new(AtomicBool::new(true));
         let left = address.downgrade();

@@ -84,9 +84,9 @@ impl World {
         let body = outbox.reader(|| ());
         let was_cut = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&was_cut);
-        let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
+        let disconnect: Disconnect = Arc::new(move || flag.store(true, Ordering::SeqCst));
         let shared = Rc::new(Rc::clone(&record));
-        let line = Line { outbox, cut, room: Room::plenty() };
+        let line = Line { outbox, disconnect, room: Room::plenty() };
         let address = EventReader::new(shared, Arc::clone(&settings), line, begin).launch();
         Self { record, address, body, was_cut, shutdown, settings }
     }

@@ -256,7 +256,11 @@ async fn check(story: &Story, is_remote: bool) {
     let watcher = Watcher::default();
     let spans = Some(watcher.clone().start().recipient());
     let filter = ObserverFilter::default();
-    world.deps.feed.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
+    world
+        .deps
+        .feed
+        .observe(Observer { spans, logs: None, filter, disconnect: Arc::new(|| {}) })
+        .await;
 
     let reader = Reader::default();
     let (subscriber, _reader) = reader.subscribe();

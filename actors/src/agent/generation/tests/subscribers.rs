@@ -385,7 +385,7 @@ async fn a_run_waits_for_a_slow_subscriber() {
     let actor = SlowSubscriber { received: Arc::clone(&received), room: Arc::clone(&room) }.start();
     let subscriber = GenerationSubscriber {
         events: actor.recipient(),
-        cut: Arc::new(|| panic!("it is slow, not gone")),
+        disconnect: Arc::new(|| panic!("it is slow, not gone")),
     };
     let handle = world.spawn_for(request(None), Some(subscriber));
     let mut outcome = Box::pin(handle.outcome());
