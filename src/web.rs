@@ -1,11 +1,12 @@
-//! The HTTP front end: binds the routes of [`crate::api`] to actix-web. Nothing else in the
-//! crate names the framework.
+//! The HTTP front end: binds the routes of [`crate::api`] to actix-web. `tests/tidy.rs` keeps the
+//! framework out of the other modules.
 
 pub(crate) mod admission;
 mod agents;
 mod backlog;
 pub(crate) mod binding;
 mod body;
+mod call;
 mod compress;
 pub(crate) mod custom;
 mod docs;
@@ -15,18 +16,18 @@ mod generation_stream;
 mod history;
 mod ids;
 mod landing;
-mod local;
-mod measure;
+mod local_only;
 mod memory;
 mod middleware;
 mod notice;
 mod observability;
 mod origin;
-mod outbox;
 mod peer;
+mod pending_stream;
 mod pieces;
 pub(crate) mod query;
 mod request_ids;
+mod request_metrics;
 mod respond;
 pub(crate) mod routes;
 mod scope;
@@ -34,6 +35,7 @@ pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod shutdown;
 mod sse;
+mod subscriber_queue;
 mod system;
 mod tools;
 mod trace;

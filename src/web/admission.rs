@@ -1,8 +1,8 @@
 //! Admission: how many connections and streams are open at once, in all and from one address.
 //!
-//! A connection beyond the bounds is still taken, from a small reserve: it is told so, and whether
-//! the server lives can be asked over it. Programs of the same machine, a reverse proxy for one,
-//! are counted in all, and not by their address.
+//! A small reserve accepts connections beyond the limits, so that they get a 503 and can still ask
+//! for health and metrics. Clients on loopback, such as a reverse proxy, count toward the total
+//! but not per address.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -21,31 +21,31 @@ use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::notice::Notice;
 use crate::web::peer::Peer;
 
-/// How long a connection beyond the bounds may stay, asked something or not, unless more come than
-/// there is room for.
+/// Time after which a connection beyond the limits is closed, used or not. It is closed earlier if
+/// newer ones need its place.
 const REFUSED_STAY: Duration = Duration::from_secs(2);
-/// What is answered when the server is full, too.
+/// Paths that are answered even if the server is full.
 const CONTROL_PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
-/// How much of one kind may be open at once.
+/// Maximum number of open connections or streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) all: usize,
-    /// From one address: of IPv6, from one network of 64 bits.
+    /// Per client address; for IPv6, per /64 network.
     pub(crate) per_address: usize,
 }
 
-/// The bounds of everything that stays open.
+/// Limits of connections and streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AdmissionLimits {
     pub(crate) connections: Bounds,
-    /// Connections beyond the bounds that are taken to be refused.
+    /// Connections beyond the limits that are accepted in order to be refused.
     pub(crate) reserve: usize,
     /// Event streams, streams of generations and WebSockets.
     pub(crate) streams: Bounds,
 }
 
-/// Lets connections and streams in, or not.
+/// Admits or refuses connections and streams.
 #[derive(Debug)]
 pub(crate) struct Admission {
     connections: Arc<Places>,
@@ -53,8 +53,8 @@ pub(crate) struct Admission {
     refused: Arc<RefusedPlaces>,
 }
 
-/// The connections beyond the bounds. They take up half of the reserve at most, so that there is
-/// always a place for the next one, whoever holds the others.
+/// Connections beyond the limits. They use at most half of the reserve, so that the next one always
+/// finds a place, even if clients keep the others open.
 #[derive(Default)]
 struct RefusedPlaces {
     room: usize,
@@ -63,25 +63,25 @@ struct RefusedPlaces {
 
 #[derive(Default)]
 struct RefusedOpen {
-    /// How many there were so far.
+    /// Number of refused connections so far.
     count: u64,
-    /// The oldest first, each with what ends it.
+    /// By number, so oldest first.
     disconnects: BTreeMap<u64, Disconnect>,
 }
 
-/// Has a place among the refused while it lives.
+/// Guard of a place among the refused connections.
 #[derive(Debug)]
 struct RefusedPlace {
     places: Arc<RefusedPlaces>,
     number: u64,
 }
 
-/// What one kind has open.
+/// Open connections or streams, and their limits.
 #[derive(Debug)]
 struct Places {
     what: &'static str,
     bounds: Bounds,
-    /// What a refusal says, by the bound that was reached.
+    /// Reasons of refusals: the total, or the address, is at its limit.
     of_all: Shortage,
     of_address: Shortage,
     open: Mutex<Open>,
@@ -94,14 +94,14 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Counts as open while it lives.
+/// Guard of a counted connection or stream.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     places: Arc<Places>,
     address: Option<IpAddr>,
 }
 
-/// What a connection is, kept with it.
+/// Outcome of admission, stored with the connection.
 #[derive(Debug)]
 enum Standing {
     Admitted { _place: Admitted, _counted: Option<Gauged> },
@@ -132,7 +132,8 @@ impl Admission {
         Self { connections, streams, refused: Arc::new(refused) }
     }
 
-    /// Takes a connection in. For `HttpServer::on_connect`, after [`Peer::remember`].
+    /// Admits a connection or marks it as refused. For `HttpServer::on_connect`, after
+    /// [`Peer::remember`].
     pub(crate) fn connect(
         &self,
         connection: &dyn Any,
@@ -149,7 +150,7 @@ impl Admission {
                 if let Some(meter) = meter {
                     meter.refused_connection();
                 }
-                self.connections.tell();
+                self.connections.log_refusal();
                 let disconnect = extensions.get::<Peer>().map(Peer::disconnect);
                 let _place = disconnect.map(|disconnect| self.refused.take(disconnect));
                 Standing::Refused { shortage, _place }
@@ -158,7 +159,7 @@ impl Admission {
         extensions.insert(standing);
     }
 
-    /// Takes a stream in; refused when there are too many.
+    /// Admits a stream; refuses it if too many are open.
     pub(crate) fn stream(
         &self,
         request: &HttpRequest,
@@ -169,18 +170,18 @@ impl Admission {
             if let Some(meter) = meter {
                 meter.refused_stream();
             }
-            self.streams.tell();
+            self.streams.log_refusal();
             ApiError::AtCapacity(shortage)
         })
     }
 }
 
-/// Whether it is answered when the server is full, too.
+/// True for paths that are answered even if the server is full.
 pub(crate) fn is_control(path: &str) -> bool {
     CONTROL_PATHS.contains(&path)
 }
 
-/// What a request over a connection beyond the bounds is answered.
+/// Returns the refusal of a request on a connection beyond the limits.
 pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
     match request.conn_data::<Standing>()? {
         Standing::Admitted { .. } => None,
@@ -190,8 +191,8 @@ pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
 }
 
 impl RefusedPlaces {
-    /// Keeps a connection that was not let in for a while, and ends the oldest of those for which
-    /// there is no room any more, so that the next one can be told so.
+    /// Keeps a refused connection open for a while, and closes the oldest ones if there are more
+    /// than there is room for, so that the next one can be accepted and refused.
     fn take(self: &Arc<Self>, disconnect: Disconnect) -> RefusedPlace {
         let late = Arc::clone(&disconnect);
         actix_web::rt::spawn(async move {
@@ -249,15 +250,12 @@ impl Places {
         Ok(Admitted { places: Arc::clone(self), address })
     }
 
-    /// Says that one was refused.
-    fn tell(&self) {
+    /// Logs a refusal, rate-limited.
+    fn log_refusal(&self) {
         self.notice.refused(|| {
             let Self { what, bounds: Bounds { all, per_address }, .. } = self;
             let open = self.open().all;
-            format!(
-                "{what} are refused: {open} are open (at most {all}, and {per_address} from one \
-                 address)"
-            )
+            format!("refusing new {what}: {open} are open (limit {all}, {per_address} per address)")
         });
     }
 
@@ -281,12 +279,13 @@ impl Drop for Admitted {
     }
 }
 
-/// What an address counts as; `None`: it is one of this machine, and not counted apart.
+/// Returns the address or network to count under; `None` for loopback, which is not limited per
+/// address.
 fn counted_address(address: IpAddr) -> Option<IpAddr> {
     let address = address.to_canonical();
     let counted = match address {
         IpAddr::V4(_) => address,
-        // Whoever has one address of a network has all of them.
+        // A client with one address of a network has all of them.
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
             IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
@@ -306,7 +305,7 @@ mod tests {
     }
 
     impl Places {
-        /// What is open, and from how many addresses.
+        /// Returns the number of open places and of addresses.
         fn counts(&self) -> (usize, usize) {
             let open = self.open();
             (open.all, open.by_address.len())
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_in_all_and_by_address() {
+    fn places_are_limited_in_total_and_per_address() {
         let places = places(4, 2);
         let first = places.take(address("192.0.2.1")).unwrap();
         let _second = places.take(address("::ffff:192.0.2.1")).unwrap();
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_this_machine_are_counted_in_all_alone() {
+    fn loopback_clients_have_no_limit_per_address() {
         let places = places(3, 1);
         let taken: Vec<_> = ["127.0.0.1", "127.0.0.1", "::1"]
             .map(|text| places.take(address(text)).unwrap())
@@ -354,9 +353,8 @@ mod tests {
         assert_eq!(places.counts(), (0, 0));
     }
 
-    /// The refused ones that are told to go, in their order.
     #[actix_web::test]
-    async fn the_oldest_of_the_refused_make_room_for_the_next() {
+    async fn the_oldest_refused_connections_are_closed_for_newer_ones() {
         let places = Arc::new(RefusedPlaces { room: 2, ..RefusedPlaces::default() });
         let gone = Arc::new(Mutex::new(Vec::new()));
         let take = |name: &'static str| {
@@ -371,13 +369,13 @@ mod tests {
         assert_eq!(gone_so_far(), ["first"]);
         drop(second);
         let _fourth = take("fourth");
-        assert_eq!(gone_so_far(), ["first"], "one has left by itself");
+        assert_eq!(gone_so_far(), ["first"], "one has closed by itself");
         let _fifth = take("fifth");
         assert_eq!(gone_so_far(), ["first", "third"]);
     }
 
     #[test]
-    fn what_is_closed_is_forgotten() {
+    fn closed_connections_are_no_longer_counted() {
         let places = places(1, 1);
         for round in 0..300_u16 {
             let [high, low] = round.to_be_bytes();

@@ -10,14 +10,13 @@ use greenroom_actors::agent::generation::{Begins, Generation, GenerationRequest}
 use greenroom_actors::requests::TraceOrigin;
 
 use crate::api::agents::{RequestKind, read_request};
-use crate::api::caller::Caller;
 use crate::api::wire::agent::{CancelledGenerationView, TextView};
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
+use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
-use crate::web::peer::unless_gone;
-use crate::web::query::query_pairs;
+use crate::web::peer::cancel_on_disconnect;
 use crate::web::settings::Settings;
 use crate::web::{generation_stream, ids, respond, trace};
 
@@ -40,7 +39,7 @@ pub(crate) async fn describe(
     request: HttpRequest,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
+) -> Answer {
     let id = ids::agent(&request)?;
     let registry = runtime.registry();
     let described =
@@ -49,34 +48,24 @@ pub(crate) async fn describe(
 }
 
 /// `POST /agents/:id/text`.
-pub(crate) async fn generate_text(
-    request: HttpRequest,
-    subject: Subject,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
+pub(crate) async fn generate_text(call: Call, subject: Subject, body: Body) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let (agent, body) = body.read_for(find(&subject, &call)).await?;
     let origin = trace::origin_of(request.headers());
-    let generating = agents::generate_text(&runtime, &agent, &body, &caller, origin.clone());
-    let answer = unless_gone(&request, generating)
+    let generating = agents::generate_text(runtime, &agent, &body, caller, origin.clone());
+    let answer = cancel_on_disconnect(request, generating)
         .await
         .map(|generation| generated(&generation, respond::json(TextView::of(&generation))));
     Ok(traced(&origin, answer))
 }
 
 /// `POST /agents/:id/object`.
-pub(crate) async fn generate_object(
-    request: HttpRequest,
-    subject: Subject,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
+pub(crate) async fn generate_object(call: Call, subject: Subject, body: Body) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let (agent, body) = body.read_for(find(&subject, &call)).await?;
     let origin = trace::origin_of(request.headers());
-    let generating = agents::generate_object(&runtime, &agent, &body, &caller, origin.clone());
-    let answer = unless_gone(&request, generating)
+    let generating = agents::generate_object(runtime, &agent, &body, caller, origin.clone());
+    let answer = cancel_on_disconnect(request, generating)
         .await
         .map(|(object, generation)| generated(&generation, respond::json(object)));
     Ok(traced(&origin, answer))
@@ -84,126 +73,102 @@ pub(crate) async fn generate_object(
 
 /// `POST /agents/:id/stream`.
 pub(crate) async fn stream_text(
-    request: HttpRequest,
+    call: Call,
     subject: Subject,
     body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let asked = read_request(&agent.id, RequestKind::Text, &body, &caller)?;
-    follow(&request, &runtime, &settings, asked, GenerationStream::raw()).await
+) -> Answer {
+    let (agent, body) = body.read_for(find(&subject, &call)).await?;
+    let generation = read_request(&agent.id, RequestKind::Text, &body, &call.caller)?;
+    follow(&call, &settings, generation, GenerationStream::raw()).await
 }
 
 /// `POST /agents/:id/chat`.
 pub(crate) async fn chat(
-    request: HttpRequest,
+    call: Call,
     subject: Subject,
     body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let asked = read_request(&agent.id, RequestKind::Chat, &body, &caller)?;
-    follow(&request, &runtime, &settings, asked, GenerationStream::Chat).await
+) -> Answer {
+    let (agent, body) = body.read_for(find(&subject, &call)).await?;
+    let generation = read_request(&agent.id, RequestKind::Chat, &body, &call.caller)?;
+    follow(&call, &settings, generation, GenerationStream::Chat).await
 }
 
 /// `POST /agents/:id/stream-object`.
 pub(crate) async fn stream_object(
-    request: HttpRequest,
+    call: Call,
     subject: Subject,
     body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let mut asked = read_request(&agent.id, RequestKind::Object, &body, &caller)?;
-    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-    let stream = agents::object_stream(&mut asked, accept, &query_pairs(&request)?)?;
-    follow(&request, &runtime, &settings, asked, stream).await
+) -> Answer {
+    let (agent, body) = body.read_for(find(&subject, &call)).await?;
+    let mut generation = read_request(&agent.id, RequestKind::Object, &body, &call.caller)?;
+    let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let stream = agents::object_stream(&mut generation, accept, &call.pairs()?)?;
+    follow(&call, &settings, generation, stream).await
 }
 
-/// `GET /agents/:id/chat/:conversationId/stream`. 204 when nothing runs there.
-pub(crate) async fn attach_to_chat(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-    settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
-    let agent = find(&request, &runtime)?;
-    let query = query_pairs(&request)?;
-    let Some(conversation) = ids::conversation(&request) else {
+/// `GET /agents/:id/chat/:conversationId/stream`. 204 if no generation is running there.
+pub(crate) async fn attach_to_chat(call: Call, settings: web::Data<Settings>) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let agent = find(&Subject::InPath, &call)?;
+    let query = call.pairs()?;
+    let Some(conversation) = ids::conversation(request) else {
         return Ok(HttpResponse::NoContent().finish());
     };
-    let reader = generation_stream::open(&request, &settings, GenerationStream::Chat)?;
-    let subscriber = reader.subscriber();
-    match agents::attach(&runtime, &agent, &conversation, &query, &caller, subscriber).await {
-        Some(id) => Ok(about(&id, reader.respond(()))),
+    let stream = generation_stream::open(request, &settings, GenerationStream::Chat)?;
+    let subscriber = stream.subscriber();
+    match agents::attach(runtime, &agent, &conversation, &query, caller, subscriber).await {
+        Some(id) => Ok(about(&id, stream.respond(()))),
         None => {
-            reader.abandon();
+            stream.abandon();
             Ok(HttpResponse::NoContent().finish())
         }
     }
 }
 
 /// `POST /agents/:id/generations/:generationId/cancel`.
-pub(crate) async fn cancel_generation(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let subject = find(&request, &runtime)
-        .and_then(|agent| ids::generation(&request).map(|generation| (agent, generation)));
+pub(crate) async fn cancel_generation(call: Call, body: Body) -> Answer {
+    let subject = find(&Subject::InPath, &call)
+        .and_then(|agent| ids::generation(&call.request).map(|generation| (agent, generation)));
     let ((agent, generation), body) = body.read_for(subject).await?;
-    agents::cancel(&runtime, &agent, &generation, &body, &caller).await?;
+    agents::cancel(&call.runtime, &agent, &generation, &body, &call.caller).await?;
     Ok(about(&generation, respond::json(CancelledGenerationView::of(&generation))))
 }
 
-fn find(request: &HttpRequest, runtime: &Runtime) -> Result<Arc<AgentDefinition>, ApiError> {
-    find_subject(&Subject::InPath, request, runtime)
+fn find(subject: &Subject, call: &Call) -> Result<Arc<AgentDefinition>, ApiError> {
+    agents::find(&call.runtime, &subject.agent(&call.request)?)
 }
 
-fn find_subject(
-    subject: &Subject,
-    request: &HttpRequest,
-    runtime: &Runtime,
-) -> Result<Arc<AgentDefinition>, ApiError> {
-    agents::find(runtime, &subject.agent(request)?)
-}
-
-/// Answers with a generation while it runs. It ends when its client leaves, unless its agent
-/// lets chats go on.
+/// Streams a generation to the client. The generation ends when its client disconnects, unless its
+/// agent has resumable chats.
 async fn follow(
-    request: &HttpRequest,
-    runtime: &Runtime,
+    call: &Call,
     settings: &web::Data<Settings>,
-    asked: GenerationRequest,
+    generation: GenerationRequest,
     stream: GenerationStream,
-) -> Result<HttpResponse, ApiError> {
-    let origin = trace::origin_of(request.headers());
-    // bare text has no way to tell of a failure: there the status waits for the first word
+) -> Answer {
+    let origin = trace::origin_of(call.request.headers());
+    // Bare text cannot report a failure later: there the status waits for the first output.
     let begins = if stream.is_events() { Begins::OnceRecorded } else { Begins::WithFirstWord };
-    let asked = GenerationRequest { trace: origin.clone(), begins, ..asked };
-    let reader = generation_stream::open(request, settings, stream)?;
-    let starting = agents::stream(runtime, asked, reader.subscriber());
-    let answer = match unless_gone(request, starting).await {
+    let generation = GenerationRequest { trace: origin.clone(), begins, ..generation };
+    let stream = generation_stream::open(&call.request, settings, stream)?;
+    let starting = agents::stream(&call.runtime, generation, stream.subscriber());
+    let answer = match cancel_on_disconnect(&call.request, starting).await {
         Ok(streamed) => {
             let id = Arc::clone(&streamed.id);
-            Ok(about(&id, reader.respond(streamed)))
+            Ok(about(&id, stream.respond(streamed)))
         }
         Err(refusal) => {
-            reader.abandon();
+            stream.abandon();
             Err(refusal)
         }
     };
     Ok(traced(&origin, answer))
 }
 
-/// Names the generation in an answer, and the model that stood in for the configured one.
+/// Adds the headers with the generation's id and, if a fallback answered, its model.
 fn generated(generation: &Generation, response: HttpResponse) -> HttpResponse {
     let mut response = about(&generation.id, response);
     if let Some(served) = &generation.stand_in {
@@ -212,14 +177,14 @@ fn generated(generation: &Generation, response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// Names the generation in an answer.
+/// Adds the header with the generation's id.
 fn about(id: &str, mut response: HttpResponse) -> HttpResponse {
     respond::insert_text(&mut response, respond::X_GENERATION_ID, id);
     response
 }
 
-/// Names the trace in an answer that names its generation, success and refusal alike.
-fn traced(origin: &TraceOrigin, answer: Result<HttpResponse, ApiError>) -> HttpResponse {
+/// Adds the header with the trace id to an answer or a refusal that has a generation id.
+fn traced(origin: &TraceOrigin, answer: Answer) -> HttpResponse {
     let response = answer.unwrap_or_else(|refusal| refusal.error_response());
     let id = response.headers().get(respond::X_GENERATION_ID);
     match id.and_then(|id| id.to_str().ok()).map(|id| origin.trace_id(id)) {

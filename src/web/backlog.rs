@@ -1,8 +1,8 @@
-//! The bytes that wait for slow clients, of all of them together.
+//! Counts and limits the bytes queued for slow clients, over all of them.
 //!
-//! What is free is never given to one alone: whoever wants to hold more than a little may hold a
-//! part of what is left. So those who read nothing leave room for those who read, however many
-//! they are, and nobody has to know who is who.
+//! A queue never gets all of the free room: beyond a small minimum it may hold a fraction of what
+//! is left. So clients that read nothing leave room for those that read, however many there are,
+//! without any code that knows which is which.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,28 +14,29 @@ use crate::api::error::Shortage;
 use crate::telemetry::metrics::RequestMeter;
 use crate::web::notice::Notice;
 
-/// What each queue may hold whatever the others do: less than the buffers of its connection take.
+/// Bytes that each queue may hold regardless of the others: less than the buffers of its
+/// connection.
 pub(crate) const SHARE_MIN: usize = 32 * 1024;
-/// The part of what is left that one queue may hold.
+/// Divisor of the free room: one queue may hold 1/16 of it.
 const SHARE_PART: usize = 16;
 
-/// Counts what waits. Cheap to clone; all clones are one count.
+/// Count of queued bytes. Cheap to clone; all clones share the count.
 #[derive(Debug, Clone)]
 pub(crate) struct Backlog(Arc<Count>);
 
 #[derive(Debug)]
 struct Count {
     what: &'static str,
-    /// Shown among the metrics.
+    /// Shared with the metrics.
     bytes: Arc<AtomicUsize>,
     max: usize,
-    /// Those who wait for room look again when something was taken.
+    /// Number of tasks that wait for room. `freed` wakes them.
     waiting: AtomicUsize,
-    taken: Notify,
+    freed: Notify,
     notice: Notice,
 }
 
-/// Bytes that count while it lives.
+/// Guard of counted bytes.
 #[derive(Debug)]
 pub(crate) struct Held {
     backlog: Backlog,
@@ -43,13 +44,13 @@ pub(crate) struct Held {
 }
 
 impl Backlog {
-    /// Of `what`, at most so many bytes. Counts in `bytes`, which others may look at.
+    /// Limits `what`, a plural noun for logs, to `max` bytes, counted in `bytes`.
     pub(crate) fn new(what: &'static str, max: usize, bytes: Arc<AtomicUsize>) -> Self {
-        let (waiting, taken, notice) = (AtomicUsize::new(0), Notify::new(), Notice::new());
-        Self(Arc::new(Count { what, bytes, max, waiting, taken, notice }))
+        let (waiting, freed, notice) = (AtomicUsize::new(0), Notify::new(), Notice::new());
+        Self(Arc::new(Count { what, bytes, max, waiting, freed, notice }))
     }
 
-    /// Refuses one more, where it is seen: in the log and in the metrics.
+    /// Returns a refusal, after counting it and logging it, rate-limited.
     pub(crate) fn refusal(&self, meter: Option<&RequestMeter>) -> ApiError {
         let Count { what, max, notice, .. } = &*self.0;
         if let Some(meter) = meter {
@@ -57,24 +58,24 @@ impl Backlog {
         }
         notice.refused(|| {
             let bytes = self.bytes();
-            format!("{what} are refused: {bytes} bytes of them wait for clients (at most {max})")
+            format!("refusing new {what}: {bytes} bytes are queued for slow clients (limit {max})")
         });
         ApiError::AtCapacity(Shortage::UnreadBytes)
     }
 
-    /// Whether more waits than may.
+    /// True if more bytes are queued than allowed.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes() > self.0.max
     }
 
-    /// Counts bytes, room or not.
+    /// Counts bytes without a limit.
     pub(crate) fn hold(&self, bytes: usize) -> Held {
         let mut held = self.nothing();
         held.grow(bytes);
         held
     }
 
-    /// Counts bytes if there is room for them. Something always fits when nothing else waits.
+    /// Counts bytes if there is room for them. Any number fits if nothing else is queued.
     pub(crate) fn try_hold(&self, bytes: usize) -> Option<Held> {
         let mut held = self.nothing();
         let max = self.0.max;
@@ -82,14 +83,14 @@ impl Backlog {
             .then_some(held)
     }
 
-    /// Counts bytes if they are no more than one may hold.
+    /// Counts bytes if they are within the share of one queue.
     pub(crate) fn try_hold_share(&self, bytes: usize) -> Option<Held> {
         let mut held = self.nothing();
         held.try_grow(bytes).then_some(held)
     }
 
-    /// Counts bytes when there is room for them: others have to read first, or are ended. Of what
-    /// is larger than half of all, that half has to be free.
+    /// Waits until there is room for the bytes, then counts them. Room appears as clients read or
+    /// are disconnected. For more than half of the limit, half of it has to be free.
     pub(crate) async fn room(&self, bytes: usize) -> Held {
         let needed = bytes.min(self.0.max / 2);
         let mut held = self.nothing();
@@ -97,11 +98,11 @@ impl Backlog {
             || held.grow_if(bytes, |waiting| waiting.saturating_add(needed) <= self.0.max);
         let _waiting = Waiting::new(&self.0.waiting);
         loop {
-            let taken = self.0.taken.notified();
+            let freed = self.0.freed.notified();
             if is_held() {
                 return held;
             }
-            taken.await;
+            freed.await;
         }
     }
 
@@ -120,7 +121,7 @@ impl Held {
         self.backlog.0.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Counts so many more bytes if one may hold as much.
+    /// Counts more bytes if the sum is within the share of one queue.
     pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
         let (own, max) = (self.bytes, self.backlog.0.max);
         self.grow_if(bytes, |waiting| may_hold(own, bytes, waiting, max))
@@ -132,11 +133,11 @@ impl Held {
         let count = &self.backlog.0;
         count.bytes.fetch_sub(bytes, Ordering::SeqCst);
         if bytes > 0 && count.waiting.load(Ordering::SeqCst) > 0 {
-            count.taken.notify_waiters();
+            count.freed.notify_waiters();
         }
     }
 
-    /// Takes over what another one counts.
+    /// Takes over the bytes of another guard.
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
@@ -145,12 +146,12 @@ impl Held {
         self.bytes
     }
 
-    /// Whether it is no more than one may hold.
+    /// True if the bytes are within the share of one queue.
     pub(crate) fn is_within_share(&self) -> bool {
         may_hold(self.bytes, 0, self.backlog.bytes(), self.backlog.0.max)
     }
 
-    /// What one may hold now.
+    /// Returns the bytes that one queue may hold now.
     pub(crate) fn share(&self) -> usize {
         share_of(self.backlog.bytes(), self.backlog.0.max)
     }
@@ -174,7 +175,7 @@ fn share_of(waiting: usize, max: usize) -> usize {
     SHARE_MIN.max(max.saturating_sub(waiting) / SHARE_PART)
 }
 
-/// Whether one that holds `own` bytes of what waits may hold so many more.
+/// True if a queue with `own` of the `waiting` bytes may hold `more` in addition.
 fn may_hold(own: usize, more: usize, waiting: usize, max: usize) -> bool {
     waiting <= own || own + more <= share_of(waiting, max)
 }
@@ -185,7 +186,7 @@ impl Drop for Held {
     }
 }
 
-/// Counts as waiting while it lives.
+/// Guard of a task that waits for room.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -203,12 +204,12 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 impl Backlog {
-    /// Counts for itself.
+    /// Returns a backlog without metrics.
     pub(crate) fn alone(max: usize) -> Self {
         Self::new("streams", max, Arc::default())
     }
 
-    /// What may wait, and what does.
+    /// Returns the limit and the counted bytes.
     pub(crate) fn bounds(&self) -> (usize, usize) {
         (self.0.max, self.bytes())
     }
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_counts_until_it_is_dropped() {
+    fn held_bytes_count_until_they_are_dropped() {
         let backlog = Backlog::alone(10);
         let mut first = backlog.try_hold(6).unwrap();
         assert!(backlog.try_hold(5).is_none(), "a refusal counts nothing");
@@ -229,7 +230,7 @@ mod tests {
         assert!(backlog.try_hold(1).is_none() && !backlog.is_full());
         first.shrink(100);
         first.grow(20);
-        assert!(backlog.is_full(), "what was counted anyway leaves no room");
+        assert!(backlog.is_full(), "bytes counted without a limit leave no room");
         drop((first, second));
         assert_eq!(backlog.bounds(), (10, 0));
         let alone = backlog.try_hold(50).unwrap();
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_take_nothing_leave_room_for_the_next() {
+    fn stalled_queues_leave_room_for_new_ones() {
         const MAX: usize = 1 << 28;
         let backlog = Backlog::alone(MAX);
         let mut held: Vec<Held> = Vec::new();
@@ -251,17 +252,17 @@ mod tests {
         }
         assert!(backlog.bounds().1 <= MAX + 2000 * SHARE_MIN, "{:?}", backlog.bounds());
         let largest = held.iter().map(Held::bytes).max();
-        assert_eq!(largest, Some(1 << 23), "the first has all that it may have");
+        assert_eq!(largest, Some(1 << 23), "the first has its whole share");
         let mut last = backlog.hold(MAX);
         assert!(!last.is_within_share());
         let mut next = backlog.hold(0);
-        assert!(next.try_grow(SHARE_MIN) && !next.try_grow(1), "a little, whatever others do");
+        assert!(next.try_grow(SHARE_MIN) && !next.try_grow(1), "the minimum, whatever others do");
         drop((held, next));
         assert!(last.try_grow(MAX) && last.is_within_share(), "alone, all of it");
     }
 
     #[test]
-    fn room_is_waited_for_and_given_once() {
+    fn room_is_waited_for_and_granted_once() {
         let backlog = Backlog::alone(100);
         let mut others = backlog.hold(90);
         let mut first = Box::pin(backlog.room(30));

@@ -1,4 +1,4 @@
-//! The routes of a server, and who may call them.
+//! The routes of a server and their access rules.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use crate::api::catalogue::Catalogue;
 use crate::web::custom::handler::CustomHandler;
 use crate::web::gate::Auth;
 
-/// The catalogue and what its rows are bound with.
+/// Route catalogue with the access policy and the handlers of added routes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Binding {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) auth: Arc<Auth>,
-    /// What the rows of added routes lead to, by their places.
+    /// Handlers of added routes, by the index in [`crate::api::catalogue::RouteName::Custom`].
     pub(crate) custom: Vec<CustomHandler>,
 }

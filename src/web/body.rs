@@ -1,4 +1,4 @@
-//! The body of a request: bounded in size and in time, read when the handler asks for it.
+//! The body of a request: limited in size and time, read when the handler asks for it.
 
 use std::future::{Ready, ready};
 
@@ -21,12 +21,12 @@ pub(crate) struct Body {
     settings: Data<Settings>,
 }
 
-/// What a body says it is.
+/// Declared type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MediaType {
     /// Declared as JSON, or not declared.
     Json,
-    /// Taken when it parses as JSON.
+    /// Accepted if it parses as JSON.
     Text,
 }
 
@@ -47,8 +47,8 @@ impl FromRequest for Body {
 }
 
 impl Body {
-    /// Reads the body for a subject. A missing subject is answered first, but after the body has
-    /// been read: the framework ends a connection whose body was left unread.
+    /// Reads the body for a subject. The error of the subject comes first, but only after the body
+    /// has been read: actix-web closes a connection whose body was left unread.
     pub(crate) async fn read_for<T>(
         self,
         subject: Result<T, ApiError>,
@@ -57,8 +57,8 @@ impl Body {
         Ok((subject?, bytes?))
     }
 
-    /// As [`Body::read_for`], for a subject that is looked up afterwards: what is wrong with the
-    /// body is not told before it is found.
+    /// Like [`Body::read_for`], for a subject that is looked up afterwards: errors of the body must
+    /// not be reported before that.
     pub(crate) async fn take_for<T>(
         self,
         subject: Result<T, ApiError>,
@@ -67,7 +67,7 @@ impl Body {
         Ok((subject?, bytes))
     }
 
-    /// Reads the body whole.
+    /// Reads the whole body.
     async fn read(self) -> Result<Bytes, ApiError> {
         let Self { payload, kind, length, settings } = self;
         let kind = kind?;
@@ -76,7 +76,7 @@ impl Body {
             return Err(ApiError::BodyTooLarge { bytes_max });
         }
         let mut reading = Box::pin(collect(payload, bytes_max));
-        // Most bodies are here already: no timer for them.
+        // Most bodies have already arrived: no timer for them.
         let bytes = match reading.as_mut().now_or_never() {
             Some(outcome) => outcome?,
             None => tokio::time::timeout(settings.config.body_timeout, reading)
@@ -120,7 +120,7 @@ pub(crate) fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
     }
 }
 
-/// What the headers say of a body; refused when that is nothing we read.
+/// Returns the declared type; refuses types and encodings that are not supported.
 fn kind_of(headers: &HeaderMap) -> Result<MediaType, ApiError> {
     let text = |name| {
         let value = headers.get(name)?;
@@ -170,7 +170,7 @@ mod tests {
         body.read().await
     }
 
-    /// Sends a body to an echo; gives the status and the answer.
+    /// Sends a body to an echo handler; returns the status and the body of the answer.
     async fn check(request: TestRequest) -> (u16, String) {
         let config = WebConfig { body_bytes_max: 20, ..WebConfig::default() };
         let settings = Data::new(Settings::of(config, Shutdown::new()));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn the_declared_type_decides() {
+    async fn the_declared_content_type_decides() {
         let untyped = TestRequest::default().set_payload("{\"a\":1}");
         assert_eq!(check(untyped).await, (200, "{\"a\":1}".to_owned()));
         let rows = [
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_comes_as_it_is() {
+    async fn encoded_bodies_are_refused() {
         for (coding, status) in [("identity", 200), ("Identity ", 200), ("gzip", 415), ("", 415)] {
             let coded = typed("application/json", "{}");
             let coded = coded.insert_header((CONTENT_ENCODING, coding));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_has_a_size() {
+    async fn a_body_that_is_too_large_is_refused() {
         let (status, answer) =
             check(typed("application/json", "{\"a\":\"0123456789abcdef\"}")).await;
         assert_eq!(status, 413);

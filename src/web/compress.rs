@@ -1,10 +1,9 @@
-//! Answers in gzip, for clients that ask for it: JSON and pages that are whole. Streams and what is
-//! small stay as they are.
+//! Gzip for complete JSON answers and pages, if the client accepts it. Streams and small answers
+//! are not compressed.
 //!
-//! The size of a compressed answer tells a little of what is in it (BREACH). No answer has a token
-//! or a key in it, so that there is nothing of that kind to be guessed; where what else is in an
-//! answer must not be guessed at by somebody who can both choose parts of it and watch its size,
-//! `server.compression` turns this off.
+//! The size of a compressed answer leaks a little of its content (BREACH). No answer contains a
+//! token or a key, so there is no secret of that kind to guess. If an attacker who can choose parts
+//! of an answer and watch its size must not guess the rest, `server.compression` turns this off.
 
 use std::io::Write as _;
 
@@ -17,16 +16,16 @@ use actix_web::web::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Less is hardly worth the work.
+/// Smallest answer worth compressing.
 pub(crate) const BYTES_MIN: usize = 1024;
-/// More is compressed where it keeps nobody waiting.
+/// Largest answer that is compressed on the worker's thread.
 const HERE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Kinds of content that shrink.
+/// Compressible content types.
 const TEXTS: [&str; 5] =
     ["application/json", "application/problem+json", "text/html", "text/css", "text/javascript"];
 
-/// Whether a client takes gzip.
+/// True if the client accepts gzip.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT_ENCODING).filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|coding| {
@@ -41,8 +40,8 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses once what is sent often.
-pub(crate) fn well(bytes: &[u8]) -> Bytes {
+/// Compresses content that is sent many times, at a better level.
+pub(crate) fn static_content(bytes: &[u8]) -> Bytes {
     gzip(bytes, Compression::default())
 }
 
@@ -53,13 +52,13 @@ fn gzip(bytes: &[u8], level: Compression) -> Bytes {
     Bytes::from(written.unwrap_or_default())
 }
 
-/// Says that an answer is in gzip, and depends on what was asked for.
+/// Sets the headers of a compressed answer.
 pub(crate) fn mark(headers: &mut HeaderMap) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(VARY, HeaderValue::from_static("accept-encoding"));
 }
 
-/// Compresses an answer to a client that asks for it, where that is worth it.
+/// Compresses an answer if that is worthwhile.
 pub(crate) async fn compressed(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let BodySize::Sized(size) = response.response().body().size() else { return response };
     if size < BYTES_MIN as u64 || !shrinks(response.headers()) {
@@ -74,19 +73,19 @@ pub(crate) async fn compressed(response: ServiceResponse<BoxBody>) -> ServiceRes
     mark(response.headers_mut());
     let body = match size <= HERE_BYTES_MAX {
         true => gzip(&body, Compression::fast()),
-        false => elsewhere(body).await,
+        false => gzip_on_thread(body).await,
     };
     ServiceResponse::new(request, response.set_body(BoxBody::new(body)))
 }
 
-async fn elsewhere(bytes: Bytes) -> Bytes {
+async fn gzip_on_thread(bytes: Bytes) -> Bytes {
     let shared = bytes.clone();
     let compressing = crate::threads::aside(move || gzip(&shared, Compression::fast()));
-    // Where there is no thread for it, it is done here.
+    // Without a free thread it is done here.
     compressing.await.unwrap_or_else(|_| gzip(&bytes, Compression::fast()))
 }
 
-/// What has a tag is a file, which takes care of itself.
+/// True for compressible types. Answers with an ETag are files, which bring their own encoding.
 fn shrinks(headers: &HeaderMap) -> bool {
     if headers.contains_key(CONTENT_ENCODING) || headers.contains_key(ETAG) {
         return false;
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_asked_for_by_name_and_not_with_nothing() {
+    fn gzip_is_accepted_by_name_unless_its_weight_is_zero() {
         let rows: [(&[&str], bool); 9] = [
             (&[], false),
             (&[""], false),

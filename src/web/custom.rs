@@ -1,5 +1,5 @@
-//! Routes that whoever runs the server added: handlers in Rust, and ways to workflows, agents and
-//! files.
+//! Routes added by a program or the configuration: handlers in Rust, and shortcuts to workflows,
+//! agents and files.
 
 pub(crate) mod files;
 pub(crate) mod handler;
@@ -15,10 +15,10 @@ use actix_web::{FromRequest, Handler, Responder, web};
 use crate::api::catalogue::{Access, Answer, Class, Method, Route as Row, RouteName, Tag};
 use crate::web::custom::handler::CustomHandler;
 
-/// What stands in the catalogue when nobody has said anything.
+/// Summary of routes without one.
 const SUMMARY: &str = "Added by this server";
 
-/// Wraps a handler of a program: what it reads is bounded for it.
+/// Wraps a handler of a program with the limits on request bodies.
 fn foreign<F, Args>(handler: F) -> CustomHandler
 where
     F: Handler<Args> + Send + Sync,
@@ -28,8 +28,8 @@ where
     CustomHandler::bound(move |route| route.to(handler.clone()).wrap(from_fn(payload::bound)))
 }
 
-/// Tells the extractors of the framework what is done with bodies that they cannot read. Their
-/// bound is that of the payload, which has none behind an upgrade.
+/// Configures the extractors of actix-web: size limits, and the refusal of invalid JSON. The limits
+/// matter behind an upgrade, where [`payload::bound`] does not apply.
 pub(crate) fn configure(service: &mut web::ServiceConfig, body_bytes_max: usize) {
     let json = web::JsonConfig::default().limit(body_bytes_max);
     service
@@ -40,15 +40,15 @@ pub(crate) fn configure(service: &mut web::ServiceConfig, body_bytes_max: usize)
 
 /// Routes that a program adds, each with an actix-web handler.
 ///
-/// A path has fixed segments, `:name` for any one and, at its end, `*` for everything below; a
-/// handler finds them in `web::Path` (`*` as `tail`). A route needs a token, once somebody checks
-/// tokens, unless it is [public](AddedRoute::public). Beside what the framework offers, a handler
-/// can ask for a [`crate::Runtime`] (as `web::Data`), for the [`crate::routes::Caller`], for the
-/// [`crate::routes::Authenticated`] user and, to end a long answer when the server stops, for the
-/// [`crate::routes::Shutdown`].
+/// A path has fixed segments, `:name` for any one segment and, at its end, `*` for everything
+/// below; a handler finds them in `web::Path` (`*` as `tail`). If authentication is configured, a
+/// route requires a token unless it is [public](AddedRoute::public). Besides the extractors of
+/// actix-web, a handler can take a [`crate::Runtime`] (as `web::Data`), the
+/// [`crate::routes::Caller`], the [`crate::routes::Authenticated`] user and, to end a long answer
+/// when the server stops, the [`crate::routes::Shutdown`].
 ///
-/// Bodies keep to `[server] body_bytes_max` and `body_timeout`. An error of a handler is answered
-/// in the envelope; [`crate::api::ApiError`] has those of the server itself.
+/// Bodies are limited by `[server] body_bytes_max` and `body_timeout`. An error of a handler is
+/// answered in the envelope; [`crate::api::ApiError`] has the errors of the server itself.
 #[derive(Debug, Default)]
 pub struct Routes {
     added: Vec<AddedRoute>,
@@ -65,63 +65,40 @@ pub struct AddedRoute {
     is_stream: bool,
 }
 
+/// Methods of [`Routes`] that add a route.
+macro_rules! adding {
+    ($($name:ident, $method:ident, $doc:literal;)*) => {
+        impl Routes {
+            $(
+                #[doc = $doc]
+                pub fn $name<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
+                where
+                    F: Handler<Args> + Send + Sync,
+                    Args: FromRequest + 'static,
+                    F::Output: Responder + 'static,
+                {
+                    self.add(Method::$method, path, foreign(handler))
+                }
+            )*
+        }
+    };
+}
+
+adding! {
+    get, Get, "Adds a route for GET and HEAD.";
+    post, Post, "Adds a route for POST.";
+    put, Put, "Adds a route for PUT.";
+    patch, Patch, "Adds a route for PATCH.";
+    delete, Delete, "Adds a route for DELETE.";
+}
+
 impl Routes {
-    /// Answers GET, and HEAD as well.
-    pub fn get<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        self.add(Method::Get, path, foreign(handler))
-    }
-
-    /// Answers POST.
-    pub fn post<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        self.add(Method::Post, path, foreign(handler))
-    }
-
-    /// Answers PUT.
-    pub fn put<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        self.add(Method::Put, path, foreign(handler))
-    }
-
-    /// Answers PATCH.
-    pub fn patch<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        self.add(Method::Patch, path, foreign(handler))
-    }
-
-    /// Answers DELETE.
-    pub fn delete<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        self.add(Method::Delete, path, foreign(handler))
-    }
-
-    /// The routes in the order in which they were added.
+    /// Returns the routes in the order in which they were added.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &AddedRoute> {
         self.added.iter()
     }
 
-    /// Patterns of those that need no token.
+    /// Returns the patterns of public routes.
     pub(crate) fn public_routes(&self) -> impl Iterator<Item = String> {
         self.iter().filter(|route| route.is_public).map(ToString::to_string)
     }
@@ -141,19 +118,19 @@ impl Routes {
 }
 
 impl AddedRoute {
-    /// Needs no token, unless a rule of the configuration says otherwise.
+    /// Requires no token, unless a rule of the configuration does.
     pub fn public(&mut self) -> &mut Self {
         self.is_public = true;
         self
     }
 
-    /// Says in a line what the route does: for the documentation.
+    /// Sets the one-line summary for the API document.
     pub fn summary(&mut self, summary: &str) -> &mut Self {
         self.summary = Some(summary.to_owned());
         self
     }
 
-    /// Says that the answer goes on for long: then HEAD, which would wait for it, is refused.
+    /// Marks the answer as a long-running stream. HEAD, which would wait for its end, is refused.
     pub fn streaming(&mut self) -> &mut Self {
         self.is_stream = true;
         self
@@ -167,7 +144,7 @@ impl AddedRoute {
         self.handler.clone()
     }
 
-    /// Its row in the catalogue, as the one of this number.
+    /// Returns its catalogue row, as added route number `index`.
     pub(crate) fn row(&self, index: usize) -> Row {
         let class = if self.method.changes() { Class::Write } else { Class::Read };
         Row {
@@ -177,7 +154,7 @@ impl AddedRoute {
             answer: if self.is_stream { Answer::Events } else { Answer::Json },
             tag: Tag::Custom,
             class: if self.is_stream { Class::Stream } else { class },
-            // Public ones are so by a pattern, which counts under every default.
+            // Public routes are listed as patterns, which apply under every default.
             access: Access::Protected,
             is_owned: false,
             summary: self.summary.clone().map_or(Cow::Borrowed(SUMMARY), Cow::Owned),

@@ -1,5 +1,5 @@
-//! The API document, and the pages to browse and try it. Everything comes from this process: a
-//! browser asks no other host.
+//! The API document, and the pages to browse and try it. All files come from this process; the
+//! browser contacts this server only.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use crate::threads;
 use crate::web::settings::Settings;
 use crate::web::{compress, ids};
 
-/// Where the pages are. Their links are relative, so that a proxy may put a path in front.
+/// Path of the pages. Their links are relative, so that a proxy may add a prefix.
 pub(crate) const UI: &str = "/ui";
 
-/// Scripts and styles are files of ours; styles of single elements are set by the scripts.
+/// Allows only our own scripts and styles; the scripts set styles of single elements.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
      img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -36,16 +36,17 @@ const PAGE: &str = include_str!("docs/ui.html");
 const STYLE: &str = include_str!("docs/ui.css");
 const SCRIPT: &str = include_str!("docs/ui.js");
 
-/// What the page asks for, of the files that there are.
+/// Files of Swagger UI that the page loads.
 const FILES: [&str; 4] =
     ["favicon-16x16.png", "favicon-32x32.png", "swagger-ui-bundle.js", "swagger-ui.css"];
 
-/// What is written once and then sent as it is.
+/// Documents and files that are rendered once and cached.
 #[derive(Debug, Default)]
 pub(crate) struct Docs {
-    /// Of the newest registry that somebody asked under.
+    /// For the registry of the latest request.
     document: RwLock<Option<Document>>,
-    /// Held by who writes it: nobody waits for that but who needs it.
+    /// Held while the document is rendered, so that it is rendered once. Readers of a cached
+    /// document do not wait for it.
     writing: Mutex<()>,
     page: OnceLock<File>,
     files: OnceLock<BTreeMap<&'static str, File>>,
@@ -53,7 +54,7 @@ pub(crate) struct Docs {
 
 #[derive(Debug, Clone)]
 struct Document {
-    /// What it describes. Its address alone says whether it is the one in use.
+    /// Described registry. Compared by address.
     registry: Arc<Registry>,
     file: File,
 }
@@ -61,7 +62,7 @@ struct Document {
 #[derive(Debug, Clone)]
 struct File {
     bytes: Bytes,
-    /// The same in gzip, where that is smaller.
+    /// Gzip form, if it is smaller.
     gzip: Option<Bytes>,
     content_type: Cow<'static, str>,
     etag: String,
@@ -77,7 +78,7 @@ pub(crate) async fn document(
     document_off_thread(&runtime, &settings, &docs).await.file.answer(&request, &settings)
 }
 
-/// Writes the document where it keeps nobody waiting: with thousands of workflows it takes long.
+/// Renders the document on a background thread: with thousands of workflows it takes long.
 async fn document_off_thread(
     runtime: &Data<Runtime>,
     settings: &Data<Settings>,
@@ -87,16 +88,16 @@ async fn document_off_thread(
     if let Some(known) = docs.known(&registry) {
         return known;
     }
-    let (asked, own, shared) = (settings.clone(), docs.clone(), Arc::clone(&registry));
-    let writing = threads::aside(move || document_of(&asked, &own, &shared));
-    // Where there is no thread for it, it is written when it is needed.
+    let (of, own, shared) = (settings.clone(), docs.clone(), Arc::clone(&registry));
+    let writing = threads::aside(move || document_of(&of, &own, &shared));
+    // Without a free thread it is rendered here.
     writing.await.unwrap_or_else(|_| {
-        log::warn!("no thread writes the API document");
+        log::warn!("no background thread for the API document; rendering it on a worker");
         document_of(settings, docs, &registry)
     })
 }
 
-/// `GET /ui`. With a slash at the end, the page would look for its files in the wrong place.
+/// `GET /ui`. With a slash at the end, the relative links of the page would be wrong.
 pub(crate) async fn page(
     request: HttpRequest,
     settings: Data<Settings>,
@@ -122,11 +123,11 @@ pub(crate) async fn file(
 ) -> Result<HttpResponse, ApiError> {
     let name = ids::file(&request)?;
     if docs.files.get().is_none() {
-        let asked = docs.clone();
-        // Compressing them takes a moment. Where there is no thread for it, it is done below.
-        let made = threads::aside(move || asked.files.get_or_init(files).len());
+        let own = docs.clone();
+        // Compressing them takes a moment. Without a free thread it is done below.
+        let made = threads::aside(move || own.files.get_or_init(files).len());
         if made.await.is_err() {
-            log::warn!("no thread prepares the files of {UI}");
+            log::warn!("no background thread for the files of {UI}; compressing them on a worker");
         }
     }
     let files = docs.files.get_or_init(files);
@@ -135,14 +136,14 @@ pub(crate) async fn file(
 }
 
 impl Docs {
-    /// The document of this registry, if it has been written.
+    /// Returns the cached document of this registry.
     fn known(&self, registry: &Arc<Registry>) -> Option<Document> {
         let document = self.document.read().unwrap_or_else(PoisonError::into_inner);
         document.as_ref().filter(|known| Arc::ptr_eq(&known.registry, registry)).cloned()
     }
 }
 
-/// Whoever asks while it is written waits for it.
+/// Returns the document; renders it if it is not cached. Concurrent callers wait for the first.
 fn document_of(settings: &Settings, docs: &Docs, registry: &Arc<Registry>) -> Document {
     let _writing = docs.writing.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = docs.known(registry) {
@@ -158,11 +159,11 @@ fn document_of(settings: &Settings, docs: &Docs, registry: &Arc<Registry>) -> Do
     });
     let file = File::of(Bytes::from(document.to_string()), "application/json");
     let document = Document { registry: Arc::clone(registry), file };
-    let mut kept = docs.document.write().unwrap_or_else(PoisonError::into_inner);
-    kept.insert(document).clone()
+    let mut cached = docs.document.write().unwrap_or_else(PoisonError::into_inner);
+    cached.insert(document).clone()
 }
 
-/// The files of the page.
+/// Returns the files of the page by name.
 fn files() -> BTreeMap<&'static str, File> {
     let config = Arc::new(Config::new(["doc"]));
     let mut files = BTreeMap::new();
@@ -197,13 +198,13 @@ impl File {
     fn of(bytes: Bytes, content_type: impl Into<Cow<'static, str>>) -> Self {
         let digest = Sha256::digest(&bytes);
         let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let gzip = (bytes.len() >= compress::BYTES_MIN).then(|| compress::well(&bytes));
+        let gzip = (bytes.len() >= compress::BYTES_MIN).then(|| compress::static_content(&bytes));
         let gzip = gzip.filter(|gzip| gzip.len() < bytes.len());
         Self { bytes, gzip, content_type: content_type.into(), etag: format!("\"{digest}\"") }
     }
 
-    /// The file, or that the client's is still the newest. The forms of a file have one tag: who
-    /// has one of them needs no other.
+    /// Answers with the file, or 304 if the client's copy is current. The plain and the gzip form
+    /// share one tag.
     fn answer(&self, request: &HttpRequest, settings: &Settings) -> HttpResponse {
         let known = request.headers().get_all(IF_NONE_MATCH).filter_map(|it| it.to_str().ok());
         let mut tags = known.flat_map(|tags| tags.split(','));
@@ -212,7 +213,7 @@ impl File {
             tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag
         });
         let mut answer = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-        // What it is may change with the configuration: clients ask each time.
+        // The content may change with the configuration: clients revalidate each time.
         answer.insert_header((ETAG, self.etag.as_str())).insert_header((CACHE_CONTROL, "no-cache"));
         if is_known {
             return answer.finish();
@@ -222,7 +223,7 @@ impl File {
         let Some(gzip) = self.gzip.as_ref().filter(|_| takes_gzip) else {
             return answer.body(self.bytes.clone());
         };
-        // Weak: other bytes of the same.
+        // Weak: different bytes of the same content.
         let mut answer =
             answer.insert_header((ETAG, format!("W/{}", self.etag))).body(gzip.clone());
         compress::mark(answer.headers_mut());

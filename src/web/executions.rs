@@ -1,10 +1,8 @@
 //! Handlers of executions.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use greenroom_actors::Runtime;
 use greenroom_actors::requests::Target;
 
-use crate::api::caller::Caller;
 use crate::api::query::{CountQuery, ExecutionQuery, read_position};
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{CancelView, SuspendView};
@@ -12,91 +10,69 @@ use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, executions};
 use crate::web::body::Body;
-use crate::web::peer::while_there;
+use crate::web::call::{Answer, Call};
+use crate::web::peer::stop_waiting_on_disconnect;
 use crate::web::query::query_pairs;
 use crate::web::settings::Settings;
 use crate::web::sse::Begin;
 use crate::web::workflows::{idempotency_key, respond_outcome};
 use crate::web::{ids, respond, sse, trace};
 
+impl Call {
+    fn target(&self) -> Result<Target, ApiError> {
+        ids::target(&self.request, &self.caller)
+    }
+}
+
 /// `GET /workflows/executions`.
-pub(crate) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    page(&request, &caller, &runtime, None).await
+pub(crate) async fn list(call: Call) -> Answer {
+    page(&call, None).await
 }
 
-/// `GET /workflows/:id/executions`. A workflow that is no longer configured keeps its list as long as
-/// an execution of it is kept.
-pub(crate) async fn list_of_workflow(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let id = ids::workflow(&request)?.into_owned();
-    page(&request, &caller, &runtime, Some(id)).await
+/// `GET /workflows/:id/executions`. Also lists executions of a workflow that is no longer
+/// configured.
+pub(crate) async fn list_of_workflow(call: Call) -> Answer {
+    let id = ids::workflow(&call.request)?.into_owned();
+    page(&call, Some(id)).await
 }
 
-async fn page(
-    request: &HttpRequest,
-    caller: &Caller,
-    runtime: &Runtime,
-    workflow_id: Option<String>,
-) -> Result<HttpResponse, ApiError> {
-    let query = ExecutionQuery::parse(&query_pairs(request)?)?;
-    let (rows, next) = executions::list(runtime, workflow_id, query, caller).await?;
+async fn page(call: &Call, workflow_id: Option<String>) -> Answer {
+    let query = ExecutionQuery::parse(&call.pairs()?)?;
+    let (rows, next) = executions::list(&call.runtime, workflow_id, query, &call.caller).await?;
     Ok(respond::json(ExecutionsView::of(&rows, next)))
 }
 
 /// `GET /workflows/executions/counts`.
-pub(crate) async fn counts(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let query = CountQuery::parse(&query_pairs(&request)?)?;
-    let counted = executions::counts(&runtime, query, &caller).await?;
+pub(crate) async fn counts(call: Call) -> Answer {
+    let query = CountQuery::parse(&call.pairs()?)?;
+    let counted = executions::counts(&call.runtime, query, &call.caller).await?;
     Ok(respond::json(CountsView::of(&counted.counts, counted.is_complete)))
 }
 
 /// `GET /workflows/:id/executions/:executionId/state`.
-pub(crate) async fn describe(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let target = ids::target(&request, &caller)?;
-    let state = executions::describe(&runtime, &target).await;
+pub(crate) async fn describe(call: Call) -> Answer {
+    let target = call.target()?;
+    let state = executions::describe(&call.runtime, &target).await;
     let answer = state
         .map(|state| respond::traced(&state.header.trace.id, respond::json(StateView::of(&state))));
     Ok(respond::about(&target.execution_id, answer))
 }
 
 /// `GET /workflows/:id/executions/:executionId/why`.
-pub(crate) async fn why(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let target = ids::target(&request, &caller)?;
-    let wait_report = executions::why(&runtime, &target).await;
-    let answer = wait_report.map(|wait_report| {
-        respond::traced(&wait_report.header.trace.id, respond::json(WhyView::of(&wait_report)))
+pub(crate) async fn why(call: Call) -> Answer {
+    let target = call.target()?;
+    let report = executions::why(&call.runtime, &target).await;
+    let answer = report.map(|report| {
+        respond::traced(&report.header.trace.id, respond::json(WhyView::of(&report)))
     });
     Ok(respond::about(&target.execution_id, answer))
 }
 
 /// `POST /workflows/:id/executions/:executionId/suspend`.
-pub(crate) async fn suspend(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
-    let suspended = executions::suspend(&runtime, &target, body.as_deref(), &caller).await;
+pub(crate) async fn suspend(call: Call, body: Body) -> Answer {
+    let (target, body) = body.take_for(call.target()).await?;
+    let body = body.as_deref();
+    let suspended = executions::suspend(&call.runtime, &target, body, &call.caller).await;
     let answer = suspended.map(|suspended| {
         respond::traced(&suspended.trace_id, respond::json(SuspendView::of(&suspended)))
     });
@@ -104,14 +80,10 @@ pub(crate) async fn suspend(
 }
 
 /// `POST /workflows/:id/executions/:executionId/cancel`.
-pub(crate) async fn cancel(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
-    let cancelled = executions::cancel(&runtime, &target, body.as_deref(), &caller).await;
+pub(crate) async fn cancel(call: Call, body: Body) -> Answer {
+    let (target, body) = body.take_for(call.target()).await?;
+    let body = body.as_deref();
+    let cancelled = executions::cancel(&call.runtime, &target, body, &call.caller).await;
     let answer = cancelled.map(|cancelled| {
         respond::traced(&cancelled.trace_id, respond::json(CancelView::of(&cancelled)))
     });
@@ -119,67 +91,50 @@ pub(crate) async fn cancel(
 }
 
 /// `POST /workflows/:id/executions/:executionId/resume`.
-pub(crate) async fn resume(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
+pub(crate) async fn resume(call: Call, body: Body) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let (target, body) = body.take_for(call.target()).await?;
     let key = idempotency_key(request.headers());
     let (body, key) = (body.as_deref(), key.as_deref());
-    let resuming = executions::resume(&runtime, &target, body, key, &caller);
-    let rest = while_there(&request, resuming).await;
-    Ok(respond::about(&target.execution_id, rest.map(respond_outcome)))
+    let resuming = executions::resume(runtime, &target, body, key, caller);
+    let outcome = stop_waiting_on_disconnect(request, resuming).await;
+    Ok(respond::about(&target.execution_id, outcome.map(respond_outcome)))
 }
 
 /// `POST /workflows/:id/executions/:executionId/replay`. The answer is about the new execution.
-pub(crate) async fn replay(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
+pub(crate) async fn replay(call: Call, body: Body) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let (target, body) = body.take_for(call.target()).await?;
     let key = idempotency_key(request.headers());
-    let origin = (&caller, trace::origin_of(request.headers()));
+    let origin = (caller, trace::origin_of(request.headers()));
     let (body, key) = (body.as_deref(), key.as_deref());
-    let replaying = executions::replay(&runtime, &target, body, key, origin);
-    Ok(respond_outcome(while_there(&request, replaying).await?))
+    let replaying = executions::replay(runtime, &target, body, key, origin);
+    Ok(respond_outcome(stop_waiting_on_disconnect(request, replaying).await?))
 }
 
-/// `GET /workflows/:id/executions/:executionId/stream`. 204 for one who has read to the end.
-pub(crate) async fn attach(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-    settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
-    let target = ids::target(&request, &caller)?;
-    let answer = attach_to(&request, &runtime, &settings, &target).await;
+/// `GET /workflows/:id/executions/:executionId/stream`. 204 if all events have been read.
+pub(crate) async fn attach(call: Call, settings: web::Data<Settings>) -> Answer {
+    let target = call.target()?;
+    let answer = attach_to(&call, &settings, &target).await;
     Ok(respond::about(&target.execution_id, answer))
 }
 
-async fn attach_to(
-    request: &HttpRequest,
-    runtime: &web::Data<Runtime>,
-    settings: &web::Data<Settings>,
-    target: &Target,
-) -> Result<HttpResponse, ApiError> {
+async fn attach_to(call: &Call, settings: &web::Data<Settings>, target: &Target) -> Answer {
+    let Call { request, runtime, .. } = call;
     let after = executions::existing(runtime, target, position(request)).await?;
-    let reader = sse::open(request, runtime, settings, &target.workflow_id, Begin::WhenTold)?;
-    match executions::subscribe(runtime, target, reader.subscriber()).await {
-        // nothing will come: an EventSource would ask for it again and again
+    let stream = sse::open(request, runtime, settings, &target.workflow_id, Begin::AtPosition)?;
+    match executions::subscribe(runtime, target, stream.subscriber()).await {
+        // No event will follow: an EventSource would reconnect again and again.
         Ok(subscription) if subscription.ended && subscription.durable_seq <= after => {
-            reader.abandon();
+            stream.abandon();
             Ok(HttpResponse::NoContent().finish())
         }
         Ok(subscription) => {
-            reader.read_from(&target.execution_id, after, subscription);
-            Ok(reader.respond())
+            stream.read_from(&target.execution_id, after, subscription);
+            Ok(stream.respond())
         }
         Err(refusal) => {
-            reader.abandon();
+            stream.abandon();
             Err(refusal)
         }
     }

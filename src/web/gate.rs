@@ -1,6 +1,6 @@
-//! What stands before every handler once there is somebody who checks tokens: who calls, and
-//! whether this route is for them. It works on the route that was matched, never on the text of
-//! the path, so that no way of writing an address leads around it; and before the body.
+//! Authentication and authorization in front of every handler, if providers are configured. It
+//! works on the matched route, never on the text of the path, so that no spelling of an address
+//! bypasses it; and before the body is read.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::auth::{AuthError, Providers, RequestHead, User};
 use crate::web::query::{Credentials, all_query_pairs};
 use crate::web::scope::scope_of_user;
 
-/// Who checks callers, and what for. Without providers nobody does.
+/// Providers and rules of access. Without providers, callers are not checked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Auth {
     pub(crate) providers: Providers,
     pub(crate) policy: AccessPolicy,
 }
 
-/// The gate of one route.
+/// Access check of one route.
 #[derive(Debug)]
 pub(crate) struct Gatekeeper {
     auth: Arc<Auth>,
     gate: Gate,
-    /// Whether what asks for a WebSocket here can get one.
+    /// True if the route may answer with a WebSocket.
     opens_sockets: bool,
 }
 
 impl Gatekeeper {
-    /// `None` when nobody is to be checked.
+    /// Returns `None` if callers of this route are not checked.
     pub(crate) fn of(auth: &Arc<Auth>, route: &Route) -> Option<Arc<Self>> {
         if auth.providers.is_empty() || route.access == Access::Open {
             return None;
@@ -58,7 +58,7 @@ impl Gatekeeper {
         {
             Ok(user) => user,
             Err(refusal) if needs_token => return Err(refusal.into()),
-            // Where no token is needed, a bad one is as good as none.
+            // If no token is needed, an invalid one counts as none.
             Err(_) => None,
         };
         match &user {
@@ -75,7 +75,7 @@ impl Gatekeeper {
     }
 }
 
-/// Lets a request through to its handler, or answers it.
+/// Passes a request on to its handler, or refuses it.
 pub(crate) async fn guard<B: MessageBody + 'static>(
     keeper: Arc<Gatekeeper>,
     request: ServiceRequest,
@@ -104,14 +104,14 @@ impl From<AuthError> for ApiError {
             AuthError::Malformed(reason) => Self::TokenInvalid(reason.into()),
             AuthError::Invalid(reason) => Self::TokenInvalid(reason),
             AuthError::Unavailable(reason) => {
-                log::debug!("tokens cannot be checked: {reason}");
+                log::debug!("cannot verify a token: {reason}");
                 Self::TokenUnchecked
             }
         }
     }
 }
 
-/// What providers see of a request.
+/// View of a request for providers. Notes the query parameters that they read.
 struct Head<'r> {
     request: &'r HttpRequest,
     opens_sockets: bool,
@@ -124,9 +124,9 @@ impl RequestHead for Head<'_> {
 
     fn query(&self, name: &str) -> Option<String> {
         let mut extensions = self.request.extensions_mut();
-        let mut looked_at = extensions.remove::<Credentials>().unwrap_or_default();
-        looked_at.0.push(name.to_owned());
-        extensions.insert(looked_at);
+        let mut credentials = extensions.remove::<Credentials>().unwrap_or_default();
+        credentials.0.push(name.to_owned());
+        extensions.insert(credentials);
         drop(extensions);
         RequestHead::query(self.request, name)
     }
@@ -136,12 +136,12 @@ impl RequestHead for Head<'_> {
     }
 }
 
-/// For handlers of custom routes, which may want the token as it came.
+/// For handlers of added routes that read the token themselves.
 impl RequestHead for HttpRequest {
     fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers().get_all(name);
         let value = values.next()?.to_str().ok()?;
-        // Of two, the wrong one might count elsewhere.
+        // Of two values, another program might use the other one.
         values.next().is_none().then_some(value)
     }
 
@@ -154,13 +154,13 @@ impl RequestHead for HttpRequest {
     }
 }
 
-/// Whether a request asks for a WebSocket.
+/// True if the request asks for an upgrade to WebSocket.
 pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     let protocol = headers.get(UPGRADE);
     protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Who asks. For handlers of custom routes as well: without authentication, nobody in particular.
+/// Extracts the caller, also in handlers of added routes. Without authentication, it has no user.
 impl FromRequest for Caller {
     type Error = ApiError;
     type Future = std::future::Ready<Result<Self, ApiError>>;
@@ -171,7 +171,7 @@ impl FromRequest for Caller {
     }
 }
 
-/// The user of a token, for handlers of custom routes; refused without one.
+/// User of the token, for handlers of added routes. Requests without one are refused.
 #[derive(Debug, Clone)]
 pub struct Authenticated(pub User);
 

@@ -1,5 +1,5 @@
-//! Ids in paths, read from the raw path: the framework's own decoding lets an encoded slash
-//! through and makes different ids of broken UTF-8 the same.
+//! Ids in paths, read from the raw path: the decoding of actix-web accepts an encoded slash and
+//! maps different ids of invalid UTF-8 to the same text.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -17,16 +17,16 @@ use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::api::ids::decode;
 
-/// Place of the workflow's or agent's id: `/workflows/:id/...`.
+/// Segment of the workflow's or agent's id: `/workflows/:id/...`.
 const SUBJECT: usize = 2;
-/// Place of the execution's id: `/workflows/:id/executions/:executionId/...`.
+/// Segment of the execution's id: `/workflows/:id/executions/:executionId/...`.
 const EXECUTION: usize = 4;
-/// Place of the conversation's id: `/agents/:id/chat/:conversationId/...`.
+/// Segment of the conversation's id: `/agents/:id/chat/:conversationId/...`.
 const CONVERSATION: usize = 4;
-/// Place of the generation's id: `/agents/:id/generations/:generationId/...`.
+/// Segment of the generation's id: `/agents/:id/generations/:generationId/...`.
 const GENERATION: usize = 4;
 
-/// The workflow or the agent that a route is about.
+/// Workflow or agent of a route.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     /// Named by the path of each request.
@@ -58,7 +58,7 @@ impl Subject {
     }
 }
 
-/// Of a request by itself, only its path can say.
+/// Extracts the subject of built-in routes, which is in the path.
 impl FromRequest for Subject {
     type Error = Infallible;
     type Future = Ready<Result<Self, Infallible>>;
@@ -68,30 +68,30 @@ impl FromRequest for Subject {
     }
 }
 
-/// The workflow that a path names.
+/// Returns the id of the workflow.
 pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
     decode(raw).ok_or_else(|| ApiError::WorkflowNotFound(raw.to_owned().into()))
 }
 
-/// The agent that a path names.
+/// Returns the id of the agent.
 pub(crate) fn agent(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
     decode(raw).ok_or_else(|| ApiError::AgentNotFound(raw.to_owned().into()))
 }
 
-/// The conversation that a path names; `None` for what cannot be one.
+/// Returns the id of the conversation; `None` if it cannot be decoded.
 pub(crate) fn conversation(request: &HttpRequest) -> Option<Cow<'_, str>> {
     decode(segment(request, CONVERSATION))
 }
 
-/// The generation that a path names.
+/// Returns the id of the generation.
 pub(crate) fn generation(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, GENERATION);
     decode(raw).ok_or_else(|| ApiError::GenerationNotFound(raw.to_owned()))
 }
 
-/// The execution that a path names, with the workflow it is named under, for whoever asks.
+/// Returns the execution with its workflow, as visible to the caller.
 pub(crate) fn target(request: &HttpRequest, caller: &Caller) -> Result<Target, ApiError> {
     let raw = segment(request, EXECUTION);
     let execution_id = decode(raw)
@@ -106,48 +106,49 @@ pub(crate) fn target(request: &HttpRequest, caller: &Caller) -> Result<Target, A
     }
 }
 
-/// Place of the id in `/api/memory/conversations/:id/...` and `/api/memory/users/:userId`.
+/// Segment of the id in `/api/memory/conversations/:id/...` and `/api/memory/users/:userId`.
 const REMEMBERED: usize = 4;
 
-/// The tool that a path names.
+/// Returns the name of the tool.
 pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
     decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned().into()))
 }
 
-/// The conversation that a path of memory names.
+/// Returns the id of the conversation in a path of the memory API.
 pub(crate) fn remembered(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, REMEMBERED)).ok_or(ApiError::ConversationNotFound)
 }
 
-/// The user that a path names.
+/// Returns the id of the user.
 pub(crate) fn user(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, REMEMBERED)).ok_or_else(|| path_not_found(request))
 }
 
-/// Place of the id in `/observability/traces/:traceId/...` and `/observability/spans/:spanId/...`.
+/// Segment of the id in `/observability/traces/:traceId/...` and
+/// `/observability/spans/:spanId/...`.
 const OBSERVED: usize = 3;
 
-/// The trace that a path names.
+/// Returns the id of the trace.
 pub(crate) fn trace(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, OBSERVED);
     let id = decode(raw).filter(|id| is_trace_id(id));
     id.ok_or_else(|| ApiError::TraceNotFound(raw.to_owned()))
 }
 
-/// The span that a path names.
+/// Returns the id of the span.
 pub(crate) fn span(request: &HttpRequest) -> Result<SpanId, ApiError> {
     let raw = segment(request, OBSERVED);
     let id = decode(raw).and_then(|id| id.parse().ok());
     id.ok_or_else(|| ApiError::SpanNotFound(raw.to_owned()))
 }
 
-/// The file that a path names: `/ui/:file`.
+/// Returns the name of the file: `/ui/:file`.
 pub(crate) fn file(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, SUBJECT)).ok_or_else(|| path_not_found(request))
 }
 
-/// Nothing is at this path.
+/// Returns the refusal of a path that does not exist.
 pub(crate) fn path_not_found(request: &HttpRequest) -> ApiError {
     ApiError::PathNotFound {
         method: request.method().to_string(),

@@ -1,4 +1,4 @@
-//! `GET /`: what runs here, the routes, and a first command to try.
+//! `GET /`: workflows, agents and tools, the routes, and a first command to try.
 
 mod page;
 
@@ -17,14 +17,14 @@ use crate::api::catalogue::RouteName;
 use crate::api::{agents, tools, workflows};
 use crate::web::settings::Settings;
 
-/// No script, nothing from elsewhere; the icon is in the page.
+/// Allows no scripts and no further files; the icon is in the page.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
 );
 
-/// The same with the one script that takes a token and shows the page. The browser sends no form,
-/// so that no token comes into an address.
+/// Also allows the script that takes a token and loads the page. The browser submits no form, so
+/// that the token does not appear in an address.
 static POLICY_OF_FORM: LazyLock<HeaderValue> = LazyLock::new(|| {
     let digest = STANDARD.encode(Sha256::digest(SIGN_IN));
     let policy = format!(
@@ -35,7 +35,7 @@ static POLICY_OF_FORM: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::from_str(&policy).unwrap_or(POLICY)
 });
 
-/// `GET /`. Where everything is private, it tells those without a token nothing of the server.
+/// `GET /`. If all routes are private, callers without a token get a sign-in form only.
 pub(crate) async fn page(
     request: HttpRequest,
     caller: Caller,
@@ -58,7 +58,7 @@ pub(crate) async fn page(
         .content_type("text/html; charset=utf-8")
         .insert_header((CONTENT_SECURITY_POLICY, policy));
     if is_discreet {
-        // one address, two pages
+        // Two pages share this address.
         answer.insert_header((CACHE_CONTROL, "no-store"));
     }
     std::future::ready(answer.body(html)).await

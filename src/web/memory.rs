@@ -1,143 +1,108 @@
-//! Handlers of what agents remember.
+//! Handlers of conversations and working memory.
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use greenroom_actors::Runtime;
+use std::borrow::Cow;
 
-use crate::api::caller::Caller;
+use actix_web::web::Bytes;
+
 use crate::api::wire::conversation::{
     ConversationsView, DeletedView, MessagesView, OneConversationView, SearchResultView,
     UpdatedView, WorkingMemoryView,
 };
 use crate::api::{ApiError, memory};
 use crate::web::body::Body;
-use crate::web::query::query_pairs;
+use crate::web::call::{Answer, Call};
 use crate::web::{ids, respond};
 
-type Answer = Result<HttpResponse, ApiError>;
+type Pairs = Vec<(String, String)>;
+
+impl Call {
+    /// Reads the id of the conversation and the query.
+    fn conversation(&self) -> Result<(Cow<'_, str>, Pairs), ApiError> {
+        Ok((ids::remembered(&self.request)?, self.pairs()?))
+    }
+
+    /// Reads the id of the conversation, the body and the query, in this order.
+    async fn conversation_with(
+        &self,
+        body: Body,
+    ) -> Result<(Cow<'_, str>, Pairs, Bytes), ApiError> {
+        let (id, body) = body.read_for(ids::remembered(&self.request)).await?;
+        Ok((id, self.pairs()?, body))
+    }
+}
 
 /// `GET /api/memory/conversations`.
-pub(crate) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let page = memory::list(&runtime, &caller, &query_pairs(&request)?).await?;
+pub(crate) async fn list(call: Call) -> Answer {
+    let page = memory::list(&call.runtime, &call.caller, &call.pairs()?).await?;
     let memory::ConversationPage { conversations, total, limit, offset } = page;
     Ok(respond::json(ConversationsView::of(&conversations, total, limit, offset)))
 }
 
 /// `POST /api/memory/conversations`.
-pub(crate) async fn create(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (pairs, body) = body.read_for(query_pairs(&request)).await?;
-    let conversation = memory::create(&runtime, &caller, &pairs, &body).await?;
+pub(crate) async fn create(call: Call, body: Body) -> Answer {
+    let (pairs, body) = body.read_for(call.pairs()).await?;
+    let conversation = memory::create(&call.runtime, &call.caller, &pairs, &body).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))
 }
 
 /// `GET /api/memory/conversations/:id`.
-pub(crate) async fn describe(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
-    let conversation = memory::describe(&runtime, &caller, &pairs, &id).await?;
+pub(crate) async fn describe(call: Call) -> Answer {
+    let (id, pairs) = call.conversation()?;
+    let conversation = memory::describe(&call.runtime, &call.caller, &pairs, &id).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
 }
 
 /// `PATCH /api/memory/conversations/:id`.
-pub(crate) async fn change(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, body) = body.read_for(ids::remembered(&request)).await?;
-    let pairs = query_pairs(&request)?;
-    let conversation = memory::change(&runtime, &caller, &pairs, &id, &body).await?;
+pub(crate) async fn change(call: Call, body: Body) -> Answer {
+    let (id, pairs, body) = call.conversation_with(body).await?;
+    let conversation = memory::change(&call.runtime, &call.caller, &pairs, &id, &body).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
 }
 
 /// `DELETE /api/memory/conversations/:id`.
-pub(crate) async fn delete(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
-    memory::delete(&runtime, &caller, &pairs, &id).await?;
+pub(crate) async fn delete(call: Call) -> Answer {
+    let (id, pairs) = call.conversation()?;
+    memory::delete(&call.runtime, &call.caller, &pairs, &id).await?;
     Ok(respond::json(DeletedView { deleted: true }))
 }
 
 /// `GET /api/memory/conversations/:id/messages`.
-pub(crate) async fn messages(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
-    let messages = memory::messages(&runtime, &caller, &pairs, &id).await?;
+pub(crate) async fn messages(call: Call) -> Answer {
+    let (id, pairs) = call.conversation()?;
+    let messages = memory::messages(&call.runtime, &call.caller, &pairs, &id).await?;
     Ok(respond::json(MessagesView::of(&messages)))
 }
 
 /// `GET /api/memory/conversations/:id/working-memory`.
-pub(crate) async fn working_memory(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
-    let conversation = memory::describe(&runtime, &caller, &pairs, &id).await?;
+pub(crate) async fn working_memory(call: Call) -> Answer {
+    let (id, pairs) = call.conversation()?;
+    let conversation = memory::describe(&call.runtime, &call.caller, &pairs, &id).await?;
     Ok(respond::json(WorkingMemoryView::of(&conversation)))
 }
 
 /// `POST /api/memory/conversations/:id/working-memory`.
-pub(crate) async fn set_working_memory(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, body) = body.read_for(ids::remembered(&request)).await?;
-    let pairs = query_pairs(&request)?;
-    memory::set_working_memory(&runtime, &caller, &pairs, &id, &body).await?;
+pub(crate) async fn set_working_memory(call: Call, body: Body) -> Answer {
+    let (id, pairs, body) = call.conversation_with(body).await?;
+    memory::set_working_memory(&call.runtime, &call.caller, &pairs, &id, &body).await?;
     Ok(respond::json(UpdatedView { updated: true }))
 }
 
 /// `POST /api/memory/conversations/:id/clone`.
-pub(crate) async fn copy(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let (id, body) = body.read_for(ids::remembered(&request)).await?;
-    let pairs = query_pairs(&request)?;
-    let conversation = memory::copy(&runtime, &caller, &pairs, &id, &body).await?;
+pub(crate) async fn copy(call: Call, body: Body) -> Answer {
+    let (id, pairs, body) = call.conversation_with(body).await?;
+    let conversation = memory::copy(&call.runtime, &call.caller, &pairs, &id, &body).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))
 }
 
 /// `GET /api/memory/search`.
-pub(crate) async fn search(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let found = memory::search(&runtime, &caller, &query_pairs(&request)?).await?;
+pub(crate) async fn search(call: Call) -> Answer {
+    let found = memory::search(&call.runtime, &call.caller, &call.pairs()?).await?;
     Ok(respond::json(SearchResultView::of(&found.query, &found.messages)))
 }
 
 /// `DELETE /api/memory/users/:userId`.
-pub(crate) async fn forget_user(
-    request: HttpRequest,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Answer {
-    let user_id = ids::user(&request)?;
-    let deleted = memory::forget_user(&runtime, &caller, &user_id).await?;
+pub(crate) async fn forget_user(call: Call) -> Answer {
+    let user_id = ids::user(&call.request)?;
+    let deleted = memory::forget_user(&call.runtime, &call.caller, &user_id).await?;
     Ok(respond::json(DeletedView { deleted }))
 }

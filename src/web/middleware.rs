@@ -1,5 +1,5 @@
-//! What happens around every request: its id, the rules of hosts and origins, panics, errors of the
-//! framework, and the headers that every answer has.
+//! Middleware around every request: its id, checks of hosts and origins, panics, errors of
+//! actix-web, and the headers that every answer has.
 
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -34,15 +34,15 @@ use crate::web::respond::{Refused, X_REQUEST_ID, problem};
 use crate::web::scope::{RequestLine, scope_of};
 use crate::web::settings::Settings;
 
-/// From an answer to a request whose body is left unread to the end of the connection.
+/// Time from an answer to the close of its connection, if the request's body is left unread.
 const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_ID_CHARS_MAX: usize = 128;
-/// What pages may read beside the body.
+/// Headers that pages of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "x-request-id, x-execution-id, x-generation-id, x-trace-id, x-error-code, x-model-fallback, \
      retry-after",
 );
-/// What pages may send when they do not ask.
+/// Headers that pages of other origins may send, if the preflight names none.
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate, \
      x-api-key, x-request-id",
@@ -50,20 +50,20 @@ const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
 const METHODS_ALLOWED: HeaderValue =
     HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 
-/// What a request's `Origin` means for it.
+/// Outcome of checking `Origin` and `Host`.
 #[derive(Debug)]
-enum Verdict {
-    /// No page, or one that gets no say over the answer.
+enum OriginCheck {
+    /// No page, or one whose browser must not show it the answer.
     Plain,
-    /// A page that may read the answer.
+    /// Page that may read the answer.
     Allowed(HeaderValue),
-    /// A page that may not even ask.
+    /// Page that may not send the request.
     Refused(ApiError),
-    /// The browser's question before it lets an allowed page ask.
+    /// Preflight of an allowed page.
     Preflight(HeaderValue),
 }
 
-/// Wraps every request.
+/// Handles what is common to all requests.
 pub(crate) async fn around<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -87,46 +87,47 @@ async fn answer<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let as_problem = wants_problem(request.headers());
-    let mut dress = Dress { id: request_id(request.headers()), cors: None, as_problem };
+    let mut headers = ResponseHeaders { id: request_id(request.headers()), cors: None, as_problem };
     if let Some(refusal) = admission::refusal_of(&request) {
-        let mut response = dress.refusal(refusal.error_response());
+        let mut response = headers.refusal(refusal.error_response());
         response.head_mut().set_connection_type(ConnectionType::Close);
         return Ok(request.into_response(response));
     }
-    let verdict = match request.app_data::<Data<Settings>>() {
-        Some(settings) if is_strange(&settings.origins, &request) => {
-            Verdict::Refused(ApiError::HostNotAllowed)
+    let check = match request.app_data::<Data<Settings>>() {
+        Some(settings) if is_unknown_host(&settings.origins, &request) => {
+            OriginCheck::Refused(ApiError::HostNotAllowed)
         }
-        Some(settings) => judge(&settings.origins, request.method(), request.headers()),
-        None => Verdict::Plain,
+        Some(settings) => check_origin(&settings.origins, request.method(), request.headers()),
+        None => OriginCheck::Plain,
     };
-    // Nobody reads it: the framework ends the connection after the answer, which then says so.
+    // An unread body makes actix-web close the connection after the answer, which therefore has
+    // `connection: close`.
     let leaves_body = has_body(request.headers());
     let may_read = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
-    match verdict {
-        Verdict::Plain => {}
-        Verdict::Allowed(origin) => dress.cors = Some(origin),
-        Verdict::Refused(refusal) => {
-            let mut response = dress.refusal(refusal.error_response());
+    match check {
+        OriginCheck::Plain => {}
+        OriginCheck::Allowed(origin) => headers.cors = Some(origin),
+        OriginCheck::Refused(refusal) => {
+            let mut response = headers.refusal(refusal.error_response());
             if leaves_body {
                 end_soon(request.request());
                 response.head_mut().set_connection_type(ConnectionType::Close);
             }
             return Ok(request.into_response(response));
         }
-        Verdict::Preflight(origin) => {
-            dress.cors = Some(origin);
+        OriginCheck::Preflight(origin) => {
+            headers.cors = Some(origin);
             let mut response = preflight(request.headers());
-            dress.add_to(response.headers_mut());
+            headers.add_to(response.headers_mut());
             return Ok(request.into_response(response));
         }
     }
     let work = AssertUnwindSafe(next.call(request)).catch_unwind();
-    match scope_of(&dress.id).during(work).await {
+    match scope_of(&headers.id).during(work).await {
         Ok(Ok(response)) => {
             let mut response = in_envelope(response);
             let is_left = || {
-                let known = payload::is_left(response.request());
+                let known = payload::is_unread(response.request());
                 known.unwrap_or_else(|| !may_read || is_unread(response.response()))
             };
             if leaves_body && is_left() {
@@ -135,32 +136,32 @@ async fn answer<B: MessageBody + 'static>(
                 head.set_connection_type(ConnectionType::Close);
             }
             if response.status().as_u16() < 400 {
-                dress.add_to(response.headers_mut());
+                headers.add_to(response.headers_mut());
                 return Ok(response);
             }
             let (request, response) = response.into_parts();
-            Ok(ServiceResponse::new(request, dress.refusal(response)))
+            Ok(ServiceResponse::new(request, headers.refusal(response)))
         }
-        // The request is gone: only an error can still carry the answer.
-        Ok(Err(error)) => Err(carried(dress.refusal(own_answer(&error)))),
+        // The request is gone: only an error can still transport the answer.
+        Ok(Err(error)) => Err(carried(headers.refusal(own_answer(&error)))),
         Err(_) => {
-            log::error!("a request handler panicked; request id {:?}", dress.id);
-            Err(carried(dress.refusal(ApiError::Internal.error_response())))
+            log::error!("a request handler panicked; request id {:?}", headers.id);
+            Err(carried(headers.refusal(ApiError::Internal.error_response())))
         }
     }
 }
 
-/// What every answer to one request has.
+/// Headers of the answer to one request.
 #[derive(Debug)]
-struct Dress {
+struct ResponseHeaders {
     id: HeaderValue,
-    /// The page that may read the answer.
+    /// Origin that may read the answer.
     cors: Option<HeaderValue>,
-    /// Whether a refusal is to be a problem.
+    /// True if the client prefers refusals as `application/problem+json`.
     as_problem: bool,
 }
 
-impl Dress {
+impl ResponseHeaders {
     fn add_to(self, headers: &mut HeaderMap) {
         let Self { id, cors, as_problem: _ } = self;
         headers.insert(X_REQUEST_ID, id);
@@ -172,7 +173,7 @@ impl Dress {
         }
     }
 
-    /// Completes an answer that may be one of our refusals, in the shape that was asked for.
+    /// Completes an answer that may be a refusal, in the format that the client prefers.
     fn refusal(self, mut response: HttpResponse) -> HttpResponse {
         let as_problem = self.as_problem;
         self.add_to(response.headers_mut());
@@ -193,7 +194,7 @@ fn has_body(headers: &HeaderMap) -> bool {
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
-/// Whether the answer came without the whole body: nobody wanted it, or not all of it.
+/// True if the answer was given before the whole body was read.
 fn is_unread<B>(response: &HttpResponse<B>) -> bool {
     let extensions = response.extensions();
     let code = extensions.get::<Refused>().map(|refused| refused.code);
@@ -217,8 +218,8 @@ fn is_unread<B>(response: &HttpResponse<B>) -> bool {
     })
 }
 
-/// Ends a connection when its answer has had time to leave. Of a body in chunks that nobody
-/// reads, the framework would take more for as long as the client sends.
+/// Closes a connection after its answer has had time to be sent. actix-web would receive an unread
+/// chunked body for as long as the client sends.
 fn end_soon(request: &HttpRequest) {
     let disconnect = Peer::disconnect_of(request);
     actix_web::rt::spawn(async move {
@@ -227,7 +228,7 @@ fn end_soon(request: &HttpRequest) {
     });
 }
 
-/// Puts errors of the framework itself, and of handlers from outside, into the envelope.
+/// Puts errors of actix-web and of added handlers into the envelope.
 fn in_envelope<B: MessageBody + 'static>(response: ServiceResponse<B>) -> ServiceResponse<BoxBody> {
     let Some(error) = response.response().error() else { return response.map_into_boxed_body() };
     if error.as_error::<ApiError>().is_some() {
@@ -237,7 +238,7 @@ fn in_envelope<B: MessageBody + 'static>(response: ServiceResponse<B>) -> Servic
     response.into_response(refusal.error_response())
 }
 
-/// The answer to an error that came without one.
+/// Returns the answer to an error of a failed request.
 fn own_answer(error: &Error) -> HttpResponse {
     let response = error.error_response();
     if response.extensions().contains::<Refused>() {
@@ -246,14 +247,14 @@ fn own_answer(error: &Error) -> HttpResponse {
     foreign(error, response.status(), None).error_response()
 }
 
-/// What an error that is not one of ours comes to.
+/// Maps an error that is not an [`ApiError`].
 fn foreign(error: &Error, status: StatusCode, request: Option<&HttpRequest>) -> ApiError {
     if !status.is_client_error() {
-        log::error!("the framework failed: {error}");
+        log::error!("a handler failed; answering 500: {error}");
         return ApiError::Internal;
     }
     match request {
-        // Of a file; which one is said by its address here, not by its path there.
+        // Error of a file: the answer names its address and not its path on disk.
         Some(request) if error.as_error::<io::Error>().is_some() => ApiError::PathNotFound {
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
@@ -262,13 +263,13 @@ fn foreign(error: &Error, status: StatusCode, request: Option<&HttpRequest>) -> 
     }
 }
 
-/// Has a large answer go as its client takes it.
+/// Sends large answers in pieces, as the client reads them.
 fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let (request, response) = response.into_parts();
     let Some(settings) = request.app_data::<Data<Settings>>() else {
         return ServiceResponse::new(request, response);
     };
-    // What was done is told, and so is whether the server lives.
+    // Changes are always answered, and so are health checks.
     let is_only_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let may_refuse = is_only_read && !admission::is_control(request.path());
     let paced = in_pieces(response, may_refuse, &settings.answers);
@@ -276,8 +277,8 @@ fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
         let id = head.headers().get(X_REQUEST_ID).cloned();
         let id = id.unwrap_or_else(request_ids::next);
         let cors = head.headers().get(ACCESS_CONTROL_ALLOW_ORIGIN).cloned();
-        let dress = Dress { id, cors, as_problem: wants_problem(request.headers()) };
-        dress.refusal(settings.answers.refusal(settings.requests()).error_response())
+        let headers = ResponseHeaders { id, cors, as_problem: wants_problem(request.headers()) };
+        headers.refusal(settings.answers.refusal(settings.requests()).error_response())
     });
     ServiceResponse::new(request, response)
 }
@@ -286,7 +287,7 @@ fn carried(response: HttpResponse) -> Error {
     InternalError::from_response("answered", response).into()
 }
 
-/// The caller's own id where it is fit to be repeated, else a new one.
+/// Returns the caller's request id if it is short and printable, else a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_fit = |value: &&HeaderValue| {
         let bytes = value.as_bytes();
@@ -295,16 +296,16 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     headers.get(X_REQUEST_ID).filter(is_fit).cloned().unwrap_or_else(request_ids::next)
 }
 
-/// Whether a request names a host that the server does not answer to. Who asks without a name is
-/// no browser, and whether the server lives is no secret.
-fn is_strange(origins: &Origins, request: &ServiceRequest) -> bool {
+/// True if a request names a host that the server does not answer to. Requests without a host do
+/// not come from browsers, and health checks are always answered.
+fn is_unknown_host(origins: &Origins, request: &ServiceRequest) -> bool {
     let is_known = |host: &HeaderValue| host.to_str().is_ok_and(|host| origins.answer_to(host));
     !request.headers().get_all(HOST).all(is_known)
         && !matches!(request.path(), "/livez" | "/readyz")
 }
 
-fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
-    let Some(origin) = headers.get(ORIGIN) else { return Verdict::Plain };
+fn check_origin(origins: &Origins, method: &Method, headers: &HeaderMap) -> OriginCheck {
+    let Some(origin) = headers.get(ORIGIN) else { return OriginCheck::Plain };
     let host = headers.get(HOST).and_then(|value| value.to_str().ok());
     let is_allowed = origin.to_str().is_ok_and(|origin| origins.allow(origin, host));
     let is_preflight =
@@ -315,12 +316,12 @@ fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
         if origins.allow_all() { HeaderValue::from_static("*") } else { origin.clone() }
     };
     match (is_allowed, is_preflight) {
-        (true, true) => Verdict::Preflight(shown()),
-        (true, false) => Verdict::Allowed(shown()),
-        (false, true) => Verdict::Refused(ApiError::OriginNotAllowed),
-        // What a page only reads, its browser keeps from it: no header says otherwise.
-        (false, false) if is_reading && !is_upgrade => Verdict::Plain,
-        (false, false) => Verdict::Refused(ApiError::OriginNotAllowed),
+        (true, true) => OriginCheck::Preflight(shown()),
+        (true, false) => OriginCheck::Allowed(shown()),
+        (false, true) => OriginCheck::Refused(ApiError::OriginNotAllowed),
+        // The browser hides the answer from the page, since no header allows it to be read.
+        (false, false) if is_reading && !is_upgrade => OriginCheck::Plain,
+        (false, false) => OriginCheck::Refused(ApiError::OriginNotAllowed),
     }
 }
 

@@ -1,47 +1,49 @@
-//! Lines of the log about refusals: a server that is full says so, and not for each request.
+//! Rate-limited log lines about refusals of a full server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// At most one line of the log in this time.
+/// Minimum time between two log lines.
 const NOTICE_EVERY: Duration = Duration::from_secs(60);
 
-/// Says at most once in a while how much of one kind was refused.
+/// Logs refusals of one kind, with the number since the last log line.
 #[derive(Debug)]
 pub(crate) struct Notice {
     began: Instant,
-    /// When the last line was written, in milliseconds from the beginning, plus one; 0: never.
-    told_at: AtomicU64,
-    untold: AtomicU64,
+    /// Time of the last log line: milliseconds since `began`, plus one; 0: never.
+    logged_at: AtomicU64,
+    unlogged: AtomicU64,
 }
 
 impl Notice {
     pub(crate) fn new() -> Self {
-        Self { began: Instant::now(), told_at: AtomicU64::new(0), untold: AtomicU64::new(0) }
+        let (logged_at, unlogged) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { began: Instant::now(), logged_at, unlogged }
     }
 
-    /// Counts a refusal, and logs it with those before it where it is time.
+    /// Counts a refusal; logs all unlogged ones if the last log line is old enough.
     pub(crate) fn refused(&self, why: impl FnOnce() -> String) {
-        if let Some(untold) = self.due() {
-            log::warn!("{}; {untold} were refused since the last line about this", why());
+        if let Some(count) = self.due() {
+            log::warn!("{}; {count} refused since the last such message", why());
         }
     }
 
-    /// How many refusals are to be told now; none while it is too soon.
+    /// Returns the number of refusals to log now; `None` if it is too soon.
     fn due(&self) -> Option<u64> {
-        let untold = self.untold.fetch_add(1, Ordering::Relaxed) + 1;
+        let unlogged = self.unlogged.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
-        let told_at = self.told_at.load(Ordering::Relaxed);
+        let logged_at = self.logged_at.load(Ordering::Relaxed);
         let pause = u64::try_from(NOTICE_EVERY.as_millis()).unwrap_or(u64::MAX);
-        if told_at != 0 && now - told_at < pause {
+        if logged_at != 0 && now - logged_at < pause {
             return None;
         }
-        let won = self.told_at.compare_exchange(told_at, now, Ordering::Relaxed, Ordering::Relaxed);
+        let won =
+            self.logged_at.compare_exchange(logged_at, now, Ordering::Relaxed, Ordering::Relaxed);
         won.is_ok().then(|| {
-            self.untold.fetch_sub(untold, Ordering::Relaxed);
-            untold
+            self.unlogged.fetch_sub(unlogged, Ordering::Relaxed);
+            unlogged
         })
     }
 }
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_refusal_is_told_and_then_one_a_minute() {
+    async fn the_first_refusal_is_logged_and_then_one_line_a_minute() {
         let notice = Notice::new();
         assert_eq!(notice.due(), Some(1));
         assert_eq!((notice.due(), notice.due()), (None, None));

@@ -1,13 +1,13 @@
-//! Which pages may call the server: rules over the `Origin` and `Host` headers.
+//! Checks of the `Origin` and `Host` headers: pages that may call the server.
 
-/// The configured origins, and whether a name in `Host` proves anything.
+/// Configured origins.
 #[derive(Debug, Clone)]
 pub(crate) struct Origins {
     patterns: Vec<String>,
-    /// Names that the patterns are about.
+    /// Host names in the patterns.
     names: Vec<String>,
-    /// On a loopback address, a foreign page can make its own name point here; only the names
-    /// of this machine then count as the server's own.
+    /// True if the server listens on loopback. A page of another site can make its own host name
+    /// resolve there, so only names of this machine count as the server's own.
     loopback_only: bool,
 }
 
@@ -20,14 +20,14 @@ impl Origins {
         Self { patterns, names, loopback_only }
     }
 
-    /// Whether a page of this origin may read answers and change things.
+    /// True if a page of this origin may read answers and change things.
     pub(crate) fn allow(&self, origin: &str, host: Option<&str>) -> bool {
         let origin = origin.to_ascii_lowercase();
         self.is_own(&origin, host) || self.patterns.iter().any(|pattern| matches(pattern, &origin))
     }
 
-    /// Whether the server answers to this `Host`. A foreign page can make its own name point to
-    /// a loopback address, and then reads every answer as its own.
+    /// True if the server answers to this `Host`. A page of another site whose name resolves to
+    /// loopback could otherwise read every answer as same-origin.
     pub(crate) fn answer_to(&self, host: &str) -> bool {
         let name = name_of(host);
         !self.loopback_only
@@ -36,7 +36,7 @@ impl Origins {
             || self.allow_all()
     }
 
-    /// Whether every origin was allowed in so many words.
+    /// True if the configuration allows every origin.
     pub(crate) fn allow_all(&self) -> bool {
         self.patterns.iter().any(|pattern| pattern == "*")
     }
@@ -48,7 +48,7 @@ impl Origins {
     }
 }
 
-/// `*` for all, `scheme://host:*` for any port, else the very origin.
+/// Matches `*` with all origins, `scheme://host:*` with any port, anything else exactly.
 fn matches(pattern: &str, origin: &str) -> bool {
     if pattern == "*" {
         return true;
@@ -65,7 +65,7 @@ fn matches(pattern: &str, origin: &str) -> bool {
     }
 }
 
-/// A host without its port; `*` is a port here.
+/// Returns a host without its port; `*` counts as a port.
 fn name_of(authority: &str) -> &str {
     let is_port = |port: &str| port == "*" || port.bytes().all(|byte| byte.is_ascii_digit());
     match authority.rsplit_once(':') {
@@ -74,8 +74,8 @@ fn name_of(authority: &str) -> &str {
     }
 }
 
-/// Whether a host, with or without a port, is an address or `localhost`: what no foreign name
-/// server decides.
+/// True if a host, with or without a port, is an address or `localhost`: neither is resolved by a
+/// name server of someone else.
 pub(crate) fn is_local_host(host: &str) -> bool {
     is_local_name(name_of(host))
 }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_origin_is_allowed_unless_a_foreign_name_points_here() {
+    fn the_own_origin_is_allowed_unless_its_name_is_rebound() {
         let host = Some("10.0.0.5:3141");
         assert!(origins(&[], true).allow("http://10.0.0.5:3141", host));
         assert!(!origins(&[], true).allow("http://10.0.0.5:9", host));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn on_loopback_only_known_names_are_answered_to() {
+    fn on_loopback_only_known_hosts_are_answered() {
         let origins = origins(&["http://localhost:*", "https://app.example:8443"], true);
         let good = [
             "localhost",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_allows_all_and_only_when_written_out() {
+    fn only_a_lone_star_allows_all_origins() {
         assert!(origins(&["*"], true).allow("https://evil.example", None));
         assert!(origins(&["*"], true).allow_all() && !origins(&["a*"], true).allow_all());
     }

@@ -1,7 +1,7 @@
 //! Large answers, given to the connection piece by piece.
 //!
-//! The framework would copy a whole body for each connection before it writes any of it. What waits
-//! for a client is counted, apart from streams, as long as it is nobody else's as well.
+//! actix-web would copy a whole body for each connection before it writes any of it. Unsent bytes
+//! are counted, separately from streams, unless they are shared with other answers.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,12 +13,12 @@ use actix_web::web::Bytes;
 
 use crate::web::backlog::{Backlog, Held};
 
-/// Answers up to this size go as they are.
+/// Largest answer that is sent as a whole.
 const LARGE_BYTES: u64 = 64 * 1024;
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Has a large answer go in pieces. One that may be refused, for it can be asked for again, is given
-/// back without its body when too much waits already.
+/// Splits a large answer into pieces. If it may be refused and too many bytes are queued already,
+/// returns its head as an error.
 pub(crate) fn in_pieces(
     response: HttpResponse,
     may_refuse: bool,
@@ -30,7 +30,7 @@ pub(crate) fn in_pieces(
     let (head, body) = response.into_parts();
     let rest = match body.try_into_bytes() {
         Ok(bytes) => bytes,
-        // A file: it comes in pieces anyway.
+        // A file, which is streamed in pieces anyway.
         Err(body) => return Ok(head.set_body(body)),
     };
     let held = match backlog.try_hold(rest.len()) {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_answer_comes_in_pieces_and_counts_until_it_is_gone() {
+    fn a_large_answer_is_split_and_counted_until_it_is_sent() {
         let backlog = Backlog::alone(150_000);
         let small = in_pieces(answer(vec![1; 65_536]), true, &backlog).unwrap();
         assert_eq!(small.into_body().try_into_bytes().unwrap().len(), 65_536);
@@ -90,21 +90,21 @@ mod tests {
             read.extend_from_slice(&piece);
         }
         assert_eq!(read, text);
-        assert_eq!(backlog.bounds().1, 100_000, "it counts while the connection has it");
+        assert_eq!(backlog.bounds().1, 100_000, "counted as long as the connection holds it");
         drop(body);
         assert_eq!(backlog.bounds().1, 0);
     }
 
     #[test]
-    fn what_was_only_read_is_refused_when_too_much_waits() {
+    fn only_reads_are_refused_when_the_backlog_is_full() {
         let backlog = Backlog::alone(150_000);
         let _first = in_pieces(answer(vec![1; 100_000]), true, &backlog);
         let refused = in_pieces(answer(vec![1; 100_000]), true, &backlog);
         assert!(refused.is_err());
         let done = in_pieces(answer(vec![1; 100_000]), false, &backlog);
-        assert!(done.is_ok(), "what was done is told");
+        assert!(done.is_ok(), "a change is always answered");
         let page = Bytes::from(vec![1; 100_000]);
         let shown = in_pieces(answer(page.clone()), true, &backlog);
-        assert!(shown.is_ok() && !page.is_empty(), "what all share takes no room");
+        assert!(shown.is_ok() && !page.is_empty(), "shared bytes are not counted");
     }
 }

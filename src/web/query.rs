@@ -1,10 +1,10 @@
-//! Query parameters as handlers and the gate read them.
+//! Query parameters.
 
 use actix_web::{HttpMessage, HttpRequest, web};
 
 use crate::api::ApiError;
 
-/// Reads the query parameters, without those that name the caller.
+/// Reads the query parameters, without those that a provider has read as credentials.
 pub(crate) fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
     let mut pairs = all_query_pairs(request)?;
     if let Some(Credentials(names)) = request.extensions().get() {
@@ -13,7 +13,7 @@ pub(crate) fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>
     Ok(pairs)
 }
 
-/// Names of the query parameters that a provider has read: handlers do not see them.
+/// Names of the query parameters that a provider has read; hidden from handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials(pub(crate) Vec<String>);
 

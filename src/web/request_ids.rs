@@ -1,4 +1,4 @@
-//! Ids of requests: a random word of the worker, a dash, and a number.
+//! Ids of requests: a random number of the worker, a dash, and a counter.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,16 +6,16 @@ use std::io::Write as _;
 
 use actix_web::http::header::HeaderValue;
 
-/// 16 digits, a dash, at most 16 digits.
+/// Length of 16 digits, a dash and at most 16 digits.
 const ID_CHARS_MAX: usize = 33;
 
 thread_local! {
-    /// Made once per thread, of 64 random bits: no two workers and no two runs share it.
+    /// 64 random bits per thread, so that workers and processes do not share ids.
     static WORKER: u64 = RandomState::new().hash_one("worker");
     static NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A new id: one for every request, so no clock, no random source and one allocation.
+/// Returns a new id. Called for every request: no clock, no random source, one allocation.
 pub(crate) fn next() -> HeaderValue {
     let worker = WORKER.with(|worker| *worker);
     let number = NUMBER.replace(NUMBER.get() + 1);

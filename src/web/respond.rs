@@ -15,35 +15,35 @@ use crate::api::wire::envelope::{Failed, Success};
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 use crate::api::{ApiError, ErrorCode};
 
-/// The id of the request that an answer is to.
+/// Id of the request.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The machine-readable code of a refusal.
+/// Machine-readable code of a refusal.
 pub(crate) const X_ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
-/// The execution that an answer is about.
+/// Id of the execution.
 pub(crate) const X_EXECUTION_ID: HeaderName = HeaderName::from_static("x-execution-id");
-/// The generation that an answer is about.
+/// Id of the generation.
 pub(crate) const X_GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
-/// The model that answered in place of the configured one.
+/// Name of the fallback model that answered.
 pub(crate) const X_MODEL_FALLBACK: HeaderName = HeaderName::from_static("x-model-fallback");
 
-/// The trace that an answer is about.
+/// Id of the trace.
 pub(crate) const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
-/// Bytes of an ordinary answer: one allocation for most.
+/// Initial capacity of a body, enough for most answers.
 const ANSWER_BYTES: usize = 512;
 
-/// A successful answer, written straight to bytes.
+/// Returns a successful answer, serialized directly to bytes.
 pub(crate) fn json<T: Serialize>(data: T) -> HttpResponse {
     written(HttpResponse::Ok(), &Success::of(data))
 }
 
-/// The same for what is its own envelope.
+/// Returns a successful answer without the envelope.
 pub(crate) fn bare<T: Serialize>(answer: &T) -> HttpResponse {
     written(HttpResponse::Ok(), answer)
 }
 
-/// The answer to what has made something.
+/// Returns a successful answer with the status 201.
 pub(crate) fn created<T: Serialize>(data: T) -> HttpResponse {
     written(HttpResponse::Created(), &Success::of(data))
 }
@@ -53,13 +53,13 @@ fn written<T: Serialize>(mut answer: HttpResponseBuilder, body: &T) -> HttpRespo
     match serde_json::to_writer(&mut bytes, body) {
         Ok(()) => answer.content_type("application/json").body(bytes),
         Err(error) => {
-            log::error!("an answer could not be written: {error}");
+            log::error!("cannot serialize an answer: {error}");
             ApiError::Internal.error_response()
         }
     }
 }
 
-/// Names the execution in an answer, success and refusal alike, unless there is none.
+/// Adds the header with the execution's id to an answer or a refusal, unless it does not exist.
 pub(crate) fn about(id: &ExecutionId, answer: Result<HttpResponse, ApiError>) -> HttpResponse {
     let mut response = match answer {
         Ok(response) => response,
@@ -70,13 +70,13 @@ pub(crate) fn about(id: &ExecutionId, answer: Result<HttpResponse, ApiError>) ->
     response
 }
 
-/// Names the trace in an answer.
+/// Adds the header with the trace id.
 pub(crate) fn traced(trace_id: &str, mut response: HttpResponse) -> HttpResponse {
     insert_text(&mut response, X_TRACE_ID, trace_id);
     response
 }
 
-/// Sets a header to a text; a text that is no header value is left out.
+/// Sets a header to a text. An invalid header value is left out.
 pub(crate) fn insert_text(response: &mut HttpResponse, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         response.headers_mut().insert(name, value);
@@ -100,7 +100,7 @@ impl ResponseError for ApiError {
                 | Self::UnsupportedEncoding(_)
         );
         if leaves_body {
-            // The rest of the body may still be on its way: no other request can follow it.
+            // The rest of the body may still arrive: the connection cannot be reused.
             builder.force_close();
         }
         let details = self.details();
@@ -121,7 +121,7 @@ impl ResponseError for ApiError {
     }
 }
 
-/// The headers that do not depend on what the refusal is about.
+/// Adds the headers that follow from the code of a refusal.
 fn add_headers(headers: &mut HeaderMap, refusal: &ApiError) {
     let code = refusal.code();
     headers.insert(X_ERROR_CODE, HeaderValue::from_static(code.as_str()));
@@ -141,7 +141,7 @@ fn add_headers(headers: &mut HeaderMap, refusal: &ApiError) {
     }
 }
 
-/// What a refusal says, kept beside its answer: it is written before it is known who asked.
+/// Content of a refusal, stored with its answer: the middleware may still change its format.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
@@ -149,7 +149,7 @@ pub(crate) struct Refused {
     details: Option<RefusalDetails>,
 }
 
-/// Puts a refusal into the shape of RFC 9457. Its headers, which must be complete, stay.
+/// Rewrites a refusal in the format of RFC 9457. Its headers must be complete already.
 pub(crate) fn problem(mut response: HttpResponse, refused: &Refused) -> HttpResponse {
     let headers = response.headers();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -162,7 +162,7 @@ pub(crate) fn problem(mut response: HttpResponse, refused: &Refused) -> HttpResp
             response.set_body(BoxBody::new(bytes))
         }
         Err(error) => {
-            log::error!("a problem could not be written: {error}");
+            log::error!("cannot serialize a problem: {error}");
             response
         }
     }

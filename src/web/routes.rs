@@ -1,4 +1,4 @@
-//! Binds the catalogue: every row gets its handler, every path its answer to a wrong method.
+//! Binds the catalogue: a handler for every row, and 405 for other methods of its path.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::telemetry::metrics::UNMATCHED;
 use crate::web::custom;
 use crate::web::custom::handler::CustomHandler;
 use crate::web::gate::{Gatekeeper, guard};
-use crate::web::measure::{self, RouteMeter};
+use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
     agents, docs, executions, history, landing, memory, observability, system, tools, workflows, ws,
 };
 
-/// Adds every route of the catalogue and the answer to unknown paths.
+/// Adds every route of the catalogue, and 404 for unknown paths.
 pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {
     let binding = &config.binding;
     for (scope, paths) in scopes(&binding.catalogue) {
@@ -27,7 +27,7 @@ pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {
             }
             continue;
         }
-        // Paths of one first segment are tried together, and only when it matches.
+        // Paths with the same first segment form a scope, which is matched as a whole.
         let mut bound = web::scope(scope);
         for path in paths {
             bound = bound.service(resource(config, path, &path[scope.len()..]));
@@ -41,7 +41,7 @@ pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {
     service.default_service(web::to(not_found));
 }
 
-/// First segments in the order of the catalogue, empty for the root, each with its paths.
+/// Returns the first segments in the order of the catalogue, empty for the root, with their paths.
 fn scopes(catalogue: &Catalogue) -> Vec<(&str, Vec<&str>)> {
     let mut scopes: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in catalogue.rows() {
@@ -64,7 +64,7 @@ fn scope_of(path: &str) -> &str {
     if end == 1 || !is_fixed { "" } else { &path[..end] }
 }
 
-/// `path` as the catalogue names it, `tail` as the scope sees it.
+/// Returns the resource of a path; `tail` is the path relative to its scope.
 fn resource(config: &WebConfig, path: &str, tail: &str) -> actix_web::Resource {
     let binding = &config.binding;
     let mut resource = web::resource(patterns_of(path, tail));
@@ -87,13 +87,13 @@ fn resource(config: &WebConfig, path: &str, tail: &str) -> actix_web::Resource {
     }))
 }
 
-/// A page with files below it is found with a slash at its end as well.
+/// Returns the patterns of a path. The page of the API also has one with a slash at its end.
 fn patterns_of(path: &str, tail: &str) -> Vec<String> {
     let pattern = pattern_of(tail);
     if path == docs::UI { vec![format!("{pattern}/"), pattern] } else { vec![pattern] }
 }
 
-/// `:name` becomes `{name}`, `*` whatever is left.
+/// Translates `:name` to `{name}`, and `*` to a pattern for the rest of the path.
 fn pattern_of(path: &str) -> String {
     let segment = |segment: &str| match segment.strip_prefix(':') {
         Some(name) => format!("{{{name}}}"),
@@ -172,7 +172,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ListSpanLogs => route.to(observability::span_logs),
         RouteName::ListLogRecords => route.to(observability::records),
         RouteName::ListLogs => route.to(observability::entries),
-        RouteName::ShowMetrics => route.to(measure::show),
+        RouteName::ShowMetrics => route.to(request_metrics::show),
         RouteName::Echo => route.to(ws::echo),
         RouteName::TailLogs => route.to(ws::tail),
         RouteName::Observe => route.to(ws::observe),

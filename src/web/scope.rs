@@ -1,4 +1,4 @@
-//! What is logged of requests, and the ids that everything carries that is logged for one.
+//! Log lines about requests, and the ids attached to log records of a request.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use tokio::time::Instant;
 
 use crate::web::respond::X_REQUEST_ID;
 
-/// Whom everything is about that is logged for this request.
+/// Returns the ids for log records of a request.
 pub(crate) fn scope_of(request_id: &HeaderValue) -> Arc<LogScope> {
     let request_id = request_id.to_str().ok().map(Arc::from);
     Arc::new(LogScope { request_id, ..LogScope::default() })
 }
 
-/// The same when it is known who asks.
+/// Returns the current ids with the user's id added.
 pub(crate) fn scope_of_user(user_id: &str) -> Arc<LogScope> {
     let around = LogScope::current().unwrap_or_default();
     Arc::new(LogScope { user_id: Some(Arc::from(user_id)), ..(*around).clone() })
 }
 
-/// A line about a request and its answer, for whoever looks closely. Names the route, not the
-/// address that was asked for: addresses may hold secrets.
+/// Debug log line about a request and its answer. Shows the route and not the address, which may
+/// contain secrets.
 pub(crate) struct RequestLine {
     method: Method,
     begun: Instant,
 }
 
 impl RequestLine {
-    /// None where nobody looks.
+    /// Returns `None` if debug logging is off.
     pub(crate) fn begin(request: &ServiceRequest) -> Option<Self> {
         log::log_enabled!(Level::Debug)
             .then(|| Self { method: request.method().clone(), begun: Instant::now() })
@@ -45,11 +45,11 @@ impl RequestLine {
         };
         let (method, route) = (self.method, route.as_deref().unwrap_or("-"));
         let duration_ms = self.begun.elapsed().as_secs_f64() * 1000.0;
-        let tell = || log::debug!(duration_ms; "{method} {route}: {}", status.as_u16());
+        let write = || log::debug!(duration_ms; "{method} {route}: {}", status.as_u16());
         let id = answer.as_ref().ok().and_then(|response| response.headers().get(X_REQUEST_ID));
         match id {
-            Some(id) => scope_of(id).within(tell),
-            None => tell(),
+            Some(id) => scope_of(id).within(write),
+            None => write(),
         }
     }
 }

@@ -12,21 +12,21 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::web::admission::AdmissionLimits;
 use crate::web::docs::Docs;
-use crate::web::measure::measured;
 use crate::web::peer::Peer;
+use crate::web::request_metrics::count_requests;
 use crate::web::routes;
 use crate::web::settings::{Settings, WebConfig};
 use crate::web::shutdown::Shutdown;
 use crate::web::ws::Channels;
 
-/// Where the framework logs as errors what clients do to their connections.
+/// Log targets on which actix-web reports misbehaving clients as errors.
 pub(crate) const NOISY_TARGETS: &[&str] = &["actix_http"];
-/// Connections that wait to be accepted.
+/// Length of the queue of connections to accept.
 const BACKLOG: i32 = 1024;
-/// How long the head of a request may take.
+/// Timeout for the head of a request.
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Binds the address. Connections wait from now on, until somebody serves them.
+/// Binds the address. Connections are queued from now on until [`serve`] runs.
 pub(crate) fn listen(config: &WebConfig) -> io::Result<TcpListener> {
     let host = config.host.trim_matches(['[', ']']);
     let address = (host, config.port)
@@ -40,8 +40,8 @@ pub(crate) fn listen(config: &WebConfig) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Prepares the server behind a listener; it runs when it is awaited. Signals are the caller's:
-/// to stop, fire `shutdown` and then stop the server through its handle.
+/// Returns the server of a listener; it runs when it is awaited. The caller handles signals: to
+/// stop, fire `shutdown` and then stop the server through its handle.
 pub(crate) fn serve(
     listener: TcpListener,
     runtime: Runtime,
@@ -66,7 +66,7 @@ pub(crate) fn serve(
             .app_data(stops.clone())
             .app_data(docs.clone())
             .app_data(channels.clone())
-            .wrap(from_fn(measured))
+            .wrap(from_fn(count_requests))
             .configure(|service| routes::bind(service, &settings.config))
     })
     .on_connect(move |connection, extensions| {

@@ -1,4 +1,4 @@
-//! What the front end is configured with, and what its handlers share.
+//! Configuration of the front end, and state shared by its handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,74 +14,74 @@ use crate::web::admission::{Admission, AdmissionLimits, Admitted};
 use crate::web::backlog::Backlog;
 use crate::web::binding::Binding;
 use crate::web::origin::Origins;
-use crate::web::outbox::{Limits, Outbox};
 use crate::web::shutdown::Shutdown;
+use crate::web::subscriber_queue::{Limits, SubscriberQueue};
 
-/// Everything that the front end can be told.
+/// Configuration of the front end.
 #[derive(Debug, Clone)]
 pub(crate) struct WebConfig {
     pub host: String,
-    /// Whether only programs of this machine can reach the host.
+    /// True if the host is a loopback address.
     pub is_loopback: bool,
-    /// 0: any free one.
+    /// 0: any free port.
     pub port: u16,
     pub workers: usize,
     pub body_bytes_max: usize,
-    /// From the head of a request to the end of its body.
+    /// Timeout from the head of a request to the end of its body.
     pub body_timeout: Duration,
-    /// How long a client may take nothing of what is sent to it.
+    /// Time without acknowledgement of sent bytes after which a connection is closed.
     pub write_timeout: Duration,
-    /// How long an idle connection stays open for its next request.
+    /// Time that an idle connection stays open for its next request.
     pub keep_alive: Duration,
-    /// Whether clients that ask for it get answers in gzip.
+    /// True if answers are compressed for clients that accept gzip.
     pub compression: bool,
-    /// Pause after which an event stream or a WebSocket shows that it lives.
+    /// Interval of keep-alive comments and pings.
     pub heartbeat: Duration,
-    /// Events that wait for one reader.
+    /// Maximum number of events queued for one subscriber.
     pub subscriber_queue: usize,
-    /// Bytes that wait for one reader.
+    /// Maximum number of bytes queued for one subscriber.
     pub subscriber_queue_bytes: usize,
-    /// Bytes that wait for all readers together.
+    /// Maximum number of bytes queued for all clients.
     pub subscribers_bytes_max: usize,
-    /// How long a reader with a full queue may take nothing.
+    /// Time without progress after which a subscriber with a full queue is disconnected.
     pub subscriber_stall: Duration,
     /// `scheme://host:port`, `scheme://host:*`, or `*`.
     pub origins: Vec<String>,
     pub websocket_frame_bytes_max: usize,
-    /// Frames of one message, and control frames from one heartbeat to the next.
+    /// Maximum number of frames per message, and of control frames per heartbeat.
     pub websocket_fragments_max: usize,
-    /// Connections and streams at once, over all workers.
+    /// Limits of open connections and streams, over all workers.
     pub admission: AdmissionLimits,
-    /// How long a graceful stop waits for requests in flight.
+    /// Time that a graceful stop waits for requests in progress.
     pub shutdown_timeout: Duration,
     /// `development` or `production`.
     pub environment: &'static str,
-    /// The routes, who may call them, and what the added ones lead to.
+    /// Routes, their access rules, and handlers of added routes.
     pub binding: Binding,
-    /// What keeps traces and logs.
+    /// Storage of traces and logs.
     pub storage: Storage,
-    /// Whether spans show what was said in them.
+    /// True if spans include inputs and outputs.
     pub observed_content: bool,
-    /// Whether spans are sent to another service.
+    /// True if spans are exported to another service.
     pub is_telemetry_enabled: bool,
-    /// How it stands with changes of the configuration.
+    /// Outcome of the latest change of the configuration.
     pub reload_status: Arc<ReloadStatus>,
     /// Updates and the keys of telemetry.
     pub maintenance: Arc<Maintenance>,
-    /// None: nothing is counted.
+    /// `None` if metrics are off.
     pub metrics: Option<Arc<Metrics>>,
 }
 
-/// What handlers know of the configuration.
+/// Configuration and shared state of handlers.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) config: WebConfig,
     pub(crate) origins: Origins,
     pub(crate) shutdown: Shutdown,
     pub(crate) admission: Admission,
-    /// What waits for all clients of streams and WebSockets.
+    /// Bytes queued for streams and WebSockets.
     pub(crate) backlog: Backlog,
-    /// What waits of large answers: apart, so that these leave the streams their room.
+    /// Bytes queued of large answers; separate, so that they leave room for streams.
     pub(crate) answers: Backlog,
 }
 
@@ -97,20 +97,20 @@ impl Settings {
         Self { config, origins, shutdown, admission, backlog, answers }
     }
 
-    /// Bounds of the queue towards one reader.
+    /// Returns the limits of the queue of one subscriber.
     pub(crate) fn queue_limits(&self) -> Limits {
         let WebConfig { subscriber_queue, subscriber_queue_bytes, .. } = self.config;
         Limits { events: subscriber_queue, bytes: subscriber_queue_bytes }
     }
 
-    /// A queue towards one reader.
-    pub(crate) fn outbox<T>(&self) -> Outbox<T> {
-        Outbox::new(self.queue_limits(), &self.backlog)
+    /// Returns a queue for one subscriber.
+    pub(crate) fn subscriber_queue<T>(&self) -> SubscriberQueue<T> {
+        SubscriberQueue::new(self.queue_limits(), &self.backlog)
             .counting(self.requests().map(|meter| meter.dropped().clone()))
     }
 
-    /// Takes a stream or a WebSocket in; refused when there are too many, or too much waits for
-    /// those that there are.
+    /// Admits a stream or a WebSocket; refuses it if too many are open or too many bytes are
+    /// queued.
     pub(crate) fn admit_stream(&self, request: &HttpRequest) -> Result<Admitted, ApiError> {
         if self.backlog.is_full() {
             return Err(self.backlog.refusal(self.requests()));
@@ -118,7 +118,7 @@ impl Settings {
         self.admission.stream(request, self.requests())
     }
 
-    /// What counts requests and connections, if anything is counted.
+    /// Returns the metrics of requests and connections, if metrics are on.
     pub(crate) fn requests(&self) -> Option<&RequestMeter> {
         self.config.metrics.as_ref().map(|metrics| &**metrics.requests())
     }
@@ -132,12 +132,12 @@ mod tests {
     use crate::api::error::Shortage;
 
     #[actix_web::test]
-    async fn no_stream_is_opened_while_too_much_waits() {
+    async fn streams_are_refused_while_the_backlog_is_full() {
         let config = WebConfig { subscribers_bytes_max: 20, ..WebConfig::default() };
         let settings = Settings::of(config, Shutdown::new());
         let request = TestRequest::default().to_http_request();
         let _answers = settings.answers.hold(11);
-        assert!(settings.admit_stream(&request).is_ok(), "answers are counted apart");
+        assert!(settings.admit_stream(&request).is_ok(), "answers are counted separately");
         let waiting = settings.backlog.hold(11);
         let refused = settings.admit_stream(&request).unwrap_err();
         assert_eq!(refused, ApiError::AtCapacity(Shortage::UnreadBytes));

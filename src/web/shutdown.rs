@@ -1,4 +1,4 @@
-//! The word that the server is about to stop, for connections that would otherwise never end.
+//! Signal that the server is about to stop, for connections that would otherwise never end.
 
 use std::future::{Ready, ready};
 
@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use crate::api::ApiError;
 
-/// The word that the server stops, for handlers of routes of one's own whose answers go on for long:
-/// an answer that ends when it is said is ended in order, and the stop does not wait for it. It is
-/// said when all work of the runtime has been answered. Cheap to clone; all clones are the same word.
+/// Signal that the server stops, for handlers of added routes with long-running answers. An answer
+/// that ends when the signal fires ends cleanly, and the stop does not wait for it. It fires once
+/// all work of the runtime has been answered. Cheap to clone; all clones share the signal.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::api::ApiError;
 /// use greenroom::actix_web::{HttpResponse, Responder, web};
 /// use greenroom::routes::Shutdown;
 ///
-/// /// Says every second that it is there, until the server stops.
+/// /// Sends a line every second until the server stops.
 /// async fn ticks(shutdown: Shutdown) -> impl Responder {
 ///     let ticks = stream::unfold(shutdown, |shutdown| async move {
 ///         tokio::select! {
@@ -42,26 +42,26 @@ use crate::api::ApiError;
 pub struct Shutdown(watch::Sender<bool>);
 
 impl Shutdown {
-    /// A word that has not been said.
+    /// Returns a signal that has not fired.
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(false))
     }
 
-    /// Says it: event streams end, WebSockets close as going away.
+    /// Fires the signal: event streams end, WebSockets close with 1001 (going away).
     pub(crate) fn fire(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether it has been said.
+    /// Returns whether the signal has fired.
     pub fn is_fired(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Resolves when it is said.
+    /// Resolves when the signal fires.
     pub async fn fired(&self) {
-        let mut word = self.0.subscribe();
-        // The sender lives in `self`: waiting cannot fail before the word is said.
-        let _ = word.wait_for(|is_fired| *is_fired).await;
+        let mut signal = self.0.subscribe();
+        // The sender lives in `self`: waiting cannot fail before the signal fires.
+        let _ = signal.wait_for(|is_fired| *is_fired).await;
     }
 }
 

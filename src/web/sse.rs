@@ -1,57 +1,40 @@
-//! Event streams: a reader of an execution's events over server-sent events.
+//! Event streams: the events of an execution as server-sent events.
 //!
-//! A connection is an actor (`reader`) in front of a bounded queue that the response's body
-//! drains. The actor runs whether or not the client reads.
+//! A connection is an actor (`actor`) in front of a bounded queue that the response's body drains.
+//! The actor runs whether or not the client reads.
 
-mod reader;
+mod actor;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::Addr;
-use actix_web::http::header::{CACHE_CONTROL, HeaderName};
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::observe::disconnect::Disconnect;
 use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{DescribeError, Subscriber, Target, Unavailable};
 use greenroom_actors::runtime::Subscription;
 use greenroom_actors::visibility::Visibility;
 
 use crate::api::ApiError;
-use crate::telemetry::metrics::{Gauged, RequestMeter};
-use crate::web::admission::Admitted;
-use crate::web::outbox::{Out, Outbox};
-use crate::web::peer::{Peer, Room};
+use crate::web::peer::SendBuffer;
+use crate::web::pending_stream::PendingStream;
 use crate::web::settings::Settings;
-use crate::web::sse::reader::{EventReader, Line, ReadFrom, ReaderLeft, Record, subscriber_at};
+use crate::web::sse::actor::{Connection, EventSource, EventStreamActor, ReadFrom, subscriber_at};
+use crate::web::subscriber_queue::Delivery;
 
-pub(crate) use crate::web::sse::reader::Begin;
+pub(crate) use crate::web::sse::actor::Begin;
 
-/// Asks proxies not to gather what should arrive at once.
-pub(crate) const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// A reader whose answer has not begun.
-pub(crate) struct Reader {
-    address: Addr<EventReader>,
-    outbox: Outbox<Bytes>,
-    disconnect: Disconnect,
-    /// Counts it while the client reads.
-    counted: Option<Gauged>,
-    admitted: Admitted,
-}
-
-/// The executions of one workflow, as the runtime has them.
-struct OfWorkflow {
+/// The executions of one workflow, as event sources.
+struct WorkflowEvents {
     runtime: Arc<Runtime>,
     workflow_id: String,
 }
 
-impl Record for OfWorkflow {
+impl EventSource for WorkflowEvents {
     fn portion(
         &self,
         execution: ExecutionId,
@@ -68,46 +51,37 @@ impl Record for OfWorkflow {
         subscriber: Subscriber,
     ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>> {
         let runtime = Arc::clone(&self.runtime);
-        // Whoever was let in to read it stays in: an execution never changes hands.
+        // The caller was checked when the stream was opened, and an execution never changes owner.
         let visibility = Visibility::Everything;
         let target = Target { workflow_id: self.workflow_id.clone(), execution_id, visibility };
         Box::pin(async move { runtime.subscribe(&target, subscriber).await })
     }
 }
 
-/// Starts a reader on this worker's thread, of an execution of this workflow.
+/// Opens a stream of an execution of this workflow.
 pub(crate) fn open(
     request: &HttpRequest,
     runtime: &Data<Runtime>,
     settings: &Data<Settings>,
     workflow_id: &str,
     begin: Begin,
-) -> Result<Reader, ApiError> {
-    let admitted = settings.admit_stream(request)?;
-    Peer::bound_send_buffer(request);
-    let disconnect = Peer::disconnect_of(request);
-    let outbox = settings.outbox();
-    let counted = settings.requests().map(RequestMeter::stream);
-    let runtime = Data::clone(runtime).into_inner();
-    let record = Rc::new(OfWorkflow { runtime, workflow_id: workflow_id.to_owned() });
-    let settings = Data::clone(settings).into_inner();
-    let line = Line {
-        outbox: outbox.clone(),
-        disconnect: Arc::clone(&disconnect),
-        room: Room::of(request),
-    };
-    let reader = EventReader::new(record, settings, line, begin);
-    let address = reader.launch();
-    Ok(Reader { address, outbox, disconnect, counted, admitted })
+) -> Result<PendingStream<EventStreamActor>, ApiError> {
+    PendingStream::open(request, settings, |queue, disconnect| {
+        let runtime = Data::clone(runtime).into_inner();
+        let source = Rc::new(WorkflowEvents { runtime, workflow_id: workflow_id.to_owned() });
+        let connection = Connection { queue, disconnect, send_buffer: SendBuffer::of(request) };
+        let settings = Data::clone(settings).into_inner();
+        EventStreamActor::new(source, settings, connection, begin).launch()
+    })
 }
 
-impl Reader {
-    /// What the execution is told to send its events to.
+impl PendingStream<EventStreamActor> {
+    /// Returns the subscriber for the execution to send its events to.
     pub(crate) fn subscriber(&self) -> Subscriber {
         subscriber_at(&self.address, &self.disconnect)
     }
 
-    /// Replays what was recorded before the subscription, from an event on, then goes on live.
+    /// Starts the stream after an event: recorded events first, then live ones.
     pub(crate) fn read_from(
         &self,
         execution: &ExecutionId,
@@ -117,39 +91,22 @@ impl Reader {
         let execution = execution.clone();
         let command = ReadFrom { execution, after, subscription };
         if self.address.try_send(command).is_err() {
-            // The mailbox is full of events already: an honest end, the client comes back.
-            self.outbox.finish();
+            // The mailbox is full of events already: end the stream, the client reconnects.
+            self.queue.finish();
         }
     }
 
-    /// Ends a reader that nobody will listen to.
-    pub(crate) fn abandon(&self) {
-        // A full mailbox does as well: it holds a heartbeat that finds the reader alone.
-        let _ = self.address.try_send(ReaderLeft);
-    }
-
-    /// The answer: a stream that ends with the execution.
+    /// Returns the answer: a stream that ends with the execution.
     pub(crate) fn respond(self) -> HttpResponse {
-        let Self { address, outbox, disconnect: _, counted, admitted } = self;
-        let actor = address.downgrade();
-        let body = outbox.reader(move || {
-            drop((counted, admitted));
-            if let Some(actor) = actor.upgrade() {
-                // A full mailbox does as well: the next event finds the reader gone.
-                let _ = actor.try_send(ReaderLeft);
-            }
-        });
-        HttpResponse::Ok()
-            .content_type("text/event-stream")
-            .insert_header((CACHE_CONTROL, "no-cache"))
-            .insert_header((X_ACCEL_BUFFERING, "no"))
-            .streaming(body.map(|out| Ok::<_, Error>(bytes_of(out))))
+        let (mut head, body) = self.into_answer();
+        head.content_type("text/event-stream")
+            .streaming(body.map(|delivery| Ok::<_, Error>(bytes_of(delivery))))
     }
 }
 
-fn bytes_of(out: Out<Bytes>) -> Bytes {
-    match out {
-        Out::Item(bytes) => bytes,
-        Out::Missed(count) => Bytes::from(format!(": dropped {count}\n\n")),
+fn bytes_of(delivery: Delivery<Bytes>) -> Bytes {
+    match delivery {
+        Delivery::Item(bytes) => bytes,
+        Delivery::Missed(count) => Bytes::from(format!(": dropped {count}\n\n")),
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers about the server itself: whether it lives and takes work, newer versions, keys.
+//! Handlers about the server itself: liveness, readiness, updates, keys.
 
 use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
@@ -6,7 +6,7 @@ use greenroom_actors::runtime::Readiness;
 
 use crate::api::{ApiError, setup, updates};
 use crate::web::body::Body;
-use crate::web::local::Operator;
+use crate::web::local_only::Operator;
 use crate::web::respond;
 use crate::web::settings::Settings;
 
@@ -16,25 +16,25 @@ pub(crate) async fn live() -> HttpResponse {
         .await
 }
 
-/// `GET /readyz`: the store takes writes and nothing is being shut down; a second line says which
-/// of them is not so. A change of the
-/// configuration that was refused is told in a second line: the server is ready without it.
+/// `GET /readyz`: 200 if the store accepts writes and the server is not stopping; otherwise a
+/// second line gives the reason. A rejected change of the configuration is reported in a line too,
+/// and does not make the server unready.
 pub(crate) async fn ready(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> HttpResponse {
-    let stands = runtime.readiness();
-    let stops = settings.shutdown.is_fired() || stands == Readiness::Draining;
-    let (mut answer, word) = match stands {
+    let readiness = runtime.readiness();
+    let stops = settings.shutdown.is_fired() || readiness == Readiness::Draining;
+    let (mut answer, word) = match readiness {
         _ if stops => (HttpResponse::ServiceUnavailable(), "not ready\nthe server is stopping\n"),
         Readiness::StoreRefusesWrites => (
             HttpResponse::ServiceUnavailable(),
-            "not ready\nthe store takes no writes; the log says why\n",
+            "not ready\nthe store rejects writes; the log has the cause\n",
         ),
         Readiness::Draining | Readiness::Ready => (HttpResponse::Ok(), "ready\n"),
     };
     let refusal = settings.config.reload_status.refusal();
-    let refusal = refusal.map(|why| format!("the newest configuration is refused: {why}\n"));
+    let refusal = refusal.map(|why| format!("the new configuration was rejected: {why}\n"));
     let text = format!("{word}{}", refusal.unwrap_or_default());
     std::future::ready(answer.content_type("text/plain; charset=utf-8").body(text)).await
 }
@@ -44,7 +44,8 @@ pub(crate) async fn check_updates(settings: web::Data<Settings>) -> Result<HttpR
     updates::check(&settings.config.maintenance).await.map(respond::json)
 }
 
-/// `POST /updates`. Goes on when the client leaves; a server that stops waits for no command.
+/// `POST /updates`. Continues if the client disconnects. A server that stops does not wait for the
+/// command.
 pub(crate) async fn install_updates(
     _: Operator,
     body: Body,

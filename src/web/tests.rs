@@ -42,7 +42,7 @@ struct Site {
     runtime: Runtime,
 }
 
-/// An answer: status, head, body.
+/// Answer of the server.
 struct Answer {
     status: u16,
     head: String,
@@ -52,6 +52,12 @@ struct Answer {
 impl Answer {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Asserts the status and the text of a refusal.
+    #[track_caller]
+    fn is_refusal(&self, status: u16, text: &str) {
+        assert_eq!((self.status, self.json()["error"].as_str()), (status, Some(text)));
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -94,7 +100,7 @@ impl Site {
         self.send("GET", path, "", None).await
     }
 
-    /// The data of an answer.
+    /// Requests a path and returns the data of the answer.
     async fn data(&self, path: &str) -> Value {
         let answer = self.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -105,7 +111,7 @@ impl Site {
         self.send("POST", path, "", Some(&body.to_string())).await
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     async fn send(&self, method: &str, path: &str, headers: &str, body: Option<&str>) -> Answer {
         let mut stream = self.connect().await;
         let body = body.unwrap_or_default();
@@ -121,6 +127,18 @@ impl Site {
         tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
         answer_of(&bytes)
     }
+}
+
+/// Reads until the text contains `mark`, and returns all of it.
+async fn read_until(stream: &mut TcpStream, mark: &str) -> String {
+    let mut bytes = Vec::new();
+    let reading = async {
+        while !String::from_utf8_lossy(&bytes).contains(mark) {
+            assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the connection has ended");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn answer_of(bytes: &[u8]) -> Answer {

@@ -1,15 +1,14 @@
 //! Handlers of tools.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
 
-use crate::api::caller::Caller;
+use crate::api::tools;
 use crate::api::wire::Iso;
 use crate::api::wire::tool::ToolResultView;
-use crate::api::{ApiError, tools};
 use crate::web::body::Body;
-use crate::web::peer::unless_gone;
-use crate::web::query::query_pairs;
+use crate::web::call::{Answer, Call};
+use crate::web::peer::cancel_on_disconnect;
 use crate::web::{ids, respond, trace};
 
 /// `GET /tools`.
@@ -17,19 +16,15 @@ pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
     std::future::ready(respond::json(tools::list(&runtime.registry()))).await
 }
 
-/// `POST /tools/:name/execute`. When the client leaves, so does its call.
-pub(crate) async fn execute(
-    request: HttpRequest,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let tool = ids::tool(&request).and_then(|name| tools::find(&runtime, &name));
+/// `POST /tools/:name/execute`. Cancelled when the client disconnects.
+pub(crate) async fn execute(call: Call, body: Body) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let tool = ids::tool(request).and_then(|name| tools::find(runtime, &name));
     let (tool, body) = body.read_for(tool).await?;
-    let pairs = query_pairs(&request)?;
+    let pairs = call.pairs()?;
     let origin = trace::origin_of(request.headers());
-    let executing = tools::execute(&runtime, &tool, &pairs, &body, &caller, origin);
-    let executed = unless_gone(&request, executing).await?;
+    let executing = tools::execute(runtime, &tool, &pairs, &body, caller, origin);
+    let executed = cancel_on_disconnect(request, executing).await?;
     Ok(respond::json(ToolResultView {
         tool_name: &tool.spec.name,
         result: &executed.result,

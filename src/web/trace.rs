@@ -1,4 +1,4 @@
-//! What a request says of the trace that it belongs to (W3C Trace Context).
+//! Trace headers of a request (W3C Trace Context).
 
 use actix_web::http::header::HeaderMap;
 use greenroom_actors::requests::{TraceOrigin, TraceParent};
@@ -6,8 +6,8 @@ use greenroom_actors::requests::{TraceOrigin, TraceParent};
 const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 
-/// The trace that work for this request belongs to. Malformed headers begin a new one, as the
-/// standard asks.
+/// Returns the trace that work for this request belongs to. Malformed headers begin a new one, as
+/// the standard requires.
 pub(crate) fn origin_of(headers: &HeaderMap) -> TraceOrigin {
     parent_of(headers).map_or(TraceOrigin::New, TraceOrigin::Remote)
 }
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_names_its_trace_once() {
+    fn a_malformed_or_repeated_traceparent_begins_a_new_trace() {
         let remote =
             |state| TraceParent::parse(PARENT, state).map_or(TraceOrigin::New, TraceOrigin::Remote);
         assert_ne!(remote(None), TraceOrigin::New);

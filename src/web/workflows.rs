@@ -12,30 +12,36 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::requests::{ExecutionOutcome, StartExecution};
 
-use crate::api::caller::Caller;
 use crate::api::wire::execution::ExecutionView;
 use crate::api::workflows::{StartBody, succeeded};
 use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
+use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
-use crate::web::peer::while_there;
+use crate::web::peer::stop_waiting_on_disconnect;
 use crate::web::settings::Settings;
 use crate::web::sse::Begin;
 use crate::web::{ids, respond, sse, trace};
 
-/// What a route starts, and what it makes of a body.
+/// Workflow that a route starts, and the way it reads the body.
 #[derive(Debug, Clone)]
-pub(crate) struct Started {
+pub(crate) struct StartRoute {
     pub(crate) workflow: Subject,
     pub(crate) body: StartBody,
 }
 
-impl FromRequest for Started {
+impl FromRequest for StartRoute {
     type Error = Infallible;
     type Future = Ready<Result<Self, Infallible>>;
 
     fn from_request(_: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(Ok(Self { workflow: Subject::InPath, body: StartBody::Request }))
+    }
+}
+
+impl StartRoute {
+    fn find(&self, call: &Call) -> Result<Arc<Plan>, ApiError> {
+        workflows::find(&call.runtime, &self.workflow.workflow(&call.request)?)
     }
 }
 
@@ -45,31 +51,24 @@ pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
 }
 
 /// `GET /workflows/:id`.
-pub(crate) async fn describe(
-    request: HttpRequest,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
     let id = ids::workflow(&request)?;
     let registry = runtime.registry();
     std::future::ready(workflows::describe(&runtime, &registry, &id).map(respond::json)).await
 }
 
 /// `POST /workflows/:id/execute`.
-pub(crate) async fn execute(
-    request: HttpRequest,
-    started: Started,
-    body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
-) -> Result<HttpResponse, ApiError> {
-    let (plan, body) = body.read_for(find(&started, &request, &runtime)).await?;
+pub(crate) async fn execute(call: Call, route: StartRoute, body: Body) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let (plan, body) = body.read_for(route.find(&call)).await?;
     let key = idempotency_key(request.headers());
-    let start = started.body.read(&plan.definition, &body, key.as_deref(), &caller)?;
+    let start = route.body.read(&plan.definition, &body, key.as_deref(), caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
-    Ok(respond_outcome(while_there(&request, workflows::execute(&runtime, start)).await?))
+    let executing = workflows::execute(runtime, start);
+    Ok(respond_outcome(stop_waiting_on_disconnect(request, executing).await?))
 }
 
-/// Answers with how an execution left `running`.
+/// Answers with the outcome of an execution that completed, failed or suspended.
 pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
     let (id, trace_id) = (outcome.execution_id.clone(), Arc::clone(&outcome.trace_id));
     let answer = succeeded(outcome).map(|outcome| respond::json(ExecutionView::of(&outcome)));
@@ -78,39 +77,30 @@ pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
 
 /// `POST /workflows/:id/stream`.
 pub(crate) async fn stream(
-    request: HttpRequest,
-    started: Started,
+    call: Call,
+    route: StartRoute,
     body: Body,
-    caller: Caller,
-    runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
-) -> Result<HttpResponse, ApiError> {
-    let (plan, body) = body.read_for(find(&started, &request, &runtime)).await?;
-    let start = started.body.read(&plan.definition, &body, None, &caller)?;
+) -> Answer {
+    let Call { request, caller, runtime } = &call;
+    let (plan, body) = body.read_for(route.find(&call)).await?;
+    let start = route.body.read(&plan.definition, &body, None, caller)?;
     let origin = trace::origin_of(request.headers());
     let start = StartExecution { trace: origin.clone(), ..start };
-    let reader = sse::open(&request, &runtime, &settings, &plan.definition.id, Begin::Live)?;
-    match workflows::stream(&runtime, start, reader.subscriber()).await {
+    let stream = sse::open(request, runtime, &settings, &plan.definition.id, Begin::Live)?;
+    match workflows::stream(runtime, start, stream.subscriber()).await {
         Ok(id) => {
-            let answer = respond::about(&id, Ok(reader.respond()));
+            let answer = respond::about(&id, Ok(stream.respond()));
             Ok(respond::traced(&origin.trace_id(id.as_str()), answer))
         }
         Err(refusal) => {
-            reader.abandon();
+            stream.abandon();
             Err(refusal)
         }
     }
 }
 
-fn find(
-    started: &Started,
-    request: &HttpRequest,
-    runtime: &Runtime,
-) -> Result<Arc<Plan>, ApiError> {
-    workflows::find(runtime, &started.workflow.workflow(request)?)
-}
-
-/// The caller's `Idempotency-Key`; one that is no text is kept wrong, to be refused.
+/// Returns the `Idempotency-Key`. Invalid UTF-8 is replaced, which validation then refuses.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()))
 }

@@ -2,39 +2,39 @@
 //! actix-web-actors.
 
 mod bounded;
+mod broadcast;
 mod channel;
+mod client_feed;
+mod deduplicator;
 mod echo;
 mod frames;
 mod history;
-mod listening;
 mod logs;
 mod observe;
 mod relay;
 mod replay;
-mod ring;
-mod seam;
 mod session;
 mod text;
+
+use std::sync::Arc;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use actix_web_actors::ws::{HandshakeError, WsResponseBuilder};
-use greenroom_actors::Runtime;
-use greenroom_actors::domain::time::Timestamp;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::auth::User;
+use crate::web::call::Call;
 use crate::web::gate::is_upgrade;
-use crate::web::peer::{Peer, Room};
-use crate::web::query::query_pairs;
+use crate::web::peer::{Peer, SendBuffer};
 use crate::web::settings::Settings;
 use crate::web::ws::bounded::Bounded;
-use crate::web::ws::echo::Echoing;
-use crate::web::ws::listening::{Listening, Source, Wish, Wishes};
-use crate::web::ws::logs::Tailing;
-use crate::web::ws::observe::Observing;
-use crate::web::ws::session::{Conversation, Session};
+use crate::web::ws::client_feed::{ClientFeed, Source, TopicRequest, TopicRequests};
+use crate::web::ws::echo::EchoHandler;
+use crate::web::ws::logs::LogHandler;
+use crate::web::ws::observe::TraceHandler;
+use crate::web::ws::session::{Session, SocketHandler};
 
 pub(crate) use crate::web::ws::channel::Channels;
 
@@ -45,77 +45,73 @@ pub(crate) async fn echo(
     payload: Payload,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {
-    let expires_at = caller.user().and_then(User::expires_at);
-    let conversation = Echoing { caller };
-    std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
+    let handler = EchoHandler { caller: caller.clone() };
+    std::future::ready(open(handler, &caller, &request, payload, &settings)).await
 }
 
 /// `GET /ws/observability?entityType=&entityId=&since=&limit=`.
 pub(crate) async fn observe(
-    request: HttpRequest,
-    caller: Caller,
+    call: Call,
     payload: Payload,
-    runtime: Data<Runtime>,
     settings: Data<Settings>,
     channels: Data<Channels>,
 ) -> Result<HttpResponse, Error> {
-    let wish = observe::wish_of(&query_pairs(&request)?, caller.visibility())?;
-    let listening = listening_of(&request, wish, (runtime, channels), &settings);
-    let conversation = Observing::new(listening, caller.visibility());
-    let expires_at = caller.user().and_then(User::expires_at);
-    std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
+    let visibility = call.caller.visibility();
+    let first = observe::request_of(&call.pairs()?, visibility.clone())?;
+    let handler = TraceHandler::new(feed_of(&call, first, channels, &settings), visibility);
+    std::future::ready(open(handler, &call.caller, &call.request, payload, &settings)).await
 }
 
 /// `GET /ws/logs?level=&agentId=&workflowId=&executionId=&since=&until=&limit=`.
 pub(crate) async fn tail(
-    request: HttpRequest,
-    caller: Caller,
+    call: Call,
     payload: Payload,
-    runtime: Data<Runtime>,
     settings: Data<Settings>,
     channels: Data<Channels>,
 ) -> Result<HttpResponse, Error> {
-    let wish = logs::wish_of(&query_pairs(&request)?, caller.visibility())?;
-    let listening = listening_of(&request, wish, (runtime, channels), &settings);
-    let conversation = Tailing::new(listening, caller.visibility());
-    let expires_at = caller.user().and_then(User::expires_at);
-    std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
+    let visibility = call.caller.visibility();
+    let first = logs::request_of(&call.pairs()?, visibility.clone())?;
+    let handler = LogHandler::new(feed_of(&call, first, channels, &settings), visibility);
+    std::future::ready(open(handler, &call.caller, &call.request, payload, &settings)).await
 }
 
-fn listening_of(
-    request: &HttpRequest,
-    first: Wish,
-    (runtime, channels): (Data<Runtime>, Data<Channels>),
+fn feed_of(
+    call: &Call,
+    first: TopicRequest,
+    channels: Data<Channels>,
     settings: &Data<Settings>,
-) -> (Listening, Wishes) {
+) -> (ClientFeed, TopicRequests) {
+    let Call { request, runtime, .. } = call;
     Peer::bound_send_buffer(request);
-    let (disconnect, room) = (Peer::disconnect_of(request), Room::of(request));
+    let (disconnect, send_buffer) = (Peer::disconnect_of(request), SendBuffer::of(request));
     let settings = Data::clone(settings).into_inner();
-    let source = Source { runtime: runtime.into_inner(), channels: channels.into_inner() };
-    Listening::new(first, source, settings, disconnect, room)
+    let source = Source { runtime: runtime.clone().into_inner(), channels: channels.into_inner() };
+    ClientFeed::new(first, source, settings, disconnect, send_buffer)
 }
 
-/// `expires_at`: when the token ends that the connection was opened with.
-fn open<C: Conversation>(
-    conversation: C,
-    expires_at: Option<Timestamp>,
+/// Upgrades a request and starts its session, which ends with the caller's token.
+fn open<C: SocketHandler>(
+    handler: C,
+    caller: &Caller,
     request: &HttpRequest,
     payload: Payload,
-    settings: &std::sync::Arc<Settings>,
+    settings: &Arc<Settings>,
 ) -> Result<HttpResponse, Error>
 where
     Session<C>: actix::Actor<Context = actix_web_actors::ws::WebsocketContext<Session<C>>>,
 {
-    // The crate takes whatever has the word in it; origins and tokens were judged by the word alone.
+    // actix-web-actors accepts any value that contains `websocket`; origins and tokens were checked
+    // for the exact word.
     if !is_upgrade(request.headers()) {
         return Err(refusal_of(HandshakeError::NoWebsocketUpgrade).into());
     }
     let admitted = settings.admit_stream(request)?;
     let disconnect = Peer::disconnect_of(request);
-    let settings_kept = std::sync::Arc::clone(settings);
-    let session = Session::new(conversation, expires_at, settings_kept, disconnect, admitted);
+    let expires_at = caller.user().and_then(User::expires_at);
+    let shared = Arc::clone(settings);
+    let session = Session::new(handler, expires_at, shared, disconnect, admitted);
     let frame_bytes_max = settings.config.websocket_frame_bytes_max;
-    let bytes = Bounded::new(payload, frame_bytes_max, session.is_over());
+    let bytes = Bounded::new(payload, frame_bytes_max, session.oversized_flag());
     let opened = WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max);
     opened.start().map_err(|error| match error.as_error::<HandshakeError>() {
         Some(wrong) => refusal_of(*wrong).into(),
@@ -123,10 +119,10 @@ where
     })
 }
 
-/// What a request lacks that wants no WebSocket, or wants it in another way than ours.
+/// Returns the refusal of a request without a valid handshake.
 fn refusal_of(wrong: HandshakeError) -> ApiError {
     match wrong {
-        // The routes let nothing else than GET come here.
+        // The routes only bind GET.
         HandshakeError::GetMethodRequired
         | HandshakeError::NoWebsocketUpgrade
         | HandshakeError::NoConnectionUpgrade => {

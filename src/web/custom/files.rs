@@ -1,4 +1,4 @@
-//! Files of the configuration's routes: a single one, or all of a folder and nothing beside it.
+//! Files served by routes of the configuration: a single file, or a folder and nothing outside it.
 
 use std::fs::File;
 use std::io;
@@ -19,12 +19,13 @@ use crate::api::ids::decode;
 use crate::threads;
 use crate::web::custom::handler::CustomHandler;
 
-/// What is shown for a folder.
+/// File served for a folder.
 const INDEX: &str = "index.html";
-/// Times of files that have no place in a header are not told: before 1970, and 300 years later.
+/// Modification times before 1970, or more than 300 years later, do not fit into a header and are
+/// left out.
 const YEARS: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
 
-/// Shows one file, under its own name's type.
+/// Serves one file, with the content type of its name.
 pub(crate) fn file(path: PathBuf) -> CustomHandler {
     let path: Arc<Path> = path.into();
     CustomHandler::of(move |request: HttpRequest| {
@@ -39,14 +40,15 @@ pub(crate) fn file(path: PathBuf) -> CustomHandler {
     })
 }
 
-/// Shows the files of a folder, for a route whose path has this many segments before its `*`.
+/// Serves the files of a folder, for a route whose path has this many segments before its `*`.
 pub(crate) fn folder(root: PathBuf, segments: usize) -> CustomHandler {
     let root: Arc<Path> = root.into();
     CustomHandler::of(move |request: HttpRequest| {
-        let (root, asked) = (Arc::clone(&root), Asked::of(request.uri().path(), segments));
+        let requested = RequestedPath::parse(request.uri().path(), segments);
+        let root = Arc::clone(&root);
         async move {
-            let found = match asked {
-                Some(asked) => in_background(move || asked.find(&root)).await,
+            let found = match requested {
+                Some(requested) => in_background(move || requested.find(&root)).await,
                 None => Err(io::ErrorKind::NotFound.into()),
             };
             answer(&request, found)
@@ -54,38 +56,38 @@ pub(crate) fn folder(root: PathBuf, segments: usize) -> CustomHandler {
     })
 }
 
-/// What a path asks of a folder.
+/// Path of a request below a folder.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct RequestedPath {
     path: PathBuf,
-    /// Whether the path ends with `/`, as that of a folder does.
+    /// True if the path ends with `/`.
     is_folder: bool,
 }
 
 enum Found {
     File(Box<NamedFile>),
-    /// Links in its page count from the address with a `/` at the end.
+    /// Redirected to the address with `/` at its end, because links of its page are relative to
+    /// that.
     Folder,
 }
 
-impl Asked {
-    /// Reads the segments as they came. `None` for what is nothing to show: hidden names, names
-    /// with slashes in them, empty ones, the two dots.
-    fn of(path: &str, segments: usize) -> Option<Self> {
-        let mut asked = Self { path: PathBuf::new(), is_folder: false };
+impl RequestedPath {
+    /// Parses the encoded segments. `None` if one is hidden, empty, `..`, or contains a slash.
+    fn parse(path: &str, segments: usize) -> Option<Self> {
+        let mut requested = Self { path: PathBuf::new(), is_folder: false };
         let mut tail = path.split('/').skip(segments + 1).peekable();
         while let Some(raw) = tail.next() {
             if raw.is_empty() && tail.peek().is_none() {
-                asked.is_folder = true;
+                requested.is_folder = true;
                 break;
             }
             let name = decode(raw).filter(|name| !name.starts_with('.'))?;
-            asked.path.push(&*name);
+            requested.path.push(&*name);
         }
-        Some(asked)
+        Some(requested)
     }
 
-    /// Finds it on the disk. Where links lead counts, not what they are called.
+    /// Finds it on disk. Symbolic links are checked by their target.
     fn find(&self, root: &Path) -> io::Result<Found> {
         // A folder may be replaced while the server runs.
         let root = root.canonicalize()?;
@@ -103,7 +105,7 @@ impl Asked {
     }
 }
 
-/// The place that a path leads to, when that is in the folder and not hidden there.
+/// Returns the canonical path if it is inside the folder and not hidden.
 fn inside(root: &Path, path: &Path) -> io::Result<PathBuf> {
     let found = path.canonicalize()?;
     let is_shown = found
@@ -112,15 +114,16 @@ fn inside(root: &Path, path: &Path) -> io::Result<PathBuf> {
     if is_shown { Ok(found) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Opens a file; what else there is on a disk might never answer.
+/// Opens a regular file. Reading anything else, such as a pipe, might never end.
 fn open(found: &Path, named: &Path) -> io::Result<Found> {
     if !found.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
     let file = NamedFile::from_file(File::open(found)?, named)?;
     let since = file.modified().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let is_told = since.is_some_and(|since| since < YEARS);
-    let file = file.use_etag(is_told).use_last_modified(is_told).prefer_utf8(true);
+    let is_representable = since.is_some_and(|since| since < YEARS);
+    let file = file.use_etag(is_representable).use_last_modified(is_representable);
+    let file = file.prefer_utf8(true);
     Ok(Found::File(Box::new(file)))
 }
 
@@ -142,9 +145,9 @@ fn answer(request: &HttpRequest, found: io::Result<Found>) -> Result<HttpRespons
             Ok(HttpResponse::PermanentRedirect().insert_header((LOCATION, place)).finish())
         }
         Err(error) => {
-            // A name that is too long, a link without an end, a file in the place of a folder.
+            // A name that is too long, a cycle of links, a file in the place of a folder.
             if error.kind() != io::ErrorKind::NotFound {
-                log::warn!("{path} cannot be shown: {error}");
+                log::warn!("cannot serve {path}: {error}");
             }
             let method = request.method().to_string();
             Err(ApiError::PathNotFound { method, path: path.to_owned() })
@@ -152,8 +155,8 @@ fn answer(request: &HttpRequest, found: io::Result<Found>) -> Result<HttpRespons
     }
 }
 
-/// What is answered to HEAD: the length alone. The framework would read the file to its end, for
-/// nobody, and go on with that when the client has left.
+/// Replaces the body for HEAD by its length. actix-web would read the whole file for nothing, even
+/// after the client has disconnected.
 fn without_body(response: HttpResponse) -> HttpResponse {
     response.map_body(|_, body| match body.size() {
         BodySize::Sized(length) => {
@@ -163,7 +166,7 @@ fn without_body(response: HttpResponse) -> HttpResponse {
     })
 }
 
-/// Refusals of the crate have no body of their own.
+/// Adds the envelope to refusals of actix-files, which have no body.
 fn enveloped(response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let text = match status {

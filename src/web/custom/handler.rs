@@ -1,11 +1,11 @@
-//! A handler that is not in the catalogue's own table.
+//! Handlers of added routes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use actix_web::{FromRequest, Handler, Responder, Route};
 
-/// A handler from outside, bound once per worker.
+/// Handler of an added route, bound once per worker.
 #[derive(Clone)]
 pub(crate) struct CustomHandler(Arc<dyn Fn(Route) -> Route + Send + Sync>);
 
@@ -16,7 +16,7 @@ impl fmt::Debug for CustomHandler {
 }
 
 impl CustomHandler {
-    /// A handler of ours: it bounds what it reads.
+    /// Wraps a handler of ours, which limits request bodies itself.
     pub(crate) fn of<F, Args>(handler: F) -> Self
     where
         F: Handler<Args> + Send + Sync,
@@ -26,7 +26,7 @@ impl CustomHandler {
         Self(Arc::new(move |route| route.to(handler.clone())))
     }
 
-    /// A handler as it is bound: with middleware of its own.
+    /// Wraps a function that binds a handler together with its middleware.
     pub(crate) fn bound(bind: impl Fn(Route) -> Route + Send + Sync + 'static) -> Self {
         Self(Arc::new(bind))
     }

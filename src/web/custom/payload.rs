@@ -1,5 +1,4 @@
-//! The body of a request as a handler from outside reads it: bounded in size and in time, whatever
-//! reads it.
+//! Limits the request bodies of added handlers in size and time, whichever extractor reads them.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,8 +24,8 @@ use crate::web::body::refusal_of;
 use crate::web::gate::is_upgrade;
 use crate::web::settings::Settings;
 
-/// Bounds the body of a request for the handler behind it. What becomes of the body while it is
-/// read is answered by us, whatever the handler's extractors make of it.
+/// Limits the body of a request. If reading it fails, our refusal replaces the error that the
+/// handler's extractors make of that.
 pub(crate) async fn bound<B: MessageBody + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
@@ -35,7 +34,7 @@ pub(crate) async fn bound<B: MessageBody + 'static>(
         log::error!("the application has no settings");
         return Ok(request.into_response(ApiError::Internal.error_response()));
     };
-    // Behind an upgrade there is no body but a conversation.
+    // After an upgrade the bytes are no body.
     if *request.method() == Method::GET && is_upgrade(request.headers()) {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
@@ -45,34 +44,34 @@ pub(crate) async fn bound<B: MessageBody + 'static>(
     {
         return Ok(request.into_response(ApiError::BodyTooLarge { bytes_max }.error_response()));
     }
-    let fate = Rc::new(Fate::default());
+    let progress = Rc::new(Progress::default());
     let payload = Bounded {
         payload: request.take_payload(),
         left: bytes_max,
         bytes_max,
         timeout: settings.config.body_timeout,
         timer: None,
-        fate: Rc::clone(&fate),
+        progress: Rc::clone(&progress),
     };
     request.set_payload(Payload::Stream { payload: Box::pin(payload) });
-    request.extensions_mut().insert(Rc::clone(&fate));
+    request.extensions_mut().insert(Rc::clone(&progress));
     let response = next.call(request).await?;
-    // A handler that has made the best of it is left alone.
-    let refusal = fate.refusal.take().filter(|_| response.response().error().is_some());
+    // A handler that succeeded with the incomplete body keeps its answer.
+    let refusal = progress.refusal.take().filter(|_| response.response().error().is_some());
     Ok(match refusal {
         Some(refusal) => response.into_response(refusal.error_response()),
         None => response.map_into_boxed_body(),
     })
 }
 
-/// Whether a handler from outside has let go of its request's body before the end of it; `None`
-/// for other handlers.
-pub(crate) fn is_left(request: &HttpRequest) -> Option<bool> {
+/// Returns whether an added handler dropped its request's body before its end; `None` for built-in
+/// handlers.
+pub(crate) fn is_unread(request: &HttpRequest) -> Option<bool> {
     let extensions = request.extensions();
-    extensions.get::<Rc<Fate>>().map(|fate| fate.is_left.get())
+    extensions.get::<Rc<Progress>>().map(|progress| progress.is_unread.get())
 }
 
-/// The refusal of a body that is no JSON, or not the JSON that a handler asks for.
+/// Returns the refusal of a body that is not JSON, or not of the type that a handler expects.
 pub(crate) fn json_refusal(error: JsonPayloadError, request: &HttpRequest) -> Error {
     let refusal = match error {
         JsonPayloadError::Deserialize(error) if error.classify() == Category::Data => {
@@ -88,35 +87,35 @@ pub(crate) fn json_refusal(error: JsonPayloadError, request: &HttpRequest) -> Er
         | JsonPayloadError::OverflowKnownLength { limit: bytes_max, .. } => {
             ApiError::BodyTooLarge { bytes_max }
         }
-        // Why is known to the payload, whose word counts more.
+        // `Bounded` knows the cause; its refusal replaces this one.
         _ => ApiError::BodyBroken("cannot be read"),
     };
     refusal.into()
 }
 
-/// What became of a body.
+/// State of reading a body.
 #[derive(Debug, Default)]
-struct Fate {
+struct Progress {
     refusal: RefCell<Option<ApiError>>,
-    is_over: Cell<bool>,
-    is_left: Cell<bool>,
+    is_complete: Cell<bool>,
+    is_unread: Cell<bool>,
 }
 
 struct Bounded {
     payload: Payload,
-    /// Bytes that may still come.
+    /// Bytes that may still arrive.
     left: usize,
     bytes_max: usize,
     timeout: Duration,
-    /// Runs from the first time that somebody waits: most bodies are here already.
+    /// Started at the first wait: most bodies have already arrived.
     timer: Option<Pin<Box<Sleep>>>,
-    fate: Rc<Fate>,
+    progress: Rc<Progress>,
 }
 
 impl Bounded {
     fn refuse(&mut self, refusal: ApiError, error: PayloadError) -> Poll<Option<Piece>> {
-        self.fate.refusal.replace(Some(refusal));
-        self.fate.is_left.set(true);
+        self.progress.refusal.replace(Some(refusal));
+        self.progress.is_unread.set(true);
         self.payload = Payload::None;
         Poll::Ready(Some(Err(error)))
     }
@@ -124,8 +123,8 @@ impl Bounded {
 
 impl Drop for Bounded {
     fn drop(&mut self) {
-        if !self.fate.is_over.get() {
-            self.fate.is_left.set(true);
+        if !self.progress.is_complete.get() {
+            self.progress.is_unread.set(true);
         }
     }
 }
@@ -154,7 +153,7 @@ impl Stream for Bounded {
             }
             Poll::Ready(None) => {
                 this.payload = Payload::None;
-                this.fate.is_over.set(true);
+                this.progress.is_complete.set(true);
                 Poll::Ready(None)
             }
             Poll::Pending => {

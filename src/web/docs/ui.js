@@ -1,12 +1,12 @@
-// Shows the API document, with a token where the server asks for one. The token stays in this tab.
+// Shows the API document, with a token if the server requires one. The token is kept for this tab only.
 'use strict';
 (() => {
   const KEY = 'greenroom.token';
-  // Above so many operations their groups are closed at first: a browser takes long over thousands.
+  // Above this number, groups of operations start collapsed: rendering thousands takes long.
   const OPEN_OPERATIONS_MAX = 200;
   const form = document.getElementById('sign-in');
   const field = document.getElementById('token');
-  const said = document.getElementById('said');
+  const message = document.getElementById('message');
 
   const dark = matchMedia('(prefers-color-scheme: dark)');
   const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
@@ -36,13 +36,13 @@
   };
 
   const load = async (token) => {
-    said.textContent = '';
+    message.textContent = '';
     let answer;
     try {
       const headers = token === null ? {} : { authorization: `Bearer ${token}` };
       answer = await fetch('doc', { headers, cache: 'no-cache' });
     } catch {
-      said.textContent = 'The server did not answer, or this cannot be a token.';
+      message.textContent = 'No answer from the server, or the token has invalid characters.';
       form.hidden = false;
       return;
     }
@@ -55,7 +55,7 @@
     form.hidden = false;
     if (token === null && answer.status === 401) return;
     const refusal = await answer.json().catch(() => ({ error: `status ${answer.status}` }));
-    said.textContent = refusal.error;
+    message.textContent = refusal.error;
   };
 
   form.addEventListener('submit', (event) => {

@@ -1,4 +1,4 @@
-//! Readers of generations over a real port, with a generation that the test plays.
+//! Streams of generations over a real port, with the test in the role of the generation.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,31 +11,32 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::web::peer::Peer;
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a handler leaves to the test, once.
+/// Passes the generation's end of a stream from the handler to the test.
 type Stage = Data<Mutex<Option<oneshot::Sender<Played>>>>;
 
 /// The generation's end of a stream.
 struct Played {
-    reader: GenerationSubscriber,
-    /// Resolves when the reader lets go of the generation.
-    let_go: oneshot::Receiver<()>,
+    subscriber: GenerationSubscriber,
+    /// Resolves when the stream releases the generation.
+    released: oneshot::Receiver<()>,
 }
 
 async fn handler(request: HttpRequest, settings: Data<Settings>, stage: Stage) -> HttpResponse {
-    let reader = open(&request, &settings, GenerationStream::raw()).unwrap();
-    let (held, let_go) = oneshot::channel::<()>();
-    let played = Played { reader: reader.subscriber(), let_go };
+    let stream = open(&request, &settings, GenerationStream::raw()).unwrap();
+    let (held, released) = oneshot::channel::<()>();
+    let played = Played { subscriber: stream.subscriber(), released };
     let sender = stage.lock().unwrap().take().unwrap();
     assert!(sender.send(played).is_ok());
-    std::future::ready(reader.respond(held)).await
+    std::future::ready(stream.respond(held)).await
 }
 
-/// A server, a client that has sent its request, and the generation that it asked for.
+/// Starts a server and a client that has requested a generation.
 async fn play(config: WebConfig) -> (ServerHandle, TcpStream, Played) {
     let (sender, played) = oneshot::channel();
     let stage: Stage = Data::new(Mutex::new(Some(sender)));
@@ -59,35 +60,35 @@ async fn play(config: WebConfig) -> (ServerHandle, TcpStream, Played) {
     (handle, client, played)
 }
 
-fn say(reader: &GenerationSubscriber, text: String) -> bool {
+fn emit(subscriber: &GenerationSubscriber, text: String) -> bool {
     let event = GenerationEvent::TextDelta { id: Arc::from("t1"), delta: text };
-    reader.events.try_send(GenerationProgress(Arc::from([event]))).is_ok()
+    subscriber.events.try_send(GenerationProgress(Arc::from([event]))).is_ok()
 }
 
-async fn is_let_go(played: Played) {
-    // the sender is dropped, not used
-    tokio::time::timeout(PATIENCE, played.let_go).await.unwrap().unwrap_err();
+async fn is_released(played: Played) {
+    // The sender is dropped, not used.
+    tokio::time::timeout(PATIENCE, played.released).await.unwrap().unwrap_err();
 }
 
 #[actix_web::test]
-async fn a_client_that_leaves_is_noticed_while_nothing_is_said() {
+async fn a_disconnect_is_noticed_while_nothing_is_sent() {
     let (server, mut client, played) = play(WebConfig::default()).await;
-    assert!(say(&played.reader, "a".to_owned()));
+    assert!(emit(&played.subscriber, "a".to_owned()));
     let mut head = [0; 12];
     client.read_exact(&mut head).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
     drop(client);
-    is_let_go(played).await;
+    is_released(played).await;
     server.stop(false).await;
 }
 
 #[actix_web::test]
-async fn a_client_that_does_not_read_is_cut_when_its_queue_is_full() {
+async fn a_client_that_does_not_read_is_disconnected_when_its_queue_is_full() {
     let config = WebConfig { subscriber_queue_bytes: 1 << 20, ..WebConfig::default() };
     let (server, mut client, mut played) = play(config).await;
-    // more than the kernel takes in and the queue together
-    while played.let_go.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
-        say(&played.reader, "x".repeat(100_000));
+    // More than the send buffer and the queue hold.
+    while played.released.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
+        emit(&played.subscriber, "x".repeat(100_000));
         tokio::task::yield_now().await;
     }
     let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! The page as HTML. Links are relative, so that a proxy may put a path in front.
+//! The page as HTML. Links are relative, so that a proxy may add a prefix.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::api::wire::tool::ToolView;
 use crate::api::wire::workflow::WorkflowSummaryView;
 use crate::api::workflows::FirstTry;
 
-/// Takes a token, keeps it for the tab and shows the page. What the policy of the page names.
+/// Takes a token, keeps it for the tab and loads the page. Its hash is in the page's policy.
 pub(super) const SIGN_IN: &str = include_str!("sign_in.js");
 
-/// What every page begins with. The icon is in it, so that no browser asks for one.
+/// Beginning of every page. Contains the icon, so that browsers do not request one.
 const HEAD: &str = concat!(
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
     "<meta name=\"viewport\" content=\"width=device-width\">\n<title>greenroom</title>\n",
@@ -27,39 +27,39 @@ const HEAD: &str = concat!(
     "</style>\n</head>\n<body>\n",
 );
 
-/// Agents and workflows that are shown; the rest is one link away.
+/// Maximum number of agents, workflows or tools shown; the rest is linked.
 const SHOWN_MAX: usize = 50;
 
-/// What the page tells.
+/// Content of the page.
 pub(super) struct Page<'a> {
-    /// Where the server is for whoever asks.
+    /// Address of the server, as used by the client.
     pub(super) base: String,
     pub(super) catalogue: &'a Catalogue,
-    /// Which routes need a token; none where nobody checks tokens.
+    /// Access policy; `None` without authentication.
     pub(super) policy: Option<&'a AccessPolicy>,
     pub(super) first: Option<FirstTry<'a>>,
     pub(super) workflows: Vec<WorkflowSummaryView<'a>>,
     pub(super) agents: Vec<AgentView<'a>>,
-    /// Ids of agents whose model only rehearses.
+    /// Ids of agents that use the built-in offline model.
     pub(super) rehearsing: BTreeSet<&'a str>,
     pub(super) tools: Vec<ToolView<'a>>,
 }
 
-/// The page for those who have to show a token first. It tells nothing of the server.
+/// Returns the sign-in page. It shows nothing about the server.
 pub(super) fn sign_in() -> String {
     format!(
         "{HEAD}<h1>greenroom</h1>\n<p>AI agents and durable workflows as actors.</p>\n\
-         <form id=\"sign-in\">\n<p>This server shows what runs here to those with a token.</p>\n\
+         <form id=\"sign-in\">\n<p>Sign in with a token to see what runs on this server.</p>\n\
          <label for=\"token\">Token</label>\n<input id=\"token\" type=\"password\" \
          autocomplete=\"off\" spellcheck=\"false\" required>\n<button>Show</button>\n\
-         <p id=\"said\" role=\"alert\"></p>\n</form>\n\
+         <p id=\"message\" role=\"alert\"></p>\n</form>\n\
          <noscript><p>Without JavaScript: <code>curl -H \"authorization: Bearer $TOKEN\"</code></p>\
          </noscript>\n<script>{SIGN_IN}</script>\n</body>\n</html>\n"
     )
 }
 
 impl Page<'_> {
-    /// Writes the page.
+    /// Renders the page.
     pub(super) fn html(&self) -> String {
         let mut html = format!(
             "{HEAD}<h1>greenroom <small>{}</small></h1>\n\
@@ -77,8 +77,8 @@ impl Page<'_> {
         if let Some(command) = self.answer_command() {
             let _ = write!(
                 html,
-                "<p>If it answers <code>suspended</code>, it waits for somebody. Answer, with the \
-                 <code>executionId</code> that it gave:</p>\n<pre>{}</pre>\n",
+                "<p>If the status is <code>suspended</code>, the workflow waits for input. Resume \
+                 it with the <code>executionId</code> of the answer:</p>\n<pre>{}</pre>\n",
                 escape(&command)
             );
         }
@@ -98,13 +98,13 @@ impl Page<'_> {
         self.policy.is_some_and(|policy| policy.gate(row).needs_token(path))
     }
 
-    /// Whether a browser can follow a link to this route: it is there, and asks for no token.
+    /// True if a browser can follow a link to this route: it exists and requires no token.
     fn is_link(&self, name: RouteName) -> bool {
         let rows = self.catalogue.rows();
         rows.iter().any(|row| row.name == name && !self.needs_token(row, &row.path))
     }
 
-    /// A command that works as it is, in a shell.
+    /// Returns a shell command that works without changes.
     fn command(&self) -> String {
         let (name, path, body) = match (&self.first, self.agents.first()) {
             (Some(FirstTry { id, input, .. }), _) => {
@@ -121,19 +121,19 @@ impl Page<'_> {
         self.curl(name, &path, &address, body.as_ref())
     }
 
-    /// A command that answers for the person that the first one may wait for.
+    /// Returns a command that resumes the workflow of the first one, if that may suspend.
     fn answer_command(&self) -> Option<String> {
         let FirstTry { id, resume_data, .. } = self.first.as_ref()?;
         let body = json!({ "resumeData": resume_data.as_ref()? });
         let path = format!("/workflows/{}/executions/ID/resume", segment(id));
         let (before, after) = path.split_once("ID")?;
-        // the shell puts the id in
+        // The shell inserts the id.
         let address = format!("{}\"$ID\"{after}", quoted(&format!("{}{before}", self.base)));
         let command = self.curl(RouteName::ResumeExecution, &path, &address, Some(&body));
         Some(format!("ID=the-executionId\n{command}"))
     }
 
-    /// `address` is quoted for the shell.
+    /// Returns the curl command. `address` is already quoted for the shell.
     fn curl(&self, name: RouteName, path: &str, address: &str, body: Option<&Value>) -> String {
         let row = self.catalogue.rows().iter().find(|row| row.name == name);
         let mut command = format!("curl -s {address}");
@@ -147,8 +147,7 @@ impl Page<'_> {
         command
     }
 
-    /// Where to read about something that runs here: its operation among those that can be tried,
-    /// else what the server says of it.
+    /// Returns a link to an item: its operation on the page of the API, else its own route.
     fn address_of(
         &self,
         operation: &str,
@@ -188,8 +187,8 @@ impl Page<'_> {
         self.push_end(html, RouteName::ListAgents, "agents", self.agents.len());
         if !self.rehearsing.is_empty() {
             html.push_str(
-                "<p>An agent that <em>rehearses</em> asks no language model: it follows written \
-                 rules, offline, and answers the same way every time.</p>\n",
+                "<p>An agent that <em>rehearses</em> uses no language model: it follows rules of \
+                 the configuration, offline, and always gives the same answers.</p>\n",
             );
         }
     }
@@ -221,7 +220,7 @@ impl Page<'_> {
     fn push_routes(&self, html: &mut String) {
         html.push_str("<h2>Routes</h2>\n");
         if self.policy.is_some() {
-            html.push_str("<p>Those marked <em>token</em> need one.</p>\n");
+            html.push_str("<p>Routes marked <em>token</em> require a token.</p>\n");
         }
         let mut tags: Vec<Tag> = Vec::new();
         for row in self.catalogue.rows() {
@@ -251,7 +250,8 @@ impl Page<'_> {
     }
 }
 
-/// Whether the path alone is enough for an answer, and no question to another server.
+/// True if the path alone gives an answer, without parameters and without requests to other
+/// servers.
 fn is_followed(row: &Route) -> bool {
     let asks_for_more = matches!(
         row.name,
@@ -260,7 +260,7 @@ fn is_followed(row: &Route) -> bool {
     row.answers_head() && !row.path.contains([':', '*']) && row.path != "/" && !asks_for_more
 }
 
-/// `mark` is HTML already.
+/// Adds an item of a list. `mark` is HTML.
 fn push_item(html: &mut String, address: Option<String>, id: &str, mark: &str, text: &str) {
     let (id, text) = (escape(id), escape(text));
     let name = match address {
@@ -270,19 +270,19 @@ fn push_item(html: &mut String, address: Option<String>, id: &str, mark: &str, t
     let _ = writeln!(html, "<div><dt>{name}{mark}</dt><dd>{text}</dd></div>");
 }
 
-/// An id as a part of an address.
+/// Encodes an id as a segment of an address.
 fn segment(id: &str) -> String {
     const SAFE: &percent_encoding::AsciiSet =
         &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(id, SAFE).to_string()
 }
 
-/// A text as one word of a shell.
+/// Quotes a text as one word of a shell command.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Text as it may stand in HTML, attributes included.
+/// Escapes a text for HTML, including attributes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

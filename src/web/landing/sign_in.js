@@ -4,9 +4,9 @@
   const KEY = 'greenroom.token';
   const form = document.getElementById('sign-in');
   const field = document.getElementById('token');
-  const said = document.getElementById('said');
+  const message = document.getElementById('message');
   const show = async (token) => {
-    said.textContent = '';
+    message.textContent = '';
     try {
       const headers = { authorization: `Bearer ${token}` };
       const answer = await fetch('', { headers, cache: 'no-store' });
@@ -17,15 +17,15 @@
         return;
       }
       sessionStorage.removeItem(KEY);
-      said.textContent = 'The server does not take this token.';
+      message.textContent = 'The server rejected this token.';
     } catch {
-      said.textContent = 'The server did not answer, or this cannot be a token.';
+      message.textContent = 'No answer from the server, or the token has invalid characters.';
     }
   };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     show(field.value.trim());
   });
-  const kept = sessionStorage.getItem(KEY);
-  if (kept !== null) show(kept);
+  const saved = sessionStorage.getItem(KEY);
+  if (saved !== null) show(saved);
 })();

@@ -1,4 +1,4 @@
-//! What handlers and gates refuse, without a port.
+//! Refusals of handlers and gates, without a port.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::web::routes::bind;
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
-/// Knows the tokens `expired` and `away`, and whoever says `ann`.
+/// Accepts the token `ann`; `expired` and `away` have their own errors.
 struct Doorman;
 
 impl AuthProvider for Doorman {
@@ -39,7 +39,7 @@ impl AuthProvider for Doorman {
     }
 }
 
-/// An error that says nothing of a status.
+/// Error without a status.
 #[derive(Debug)]
 struct Odd;
 
@@ -51,7 +51,7 @@ impl fmt::Display for Odd {
 
 impl ResponseError for Odd {}
 
-/// Handlers as others write them.
+/// Handlers as in programs that use the library.
 fn handlers(config: &mut web::ServiceConfig) {
     let sold = || async { Err::<&str, _>(error::ErrorGone("Sold already")) };
     let odd = || async { Err::<&str, _>(Odd) };
@@ -105,7 +105,7 @@ async fn answer(request: TestRequest) -> (u16, HeaderMap, Vec<u8>) {
 }
 
 #[actix_web::test]
-async fn refusals_of_gates_and_handlers_have_both_shapes() {
+async fn refusals_of_gates_and_handlers_have_both_formats() {
     const NO_TYPE: &str = "Content type none is not supported, send application/json";
     let protected = "/workflows/a/execute";
     let rows = [
@@ -113,7 +113,7 @@ async fn refusals_of_gates_and_handlers_have_both_shapes() {
         (protected, "expired", 401, "token_expired", "Token expired"),
         (protected, "forged", 401, "token_invalid", "Invalid token: bad signature"),
         (protected, "away", 503, "auth_unavailable", "The token cannot be checked just now"),
-        // A runtime is missing here: the framework's own extractor fails.
+        // Without a runtime, the extractor of actix-web fails.
         ("/workflows", "ann", 500, "internal", "Internal server error"),
         ("/x/panic", "", 500, "internal", "Internal server error"),
         ("/x/odd", "", 500, "internal", "Internal server error"),
@@ -160,7 +160,7 @@ async fn refusals_of_gates_and_handlers_have_both_shapes() {
 }
 
 #[actix_web::test]
-async fn what_a_handler_answers_by_itself_is_left_alone() {
+async fn answers_of_added_handlers_are_not_changed() {
     let request =
         TestRequest::with_uri("/x/teapot").insert_header((ACCEPT, "application/problem+json"));
     let (status, headers, body) = answer(request).await;
@@ -169,7 +169,7 @@ async fn what_a_handler_answers_by_itself_is_left_alone() {
 }
 
 #[actix_web::test]
-async fn a_body_that_was_not_let_in_ends_its_connection() {
+async fn a_refused_body_closes_its_connection() {
     for token in ["", "forged", "away"] {
         let request = TestRequest::post()
             .uri("/workflows/a/execute")

@@ -11,11 +11,11 @@ use greenroom_actors::registry::Registry;
 use super::*;
 use crate::api::catalogue::ROUTES;
 use crate::telemetry::metrics::Metrics;
-use crate::web::measure::measured;
+use crate::web::request_metrics::count_requests;
 use crate::web::settings::{Settings, WebConfig};
 use crate::web::shutdown::Shutdown;
 
-/// The application without a runtime: enough for everything that is answered before one.
+/// Sends a request to the application without a runtime.
 async fn answer(request: TestRequest) -> (u16, http::header::HeaderMap, String) {
     let metrics = Metrics::new(&Registry::default(), 1_000).unwrap();
     let config = WebConfig { metrics: Some(Arc::new(metrics)), ..WebConfig::default() };
@@ -23,7 +23,7 @@ async fn answer(request: TestRequest) -> (u16, http::header::HeaderMap, String) 
     let panicking = web::resource("/panic").to(broken);
     let app = App::new()
         .app_data(settings)
-        .wrap(from_fn(measured))
+        .wrap(from_fn(count_requests))
         .service(panicking)
         .configure(|service| bind(service, &config));
     let app = init_service(app).await;
@@ -62,10 +62,10 @@ fn request(method: http::Method, path: &str) -> TestRequest {
 #[actix_web::test]
 async fn every_row_of_the_catalogue_is_bound() {
     for row in ROUTES.iter() {
-        // A file that is not there is 404 too.
+        // The row of files needs an existing file.
         let path = row.path.replace("/ui/:file", "/ui/swagger-ui.css").replace(':', "x");
         let (status, _, body) = answer(request(method_of(row), &path)).await;
-        // Without a runtime its handlers fail; those that need none answer.
+        // Handlers that need the runtime fail with 500.
         assert!(matches!(status, 200 | 400 | 426 | 500), "{path}: {status} {body}");
     }
 }
@@ -76,10 +76,10 @@ async fn a_panic_is_counted_at_its_route() {
     let metrics = Arc::new(metrics);
     let config = WebConfig { metrics: Some(Arc::clone(&metrics)), ..WebConfig::default() };
     let settings = web::Data::new(Settings::of(config, Shutdown::new()));
-    // In the place of a row's own handler.
+    // Bound instead of the route's own handler.
     let app = App::new()
         .app_data(settings)
-        .wrap(from_fn(measured))
+        .wrap(from_fn(count_requests))
         .service(web::resource("/livez").to(broken));
     let app = init_service(app).await;
     let refused = app.call(request(http::Method::GET, "/livez").to_request()).await;
@@ -122,7 +122,7 @@ async fn a_panic_and_a_framework_error_stay_in_the_envelope() {
     let expected = "{\"success\":false,\"error\":\"Internal server error\"}";
     assert_eq!((status, body.as_str()), (500, expected));
     assert!(headers.contains_key("x-request-id"));
-    // The runtime is missing here: an error of the framework's own extractor.
+    // Without a runtime, the extractor of actix-web fails.
     let (status, _, body) = answer(request(http::Method::GET, "/workflows")).await;
     assert_eq!((status, body.as_str()), (500, expected));
     let (status, _, body) = answer(request(http::Method::GET, "/ws")).await;
@@ -131,7 +131,7 @@ async fn a_panic_and_a_framework_error_stay_in_the_envelope() {
 }
 
 #[actix_web::test]
-async fn a_request_id_is_echoed_where_it_is_fit() {
+async fn a_valid_request_id_is_echoed() {
     let with_id =
         |id: &str| request(http::Method::GET, "/livez").insert_header(("x-request-id", id));
     let (_, headers, _) = answer(with_id("abc-1")).await;
@@ -171,7 +171,7 @@ async fn foreign_pages_may_neither_change_nor_read() {
 }
 
 #[actix_web::test]
-async fn a_foreign_name_reads_nothing_on_loopback() {
+async fn foreign_hosts_are_refused_on_loopback() {
     let named =
         |method, path, host: &str| request(method, path).insert_header((HOST, host.to_owned()));
     let refusal = "{\"success\":false,\"error\":\"Host not allowed\"}";

@@ -1,4 +1,4 @@
-//! What a token is for, with a provider of the tests' own.
+//! Access with tokens, with a provider for tests.
 
 use actix_web::rt::time::timeout;
 use futures_util::StreamExt;
@@ -13,7 +13,7 @@ use crate::api::access::{AccessPolicy, DefaultAccess};
 use crate::auth::{AuthError, AuthProvider, Providers, RequestHead, User};
 use crate::web::gate::Auth;
 
-/// Takes `<id>` and `<id>:<milliseconds to live>`, from the header or `?token=`.
+/// Accepts `<id>` and `<id>:<milliseconds to live>`, from the header or `?token=`.
 struct Names;
 
 impl AuthProvider for Names {
@@ -31,7 +31,7 @@ impl AuthProvider for Names {
         let ends = |ms: u64| SystemClock.now().plus_ms(ms);
         let user = match id {
             "down" => Err(AuthError::Unavailable("no keys".to_owned())),
-            "nobody" => User::new(serde_json::Map::new()),
+            "no-id" => User::new(serde_json::Map::new()),
             _ => User::new(json!({ "id": id }).as_object().cloned().unwrap()),
         };
         ready(user.map(|user| user.until(life.parse().ok().map(ends)))).boxed()
@@ -60,13 +60,13 @@ async fn a_socket_ends_with_its_token() {
 }
 
 #[actix_web::test]
-async fn the_echo_says_whom_it_knows() {
+async fn the_echo_names_the_user() {
     let site = site(DefaultAccess::Spec).await;
     let rows = [
         ("/ws", json!(false), json!(null)),
         ("/ws?token=ann", json!(true), json!("ann")),
-        ("/ws?token=nobody", json!(true), json!(null)),
-        // Where no token is needed, a bad one is as good as none.
+        ("/ws?token=no-id", json!(true), json!(null)),
+        // If no token is needed, an invalid one counts as none.
         ("/ws?token=down", json!(false), json!(null)),
     ];
     for (path, authenticated, id) in rows {
@@ -92,7 +92,7 @@ async fn a_socket_that_needs_a_token_is_refused_before_the_handshake() {
 }
 
 #[actix_web::test]
-async fn what_cannot_be_checked_is_not_let_in() {
+async fn a_token_that_cannot_be_verified_is_refused() {
     let site = site(DefaultAccess::Spec).await;
     let token = "authorization: Bearer down\r\n";
     let path = "/workflows/noop/execute";

@@ -1,4 +1,4 @@
-//! Routes with handlers from outside.
+//! Routes added by a program.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
@@ -33,7 +33,7 @@ fn routes() -> Routes {
         |Authenticated(user): Authenticated| async move { user.id().map(str::to_owned) },
     );
     routes.get("/who", |caller: Caller| async move {
-        caller.user().and_then(|user| user.id()).unwrap_or("nobody").to_owned()
+        caller.user().and_then(|user| user.id()).unwrap_or("anonymous").to_owned()
     });
     routes.get("/count", |runtime: web::Data<Runtime>| async move {
         runtime.registry().workflows.len().to_string()
@@ -44,7 +44,7 @@ fn routes() -> Routes {
     routes.put("/bytes", |bytes: web::Bytes| async move { bytes.len().to_string() });
     routes.delete("/bytes", |bytes: web::Bytes| async move { bytes.len().to_string() });
     routes.get("/json", |order: web::Json<Order>| async move { order.n.to_string() });
-    routes.patch("/unread", || async { "not looked at" });
+    routes.patch("/unread", || async { "not read" });
     routes.post("/careless", |mut payload: web::Payload| async move {
         while let Some(Ok(_)) = payload.next().await {}
         "made the best of it"
@@ -104,14 +104,14 @@ async fn site() -> Site {
 }
 
 #[actix_web::test]
-async fn a_handler_gets_what_it_asks_for() {
+async fn added_handlers_get_their_arguments() {
     let site = site().await;
     for (path, body) in [
         ("/hello/ann", "hello ann"),
         ("/hello/a%20b", "hello a b"),
         ("/tail/a/b", "a/b"),
         ("/tail/", ""),
-        ("/who", "nobody"),
+        ("/who", "anonymous"),
         ("/count", "4"),
         ("/own", "its own answer"),
     ] {
@@ -121,7 +121,7 @@ async fn a_handler_gets_what_it_asks_for() {
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
     }
     assert_eq!(site.get("/own").await.status, 302);
-    assert_eq!(site.post("/json", &json!({ "n": 7 })).await.status, 415, "no type is said");
+    assert_eq!(site.post("/json", &json!({ "n": 7 })).await.status, 415, "no content type");
     let kind = "content-type: application/json\r\n";
     assert_eq!(site.send("POST", "/json", kind, Some("{\"n\":7}")).await.body, "7");
     let kind = "content-type: application/x-www-form-urlencoded\r\n";
@@ -188,7 +188,7 @@ async fn refusals_of_handlers_stay_in_the_envelope() {
     assert_eq!((plain.status, plain.header("x-error-code")), (415, Some("media_type_unsupported")));
 }
 
-/// Sends a head and a part of a body, and reads the answer, which says how long it is.
+/// Sends a head and a part of a body, and reads the answer by its `content-length`.
 async fn begun(site: &Site, head: &str, part: &str) -> Answer {
     let mut stream = site.connect().await;
     let request = format!("{head}\r\nhost: {}\r\n\r\n{part}", site.address);
@@ -210,9 +210,9 @@ async fn begun(site: &Site, head: &str, part: &str) -> Answer {
 }
 
 #[actix_web::test]
-async fn handlers_hear_who_asks_once_somebody_checks_tokens() {
+async fn added_handlers_get_the_caller_when_tokens_are_checked() {
     let mut providers = Providers::default();
-    let ann = ApiKeySettings::new("ann", "a-long-key-of-ann-that-nobody-knows");
+    let ann = ApiKeySettings::new("ann", "a-long-secret-key-of-ann");
     providers.push(Arc::new(ApiKeyProvider::new(vec![ann]).unwrap()));
     let public = ["GET /who", "GET /hello/ann", "POST /bytes"];
     let public = public.map(|route| Pattern::parse(route).unwrap()).into();
@@ -221,12 +221,12 @@ async fn handlers_hear_who_asks_once_somebody_checks_tokens() {
     let policy = AccessPolicy { public, rules, ..AccessPolicy::default() };
     let binding = binding(Auth { providers, policy });
     let site = Site::start(WebConfig { binding, ..WebConfig::default() }).await;
-    let key = "x-api-key: a-long-key-of-ann-that-nobody-knows\r\n";
+    let key = "x-api-key: a-long-secret-key-of-ann\r\n";
     let rows = [
         ("GET", "/me", "", 401, "Authentication required"),
         ("GET", "/me", "x-api-key: wrong\r\n", 401, "Invalid token: "),
         ("GET", "/me", key, 200, "ann"),
-        ("GET", "/who", "", 200, "nobody"),
+        ("GET", "/who", "", 200, "anonymous"),
         ("GET", "/who", key, 200, "ann"),
         ("GET", "/hello/ann", "", 200, "hello ann"),
         ("GET", "/hello/%61nn", "", 200, "hello ann"),
@@ -235,7 +235,7 @@ async fn handlers_hear_who_asks_once_somebody_checks_tokens() {
         ("GET", "/hello/ben", key, 200, "hello ben"),
         ("GET", "/hello/eve", key, 403, "One of these roles is required: admin"),
         ("GET", "/hello/%65ve", key, 403, "One of these roles is required: admin"),
-        // the framework decodes this in two steps
+        // actix-web decodes this in two steps.
         ("GET", "/hello/%%365ve", key, 403, "One of these roles is required: admin"),
         ("GET", "/tail/x/y", "", 401, "Authentication required"),
         ("GET", "/panic", "", 401, "Authentication required"),
@@ -251,7 +251,7 @@ async fn handlers_hear_who_asks_once_somebody_checks_tokens() {
 }
 
 #[actix_web::test]
-async fn bodies_for_handlers_are_bounded_whatever_reads_them() {
+async fn bodies_for_added_handlers_are_limited_for_every_extractor() {
     let site = site().await;
     let json = "content-type: application/json\r\ntransfer-encoding: chunked";
     let large = format!("50\r\n{}\r\n", "x".repeat(80));
@@ -268,22 +268,22 @@ async fn bodies_for_handlers_are_bounded_whatever_reads_them() {
         assert_eq!(answer.json()["error"], "Request body was not received in time", "{path}");
         assert_eq!(answer.header("connection"), Some("close"), "{path}");
     }
-    // behind an upgrade, extractors keep the bound
+    // Behind an upgrade, the limits of the extractors apply.
     let upgrade = "GET /json HTTP/1.1\r\ncontent-type: application/json\r\nconnection: upgrade\r\n\
                    upgrade: websocket";
     let answer = begun(&site, upgrade, &"x".repeat(65)).await;
     assert_eq!(answer.status, 413, "{}", answer.body);
     assert_eq!(answer.json()["error"], "Request body is larger than 64 bytes");
-    // told before anything of it is read
+    // Refused before anything of it is read.
     let answer = begun(&site, "PUT /bytes HTTP/1.1\r\ncontent-length: 65", "").await;
     assert_eq!(answer.status, 413);
-    // a handler that makes the best of what came is left alone
+    // A handler that succeeds with the incomplete body keeps its answer.
     let careless = "POST /careless HTTP/1.1\r\ntransfer-encoding: chunked";
     for part in [large.as_str(), "1\r\nx\r\n"] {
         let answer = begun(&site, careless, part).await;
         assert_eq!((answer.status, answer.body.as_str()), (200, "made the best of it"));
     }
-    // nor does anybody wait for the rest of a body that no handler wants
+    // The rest of an unread body is not waited for.
     let unread = "PATCH /unread HTTP/1.1\r\ncontent-length: 60";
     let answer = begun(&site, unread, "only a part").await;
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
@@ -292,7 +292,7 @@ async fn bodies_for_handlers_are_bounded_whatever_reads_them() {
 }
 
 #[actix_web::test]
-async fn a_connection_goes_on_after_a_body_that_was_read() {
+async fn a_connection_is_reused_after_a_body_was_read() {
     let site = site().await;
     let mut stream = site.connect().await;
     let host = site.address;
@@ -304,7 +304,7 @@ async fn a_connection_goes_on_after_a_body_that_was_read() {
     tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
     let text = String::from_utf8(bytes).unwrap();
     assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 3, "{text}");
-    assert!(text.ends_with("nobody"), "{text}");
+    assert!(text.ends_with("anonymous"), "{text}");
 }
 
 #[actix_web::test]
@@ -316,13 +316,7 @@ async fn an_answer_may_read_the_body_while_it_is_sent() {
         site.address
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut text = String::new();
-    while !text.contains("abc") {
-        let mut piece = [0; 1024];
-        let length = stream.read(&mut piece).await.unwrap();
-        assert!(length > 0, "{text}");
-        text.push_str(std::str::from_utf8(&piece[..length]).unwrap());
-    }
+    read_until(&mut stream, "abc").await;
     stream.write_all(b"def").await.unwrap();
     let mut rest = String::new();
     let reading = stream.read_to_string(&mut rest);
@@ -331,24 +325,18 @@ async fn an_answer_may_read_the_body_while_it_is_sent() {
 }
 
 #[actix_web::test]
-async fn a_stream_of_a_handler_hears_of_the_stop() {
+async fn a_stream_of_an_added_handler_ends_at_shutdown() {
     let site = site().await;
     let mut stream = site.connect().await;
     stream.write_all(b"GET /ticks HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    let mut text = String::new();
-    while !text.contains("tick") {
-        let mut piece = [0; 1024];
-        let length = stream.read(&mut piece).await.unwrap();
-        assert!(length > 0, "{text}");
-        text.push_str(std::str::from_utf8(&piece[..length]).unwrap());
-    }
+    read_until(&mut stream, "tick").await;
     site.shutdown.fire();
     let mut rest = String::new();
     let ended = async {
         stream.read_to_string(&mut rest).await.unwrap();
         site.handle.stop(true).await;
     };
-    // the connections' grace alone is five seconds
+    // The grace period of connections alone is five seconds.
     tokio::time::timeout(Duration::from_secs(3), async {
         tokio::join!(ended, site.handle.stop(true))
     })

@@ -7,7 +7,7 @@ async fn site() -> Site {
 }
 
 #[actix_web::test]
-async fn what_an_agent_generates_is_in_its_history() {
+async fn generations_are_in_the_history_of_their_agent() {
     let site = site().await;
     for text in ["one", "two", "three"] {
         let body = json!({ "input": text, "options": { "userId": "ann", "conversationId": "c" } });
@@ -57,6 +57,6 @@ async fn refusals_have_their_texts() {
     ];
     for (path, status, text) in rows {
         let answer = site.get(path).await;
-        assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(text)));
+        answer.is_refusal(status, text);
     }
 }

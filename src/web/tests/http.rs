@@ -49,10 +49,10 @@ async fn refusals_have_their_texts() {
     for (path, body, status, text) in rows {
         let answer = site.send("POST", path, "", Some(body)).await;
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
-        let mut said = answer.json();
-        // of an execution that failed it is told where
-        said.as_object_mut().unwrap().remove("data");
-        assert_eq!(said, json!({ "success": false, "error": text }), "{path}");
+        let mut body = answer.json();
+        // For an execution that failed, `data` has the step.
+        body.as_object_mut().unwrap().remove("data");
+        assert_eq!(body, json!({ "success": false, "error": text }), "{path}");
     }
     let answer = site.post("/workflows/noop/execute", &json!({ "input": { "n": "x" } })).await;
     let text = answer.json()["error"].as_str().unwrap().to_owned();
@@ -79,10 +79,7 @@ async fn an_approval_is_suspended_resumed_once_and_listed() {
     let resumed = site.post(path, &json!({ "resumeData": { "ok": true } })).await;
     assert_eq!(resumed.json()["data"]["result"], json!({ "ok": true }), "{}", resumed.body);
     let late = site.post(path, &json!({ "resumeData": { "ok": true } })).await;
-    assert_eq!(
-        (late.status, late.json()["error"].as_str()),
-        (404, Some("Execution a-1 is not suspended"))
-    );
+    late.is_refusal(404, "Execution a-1 is not suspended");
 
     let list = site.get("/workflows/approval/executions?status=completed&limit=1").await;
     assert_eq!(list.json()["data"]["executions"][0]["executionId"], "a-1");

@@ -30,14 +30,14 @@ fn plain(message: &str) -> Arc<LogRecord> {
 }
 
 impl Site {
-    /// Does what whoever keeps the records does: first the store, then whoever listens.
-    async fn tell(&self, batch: Vec<Arc<LogRecord>>) {
+    /// Stores and publishes records, as the server's logger does.
+    async fn log_live(&self, batch: Vec<Arc<LogRecord>>) {
         self.store.write_logs(batch.clone()).await.unwrap();
         self.runtime.publish_logs(batch.into());
     }
 }
 
-async fn say(socket: &mut Socket, message: Value) {
+async fn send_json(socket: &mut Socket, message: Value) {
     socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
@@ -45,8 +45,8 @@ fn messages(frame: &Value) -> Vec<&str> {
     frame["logs"].as_array().unwrap().iter().map(|log| log["msg"].as_str().unwrap()).collect()
 }
 
-/// The messages of the next frame, which must be of this type.
-async fn told(socket: &mut Socket, kind: &str) -> Vec<String> {
+/// Returns the messages of the next frame, which must be of this type.
+async fn next_logs(socket: &mut Socket, kind: &str) -> Vec<String> {
     let frame = next(socket).await;
     assert_eq!(frame["type"], kind, "{frame}");
     assert!(frame["timestamp"].is_string(), "{frame}");
@@ -54,19 +54,19 @@ async fn told(socket: &mut Socket, kind: &str) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn the_log_comes_as_it_is_and_then_as_it_is_written() {
+async fn the_log_starts_with_its_newest_entries_and_continues_live() {
     let site = Site::start(WebConfig::default()).await;
     let mut early = open(&site, "/ws/logs").await;
-    assert!(told(&mut early, "initial").await.is_empty());
-    site.tell(["a", "b", "c"].map(plain).into()).await;
+    assert!(next_logs(&mut early, "initial").await.is_empty());
+    site.log_live(["a", "b", "c"].map(plain).into()).await;
     for message in ["a", "b", "c"] {
-        assert_eq!(told(&mut early, "update").await, [message]);
+        assert_eq!(next_logs(&mut early, "update").await, [message]);
     }
     let mut late = open(&site, "/ws/logs?limit=2").await;
-    assert_eq!(told(&mut late, "initial").await, ["b", "c"], "the newest last");
-    site.tell(vec![plain("d")]).await;
+    assert_eq!(next_logs(&mut late, "initial").await, ["b", "c"], "the newest last");
+    site.log_live(vec![plain("d")]).await;
     for socket in [&mut early, &mut late] {
-        assert_eq!(told(socket, "update").await, ["d"]);
+        assert_eq!(next_logs(socket, "update").await, ["d"]);
     }
 }
 
@@ -80,7 +80,7 @@ fn of_execution(id: &str, parent: Option<&str>) -> LogScope {
 }
 
 #[actix_web::test]
-async fn filters_hold_for_what_was_and_for_what_comes() {
+async fn filters_apply_to_past_and_live_records() {
     let agent = LogScope { agent_id: Some("clerk".into()), ..LogScope::default() };
     let all = || {
         vec![
@@ -104,26 +104,26 @@ async fn filters_hold_for_what_was_and_for_what_comes() {
     ];
     for (query, filter, expected) in rows {
         let site = Site::start(WebConfig::default()).await;
-        site.tell(all()).await;
+        site.log_live(all()).await;
         let mut opened = open(&site, &format!("/ws/logs?{query}")).await;
-        assert_eq!(told(&mut opened, "initial").await, expected, "{query}");
-        let mut changed = open(&site, "/ws/logs?agentId=nobody").await;
-        assert!(told(&mut changed, "initial").await.is_empty());
-        say(&mut changed, json!({ "type": "updateFilter", "filter": filter })).await;
-        assert_eq!(told(&mut changed, "initial").await, expected, "{filter}");
-        site.tell(all()).await;
+        assert_eq!(next_logs(&mut opened, "initial").await, expected, "{query}");
+        let mut changed = open(&site, "/ws/logs?agentId=unknown").await;
+        assert!(next_logs(&mut changed, "initial").await.is_empty());
+        send_json(&mut changed, json!({ "type": "updateFilter", "filter": filter })).await;
+        assert_eq!(next_logs(&mut changed, "initial").await, expected, "{filter}");
+        site.log_live(all()).await;
         for socket in [&mut opened, &mut changed] {
             for message in expected {
-                assert_eq!(told(socket, "update").await, [*message], "{query}");
+                assert_eq!(next_logs(socket, "update").await, [*message], "{query}");
             }
-            say(socket, json!({ "type": "nothing" })).await;
+            send_json(socket, json!({ "type": "nothing" })).await;
             assert_eq!(next(socket).await["type"], "ERROR", "{query}: nothing else");
         }
     }
 }
 
 #[actix_web::test]
-async fn what_a_reader_of_the_log_gets_wrong_is_told() {
+async fn invalid_log_filters_and_messages_are_refused() {
     let site = Site::start(WebConfig::default()).await;
     for query in
         ["level=loud", "limit=0", "limit=1001", "limit=x", "since=now", "until=", "agentId="]
@@ -132,7 +132,7 @@ async fn what_a_reader_of_the_log_gets_wrong_is_told() {
         assert_eq!(refused.status, 400, "{query}: {}", refused.body);
     }
     let mut socket = open(&site, "/ws/logs").await;
-    told(&mut socket, "initial").await;
+    next_logs(&mut socket, "initial").await;
     let wrong = [
         json!([]),
         json!({ "type": "nope" }),
@@ -142,32 +142,32 @@ async fn what_a_reader_of_the_log_gets_wrong_is_told() {
         json!({ "type": "updateFilter", "filter": { "limit": 1.5 } }),
     ];
     for message in wrong {
-        say(&mut socket, message.clone()).await;
+        send_json(&mut socket, message.clone()).await;
         let error = next(&mut socket).await;
         assert_eq!((&error["type"], &error["success"]), (&json!("ERROR"), &json!(false)));
         assert!(error["error"].is_string(), "{message}: {error}");
     }
-    site.tell(vec![plain("still here")]).await;
-    assert_eq!(told(&mut socket, "update").await, ["still here"]);
+    site.log_live(vec![plain("still here")]).await;
+    assert_eq!(next_logs(&mut socket, "update").await, ["still here"]);
 }
 
 #[actix_web::test]
-async fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
+async fn nothing_is_lost_or_repeated_between_history_and_live_records() {
     const RECORDS: usize = 3_000;
     let site = Arc::new(Site::start(WebConfig::default()).await);
     let is_over = Arc::new(AtomicBool::new(false));
     let (logging, over) = (Arc::clone(&site), Arc::clone(&is_over));
     let writer = actix_web::rt::spawn(async move {
         for number in 0..RECORDS {
-            logging.tell(vec![plain(&number.to_string())]).await;
+            logging.log_live(vec![plain(&number.to_string())]).await;
             tokio::task::yield_now().await;
         }
         over.store(true, Ordering::Relaxed);
     });
-    let mut readers = Vec::new();
+    let mut subscribers = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         let mut socket = open(&site, "/ws/logs?limit=1000").await;
-        readers.push(actix_web::rt::spawn(async move {
+        subscribers.push(actix_web::rt::spawn(async move {
             let mut seen: Vec<usize> = Vec::new();
             while seen.last() != Some(&(RECORDS - 1)) {
                 let frame = next(&mut socket).await;
@@ -179,16 +179,16 @@ async fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
         }));
     }
     writer.await.unwrap();
-    assert!(readers.len() > 1, "nobody came while records were written");
-    for reader in readers {
-        let seen = reader.await.unwrap();
+    assert!(subscribers.len() > 1, "no subscriber connected while records were written");
+    for subscriber in subscribers {
+        let seen = subscriber.await.unwrap();
         let expected: Vec<usize> = (seen[0]..RECORDS).collect();
         assert_eq!(seen, expected);
     }
 }
 
 #[actix_web::test]
-async fn observers_hear_what_is_logged_in_the_traces_that_they_asked_for() {
+async fn observers_get_the_log_records_of_their_traces() {
     let site = Site::start(WebConfig::default()).await;
     let mut all = open(&site, "/ws/observability").await;
     let mut some = open(&site, "/ws/observability?entityType=workflow&agentId=order").await;
@@ -203,7 +203,7 @@ async fn observers_hear_what_is_logged_in_the_traces_that_they_asked_for() {
         agent_id: Some("clerk".into()),
         ..LogScope::default()
     };
-    site.tell(vec![plain("server"), record(LogLevel::Warn, "below", below)]).await;
+    site.log_live(vec![plain("server"), record(LogLevel::Warn, "below", below)]).await;
     let body = async |socket: &mut Socket| {
         let frame = next(socket).await;
         assert_eq!(frame["type"], "OBSERVABILITY_LOG", "{frame}");
@@ -226,26 +226,26 @@ async fn observers_hear_what_is_logged_in_the_traces_that_they_asked_for() {
 }
 
 #[actix_web::test]
-async fn a_listener_that_is_too_slow_is_told_how_much_it_has_missed() {
+async fn a_slow_subscriber_gets_the_number_of_dropped_records() {
     let config = WebConfig { subscriber_queue: 10, ..WebConfig::default() };
     let site = Site::start(config).await;
     let mut socket = open(&site, "/ws/logs").await;
-    told(&mut socket, "initial").await;
+    next_logs(&mut socket, "initial").await;
     let long = "x".repeat(10_000);
     for _ in 0..20 {
-        site.tell((0..50).map(|_| plain(&long)).collect()).await;
+        site.log_live((0..50).map(|_| plain(&long)).collect()).await;
     }
-    site.tell(vec![plain("last")]).await;
-    let (mut heard, mut missed) = (0, 0);
+    site.log_live(vec![plain("last")]).await;
+    let (mut received, mut missed) = (0, 0);
     loop {
         let frame = next(&mut socket).await;
         match frame["type"].as_str().unwrap() {
             "update" if messages(&frame) == ["last"] => break,
-            "update" => heard += 1,
+            "update" => received += 1,
             "DROPPED" => missed += frame["count"].as_u64().unwrap(),
             other => panic!("{other}"),
         }
     }
-    assert_eq!(heard + missed, 1000);
+    assert_eq!(received + missed, 1000);
     assert!(missed > 0, "nothing was missed");
 }

@@ -14,13 +14,13 @@ use crate::api::caller::Caller;
 
 const CONVERSATIONS: &str = "/api/memory/conversations";
 
-/// One agent.
+/// Site with one agent.
 async fn site() -> Site {
     Site::start(WebConfig::default()).await
 }
 
-/// Two that remember and one that does not.
-async fn crowd() -> Site {
+/// Site with two agents with memory and one without.
+async fn three_agents() -> Site {
     let mut registry = registry();
     for (id, memory) in [("other", true), ("forgetful", false)] {
         let agent = AgentDefinition {
@@ -35,7 +35,7 @@ async fn crowd() -> Site {
 }
 
 /// Puts messages into a conversation, as a generation does.
-async fn say(site: &Site, id: &str, user: Option<&str>, texts: &[&str]) {
+async fn store_messages(site: &Site, id: &str, user: Option<&str>, texts: &[&str]) {
     let key = ConversationKey {
         agent_id: "assistant".into(),
         user_id: user.map(Arc::from),
@@ -103,10 +103,7 @@ async fn a_conversation_is_created_shown_changed_and_deleted() {
         (&json!("c 1"), &json!("assistant"), &json!("ann"))
     );
     let again = site.post(CONVERSATIONS, &new).await;
-    assert_eq!(
-        (again.status, again.json()["error"].as_str()),
-        (409, Some("Conversation already exists: c 1"))
-    );
+    again.is_refusal(409, "Conversation already exists: c 1");
 
     let path = "/api/memory/conversations/c%201";
     let shown = site.data(&format!("{path}?userId=ann")).await;
@@ -120,10 +117,7 @@ async fn a_conversation_is_created_shown_changed_and_deleted() {
     let deleted = site.delete(&format!("{path}?userId=ann")).await;
     assert_eq!(deleted.json()["data"], json!({ "deleted": true }), "{}", deleted.body);
     let again = site.delete(&format!("{path}?userId=ann")).await;
-    assert_eq!(
-        (again.status, again.json()["error"].as_str()),
-        (404, Some("Conversation not found"))
-    );
+    again.is_refusal(404, "Conversation not found");
     let fresh = site.send("POST", CONVERSATIONS, "", None).await;
     assert_eq!(fresh.status, 201);
     assert_eq!(fresh.json()["data"]["conversation"]["id"].as_str().unwrap().len(), 36);
@@ -147,7 +141,7 @@ async fn lists_have_pages_and_users() {
 #[actix_web::test]
 async fn messages_come_oldest_first_and_page_back() {
     let site = site().await;
-    say(&site, "c", Some("ann"), &["one", "two", "three"]).await;
+    store_messages(&site, "c", Some("ann"), &["one", "two", "three"]).await;
     let path = "/api/memory/conversations/c/messages?userId=ann";
     let all = site.data(path).await;
     assert_eq!(texts(&all["messages"]), ["one", "two", "three"]);
@@ -160,9 +154,9 @@ async fn messages_come_oldest_first_and_page_back() {
 }
 
 #[actix_web::test]
-async fn another_users_conversation_is_not_there() {
+async fn another_users_conversation_is_not_found() {
     let site = site().await;
-    say(&site, "c", Some("ann"), &["a secret"]).await;
+    store_messages(&site, "c", Some("ann"), &["a secret"]).await;
     let path = "/api/memory/conversations/c";
     for user in ["?userId=ben", ""] {
         let answers = [
@@ -190,7 +184,7 @@ async fn another_users_conversation_is_not_there() {
 #[actix_web::test]
 async fn working_memory_is_a_text() {
     let site = site().await;
-    say(&site, "c", None, &["one"]).await;
+    store_messages(&site, "c", None, &["one"]).await;
     let path = "/api/memory/conversations/c/working-memory";
     let rows = [
         (json!({ "content": "likes tea" }), json!("likes tea")),
@@ -207,9 +201,9 @@ async fn working_memory_is_a_text() {
 }
 
 #[actix_web::test]
-async fn a_copy_has_the_messages_and_a_life_of_its_own() {
+async fn a_clone_has_the_messages_and_is_independent() {
     let site = site().await;
-    say(&site, "c", None, &["one"]).await;
+    store_messages(&site, "c", None, &["one"]).await;
     let path = "/api/memory/conversations/c/clone";
     let copied = site.post(path, &json!({ "newId": "d" })).await;
     assert_eq!(copied.status, 201, "{}", copied.body);
@@ -224,10 +218,10 @@ async fn a_copy_has_the_messages_and_a_life_of_its_own() {
 }
 
 #[actix_web::test]
-async fn a_user_is_found_and_forgotten() {
+async fn messages_of_a_user_are_found_and_deleted() {
     let site = site().await;
-    say(&site, "c", Some("ann"), &["Green tea", "no"]).await;
-    say(&site, "d", Some("ben"), &["green tea"]).await;
+    store_messages(&site, "c", Some("ann"), &["Green tea", "no"]).await;
+    store_messages(&site, "d", Some("ben"), &["green tea"]).await;
     for parameter in ["q", "searchQuery"] {
         let path = format!("/api/memory/search?{parameter}=green+tea&userId=ann");
         let found = site.data(&path).await;
@@ -242,8 +236,8 @@ async fn a_user_is_found_and_forgotten() {
 }
 
 #[actix_web::test]
-async fn the_agent_is_named_where_there_are_several() {
-    let site = crowd().await;
+async fn agent_id_is_required_if_there_are_several_agents() {
+    let site = three_agents().await;
     let rows = [
         (None, 400, "agentId is required: one of assistant, forgetful, other"),
         (Some("nope"), 404, "Agent nope not found"),
@@ -252,9 +246,9 @@ async fn the_agent_is_named_where_there_are_several() {
     for (agent, status, text) in rows {
         let query = agent.map(|id| format!("?agentId={id}")).unwrap_or_default();
         let answer = site.get(&format!("{CONVERSATIONS}{query}")).await;
-        assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(text)));
+        answer.is_refusal(status, text);
         let answer = site.post(CONVERSATIONS, &json!({ "agentId": agent })).await;
-        assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(text)));
+        answer.is_refusal(status, text);
     }
     for agent in ["assistant", "other"] {
         let answer = site.post(CONVERSATIONS, &json!({ "agentId": agent, "id": "same" })).await;
@@ -388,7 +382,7 @@ async fn refusals_have_their_texts() {
 }
 
 #[actix_web::test]
-async fn what_a_conversation_holds_is_bounded() {
+async fn metadata_and_working_memory_are_limited() {
     let store = Arc::new(MemoryStore::default());
     let machine = MachineLimits { value_bytes_max: 20, ..MachineLimits::default() };
     let limits = RuntimeLimits { machine, ..RuntimeLimits::default() };
@@ -428,7 +422,7 @@ async fn pages_of_allowed_origins_may_change_and_delete() {
     let ask = "origin: http://localhost:5173\r\naccess-control-request-method: PATCH\r\n";
     let preflight = site.send("OPTIONS", "/api/memory/conversations/c", ask, None).await;
     let methods = preflight.header("access-control-allow-methods").unwrap();
-    // PUT is for routes that a program adds
+    // PUT is for added routes.
     for method in ["PUT", "PATCH", "DELETE"] {
         assert!(methods.split(", ").any(|it| it == method), "{methods}");
     }

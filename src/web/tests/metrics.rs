@@ -1,4 +1,4 @@
-//! Which series requests are counted in.
+//! Series of request metrics.
 
 use super::*;
 use crate::telemetry::metrics::Metrics;
@@ -32,7 +32,7 @@ async fn requests_are_counted_by_the_route_that_took_them() {
             r#"{method="GET",route="/workflows/:id",status="404"} 2"#,
             r#"{method="GET",route="unmatched",status="404"} 1"#,
             r#"{method="HEAD",route="/livez",status="200"} 1"#,
-            // refused before any route was looked for
+            // Refused before routing.
             r#"{method="POST",route="unmatched",status="403"} 1"#,
             r#"{method="_OTHER",route="unmatched",status="404"} 1"#,
         ]

@@ -21,7 +21,7 @@ impl Site {
     }
 }
 
-/// A record of so many milliseconds after the epoch.
+/// Returns a record, with its time in milliseconds after the epoch.
 pub(super) fn record(at: i64, level: LogLevel, message: &str, scope: LogScope) -> LogRecord {
     LogRecord {
         at: Timestamp(at),
@@ -34,7 +34,7 @@ pub(super) fn record(at: i64, level: LogLevel, message: &str, scope: LogScope) -
 }
 
 #[actix_web::test]
-async fn an_execution_is_a_trace_that_is_found_by_its_ids() {
+async fn an_execution_is_a_trace_found_by_its_ids() {
     let site = site().await;
     let answer = site.post("/workflows/noop/execute", &json!({ "input": { "n": 1 } })).await;
     let execution = answer.header("x-execution-id").unwrap();
@@ -74,7 +74,7 @@ async fn an_execution_is_a_trace_that_is_found_by_its_ids() {
 }
 
 #[actix_web::test]
-async fn whatever_begins_goes_on_with_the_trace_of_its_caller() {
+async fn executions_and_generations_continue_the_callers_trace() {
     let site = site().await;
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let ask = json!({ "input": "hi", "schema": schema });
@@ -113,7 +113,7 @@ async fn whatever_begins_goes_on_with_the_trace_of_its_caller() {
 }
 
 #[actix_web::test]
-async fn a_tool_that_is_called_directly_goes_on_with_the_trace_of_its_caller() {
+async fn a_tool_called_directly_continues_the_callers_trace() {
     let mut registry = registry();
     let tool = ToolDefinition::for_workflow("adds", None, None, &registry.workflows["noop"]);
     registry.tools = [("adds".to_owned(), Arc::new(tool.unwrap()))].into();
@@ -136,7 +136,7 @@ async fn a_tool_that_is_called_directly_goes_on_with_the_trace_of_its_caller() {
 }
 
 #[actix_web::test]
-async fn what_happens_to_an_execution_names_its_trace() {
+async fn requests_about_an_execution_name_its_trace() {
     let site = site().await;
     let body = json!({ "input": {}, "options": { "executionId": "a-1" } }).to_string();
     let headers = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\nidempotency-key: k\r\n");
@@ -149,7 +149,7 @@ async fn what_happens_to_an_execution_names_its_trace() {
             assert_eq!(answer.header("x-trace-id"), Some(TRACE), "{}", answer.body);
         }
     }
-    // The trace is that of the start, whatever its caller says of its own.
+    // The trace is that of the start, whatever the later caller's header says.
     let resumed = json!({ "resumeData": { "ok": true } }).to_string();
     let answer = site.send("POST", &at("resume"), "traceparent: 00-x\r\n", Some(&resumed)).await;
     assert_eq!((answer.status, answer.header("x-trace-id")), (200, Some(TRACE)));
@@ -184,7 +184,7 @@ async fn traces_are_listed_page_by_page() {
         ("entityType=agent", 0),
         ("entityId=noop", 3),
         ("entityId=failing&entityType=workflow", 1),
-        ("entityId=nobody", 0),
+        ("entityId=unknown", 0),
         ("from=1970-01-01T00:00:00Z", 4),
         ("from=2999-01-01T00:00:00Z", 0),
     ];
@@ -195,7 +195,7 @@ async fn traces_are_listed_page_by_page() {
 }
 
 #[actix_web::test]
-async fn the_log_is_asked_by_what_records_are_about() {
+async fn log_records_are_filtered() {
     let site = site().await;
     let scope = |execution: &str, parent: Option<&str>| LogScope {
         execution_id: Some(ExecutionId::trusted(execution)),
@@ -238,9 +238,9 @@ async fn the_log_is_asked_by_what_records_are_about() {
         assert_eq!((found.as_str(), &answer["success"]), (expected, &json!(true)), "{query}");
         assert_eq!(answer["total"], data.len(), "{query}");
     }
-    let asked = site.get("/api/logs?level=warn&executionId=e1").await.json();
+    let filtered = site.get("/api/logs?level=warn&executionId=e1").await.json();
     let expected = json!({ "level": "warn", "executionId": "e1", "limit": 100 });
-    assert_eq!(asked["query"], expected);
+    assert_eq!(filtered["query"], expected);
     let records = [
         ("", "abcd"),
         ("severityText=WARN", "c"),
@@ -299,7 +299,7 @@ async fn a_trace_and_a_span_have_their_records() {
 }
 
 #[actix_web::test]
-async fn what_is_not_there_and_what_cannot_be_is_refused() {
+async fn unknown_and_invalid_ids_and_filters_are_refused() {
     let site = site().await;
     let missing = [
         (format!("traces/{TRACE}"), format!("Trace {TRACE} not found")),

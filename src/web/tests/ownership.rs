@@ -1,22 +1,23 @@
-//! What belongs to a user over HTTP: another's answers as if it did not exist.
+//! Ownership over HTTP: what belongs to another user is answered as if it did not exist.
 
 mod memory;
 mod observability;
 
+use futures_util::SinkExt;
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
+use super::sockets::{Socket, next};
 use super::*;
 use crate::api::access::AccessPolicy;
 use crate::auth::{AuthError, AuthProvider, Providers, User};
 use crate::web::binding::Binding;
 use crate::web::gate::Auth;
 
-/// Takes names for tokens. `eve` is an administrator, `robot` has no id.
+/// Accepts names as tokens. `eve` is an administrator, `robot` has no id.
 struct Names;
 
 impl AuthProvider for Names {
@@ -47,7 +48,7 @@ async fn site(owner_roles: Option<&str>) -> Site {
     Site::start(WebConfig { binding, ..WebConfig::default() }).await
 }
 
-/// Things belong to their users, and to the role `admin`.
+/// Site where things belong to their users; the role `admin` sees all.
 async fn owned() -> Site {
     site(Some("admin")).await
 }
@@ -63,22 +64,22 @@ impl Site {
         self.send(method, path, &bearer(who), body.as_deref()).await
     }
 
-    /// The data of an answer to a request that is granted.
+    /// Sends a request that must succeed, and returns the data of its answer.
     async fn data_for(&self, who: &str, request: &str, body: Option<&Value>) -> Value {
         let answer = self.ask(who, request, body).await;
         assert!(answer.status < 300, "{who} {request}: {}", answer.body);
         answer.json()["data"].take()
     }
 
-    /// Starts an approval, which waits.
+    /// Starts an approval, which suspends.
     async fn approval(&self, who: &str, id: &str) {
         let body = json!({ "input": {}, "options": { "executionId": id } });
         self.data_for(who, "POST /workflows/approval/execute", Some(&body)).await;
     }
 }
 
-/// All that a client can tell two answers by.
-fn told(answer: &Answer, id: &str) -> (u16, Vec<String>, String) {
+/// Returns all parts of an answer that a client can compare.
+fn observable(answer: &Answer, id: &str) -> (u16, Vec<String>, String) {
     let varies = |line: &&str| {
         let name = line.split(':').next().unwrap_or_default();
         !["date", "x-request-id"].contains(&name.to_ascii_lowercase().as_str())
@@ -89,7 +90,7 @@ fn told(answer: &Answer, id: &str) -> (u16, Vec<String>, String) {
     (answer.status, head, answer.body.replace(id, "<id>"))
 }
 
-/// A request about an execution, and what its owner gets. `!` stands for its id.
+/// Request about an execution, and the status for its owner. `!` is replaced by its path.
 struct Row {
     request: &'static str,
     headers: &'static str,
@@ -133,15 +134,19 @@ async fn an_execution_of_another_answers_as_if_it_did_not_exist() {
         assert_eq!(missing.header("x-execution-id"), None, "{case}");
         for stranger in ["ben", "robot"] {
             let answer = send(stranger, row, "of-ann").await;
-            assert_eq!(told(&answer, "of-ann"), told(&missing, "no-one"), "{stranger}: {case}");
+            assert_eq!(
+                observable(&answer, "of-ann"),
+                observable(&missing, "no-one"),
+                "{stranger}: {case}"
+            );
         }
         let own = send("ann", row, "of-ann").await;
         assert_eq!(own.status, row.owner, "ann: {case}: {}", own.body);
         let path = "/workflows/approval/executions/of-ann/state";
         let seen = site.ask("eve", &format!("GET {path}"), None).await;
         assert_eq!(seen.status, 200, "an administrator: {}", seen.body);
-        let nobody = site.get(path).await;
-        assert_eq!(nobody.status, 401, "without a token: {}", nobody.body);
+        let anonymous = site.get(path).await;
+        assert_eq!(anonymous.status, 401, "without a token: {}", anonymous.body);
     }
     let taken = json!({ "input": {}, "options": { "executionId": "of-ann" } });
     let taken = site.ask("ben", "POST /workflows/approval/execute", Some(&taken)).await;
@@ -190,8 +195,8 @@ async fn lists_of_executions_are_of_the_caller() {
         ("eve", "", "r1 a2 b1 a1", false),
         ("eve", "?userId=ben", "b1", false),
     ];
-    for (who, query, expected, goes_on) in rows {
-        assert_eq!(ids(who, query).await, (expected.to_owned(), goes_on), "{who} {query}");
+    for (who, query, expected, has_more) in rows {
+        assert_eq!(ids(who, query).await, (expected.to_owned(), has_more), "{who} {query}");
     }
     for (who, query, all) in [
         ("ann", "", 2),
@@ -205,7 +210,7 @@ async fn lists_of_executions_are_of_the_caller() {
         assert_eq!(counted["total"]["all"], all, "{who} {query}");
     }
     let refused = site.ask("ann", "GET /workflows/executions?userId=ben&limit=0", None).await;
-    assert_eq!(refused.status, 400, "wrong for everybody");
+    assert_eq!(refused.status, 400, "invalid for all callers");
 }
 
 #[actix_web::test]
@@ -237,13 +242,17 @@ async fn generations_are_of_their_user() {
         let path = format!("/agents/assistant/generations/{id}/cancel");
         site.send("POST", &path, &bearer(who), Some(body)).await
     };
-    // As long, since the length of an answer is told too.
+    // Of the same length, since that changes the length of the answer.
     let none = "x".repeat(ids[0].len());
     for body in ["", "{}", "{"] {
         let missing = cancel("ben", &none, body).await;
         for stranger in ["ben", "robot"] {
             let answer = cancel(stranger, &ids[0], body).await;
-            assert_eq!(told(&answer, &ids[0]), told(&missing, &none), "{stranger} {body}");
+            assert_eq!(
+                observable(&answer, &ids[0]),
+                observable(&missing, &none),
+                "{stranger} {body}"
+            );
         }
     }
     for who in ["ann", "eve"] {
@@ -253,7 +262,7 @@ async fn generations_are_of_their_user() {
     }
 }
 
-/// The status of an answer that goes on, which is not waited for.
+/// Returns the status of a streamed answer, without waiting for its end.
 async fn status_of(site: &Site, head: &str, body: &str) -> (String, TcpStream) {
     let mut stream = site.connect().await;
     let (host, length) = (site.address, body.len());
@@ -303,8 +312,6 @@ async fn a_chat_of_another_cannot_be_picked_up() {
     assert_eq!(chats.len(), 2);
 }
 
-type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<TcpStream>>;
-
 async fn observe(site: &Site, who: &str) -> Socket {
     let url = format!("ws://{}/ws/observability?userId=ann", site.address);
     let mut request = url.into_client_request().unwrap();
@@ -315,23 +322,14 @@ async fn observe(site: &Site, who: &str) -> Socket {
     socket
 }
 
-async fn next(socket: &mut Socket) -> Value {
-    loop {
-        let message = timeout(Duration::from_secs(5), socket.next()).await.unwrap();
-        if let Message::Text(text) = message.unwrap().unwrap() {
-            return serde_json::from_str(&text).unwrap();
-        }
-    }
-}
-
-/// The users whose workflows end until that of `last` does.
+/// Returns the users of workflows that end, up to one of `last`.
 async fn users_until(socket: &mut Socket, last: &str) -> Vec<String> {
     let mut users = Vec::new();
     loop {
         let event = next(socket).await;
         let span = &event["data"]["span"];
         if event["data"]["type"] == "span:end" && span["name"] == "invoke_workflow noop" {
-            let user = span["attributes"]["user.id"].as_str().unwrap_or("nobody").to_owned();
+            let user = span["attributes"]["user.id"].as_str().unwrap_or("anonymous").to_owned();
             users.push(user);
             if users.last().is_some_and(|user| user == last) {
                 return users;
@@ -359,7 +357,7 @@ async fn observers_see_the_traces_of_their_user_and_cannot_ask_for_more() {
     site.data_for("ben", "POST /workflows/noop/execute", Some(&body)).await;
     let expected: [(&str, &[&str]); 3] = [
         ("ann", &["ann", "ann", "ann"]),
-        ("eve", &["ann", "nobody", "carl", "ann", "ben", "ann", "ben"]),
+        ("eve", &["ann", "anonymous", "carl", "ann", "ben", "ann", "ben"]),
         ("ben", &["ben", "ben"]),
     ];
     for (socket, (who, users)) in sockets.iter_mut().zip(expected) {

@@ -1,4 +1,4 @@
-//! WebSockets, bodies that come slowly, readers that do not read.
+//! WebSockets, slow bodies, clients that do not read.
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::{Instant, timeout};
@@ -13,7 +13,7 @@ pub(super) async fn open(site: &Site, path: &str) -> Socket {
     connect_async(format!("ws://{}{path}", site.address)).await.unwrap().0
 }
 
-/// The next text, past pings.
+/// Returns the next text; skips pings.
 pub(super) async fn next(socket: &mut Socket) -> Value {
     loop {
         let message = timeout(Duration::from_secs(2), socket.next()).await.unwrap();
@@ -25,33 +25,33 @@ pub(super) async fn next(socket: &mut Socket) -> Value {
     }
 }
 
-async fn say(socket: &mut Socket, text: &str) {
+async fn send_text(socket: &mut Socket, text: &str) {
     socket.send(Message::text(text)).await.unwrap();
 }
 
 #[actix_web::test]
-async fn the_echo_says_back_what_is_json() {
+async fn the_echo_returns_json_messages() {
     let site = Site::start(WebConfig::default()).await;
     let mut socket = open(&site, "/ws").await;
     assert_eq!(next(&mut socket).await["type"], "CONNECTION_TEST");
-    say(&mut socket, "{\"b\": 1, \"a\": [1e3]}").await;
+    send_text(&mut socket, "{\"b\": 1, \"a\": [1e3]}").await;
     assert_eq!(
         next(&mut socket).await,
         json!({ "type": "ECHO", "success": true, "data": { "b": 1, "a": [1e3] } })
     );
-    say(&mut socket, "hello").await;
+    send_text(&mut socket, "hello").await;
     let error = next(&mut socket).await;
     assert_eq!((&error["type"], &error["success"]), (&json!("ERROR"), &json!(false)));
 }
 
 #[actix_web::test]
-async fn an_observer_hears_of_the_spans_it_asked_for() {
+async fn an_observer_gets_the_spans_of_its_filter() {
     let site = Site::start(WebConfig::default()).await;
     let mut socket = open(&site, "/ws/observability?entityType=workflow&entityId=noop").await;
     let welcome = next(&mut socket).await;
     assert_eq!(welcome["type"], "CONNECTION_SUCCESS");
     assert_eq!(welcome["data"]["entityId"], "noop");
-    say(&mut socket, "{\"type\":\"PING\"}").await;
+    send_text(&mut socket, "{\"type\":\"PING\"}").await;
     assert_eq!(next(&mut socket).await, json!({ "type": "PONG", "success": true }));
     site.post("/workflows/failing/execute", &json!({ "input": {} })).await;
     site.post("/workflows/noop/execute", &json!({ "input": { "n": 1 } })).await;
@@ -67,14 +67,14 @@ async fn an_observer_hears_of_the_spans_it_asked_for() {
             break;
         }
     }
-    say(&mut socket, "{\"type\":\"SUBSCRIBE\",\"entityId\":\"approval\"}").await;
+    send_text(&mut socket, "{\"type\":\"SUBSCRIBE\",\"entityId\":\"approval\"}").await;
     let subscribed = next(&mut socket).await;
     assert_eq!(subscribed["type"], "SUBSCRIPTION_SUCCESS");
     site.post("/workflows/noop/execute", &json!({ "input": { "n": 1 } })).await;
     site.post("/workflows/approval/execute", &json!({ "input": {} })).await;
     let event = next(&mut socket).await;
     assert_eq!(event["data"]["span"]["attributes"]["entity.id"], "approval");
-    say(&mut socket, "nonsense").await;
+    send_text(&mut socket, "nonsense").await;
     while next(&mut socket).await["type"] != "ERROR" {}
     let refused = site.get("/ws/observability?entityType=tool").await;
     assert_eq!(refused.status, 400, "{}", refused.body);
@@ -99,7 +99,7 @@ async fn streams_and_sockets_end_at_shutdown() {
 }
 
 #[actix_web::test]
-async fn a_body_that_does_not_come_is_408_and_the_end_of_the_connection() {
+async fn a_body_that_does_not_arrive_is_408_and_closes_the_connection() {
     let config = WebConfig { body_timeout: Duration::from_millis(100), ..WebConfig::default() };
     let site = Site::start(config).await;
     let mut stream = site.connect().await;
@@ -115,7 +115,7 @@ async fn a_body_that_does_not_come_is_408_and_the_end_of_the_connection() {
 }
 
 #[actix_web::test]
-async fn a_connection_goes_on_after_a_refusal_or_says_that_it_does_not() {
+async fn a_connection_is_reused_after_a_refusal_or_says_close() {
     let site = Site::start(WebConfig::default()).await;
     let mut stream = site.connect().await;
     let body = "{\"input\":{\"n\":1}}";
@@ -139,7 +139,7 @@ async fn a_connection_goes_on_after_a_refusal_or_says_that_it_does_not() {
 }
 
 #[actix_web::test]
-async fn a_generation_ends_when_its_client_leaves() {
+async fn a_generation_ends_when_its_client_disconnects() {
     let site = Site::start(WebConfig::default()).await;
     let mut stream = site.connect().await;
     let body = "{\"input\":\"slow\"}";
@@ -154,7 +154,7 @@ async fn a_generation_ends_when_its_client_leaves() {
     until(async || status().await == "idle").await;
 }
 
-/// Starts an execution, attaches a connection that reads nothing, and lets many events happen.
+/// Starts an execution, attaches a connection that reads nothing, and produces many events.
 async fn neglected(site: &Site) -> TcpStream {
     let start = json!({ "input": {}, "options": { "executionId": "w-1" } });
     let (_, stream) = tokio::join!(site.post("/workflows/waiting/execute", &start), async {
@@ -171,7 +171,7 @@ async fn neglected(site: &Site) -> TcpStream {
             let suspended = site.post(&format!("{path}/suspend"), &suspend).await;
             assert_eq!(suspended.status, 200, "{}", suspended.body);
             let (resume, nothing) = (format!("{path}/resume"), json!({}));
-            // The step goes on without end: so does the wait for its answer.
+            // The step never ends, and neither does the request.
             let _ = timeout(Duration::from_millis(30), site.post(&resume, &nothing)).await;
         }
         stream
@@ -180,7 +180,7 @@ async fn neglected(site: &Site) -> TcpStream {
 }
 
 #[actix_web::test]
-async fn a_reader_that_reads_nothing_is_cut() {
+async fn a_subscriber_that_reads_nothing_is_disconnected() {
     let config = WebConfig {
         subscriber_queue: 4,
         subscriber_stall: Duration::from_millis(300),
@@ -190,24 +190,17 @@ async fn a_reader_that_reads_nothing_is_cut() {
     let mut stream = neglected(&site).await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     let mut bytes = Vec::new();
-    // The end of what was under way, or a reset: not an open connection.
+    // The end of the stream or a reset: not an open connection.
     let _ = timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap();
     assert!(!String::from_utf8_lossy(&bytes).contains(": dropped"));
 }
 
 #[actix_web::test]
-async fn a_reader_that_comes_back_in_time_hears_what_it_missed() {
+async fn a_subscriber_that_reads_again_in_time_gets_the_dropped_count() {
     let config = WebConfig { subscriber_queue: 4, ..WebConfig::default() };
     let site = Site::start(config).await;
     let mut stream = neglected(&site).await;
-    let mut text = String::new();
-    let mut bytes = vec![0; 65_536];
-    while !text.contains(": dropped ") {
-        let reading = timeout(Duration::from_secs(2), stream.read(&mut bytes)).await;
-        let length = reading.unwrap().unwrap();
-        assert!(length > 0, "the connection has ended");
-        text.push_str(&String::from_utf8_lossy(&bytes[..length]));
-    }
+    read_until(&mut stream, ": dropped ").await;
 }
 
 async fn until(condition: impl AsyncFn() -> bool) {
@@ -219,7 +212,7 @@ async fn until(condition: impl AsyncFn() -> bool) {
 }
 
 #[actix_web::test]
-async fn bodies_come_in_chunks_and_have_a_size() {
+async fn chunked_and_too_large_bodies() {
     let config = WebConfig { body_bytes_max: 100, ..WebConfig::default() };
     let site = Site::start(config).await;
     let ask = async |head: &str, body: &str| {
@@ -229,7 +222,7 @@ async fn bodies_come_in_chunks_and_have_a_size() {
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut bytes = Vec::new();
-        // After the answer the framework drains what the client may still be sending.
+        // After the answer actix-web drains the rest of the body.
         let _ = timeout(Duration::from_millis(500), stream.read_to_end(&mut bytes)).await;
         answer_of(&bytes)
     };

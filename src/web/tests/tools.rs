@@ -16,14 +16,14 @@ fn tool(name: &str, function: ToolFunction) -> (String, Arc<ToolDefinition>) {
     (name.to_owned(), Arc::new(ToolDefinition::new(spec, ToolBody::Function(function)).unwrap()))
 }
 
-/// Tells that a call has begun, and that it was dropped.
+/// Notifies when a call has begun and when it was dropped.
 #[derive(Default)]
-struct Fate {
+struct CallEvents {
     begun: Notify,
     dropped: Notify,
 }
 
-struct Guard(Arc<Fate>);
+struct Guard(Arc<CallEvents>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -31,14 +31,14 @@ impl Drop for Guard {
     }
 }
 
-async fn site(fate: &Arc<Fate>) -> Site {
+async fn site(events: &Arc<CallEvents>) -> Site {
     let double: ToolFunction = Arc::new(|input, _| {
         Box::pin(async move { Ok(json!({ "n": input["n"].as_i64().unwrap_or(0) * 2 })) })
     });
     let fail: ToolFunction = Arc::new(|_, _| Box::pin(async { Err(ToolError::from("it broke")) }));
-    let fate = Arc::clone(fate);
+    let events = Arc::clone(events);
     let wait: ToolFunction = Arc::new(move |_, _| {
-        let guard = Guard(Arc::clone(&fate));
+        let guard = Guard(Arc::clone(&events));
         Box::pin(async move {
             guard.0.begun.notify_one();
             std::future::pending().await
@@ -101,7 +101,7 @@ async fn refusals_have_their_texts() {
     ];
     for (path, body, status, code, text) in rows {
         let answer = site.send("POST", path, "", Some(body)).await;
-        assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(text)));
+        answer.is_refusal(status, text);
         assert_eq!(answer.header("x-error-code"), Some(code));
     }
     let wrong = site.post("/tools/double/execute", &json!({ "input": { "n": "x" } })).await;
@@ -111,9 +111,9 @@ async fn refusals_have_their_texts() {
 }
 
 #[actix_web::test]
-async fn a_call_ends_when_its_client_leaves() {
-    let fate = Arc::new(Fate::default());
-    let site = site(&fate).await;
+async fn a_tool_call_ends_when_its_client_disconnects() {
+    let events = Arc::new(CallEvents::default());
+    let site = site(&events).await;
     let mut stream = site.connect().await;
     let body = "{\"input\":{\"n\":1}}";
     let length = body.len();
@@ -123,7 +123,7 @@ async fn a_call_ends_when_its_client_leaves() {
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let patience = Duration::from_secs(5);
-    tokio::time::timeout(patience, fate.begun.notified()).await.unwrap();
+    tokio::time::timeout(patience, events.begun.notified()).await.unwrap();
     drop(stream);
-    tokio::time::timeout(patience, fate.dropped.notified()).await.unwrap();
+    tokio::time::timeout(patience, events.dropped.notified()).await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! Refuses frames by their heads: the framework takes a frame in whole before it looks at its
-//! size, however large that is.
+//! Refuses frames by the size in their header: actix-web-actors buffers a whole frame before it
+//! checks its size.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -10,19 +10,19 @@ use actix_web::error::PayloadError;
 use actix_web::web::Bytes;
 use futures_util::Stream;
 
-/// The bytes of a client, up to the head of a frame that is too large.
+/// Bytes of a client, up to the header of a frame that is too large.
 pub(super) struct Bounded<S> {
     bytes: S,
     heads: Heads,
-    /// Says why the bytes end: the error alone does not come through to the session.
-    is_over: Rc<Cell<bool>>,
+    /// Set if a frame is too large: the session does not see the error of this stream.
+    is_oversized: Rc<Cell<bool>>,
 }
 
 impl<S> Bounded<S> {
-    pub(super) fn new(bytes: S, frame_bytes_max: usize, is_over: Rc<Cell<bool>>) -> Self {
+    pub(super) fn new(bytes: S, frame_bytes_max: usize, is_oversized: Rc<Cell<bool>>) -> Self {
         let payload_max = u64::try_from(frame_bytes_max).unwrap_or(u64::MAX);
         let heads = Heads { payload_max, head: Vec::new(), payload_left: 0 };
-        Self { bytes, heads, is_over }
+        Self { bytes, heads, is_oversized }
     }
 }
 
@@ -36,7 +36,7 @@ where
         let next = std::task::ready!(Pin::new(&mut self.bytes).poll_next(cx));
         Poll::Ready(next.map(|bytes| match bytes {
             Ok(bytes) if !self.heads.admit(&bytes) => {
-                self.is_over.set(true);
+                self.is_oversized.set(true);
                 Err(PayloadError::Overflow)
             }
             other => other,
@@ -44,11 +44,11 @@ where
     }
 }
 
-/// Finds the heads of frames in bytes that come in pieces.
+/// Finds the headers of frames in bytes that arrive in pieces.
 #[derive(Debug)]
 struct Heads {
     payload_max: u64,
-    /// What has come of the next head.
+    /// Beginning of the next header.
     head: Vec<u8>,
     payload_left: u64,
 }
@@ -77,7 +77,7 @@ impl Heads {
     }
 }
 
-/// The length of the payload that follows a head; `None` as long as the head is not whole.
+/// Returns the length of the payload; `None` while the header is incomplete.
 fn payload_length(head: &[u8]) -> Option<u64> {
     let second = *head.get(1)?;
     let extended = match second & 0x7f {
@@ -99,7 +99,7 @@ fn payload_length(head: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whether the bytes pass, in pieces of this size.
+    /// Returns whether the bytes are admitted in pieces of this size.
     fn passes(bytes: &[u8], piece: usize) -> bool {
         let mut heads = Heads { payload_max: 300, head: Vec::new(), payload_left: 0 };
         bytes.chunks(piece).all(|piece| heads.admit(piece))
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_judged_by_its_head_however_it_comes() {
+    fn large_frames_are_refused_by_their_header_in_pieces_of_any_size() {
         let small = frame(&[0x81, 0x83, 1, 2, 3, 4], 3);
         let full = frame(&[0x81, 0xfe, 1, 44, 1, 2, 3, 4], 300);
         let over = frame(&[0x81, 0xfe, 1, 45, 1, 2, 3, 4], 0);

@@ -1,4 +1,4 @@
-//! Channels: what is told to everybody who asks for the same, written once for all of them.
+//! Channels: frames for all subscribers of one topic, encoded once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -12,15 +12,15 @@ use greenroom_actors::ports::store::LogFilter;
 use tokio::sync::watch;
 
 use crate::web::backlog::Backlog;
-use crate::web::outbox::Limits;
+use crate::web::subscriber_queue::Limits;
+use crate::web::ws::broadcast::{Broadcast, Portion};
 use crate::web::ws::frames::Frame;
-use crate::web::ws::relay::{Flush, Relay, Silence};
-use crate::web::ws::ring::{Portion, Ring};
+use crate::web::ws::relay::{Flush, Relay, Stop};
 
-/// Bytes that a listener takes at once.
+/// Approximate bytes that a subscriber takes at once.
 pub(super) const PORTION_BYTES: usize = 8 * 1024;
 
-/// What is asked for.
+/// Subject of a channel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Topic {
     /// Spans and log records of traces.
@@ -28,78 +28,78 @@ pub(super) enum Topic {
     Logs(LogFilter),
 }
 
-/// All channels that somebody listens to. One for each topic, over all connections.
+/// Channels with subscribers: one per topic, over all connections.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     open: Mutex<Vec<Weak<Channel>>>,
 }
 
-/// How channels are made.
+/// Options of a new channel.
 #[derive(Clone, Copy)]
-pub(super) struct Making<'a> {
+pub(super) struct ChannelOptions<'a> {
     pub(super) runtime: &'a Arc<Runtime>,
     pub(super) limits: Limits,
     pub(super) backlog: &'a Backlog,
-    /// Whether spans are told with what was said in them.
+    /// True if spans include inputs and outputs.
     pub(super) content: bool,
     pub(super) stall_max: Duration,
 }
 
 pub(super) struct Channel {
     topic: Topic,
-    ring: Mutex<Ring<Frame>>,
+    broadcast: Mutex<Broadcast<Frame>>,
     relay: Addr<Relay>,
-    /// Whether the runtime tells the relay everything.
+    /// True once the relay is registered with the runtime.
     is_ready: watch::Sender<bool>,
-    /// Ends the channel for those who are on it: nobody joins it any more.
-    is_over: watch::Sender<bool>,
+    /// True once all subscribers were disconnected; the channel takes no new ones.
+    is_closed: watch::Sender<bool>,
 }
 
-/// A listener's end.
+/// Subscriber's end of a channel.
 #[derive(Debug)]
-pub(super) struct Tap {
+pub(super) struct Subscription {
     channel: Arc<Channel>,
     id: u64,
 }
 
 impl Channels {
-    /// Listens to a topic. What the runtime tells after this has resolved is not missed.
-    pub(super) async fn join(
+    /// Subscribes to a topic. Events published after this has resolved are not missed.
+    pub(super) async fn subscribe(
         &self,
         topic: &Topic,
         disconnect: &Disconnect,
-        making: Making<'_>,
-    ) -> Tap {
-        let channel = self.find_or_open(topic, making);
-        // The sender is the channel's own: it cannot have gone.
+        options: ChannelOptions<'_>,
+    ) -> Subscription {
+        let channel = self.find_or_open(topic, options);
+        // The channel owns the sender: it cannot be gone.
         let _ = channel.is_ready.subscribe().wait_for(|is_ready| *is_ready).await;
-        let id = channel.ring().join(Disconnect::clone(disconnect));
-        Tap { channel, id }
+        let id = channel.broadcast().subscribe(Disconnect::clone(disconnect));
+        Subscription { channel, id }
     }
 
-    fn find_or_open(&self, topic: &Topic, making: Making<'_>) -> Arc<Channel> {
+    fn find_or_open(&self, topic: &Topic, options: ChannelOptions<'_>) -> Arc<Channel> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|channel| channel.strong_count() > 0);
         let mut known = open.iter().filter_map(Weak::upgrade);
-        if let Some(channel) = known.find(|it| it.topic == *topic && !*it.is_over.borrow()) {
+        if let Some(channel) = known.find(|it| it.topic == *topic && !*it.is_closed.borrow()) {
             return channel;
         }
-        let channel = Channel::open(topic.clone(), making);
+        let channel = Channel::open(topic.clone(), options);
         open.push(Arc::downgrade(&channel));
         channel
     }
 }
 
 impl Channel {
-    fn open(topic: Topic, making: Making<'_>) -> Arc<Self> {
-        let Making { runtime, limits, backlog, content, stall_max } = making;
+    fn open(topic: Topic, options: ChannelOptions<'_>) -> Arc<Self> {
+        let ChannelOptions { runtime, limits, backlog, content, stall_max } = options;
         Relay::launch(Arc::clone(runtime), content, stall_max, |relay| {
             Arc::new(Self {
                 topic,
-                ring: Mutex::new(Ring::new(limits, backlog)),
+                broadcast: Mutex::new(Broadcast::new(limits, backlog)),
                 relay,
                 is_ready: watch::Sender::new(false),
-                is_over: watch::Sender::new(false),
+                is_closed: watch::Sender::new(false),
             })
         })
     }
@@ -108,51 +108,54 @@ impl Channel {
         &self.topic
     }
 
-    /// From here on the relay hears of everything.
-    pub(super) fn is_ready(&self) {
+    /// Marks the relay as registered.
+    pub(super) fn set_ready(&self) {
         self.is_ready.send_replace(true);
     }
 
-    /// Tells everybody, who have missed so many events before.
-    pub(super) fn tell(&self, missed: u64, frames: impl Iterator<Item = Frame>) {
+    /// Publishes frames to all subscribers, after `missed` lost events.
+    pub(super) fn publish(&self, missed: u64, frames: impl Iterator<Item = Frame>) {
         let frames: Vec<Frame> = frames.collect();
         let waiting = {
-            let mut ring = self.ring();
-            ring.miss(missed);
+            let mut broadcast = self.broadcast();
+            broadcast.mark_lost(missed);
             for frame in frames {
                 let bytes = frame.text.len();
-                ring.say(frame, bytes);
+                broadcast.publish(frame, bytes);
             }
-            ring.take_waiting()
+            broadcast.take_wakers()
         };
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the connections that have taken nothing for so long.
+    /// Disconnects the subscribers that have taken nothing for so long.
     pub(super) fn disconnect_stalled(&self, stall_max: Duration) {
-        let stalled = self.ring().stalled(stall_max);
+        let stalled = self.broadcast().stalled(stall_max);
         if !stalled.is_empty() {
-            log::info!("observers that took nothing for {stall_max:?} are cut: {}", stalled.len());
+            let count = stalled.len();
+            log::info!(
+                "disconnected {count} WebSocket subscribers: they read nothing for {stall_max:?}"
+            );
         }
         stalled.iter().for_each(|disconnect| disconnect());
     }
 
-    /// Ends everybody's connection.
-    pub(super) fn disconnect(&self) {
-        self.is_over.send_replace(true);
-        let disconnects = self.ring().disconnects();
+    /// Disconnects all subscribers, and closes the channel.
+    pub(super) fn disconnect_all(&self) {
+        self.is_closed.send_replace(true);
+        let disconnects = self.broadcast().disconnects();
         disconnects.iter().for_each(|disconnect| disconnect());
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring<Frame>> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    fn broadcast(&self) -> MutexGuard<'_, Broadcast<Frame>> {
+        self.broadcast.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        // A full mailbox does as well: the next message finds the channel gone.
-        let _ = self.relay.try_send(Silence);
+        // If the mailbox is full, the next message finds the channel gone.
+        let _ = self.relay.try_send(Stop);
     }
 }
 
@@ -162,31 +165,32 @@ impl std::fmt::Debug for Channel {
     }
 }
 
-impl Tap {
-    /// Waits for what comes next.
+impl Subscription {
+    /// Waits for the next events.
     pub(super) async fn next(&self) -> Portion<Frame> {
-        std::future::poll_fn(|cx| self.channel.ring().poll_take(self.id, PORTION_BYTES, cx)).await
+        std::future::poll_fn(|cx| self.channel.broadcast().poll_take(self.id, PORTION_BYTES, cx))
+            .await
     }
 
-    /// What there is before a number.
+    /// Returns events before a number.
     pub(super) fn before(&self, upto: u64) -> Portion<Frame> {
-        self.channel.ring().take(self.id, upto, PORTION_BYTES)
+        self.channel.broadcast().take(self.id, upto, PORTION_BYTES)
     }
 
     pub(super) fn has_all_before(&self, upto: u64) -> bool {
-        self.channel.ring().has_taken(self.id, upto)
+        self.channel.broadcast().has_taken(self.id, upto)
     }
 
-    /// The number after the last event that the runtime had told when this was called.
+    /// Returns the number after the last event that the runtime had published at the call.
     pub(super) async fn end(&self) -> u64 {
-        // Behind everything else in the mailbox; a relay that has gone tells no more.
+        // Queued behind the events in the mailbox. A relay that is gone publishes nothing.
         let _ = self.channel.relay.send(Flush).await;
-        self.channel.ring().end()
+        self.channel.broadcast().end()
     }
 }
 
-impl Drop for Tap {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.channel.ring().leave(self.id);
+        self.channel.broadcast().unsubscribe(self.id);
     }
 }

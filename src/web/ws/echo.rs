@@ -6,20 +6,20 @@ use serde_json::value::RawValue;
 use crate::api::caller::Caller;
 use crate::api::wire::envelope::{ErrorFrame, Frame};
 use crate::api::wire::span::Welcome;
-use crate::web::ws::session::{Conversation, Ctx, send};
+use crate::web::ws::session::{Ctx, SocketHandler, send};
 
-/// Says back what it hears.
+/// Handler that returns every message.
 #[derive(Debug)]
-pub(super) struct Echoing {
+pub(super) struct EchoHandler {
     pub(super) caller: Caller,
 }
 
-impl Conversation for Echoing {
+impl SocketHandler for EchoHandler {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
         send(ctx, &Welcome::echo(self.caller.user(), SystemClock.now()));
     }
 
-    fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>) {
+    fn received(&mut self, text: &str, ctx: &mut Ctx<Self>) {
         match serde_json::from_str::<&RawValue>(text) {
             Ok(message) => send(ctx, &Frame::of("ECHO", message)),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! What a client is told of the time before it came.
+//! Past events for a new subscription.
 
 use bytestring::ByteString;
 use greenroom_actors::Runtime;
@@ -11,33 +11,33 @@ use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log_frame::LogsFrame;
 use crate::web::backlog::Held;
 use crate::web::settings::Settings;
+use crate::web::ws::deduplicator::Deduplicator;
 use crate::web::ws::frames::{key_of_record, text_of};
 use crate::web::ws::replay::Replay;
-use crate::web::ws::seam::Seam;
 
-/// What is to be read from the record.
+/// Past events to read from the store.
 #[derive(Debug, Default)]
 pub(super) enum History {
     #[default]
     None,
-    /// The newest entries of the log, in one frame.
+    /// Newest entries of the log, in one frame.
     Logs { filter: LogFilter, limit: usize },
-    /// What happened lately in traces.
+    /// Latest events of traces.
     Traces { filter: ObserverFilter, replay: Replay },
 }
 
-/// What was read.
+/// Past events that were read.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) texts: Vec<ByteString>,
-    pub(super) seam: Seam,
-    /// Counts the texts as waiting.
+    pub(super) deduplicator: Deduplicator,
+    /// Counts the texts in the backlog.
     pub(super) held: Option<Held>,
 }
 
 impl History {
-    /// Reads it; none when nothing was asked for. That the record cannot be read, or that too much
-    /// waits for clients already, is told.
+    /// Reads the history; `None` if none was requested. If the read fails or the backlog is full,
+    /// the result is one error frame.
     pub(super) async fn read(self, runtime: &Runtime, settings: &Settings) -> Option<Read> {
         let read = match self {
             Self::None => return None,
@@ -54,7 +54,7 @@ impl History {
 }
 
 impl Read {
-    /// Counts what was read as waiting; refused when that is more than one client may have wait.
+    /// Counts the texts in the backlog; fails if they exceed the share of one client.
     fn counted(mut self, settings: &Settings) -> Result<Self, ApiError> {
         let bytes = self.texts.iter().map(|text| text.len()).sum();
         let held = settings.backlog.try_hold_share(bytes);
@@ -71,16 +71,16 @@ async fn logs(
     settings: &Settings,
 ) -> Result<Read, ApiError> {
     let mut records = runtime.logs(filter, None, limit).await?.records;
-    let mut seam = Seam::default();
-    records.iter().for_each(|record| seam.add(key_of_record(record), record.at));
+    let mut deduplicator = Deduplicator::default();
+    records.iter().for_each(|record| deduplicator.add(key_of_record(record), record.at));
     let now = SystemClock.now();
     loop {
         let Some(text) = text_of(&LogsFrame::initial(&records, now)) else { break };
-        // One frame is bounded like everything that waits for a client: the newest stay.
+        // A frame is limited like the queue of a client: only the newest entries that fit are sent.
         if text.len() <= settings.config.subscriber_queue_bytes || records.is_empty() {
-            return Ok(Read { texts: vec![text], seam, held: None });
+            return Ok(Read { texts: vec![text], deduplicator, held: None });
         }
         records.drain(..records.len().div_ceil(2));
     }
-    Ok(Read { seam, ..Read::default() })
+    Ok(Read { deduplicator, ..Read::default() })
 }

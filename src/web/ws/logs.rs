@@ -11,44 +11,47 @@ use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log::{log_filter_of, log_limit_of};
 use crate::api::wire::log_frame::{LogsMessage, parameters_of};
 use crate::web::ws::channel::Topic;
+use crate::web::ws::client_feed::{ClientFeed, TopicRequest, TopicRequests, start_feed};
 use crate::web::ws::history::History;
-use crate::web::ws::listening::{Listening, Wish, Wishes, say_all};
-use crate::web::ws::session::{Conversation, Ctx, send};
+use crate::web::ws::session::{Ctx, SocketHandler, send};
 
-/// Tells of log records, and lets the client change the filter.
-pub(super) struct Tailing {
-    listening: Option<Listening>,
-    wishes: Wishes,
+/// Handler that sends log records and lets the client change the filter.
+pub(super) struct LogHandler {
+    feed: Option<ClientFeed>,
+    requests: TopicRequests,
     visibility: Visibility,
 }
 
-/// Reads what is asked for, of what the client sees anyway.
-pub(super) fn wish_of(pairs: &Pairs, visibility: Visibility) -> Result<Wish, ApiError> {
+/// Parses a request, limited to records that the client may see.
+pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicRequest, ApiError> {
     let (filter, limit) = (log_filter_of(pairs, visibility)?, log_limit_of(pairs)?);
-    // What comes is later than any time that has passed: such filters share a channel.
+    // Live records are later than any past time: filters that differ only in that share a channel.
     let since = filter.since.filter(|since| *since > SystemClock.now());
     let topic = Topic::Logs(LogFilter { since, ..filter.clone() });
-    Ok(Wish { topic, history: History::Logs { filter, limit }, word: None })
+    Ok(TopicRequest { topic, history: History::Logs { filter, limit }, greeting: None })
 }
 
-impl Tailing {
-    pub(super) fn new((listening, wishes): (Listening, Wishes), visibility: Visibility) -> Self {
-        Self { listening: Some(listening), wishes, visibility }
+impl LogHandler {
+    pub(super) fn new(
+        (feed, requests): (ClientFeed, TopicRequests),
+        visibility: Visibility,
+    ) -> Self {
+        Self { feed: Some(feed), requests, visibility }
     }
 
-    fn update(&self, message: LogsMessage) -> Result<Wish, ApiError> {
-        wish_of(&parameters_of(message.filter)?, self.visibility.clone())
+    fn update(&self, message: LogsMessage) -> Result<TopicRequest, ApiError> {
+        request_of(&parameters_of(message.filter)?, self.visibility.clone())
     }
 }
 
-impl Conversation for Tailing {
+impl SocketHandler for LogHandler {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        if let Some(listening) = self.listening.take() {
-            say_all(listening, ctx);
+        if let Some(feed) = self.feed.take() {
+            start_feed(feed, ctx);
         }
     }
 
-    fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>) {
+    fn received(&mut self, text: &str, ctx: &mut Ctx<Self>) {
         let Ok(message) = json::parse::<LogsMessage>(text.as_bytes()) else {
             send(ctx, &ErrorFrame::of("Invalid message format"));
             return;
@@ -57,7 +60,7 @@ impl Conversation for Tailing {
             send(ctx, &ErrorFrame::of("Unknown message type"));
             return;
         }
-        if let Err(why) = self.wishes.tell(self.update(message)) {
+        if let Err(why) = self.requests.send(self.update(message)) {
             send(ctx, &ErrorFrame::of(&why));
         }
     }

@@ -1,4 +1,4 @@
-//! The actor that hears of spans and log records for one channel, and writes their frames.
+//! The actor that observes spans and log records for one channel and encodes their frames.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,24 +18,24 @@ use greenroom_actors::ports::store::LogFilter;
 use crate::web::ws::channel::{Channel, Topic};
 use crate::web::ws::frames::Frame;
 
-/// Batches that may wait while the worker is busy: as many as the runtime keeps for its own.
+/// Mailbox capacity, in batches, for while the worker is busy: the same as the runtime's queue.
 const RELAY_MAILBOX: usize = 4_096;
-/// How often stalled listeners are looked for within the longest stall that is allowed.
-const LOOKS_PER_STALL: u32 = 4;
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+/// Number of checks for stalled subscribers per `stall_max`.
+const CHECKS_PER_STALL: u32 = 4;
+const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// Registers with the runtime, and tells its channel. Ends with it.
+/// Observer of the runtime that publishes to its channel and stops with it.
 pub(super) struct Relay {
     runtime: Arc<Runtime>,
     channel: Weak<Channel>,
     registered: Option<ObserverId>,
-    /// Whether spans are told with what was said in them.
+    /// True if spans include inputs and outputs.
     content: bool,
     stall_max: Duration,
 }
 
 impl Relay {
-    /// Starts a relay on this thread, for the channel that is made with its address.
+    /// Starts a relay on this thread, for the channel that `channel` creates with its address.
     pub(super) fn launch(
         runtime: Arc<Runtime>,
         content: bool,
@@ -50,7 +50,7 @@ impl Relay {
         channel
     }
 
-    /// The channel; nobody listens any more when there is none.
+    /// Returns the channel; stops the relay if it is gone, that is, without subscribers.
     fn channel(&self, ctx: &mut Context<Self>) -> Option<Arc<Channel>> {
         let channel = self.channel.upgrade();
         if channel.is_none() {
@@ -71,11 +71,11 @@ impl Actor for Relay {
         ctx.spawn(observing.into_actor(self).map(|id, relay, ctx| {
             relay.registered = Some(id);
             if let Some(channel) = relay.channel(ctx) {
-                channel.is_ready();
+                channel.set_ready();
             }
         }));
-        let pause = (self.stall_max / LOOKS_PER_STALL).max(SHORTEST_PAUSE);
-        ctx.run_interval(pause, |relay, ctx| {
+        let interval = (self.stall_max / CHECKS_PER_STALL).max(CHECK_INTERVAL_MIN);
+        ctx.run_interval(interval, |relay, ctx| {
             if let Some(channel) = relay.channel(ctx) {
                 channel.disconnect_stalled(relay.stall_max);
             }
@@ -83,7 +83,7 @@ impl Actor for Relay {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        // One that was not registered yet leaves a closed mailbox, which the runtime forgets.
+        // Before it is registered, its closed mailbox makes the runtime forget it.
         if let Some(id) = self.registered.take() {
             self.runtime.forget(id);
         }
@@ -94,7 +94,7 @@ fn observer_of(topic: &Topic, relay: &Addr<Relay>, channel: &Weak<Channel>) -> O
     let channel = Weak::clone(channel);
     let disconnect: Disconnect = Arc::new(move || {
         if let Some(channel) = channel.upgrade() {
-            channel.disconnect();
+            channel.disconnect_all();
         }
     });
     let logs: Option<Recipient<LogsObserved>> = Some(relay.clone().recipient());
@@ -117,7 +117,8 @@ impl Handler<SpansObserved> for Relay {
     fn handle(&mut self, message: SpansObserved, ctx: &mut Self::Context) {
         let (SpansObserved { spans, missed }, content) = (message, self.content);
         if let Some(channel) = self.channel(ctx) {
-            channel.tell(missed, spans.iter().filter_map(|event| Frame::of_span(event, content)));
+            channel
+                .publish(missed, spans.iter().filter_map(|event| Frame::of_span(event, content)));
         }
     }
 }
@@ -130,18 +131,18 @@ impl Handler<LogsObserved> for Relay {
         let Some(channel) = self.channel(ctx) else { return };
         match channel.topic() {
             Topic::Traces(_) => {
-                channel.tell(missed, logs.iter().filter_map(|record| Frame::of_record(record)));
+                channel.publish(missed, logs.iter().filter_map(|record| Frame::of_record(record)));
             }
             Topic::Logs(filter) => {
                 let wanted = logs.iter().filter(|record| filter.admits(record));
                 let now = SystemClock.now();
-                channel.tell(missed, wanted.filter_map(|record| Frame::of_entry(record, now)));
+                channel.publish(missed, wanted.filter_map(|record| Frame::of_entry(record, now)));
             }
         }
     }
 }
 
-/// Resolves when everything that was told before has been passed on.
+/// Resolves when all events sent before have been published.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(super) struct Flush;
@@ -152,15 +153,15 @@ impl Handler<Flush> for Relay {
     fn handle(&mut self, _: Flush, _: &mut Self::Context) {}
 }
 
-/// Nobody listens any more.
+/// Stops the relay of a channel without subscribers.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(super) struct Silence;
+pub(super) struct Stop;
 
-impl Handler<Silence> for Relay {
+impl Handler<Stop> for Relay {
     type Result = ();
 
-    fn handle(&mut self, _: Silence, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

@@ -1,5 +1,4 @@
-//! What happened lately, for observers that ask for it: read from the record, told like what
-//! happens now.
+//! Replay of the latest events for observers that request it, in the same frames as live events.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,12 +17,12 @@ use crate::api::wire::log::log_limit_of;
 use crate::web::ws::frames::{Frame, time_of};
 use crate::web::ws::history::Read;
 
-/// Traces that are looked at, from the newest on.
+/// Maximum number of traces to read, newest first.
 const TRACES_MAX: usize = 100;
-/// Traces of a page.
+/// Traces per page.
 const PAGE: usize = 20;
 
-/// How much of the past an observer asks for.
+/// Range of past events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Replay {
     since: Option<Timestamp>,
@@ -36,7 +35,7 @@ enum Event {
 }
 
 impl Replay {
-    /// Reads the parameters; either of them asks for a replay.
+    /// Parses the parameters; either of them requests a replay.
     pub(super) fn parse(pairs: &Pairs) -> Result<Option<Self>, ApiError> {
         let since = time_from(pairs, "since")?;
         let limit = log_limit_of(pairs)?;
@@ -44,7 +43,7 @@ impl Replay {
         Ok(is_asked_for.then_some(Self { since, limit }))
     }
 
-    /// The newest events of the newest traces, and what was logged, in the order of time.
+    /// Reads the newest events and log records of the newest traces, in order of time.
     pub(super) async fn read(
         self,
         filter: &ObserverFilter,
@@ -52,7 +51,7 @@ impl Replay {
         content: bool,
     ) -> Result<Read, ApiError> {
         let mut events = self.events(filter, runtime).await?;
-        // stable: what happened at once stays as it is nested
+        // Stable: events of the same time keep the order of their nesting.
         events.sort_by_key(Event::at);
         let surplus = events.len().saturating_sub(self.limit);
         let mut past = Read::default();
@@ -62,7 +61,7 @@ impl Replay {
                 Event::Log(record) => Frame::of_record(record),
             };
             if let Some(Frame { text, key, at }) = frame {
-                past.seam.add(key, at);
+                past.deduplicator.add(key, at);
                 past.texts.push(text);
             }
         }
@@ -89,7 +88,7 @@ impl Replay {
         while seen.len() < TRACES_MAX && (spans > 0 || logs > 0) {
             let page = runtime.roots(&roots, after, PAGE).await?;
             for root in &page.roots {
-                // callers may begin several roots of one trace
+                // Callers may begin several roots of one trace.
                 if !seen.insert(Arc::clone(root.trace_id())) {
                     continue;
                 }
@@ -106,7 +105,7 @@ impl Replay {
                     continue;
                 }
                 let view = runtime.trace(&trace_id, &roots.visibility).await?.unwrap_or_default();
-                let told = told_of(&view.spans).into_iter();
+                let told = events_of(&view.spans).into_iter();
                 let wanted = told.map(|event| Event::Span(Box::new(event)));
                 let before = events.len();
                 events.extend(wanted.filter(|event| self.since.is_none_or(|it| event.at() >= it)));
@@ -139,8 +138,8 @@ impl Event {
     }
 }
 
-/// The beginnings and ends of a trace's spans, nested as they are.
-fn told_of(spans: &[Span]) -> Vec<SpanEvent> {
+/// Returns the starts and ends of a trace's spans, in the order of their nesting.
+fn events_of(spans: &[Span]) -> Vec<SpanEvent> {
     let known: HashMap<SpanId, &Span> = spans.iter().map(|span| (span.id, span)).collect();
     let mut children: HashMap<Option<SpanId>, Vec<&Span>> = HashMap::new();
     for span in spans {
@@ -148,29 +147,29 @@ fn told_of(spans: &[Span]) -> Vec<SpanEvent> {
         children.entry(parent).or_default().push(span);
     }
     let mut events = Vec::with_capacity(spans.len() * 2);
-    // What is still to be told, the next one last.
-    let mut left = vec![Told::Children(None)];
+    // Stack of the remaining visits.
+    let mut left = vec![Visit::Children(None)];
     while let Some(told) = left.pop() {
         match told {
-            Told::Children(of) => {
+            Visit::Children(of) => {
                 let below = children.remove(&of).unwrap_or_default();
-                left.extend(below.into_iter().rev().map(Told::Whole));
+                left.extend(below.into_iter().rev().map(Visit::Whole));
             }
-            Told::Whole(span) => {
+            Visit::Whole(span) => {
                 events.push(begun(span));
-                left.push(Told::End(span));
-                left.push(Told::Children(Some(span.id)));
+                left.push(Visit::End(span));
+                left.push(Visit::Children(Some(span.id)));
             }
-            Told::End(span) if span.end.is_some() => {
+            Visit::End(span) if span.end.is_some() => {
                 events.push(SpanEvent { phase: SpanPhase::Ended, span: span.clone() });
             }
-            Told::End(_) => {}
+            Visit::End(_) => {}
         }
     }
     events
 }
 
-enum Told<'a> {
+enum Visit<'a> {
     Whole(&'a Span),
     Children(Option<SpanId>),
     End(&'a Span),

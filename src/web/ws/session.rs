@@ -1,4 +1,4 @@
-//! What every WebSocket has: pings, a deadline for the other side, limits, and an end.
+//! A WebSocket session: pings, a deadline for the client's answers, limits, and closing.
 
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -18,45 +18,45 @@ use crate::api::wire::envelope::ErrorFrame;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::admission::Admitted;
 use crate::web::settings::{Settings, WebConfig};
-use crate::web::ws::text::{Assembler, Broken, Whole};
+use crate::web::ws::text::{Assembler, FragmentError, Whole};
 
-/// Messages of other actors that may wait for a session.
+/// Mailbox capacity for messages of other actors.
 const SESSION_MAILBOX: usize = 64;
-/// Heartbeats that the other side may leave unanswered.
+/// Number of heartbeats that the client may leave unanswered.
 const SILENT_BEATS_MAX: u32 = 2;
 
-/// The context that a session runs in.
+/// Context of a session.
 pub(super) type Ctx<C> = WebsocketContext<Session<C>>;
 
-/// What is said on one kind of WebSocket.
-pub(super) trait Conversation: Sized + Unpin + 'static {
-    /// The connection is open.
+/// Messages of one kind of WebSocket.
+pub(super) trait SocketHandler: Sized + Unpin + 'static {
+    /// Called when the connection is open.
     fn opened(&mut self, ctx: &mut Ctx<Self>);
 
-    /// The other side has said a whole text.
-    fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>);
+    /// Called for each complete text message.
+    fn received(&mut self, text: &str, ctx: &mut Ctx<Self>);
 }
 
-/// One WebSocket connection. Runs only while the client reads: whatever must happen to a client
-/// that does not read is done from outside, through `disconnect`.
+/// One WebSocket connection. Runs only while the client reads: a client that does not read is
+/// disconnected from outside, through `disconnect`.
 pub(super) struct Session<C> {
-    pub(super) conversation: C,
-    /// When the token ends that the connection was opened with.
+    pub(super) handler: C,
+    /// Expiry of the token that opened the connection.
     expires_at: Option<Timestamp>,
     settings: Arc<Settings>,
     disconnect: Disconnect,
     fragments: Assembler,
     /// Pings and pongs of the client since the last heartbeat.
     controls: usize,
-    heard_at: Rc<Cell<Instant>>,
-    is_over: Rc<Cell<bool>>,
+    received_at: Rc<Cell<Instant>>,
+    is_oversized: Rc<Cell<bool>>,
     _counted: Option<Gauged>,
     _admitted: Admitted,
 }
 
-impl<C: Conversation> Session<C> {
+impl<C: SocketHandler> Session<C> {
     pub(super) fn new(
-        conversation: C,
+        handler: C,
         expires_at: Option<Timestamp>,
         settings: Arc<Settings>,
         disconnect: Disconnect,
@@ -64,36 +64,36 @@ impl<C: Conversation> Session<C> {
     ) -> Self {
         let WebConfig { websocket_frame_bytes_max, websocket_fragments_max, .. } = settings.config;
         let fragments = Assembler::new(websocket_frame_bytes_max, websocket_fragments_max);
-        let heard_at = Rc::new(Cell::new(Instant::now()));
-        let is_over = Rc::default();
+        let received_at = Rc::new(Cell::new(Instant::now()));
+        let is_oversized = Rc::default();
         let counted = settings.requests().map(RequestMeter::socket);
         Self {
-            conversation,
+            handler,
             expires_at,
             settings,
             disconnect,
             fragments,
-            heard_at,
-            is_over,
+            received_at,
+            is_oversized,
             controls: 0,
             _counted: counted,
             _admitted: admitted,
         }
     }
 
-    /// To be set when a frame is larger than any may be.
-    pub(super) fn is_over(&self) -> Rc<Cell<bool>> {
-        Rc::clone(&self.is_over)
+    /// Returns the flag to set if a frame is too large.
+    pub(super) fn oversized_flag(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.is_oversized)
     }
 
-    /// Counts events that the client did not get.
+    /// Counts events that the client has missed.
     pub(super) fn count_missed(&self, events: u64) {
         if let Some(meter) = self.settings.requests() {
             meter.dropped().inc_by(events);
         }
     }
 
-    /// Counts a ping or a pong; false when there are too many: in the message under way, or since
+    /// Counts a ping or a pong; returns false if there are too many in the current message or since
     /// the last heartbeat.
     fn admits_control(&mut self) -> bool {
         self.controls += 1;
@@ -104,14 +104,14 @@ impl<C: Conversation> Session<C> {
     fn take(&mut self, whole: Whole, ctx: &mut Ctx<C>) {
         let Whole { is_text, bytes } = whole;
         match String::from_utf8(bytes) {
-            Ok(text) if is_text => self.conversation.heard(&text, ctx),
+            Ok(text) if is_text => self.handler.received(&text, ctx),
             Err(_) if is_text => close(ctx, CloseCode::Invalid, "text is not UTF-8"),
             Ok(_) | Err(_) => refuse_binary(ctx),
         }
     }
 }
 
-impl<C: Conversation> Actor for Session<C> {
+impl<C: SocketHandler> Actor for Session<C> {
     type Context = WebsocketContext<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
@@ -121,7 +121,7 @@ impl<C: Conversation> Actor for Session<C> {
             session.controls = 0;
             ctx.ping(b"");
         });
-        watch(&self.heard_at, heartbeat, Arc::clone(&self.disconnect));
+        watch(&self.received_at, heartbeat, Arc::clone(&self.disconnect));
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
         ctx.spawn(fired.into_actor(self).map(|(), _, ctx| {
@@ -131,13 +131,13 @@ impl<C: Conversation> Actor for Session<C> {
             let left = Duration::from_millis(expires_at.ms_since(SystemClock.now()));
             ctx.run_later(left, |_, ctx| close(ctx, CloseCode::Policy, "the token has expired"));
         }
-        self.conversation.opened(ctx);
+        self.handler.opened(ctx);
     }
 }
 
-impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<C> {
+impl<C: SocketHandler> StreamHandler<Result<Message, ProtocolError>> for Session<C> {
     fn handle(&mut self, message: Result<Message, ProtocolError>, ctx: &mut Self::Context) {
-        self.heard_at.set(Instant::now());
+        self.received_at.set(Instant::now());
         match message {
             Ok(Message::Ping(_) | Message::Pong(_)) if !self.admits_control() => {
                 close(ctx, CloseCode::Policy, "too many pings and pongs");
@@ -147,14 +147,14 @@ impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<
             Ok(Message::Text(_) | Message::Binary(_)) if self.fragments.is_gathering() => {
                 close(ctx, CloseCode::Protocol, "a message inside another");
             }
-            Ok(Message::Text(text)) => self.conversation.heard(&text, ctx),
+            Ok(Message::Text(text)) => self.handler.received(&text, ctx),
             Ok(Message::Binary(_)) => refuse_binary(ctx),
             Ok(Message::Continuation(fragment)) => match self.fragments.take(fragment) {
                 Ok(Some(whole)) => self.take(whole, ctx),
                 Ok(None) => {}
-                Err(Broken::TooMany) => close(ctx, CloseCode::Size, "too many fragments"),
-                Err(Broken::TooLarge) => close(ctx, CloseCode::Size, "message too large"),
-                Err(Broken::OutOfPlace) => {
+                Err(FragmentError::TooMany) => close(ctx, CloseCode::Size, "too many fragments"),
+                Err(FragmentError::TooLarge) => close(ctx, CloseCode::Size, "message too large"),
+                Err(FragmentError::OutOfPlace) => {
                     close(ctx, CloseCode::Protocol, "a fragment out of place");
                 }
             },
@@ -162,14 +162,14 @@ impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<
                 ctx.close(reason);
                 ctx.stop();
             }
-            Err(_) if self.is_over.get() => close(ctx, CloseCode::Size, "frame too large"),
+            Err(_) if self.is_oversized.get() => close(ctx, CloseCode::Size, "frame too large"),
             Err(ProtocolError::Overflow) => close(ctx, CloseCode::Size, "frame too large"),
-            // the framework's way to say so
+            // actix-web-actors reports invalid UTF-8 as this error.
             Err(ProtocolError::Io(error)) if error.kind() == ErrorKind::Other => {
                 close(ctx, CloseCode::Invalid, "text is not UTF-8");
             }
             Err(error) => {
-                log::debug!("a WebSocket broke the protocol: {error}");
+                log::debug!("closing a WebSocket after a protocol error: {error}");
                 close(ctx, CloseCode::Protocol, "protocol error");
             }
         }
@@ -177,32 +177,32 @@ impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<
 }
 
 /// Sends a frame.
-pub(super) fn send<C: Conversation, T: Serialize>(ctx: &mut Ctx<C>, frame: &T) {
+pub(super) fn send<C: SocketHandler, T: Serialize>(ctx: &mut Ctx<C>, frame: &T) {
     match serde_json::to_string(frame) {
         Ok(text) => ctx.text(text),
-        Err(error) => log::error!("a frame could not be written: {error}"),
+        Err(error) => log::error!("cannot serialize a frame: {error}"),
     }
 }
 
-fn refuse_binary<C: Conversation>(ctx: &mut Ctx<C>) {
+fn refuse_binary<C: SocketHandler>(ctx: &mut Ctx<C>) {
     send(ctx, &ErrorFrame::of("Invalid message format: expected text"));
 }
 
-fn close<C: Conversation>(ctx: &mut Ctx<C>, code: CloseCode, why: &str) {
+fn close<C: SocketHandler>(ctx: &mut Ctx<C>, code: CloseCode, why: &str) {
     ctx.close(Some(CloseReason { code, description: Some(why.to_owned()) }));
     ctx.stop();
 }
 
-/// Cuts a connection whose other side has been silent for too long. A task of its own, because
-/// the session is not polled while its client does not read.
-fn watch(heard_at: &Rc<Cell<Instant>>, heartbeat: Duration, disconnect: Disconnect) {
-    let heard_at = Rc::downgrade(heard_at);
+/// Disconnects a client that has been silent for too long. Runs as a separate task, because the
+/// session is not polled while its client does not read.
+fn watch(received_at: &Rc<Cell<Instant>>, heartbeat: Duration, disconnect: Disconnect) {
+    let received_at = Rc::downgrade(received_at);
     let silence_max = heartbeat * SILENT_BEATS_MAX + heartbeat / 2;
     actix_web::rt::spawn(async move {
         loop {
             tokio::time::sleep(heartbeat).await;
-            let Some(heard_at) = heard_at.upgrade() else { return };
-            if heard_at.get().elapsed() > silence_max {
+            let Some(received_at) = received_at.upgrade() else { return };
+            if received_at.get().elapsed() > silence_max {
                 disconnect();
                 return;
             }

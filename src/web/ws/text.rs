@@ -1,9 +1,9 @@
-//! Whole messages from fragments.
+//! Assembles messages from fragments.
 
 use actix_http::ws::Item;
 use actix_web::web::Bytes;
 
-/// Gathers the fragments of one message.
+/// Buffer of the fragments of one message.
 #[derive(Debug)]
 pub(super) struct Assembler {
     bytes_max: usize,
@@ -15,24 +15,24 @@ pub(super) struct Assembler {
 struct Gathering {
     is_text: bool,
     bytes: Vec<u8>,
-    /// Those of the message and the control frames between them.
+    /// Frames of the message, including control frames between them.
     frames: usize,
 }
 
-/// A message that has come whole.
+/// Complete message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) is_text: bool,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Why the fragments make no message.
+/// Error in a sequence of fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum FragmentError {
     TooLarge,
-    /// Of frames, however small they are.
+    /// Too many frames, regardless of their size.
     TooMany,
-    /// A first fragment inside a message, or another outside of one.
+    /// First fragment inside a message, or a later one outside.
     OutOfPlace,
 }
 
@@ -41,21 +41,21 @@ impl Assembler {
         Self { bytes_max, frames_max, gathering: None }
     }
 
-    /// Counts a control frame, which may come between those of a message.
-    pub(super) fn count_control(&mut self) -> Result<(), Broken> {
+    /// Counts a control frame, which may arrive between fragments.
+    pub(super) fn count_control(&mut self) -> Result<(), FragmentError> {
         match &mut self.gathering {
             Some(gathering) => gathering.count(self.frames_max),
             None => Ok(()),
         }
     }
 
-    /// Whether a message is under way, so that a whole one would be out of place.
+    /// True inside a fragmented message, where a whole one is an error.
     pub(super) fn is_gathering(&self) -> bool {
         self.gathering.is_some()
     }
 
-    /// Takes a fragment; gives the message when it is complete.
-    pub(super) fn take(&mut self, fragment: Item) -> Result<Option<Whole>, Broken> {
+    /// Adds a fragment; returns the message if it is complete.
+    pub(super) fn take(&mut self, fragment: Item) -> Result<Option<Whole>, FragmentError> {
         match fragment {
             Item::FirstText(bytes) => self.begin(true, &bytes),
             Item::FirstBinary(bytes) => self.begin(false, &bytes),
@@ -68,19 +68,19 @@ impl Assembler {
         }
     }
 
-    fn begin(&mut self, is_text: bool, bytes: &Bytes) -> Result<Option<Whole>, Broken> {
+    fn begin(&mut self, is_text: bool, bytes: &Bytes) -> Result<Option<Whole>, FragmentError> {
         if self.gathering.is_some() {
-            return Err(Broken::OutOfPlace);
+            return Err(FragmentError::OutOfPlace);
         }
         self.gathering = Some(Gathering { is_text, bytes: Vec::new(), frames: 0 });
         self.extend(bytes).map(|()| None)
     }
 
-    fn extend(&mut self, bytes: &Bytes) -> Result<(), Broken> {
-        let gathering = self.gathering.as_mut().ok_or(Broken::OutOfPlace)?;
+    fn extend(&mut self, bytes: &Bytes) -> Result<(), FragmentError> {
+        let gathering = self.gathering.as_mut().ok_or(FragmentError::OutOfPlace)?;
         gathering.count(self.frames_max)?;
         if gathering.bytes.len() + bytes.len() > self.bytes_max {
-            return Err(Broken::TooLarge);
+            return Err(FragmentError::TooLarge);
         }
         gathering.bytes.extend_from_slice(bytes);
         Ok(())
@@ -88,9 +88,9 @@ impl Assembler {
 }
 
 impl Gathering {
-    fn count(&mut self, frames_max: usize) -> Result<(), Broken> {
+    fn count(&mut self, frames_max: usize) -> Result<(), FragmentError> {
         self.frames += 1;
-        if self.frames > frames_max { Err(Broken::TooMany) } else { Ok(()) }
+        if self.frames > frames_max { Err(FragmentError::TooMany) } else { Ok(()) }
     }
 }
 
@@ -113,22 +113,22 @@ mod tests {
     }
 
     #[test]
-    fn empty_fragments_count_and_so_do_control_frames_between_them() {
+    fn empty_fragments_and_control_frames_count_toward_the_limit() {
         let mut assembler = Assembler::new(6, 3);
         assert_eq!(assembler.count_control(), Ok(()), "no message is under way");
         assert_eq!(assembler.take(Item::FirstText(bytes(""))), Ok(None));
         assert_eq!(assembler.count_control(), Ok(()));
         assert_eq!(assembler.take(Item::Continue(bytes(""))), Ok(None));
-        assert_eq!(assembler.take(Item::Continue(bytes(""))), Err(Broken::TooMany));
-        assert_eq!(assembler.count_control(), Err(Broken::TooMany));
+        assert_eq!(assembler.take(Item::Continue(bytes(""))), Err(FragmentError::TooMany));
+        assert_eq!(assembler.count_control(), Err(FragmentError::TooMany));
     }
 
     #[test]
-    fn fragments_out_of_place_and_too_many_are_refused() {
+    fn misplaced_and_too_large_fragments_are_refused() {
         let mut assembler = Assembler::new(3, 100);
-        assert_eq!(assembler.take(Item::Last(bytes("a"))), Err(Broken::OutOfPlace));
+        assert_eq!(assembler.take(Item::Last(bytes("a"))), Err(FragmentError::OutOfPlace));
         assert_eq!(assembler.take(Item::FirstText(bytes("ab"))), Ok(None));
-        assert_eq!(assembler.take(Item::FirstText(bytes("ab"))), Err(Broken::OutOfPlace));
-        assert_eq!(assembler.take(Item::Continue(bytes("cd"))), Err(Broken::TooLarge));
+        assert_eq!(assembler.take(Item::FirstText(bytes("ab"))), Err(FragmentError::OutOfPlace));
+        assert_eq!(assembler.take(Item::Continue(bytes("cd"))), Err(FragmentError::TooLarge));
     }
 }

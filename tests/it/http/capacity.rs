@@ -89,7 +89,7 @@ fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     assert_eq!(refused.header("connection"), Some("close"));
     assert_eq!(refused.error(), "Too many connections are open");
     let said = server.says("connections are refused: 56 are open");
-    assert!(said.contains("at most 56"), "{said}");
+    assert!(said.contains("limit 56"), "{said}");
     for path in ["/livez", "/readyz"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }

@@ -29,7 +29,7 @@ fn a_file_that_may_not_grow_is_a_full_disk() {
     let refused = (0..EXECUTIONS_MAX).map(|_| execute(&site)).find(|status| *status != 200);
     assert_eq!(refused, Some(503));
     let ready = site.get("/readyz");
-    let why = "not ready\nthe store takes no writes; the log says why\n";
+    let why = "not ready\nthe store rejects writes; the log has the cause\n";
     assert_eq!((ready.status, ready.text().as_str()), (503, why));
     limit(&site, None);
     eventually("room for the store", || (site.get("/readyz").status == 200).then_some(()));

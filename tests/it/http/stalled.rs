@@ -86,7 +86,7 @@ fn readers_that_never_read_cost_little_and_slow_nobody() {
 fn a_reader_that_takes_nothing_is_ended() {
     let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"300ms\"\n");
     let _silent: Vec<_> = (0..5).map(|_| ask(&server, STREAM)).collect();
-    server.says("took nothing for");
+    server.says("it read nothing for");
     eventually("the end of their streams", || {
         (figure(&server, "greenroom_sse_subscribers") == Some(0.0)).then_some(())
     });

@@ -84,7 +84,7 @@ fn a_change_with_a_mistake_is_refused_and_told() {
     server.says("workflows.w.steps.a.mpa: unknown key; did you mean map?");
     let told = readiness(&server);
     assert!(
-        told.starts_with("ready\nthe newest configuration is refused: config.toml:5:"),
+        told.starts_with("ready\nthe new configuration was rejected: config.toml:5:"),
         "{told}"
     );
     assert!(!told.contains(home.path("").to_str().unwrap()), "{told}");

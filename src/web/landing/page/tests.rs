@@ -1,4 +1,4 @@
-//! What the page shows, and that it shows text as text.
+//! Content of the page, and escaping.
 
 use super::*;
 use crate::auth::DefaultAccess;
@@ -21,7 +21,7 @@ fn page<'a>(catalogue: &'a Catalogue, workflows: Vec<WorkflowSummaryView<'a>>) -
 }
 
 #[test]
-fn what_is_shown_is_text_and_no_markup() {
+fn shown_texts_are_escaped() {
     let catalogue = Catalogue::default();
     let mut page = page(&catalogue, vec![workflow("a\"b/c", "<script>alert('x')</script>")]);
     page.base = "http://a\"b".to_owned();

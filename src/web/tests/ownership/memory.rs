@@ -1,4 +1,4 @@
-//! Conversations over HTTP: the token says whose.
+//! Ownership of conversations over HTTP, by token.
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Conversation, ConversationKey, Conversations};
@@ -7,7 +7,7 @@ use super::*;
 
 const CONVERSATIONS: &str = "/api/memory/conversations";
 
-/// Two of `ann`, one of `ben`, one of `robot`, with a word in each.
+/// Creates two conversations of `ann`, one of `ben` and one of `robot`.
 async fn remember(site: &Site) {
     let talks = [("ann", "a1"), ("ann", "a2"), ("ben", "b1"), ("robot", "r1")];
     for (who, id) in talks {
@@ -17,7 +17,7 @@ async fn remember(site: &Site) {
     }
 }
 
-/// What `who` finds: ids of a list, its total, and how much a search finds.
+/// Returns what `who` sees: ids of a list, its total, and the number of search results.
 async fn remembered(site: &Site, who: &str, query: &str) -> (String, u64, usize) {
     let list = site.data_for(who, &format!("GET {CONVERSATIONS}?{query}"), None).await;
     let rows = list["conversations"].as_array().unwrap();
@@ -47,20 +47,20 @@ async fn conversations_are_of_the_user_of_the_token() {
 }
 
 #[actix_web::test]
-async fn a_token_without_an_id_never_stands_for_all_users() {
+async fn a_token_without_an_id_never_means_all_users() {
     let site = site(None).await;
     remember(&site).await;
-    let nobody = ("r1".to_owned(), 1, 1);
-    assert_eq!(remembered(&site, "robot", "").await, nobody);
-    assert_eq!(remembered(&site, "robot", "userId=ann").await, nobody);
+    let anonymous = ("r1".to_owned(), 1, 1);
+    assert_eq!(remembered(&site, "robot", "").await, anonymous);
+    assert_eq!(remembered(&site, "robot", "userId=ann").await, anonymous);
 }
 
 #[actix_web::test]
-async fn where_things_belong_to_users_a_token_without_an_id_has_none() {
+async fn a_token_without_an_id_owns_no_conversations() {
     let site = owned().await;
     remember(&site).await;
     assert_eq!(remembered(&site, "robot", "").await, (String::new(), 0, 0));
-    // Kept before things belonged to users.
+    // Stored before conversations had owners.
     let key = ConversationKey {
         agent_id: "assistant".into(),
         user_id: None,

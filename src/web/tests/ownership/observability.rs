@@ -1,4 +1,4 @@
-//! Traces and the log of another.
+//! Ownership of traces and log records.
 
 use greenroom_actors::observe::log_record::{LogLevel, LogScope};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::web::tests::observability::record;
 
 #[actix_web::test]
-async fn traces_and_records_are_of_their_user() {
+async fn traces_and_records_belong_to_their_user() {
     let site = owned().await;
     let body = json!({ "input": { "n": 1 } });
     let mut traces = Vec::new();
@@ -41,10 +41,10 @@ async fn traces_and_records_are_of_their_user() {
         assert_eq!(missing.status, 404, "{request}: {}", missing.body);
         for stranger in ["ben", "robot"] {
             let answer = site.ask(stranger, &request.replace('!', id), None).await;
-            assert_eq!(told(&answer, id), told(&missing, none), "{stranger} {request}");
+            assert_eq!(observable(&answer, id), observable(&missing, none), "{stranger} {request}");
         }
-        let nobody = site.get(&request.replace('!', id)["GET ".len()..]).await;
-        assert_eq!(nobody.status, 401, "{request}");
+        let anonymous = site.get(&request.replace('!', id)["GET ".len()..]).await;
+        assert_eq!(anonymous.status, 401, "{request}");
         let expected = if request.ends_with("=x") { 400 } else { 200 };
         for who in ["ann", "eve"] {
             let own = site.ask(who, &request.replace('!', id), None).await;

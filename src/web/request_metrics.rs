@@ -1,4 +1,4 @@
-//! Counts requests, by the route that took them, and shows what was counted.
+//! Counts requests by route, and serves the metrics.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,11 +18,10 @@ use crate::threads;
 use crate::web::middleware::around;
 use crate::web::settings::Settings;
 
-/// What all other methods are called.
+/// Label of unknown methods.
 const OTHER_METHOD: &str = "_OTHER";
 
-/// Counts the requests of one route on one worker's thread. The series it has needed so far are
-/// at hand.
+/// Counter of one route's requests on one worker's thread. Caches the series used so far.
 pub(crate) struct RouteMeter {
     route: String,
     meter: Arc<RequestMeter>,
@@ -46,8 +45,8 @@ impl RouteMeter {
     }
 }
 
-/// Wraps every request, and all else that wraps it.
-pub(crate) async fn measured<B: MessageBody + 'static>(
+/// Counts a request. Outermost middleware, around [`around`].
+pub(crate) async fn count_requests<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
@@ -59,7 +58,7 @@ pub(crate) async fn measured<B: MessageBody + 'static>(
     };
     let began = Instant::now();
     let method = name_of(request.method());
-    // The request does not outlive a panic.
+    // The request is lost if the handler panics.
     let uri = request.uri().clone();
     let active = metrics.requests().active();
     let answer = around(request, next).await;
@@ -79,7 +78,7 @@ pub(crate) async fn measured<B: MessageBody + 'static>(
     answer
 }
 
-/// Methods that the OpenTelemetry conventions know keep their names.
+/// Returns the label of a method: its name if the OpenTelemetry conventions list it.
 fn name_of(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -99,7 +98,8 @@ fn route_of<'a>(catalogue: &'a Catalogue, path: &str) -> &'a str {
     catalogue.of_path(path).map_or(UNMATCHED, |row| &row.path)
 }
 
-/// `GET /metrics`. Gathered on a thread of its own: there may be many series, and files to look at.
+/// `GET /metrics`. Gathered on a background thread: there may be many series, and file sizes to
+/// read.
 pub(crate) async fn show(
     request: HttpRequest,
     settings: Data<Settings>,
@@ -116,6 +116,6 @@ pub(crate) async fn show(
 }
 
 fn unwritten(error: &dyn std::error::Error) -> ApiError {
-    log::error!("the metrics could not be written: {error}");
+    log::error!("cannot encode the metrics: {error}");
     ApiError::Internal
 }

@@ -1,4 +1,4 @@
-//! The actor that reads one execution's events for one connection.
+//! The actor behind one stream of an execution's events.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -19,24 +19,26 @@ use greenroom_actors::runtime::Subscription;
 
 use crate::api::wire::event::{count_events, is_end, last_seq_of, render_progress, render_sse};
 use crate::web::backlog::Held;
-use crate::web::outbox::{Offered, Outbox, Weight};
-use crate::web::peer::Room;
+use crate::web::peer::SendBuffer;
+use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
+use crate::web::subscriber_queue::{Offered, SubscriberQueue, Weight};
 
-/// Batches that may wait while the worker is busy. What does not fit is read from the record.
-const READER_MAILBOX: usize = 256;
-/// Comments carry no event: they take no room.
+/// Mailbox capacity, in batches, for while the worker is busy. Batches that do not fit are read
+/// from the journal.
+const STREAM_MAILBOX: usize = 256;
+/// Weight of comments, which are not limited.
 const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
-/// Bytes of facts that are read from the record at once: the least, and the most for a reader that
-/// has taken many. One that has never taken anything holds no more than the least.
+/// Bytes of facts per read from the journal: the minimum, for clients that have read nothing yet,
+/// and the maximum, for those that have read much.
 const PORTION_BYTES: RangeInclusive<usize> = 16 * 1024..=256 * 1024;
-/// The part of what a reader has taken that it gets at once.
+/// Divisor of the bytes a client has read: it gets 1/8 of them per read.
 const PORTION_SHARE: usize = 8;
 
-/// What a reader asks for beside what it is told.
-pub(super) trait Record {
-    /// A part of an execution's facts from a place on, about so many bytes of them.
+/// Journal and live events of executions.
+pub(super) trait EventSource {
+    /// Reads about `bytes` bytes of an execution's facts.
     fn portion(
         &self,
         execution: ExecutionId,
@@ -44,7 +46,7 @@ pub(super) trait Record {
         bytes: usize,
     ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>>;
 
-    /// Has an execution tell a subscriber of what it records from now on.
+    /// Subscribes to the facts that an execution records from now on.
     fn subscribe(
         &self,
         execution: ExecutionId,
@@ -52,61 +54,62 @@ pub(super) trait Record {
     ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>>;
 }
 
-/// Reads one execution for one connection: from the record first where asked to, then live.
+/// Subscriber of one execution for one connection: reads the journal first if asked to, then live
+/// events.
 ///
-/// While it reads the record, a live batch only moves the mark up to which it reads, and the next
-/// portion is read when the one before has left. So nothing is buffered, and at the moment of the
-/// change to live there is neither gap nor repeat.
-pub(super) struct EventReader {
-    record: Rc<dyn Record>,
+/// While it reads the journal, a live batch only moves the mark up to which it reads, and the next
+/// portion is read when the one before has been sent. So nothing is buffered, and at the change to
+/// live events there is neither a gap nor a repeat.
+pub(crate) struct EventStreamActor {
+    source: Rc<dyn EventSource>,
     settings: Arc<Settings>,
-    line: Line,
-    /// Known once it was told, or has heard of an event.
+    connection: Connection,
+    /// Known from [`ReadFrom`] or the first event.
     execution: Option<ExecutionId>,
     /// Number of the last event passed on.
     after: u64,
-    /// Bytes of the record that were passed on.
+    /// Bytes read from the journal and passed on.
     taken: usize,
     mode: Mode,
     is_watching: bool,
 }
 
-/// The way to the client.
+/// Client side of the stream.
 #[derive(Clone)]
-pub(super) struct Line {
-    pub(super) outbox: Outbox<Bytes>,
+pub(super) struct Connection {
+    pub(super) queue: SubscriberQueue<Bytes>,
     pub(super) disconnect: Disconnect,
-    /// Whether the connection takes in what is written to it.
-    pub(super) room: Room,
+    pub(super) send_buffer: SendBuffer,
 }
 
-/// Where a reader begins.
+/// First event of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// With the first event, which it will hear of.
+    /// The first live event.
     Live,
-    /// Where [`ReadFrom`] says.
-    WhenTold,
+    /// The event given by [`ReadFrom`].
+    AtPosition,
 }
 
-/// How much of the record is read next.
+/// Size of the next read from the journal.
 #[derive(Debug, Clone, Copy)]
-struct Ask {
-    /// About so many bytes of facts.
+struct Fetch {
+    /// Approximate bytes of facts.
     bytes: usize,
-    /// What that was found to take as events, where it is more than one may hold.
+    /// Bytes to reserve first: the size of these facts as events, if that exceeded the share of
+    /// one queue.
     room: Option<usize>,
 }
 
 #[derive(Debug)]
 enum Mode {
     Live,
-    /// Does not know yet where to begin. Keeps the mark of what it has heard of.
+    /// Waits for its position. Keeps the mark of the live events so far.
     Waiting {
         upto: u64,
         ended: bool,
     },
-    /// Reads the record up to `upto`; `ended`: nothing can come after that.
+    /// Reads the journal up to `upto`; `ended`: no event follows that.
     Recorded {
         from: Place,
         upto: u64,
@@ -114,27 +117,24 @@ enum Mode {
     },
 }
 
-impl EventReader {
+impl EventStreamActor {
     pub(super) fn new(
-        record: Rc<dyn Record>,
+        source: Rc<dyn EventSource>,
         settings: Arc<Settings>,
-        line: Line,
+        connection: Connection,
         begin: Begin,
     ) -> Self {
         let mode = match begin {
             Begin::Live => Mode::Live,
-            Begin::WhenTold => Mode::Waiting { upto: 0, ended: false },
+            Begin::AtPosition => Mode::Waiting { upto: 0, ended: false },
         };
         let (execution, after, taken, is_watching) = (None, 0, 0, false);
-        Self { record, settings, line, execution, after, taken, mode, is_watching }
+        Self { source, settings, connection, execution, after, taken, mode, is_watching }
     }
 
-    /// Starts the reader on this thread.
+    /// Starts the actor on this thread.
     pub(super) fn launch(self) -> Addr<Self> {
-        Self::create(|ctx| {
-            ctx.set_mailbox_capacity(READER_MAILBOX);
-            self
-        })
+        launch(self, STREAM_MAILBOX)
     }
 
     fn pass_on(&mut self, batch: &EventBatch, ctx: &mut Context<Self>) {
@@ -143,18 +143,18 @@ impl EventReader {
             return;
         };
         if first > after + 1 {
-            // A batch found no room in the mailbox: the record has it.
-            self.read_from_record(last, is_end(facts), ctx);
+            // A batch did not fit into the mailbox: the journal has it.
+            self.read_journal(last, is_end(facts), ctx);
             return;
         }
         if last > after {
             let bytes = if first > after { shared(batch) } else { own(batch, after) };
-            match self.line.outbox.offer(bytes, count_events(facts, after)) {
+            match self.connection.queue.offer(bytes, count_events(facts, after)) {
                 Offered::Taken => {}
                 Offered::Missed => self.watch(ctx),
                 Offered::BeyondShare => {
-                    // Others hold too much for this one to be behind as well: the record has it.
-                    self.read_from_record(last, is_end(facts), ctx);
+                    // Other clients hold too much for this one to queue more: the journal has it.
+                    self.read_journal(last, is_end(facts), ctx);
                     return;
                 }
             }
@@ -165,8 +165,8 @@ impl EventReader {
         }
     }
 
-    /// Goes on from the last event passed on, up to a mark.
-    fn read_from_record(&mut self, upto: u64, ended: bool, ctx: &mut Context<Self>) {
+    /// Reads the journal after the last event passed on, up to a mark.
+    fn read_journal(&mut self, upto: u64, ended: bool, ctx: &mut Context<Self>) {
         self.mode = Mode::Recorded { from: Place::above(self.after), upto, ended };
         self.read_on(ctx);
     }
@@ -174,7 +174,7 @@ impl EventReader {
     fn read_on(&mut self, ctx: &mut Context<Self>) {
         let Mode::Recorded { upto, ended, .. } = self.mode else { return };
         if self.after < upto {
-            self.fetch(Ask { bytes: self.portion_bytes(), room: None }, ctx);
+            self.fetch(Fetch { bytes: self.portion_bytes(), room: None }, ctx);
         } else if ended {
             self.finish(ctx);
         } else {
@@ -182,21 +182,21 @@ impl EventReader {
         }
     }
 
-    /// Reads the next portion when the one before has left.
-    fn fetch(&mut self, ask: Ask, ctx: &mut Context<Self>) {
+    /// Reads the next portion once the previous one has been sent.
+    fn fetch(&mut self, fetch: Fetch, ctx: &mut Context<Self>) {
         let Mode::Recorded { from, .. } = self.mode else { return };
         let Some(execution) = self.execution.clone() else { return };
-        let (record, line) = (Rc::clone(&self.record), self.line.clone());
+        let (source, connection) = (Rc::clone(&self.source), self.connection.clone());
         let reading = async move {
-            line.outbox.drained(&line.room).await;
-            let room = match ask.room {
-                Some(bytes) => Some(line.outbox.room_of_all(bytes).await),
+            connection.queue.drained(&connection.send_buffer).await;
+            let room = match fetch.room {
+                Some(bytes) => Some(connection.queue.reserve_shared(bytes).await),
                 None => None,
             };
-            (record.portion(execution, from, ask.bytes).await, room)
+            (source.portion(execution, from, fetch.bytes).await, room)
         };
         ctx.spawn(reading.into_actor(self).map(move |(read, room), actor, ctx| {
-            actor.pass_on_read(ask, read, room, ctx);
+            actor.pass_on_read(fetch, read, room, ctx);
         }));
         self.watch(ctx);
     }
@@ -204,8 +204,8 @@ impl EventReader {
     fn portion_bytes(&self) -> usize {
         let (least, most) = PORTION_BYTES.into_inner();
         let bytes = (self.taken / PORTION_SHARE).clamp(least, most);
-        // As events, facts take more bytes than they are stored in.
-        let share = (self.line.outbox.share() / 2).max(least);
+        // Events are larger than the stored facts.
+        let share = (self.connection.queue.share() / 2).max(least);
         bytes.min(share).min(self.settings.config.subscriber_queue_bytes)
     }
 
@@ -215,7 +215,7 @@ impl EventReader {
 
     fn pass_on_read(
         &mut self,
-        ask: Ask,
+        fetch: Fetch,
         read: Result<Portion, Unavailable>,
         room: Option<Held>,
         ctx: &mut Context<Self>,
@@ -225,8 +225,10 @@ impl EventReader {
         let Portion { facts, next } = match read {
             Ok(portion) => portion,
             Err(error) => {
-                log::warn!("events of execution {execution} cannot be read: {error}");
-                self.give_up("the record cannot be read", ctx);
+                log::warn!(
+                    "cannot read events of execution {execution}, ending its stream: {error}"
+                );
+                self.give_up("the events cannot be read", ctx);
                 return;
             }
         };
@@ -234,18 +236,18 @@ impl EventReader {
         let length = rendered.bytes.len();
         if rendered.events > 0 {
             let bytes = Bytes::from(rendered.bytes);
-            if self.line.outbox.pass_on(bytes, rendered.events, room) != Offered::Taken {
-                // What has no room is not kept. Less of it may have, or room is waited for.
+            if self.connection.queue.push_fetched(bytes, rendered.events, room) != Offered::Taken {
+                // Dropped, and read again: a smaller portion, or after reserving room for it.
                 let least = self.least_portion();
-                let room = (ask.bytes <= least).then_some(length);
-                self.fetch(Ask { bytes: least, room }, ctx);
+                let room = (fetch.bytes <= least).then_some(length);
+                self.fetch(Fetch { bytes: least, room }, ctx);
                 return;
             }
             self.taken += length;
         }
         match last_seq_of(&facts).filter(|last| *last > self.after) {
             Some(last) => (self.after, *from) = (last, next),
-            // The record holds no more than this: what is missing comes live.
+            // The journal has no more events: the rest arrives live.
             None => *upto = self.after,
         }
         if is_end(&facts) {
@@ -255,20 +257,22 @@ impl EventReader {
         }
     }
 
-    /// Looks again when the longest allowed stall would be over, as long as there may be one.
+    /// Checks for a stall after `subscriber_stall`, as long as the client may be behind.
     fn watch(&mut self, ctx: &mut Context<Self>) {
         if self.is_watching {
             return;
         }
         self.is_watching = true;
         let stall_max = self.settings.config.subscriber_stall;
-        let stall = self.line.outbox.stalled_for().unwrap_or_default();
+        let stall = self.connection.queue.stalled_for().unwrap_or_default();
         ctx.run_later(stall_max.saturating_sub(stall), move |actor, ctx| {
             actor.is_watching = false;
-            match actor.line.outbox.stalled_for() {
+            match actor.connection.queue.stalled_for() {
                 Some(stall) if stall >= stall_max => {
-                    log::info!("a reader of events took nothing for {stall:?} and is cut");
-                    (actor.line.disconnect)();
+                    log::info!(
+                        "disconnected a subscriber of an execution: it read nothing for {stall:?}"
+                    );
+                    (actor.connection.disconnect)();
                     ctx.stop();
                 }
                 Some(_) => actor.watch(ctx),
@@ -278,80 +282,81 @@ impl EventReader {
         });
     }
 
-    /// Goes on from the last event passed on: up to the mark from the record, then live.
+    /// Returns the mode that continues after the last event passed on: from the journal up to the
+    /// mark, then live.
     fn begin(&mut self, execution: ExecutionId, subscription: Subscription) -> Mode {
         let Subscription { durable_seq, ended } = subscription;
-        let (heard_of, heard_end) = match self.mode {
+        let (live_upto, live_ended) = match self.mode {
             Mode::Waiting { upto, ended } => (upto, ended),
             Mode::Live | Mode::Recorded { .. } => (0, false),
         };
         self.execution = Some(execution);
-        // One less: the last event seen may have been the first of its fact's two.
+        // One less: the last event may have been the first of its fact's two.
         let from = Place::above(self.after.saturating_sub(1));
-        Mode::Recorded { from, upto: durable_seq.max(heard_of), ended: ended || heard_end }
+        Mode::Recorded { from, upto: durable_seq.max(live_upto), ended: ended || live_ended }
     }
 
-    /// Subscribes anew: whoever told this reader of events has forgotten it. The last batch may
-    /// have found no room here, or the execution's actor was lost.
+    /// Subscribes again after the sender of events is gone. Its last batch may not have fitted into
+    /// the mailbox, or the execution's actor was lost.
     fn subscribe_again(&mut self, ctx: &mut Context<Self>) {
         let Some(execution) = self.execution.clone() else {
-            // It has heard of nothing: the start was never recorded.
+            // Without any event, the start was never recorded.
             self.finish(ctx);
             return;
         };
         self.mode = Mode::Waiting { upto: 0, ended: false };
-        let subscriber = subscriber_at(&ctx.address(), &self.line.disconnect);
-        let subscribing = self.record.subscribe(execution.clone(), subscriber);
+        let subscriber = subscriber_at(&ctx.address(), &self.connection.disconnect);
+        let subscribing = self.source.subscribe(execution.clone(), subscriber);
         ctx.spawn(subscribing.into_actor(self).map(|subscribed, actor, ctx| match subscribed {
             Ok(subscription) => {
                 actor.mode = actor.begin(execution, subscription);
                 actor.read_on(ctx);
             }
             Err(error) => {
-                log::debug!("execution {execution} takes its reader no more: {error}");
-                actor.give_up("the execution cannot be followed", ctx);
+                log::debug!("cannot subscribe to execution {execution} again: {error}");
+                actor.give_up("the execution is not available", ctx);
             }
         }));
     }
 
     fn finish(&mut self, ctx: &mut Context<Self>) {
-        self.line.outbox.finish();
+        self.connection.queue.finish();
         ctx.stop();
     }
 
-    /// Ends early, and says so: the client comes back for the rest.
+    /// Ends the stream early with a comment; the client reconnects for the rest.
     fn give_up(&mut self, why: &str, ctx: &mut Context<Self>) {
-        self.line.outbox.push_anyway(comment(why), NO_EVENT);
+        self.connection.queue.push_anyway(comment(why), NO_EVENT);
         self.finish(ctx);
     }
 
     fn beat(&mut self, ctx: &mut Context<Self>) {
-        if !self.line.outbox.has_reader() {
+        if !self.connection.queue.has_receiver() {
             ctx.stop();
         } else if !ctx.connected() && matches!(self.mode, Mode::Live) {
             self.subscribe_again(ctx);
-        } else if self.line.outbox.is_empty() {
-            self.line.outbox.push(comment("keep-alive"), NO_EVENT);
+        } else if self.connection.queue.is_empty() {
+            self.connection.queue.push(comment("keep-alive"), NO_EVENT);
         }
     }
 }
 
-/// What an execution is told to send its events, and what its agents say, to.
-pub(super) fn subscriber_at(reader: &Addr<EventReader>, disconnect: &Disconnect) -> Subscriber {
+/// Returns the subscriber for an execution to send its events and progress to.
+pub(super) fn subscriber_at(actor: &Addr<EventStreamActor>, disconnect: &Disconnect) -> Subscriber {
     Subscriber {
-        events: reader.clone().recipient(),
-        progress: Some(reader.clone().recipient()),
+        events: actor.clone().recipient(),
+        progress: Some(actor.clone().recipient()),
         disconnect: Arc::clone(disconnect),
     }
 }
 
-/// The batch in its wire form, rendered once for all its readers.
+/// Returns the batch in its wire form, rendered once for all its subscribers.
 fn shared(batch: &EventBatch) -> Bytes {
     let render = || Arc::from(render_sse(&batch.execution_id, &batch.facts, 0).bytes);
     Bytes::from_owner(Arc::clone(batch.rendered.get_or_init(render)))
 }
 
-/// The part of a batch that this reader has not seen.
+/// Renders the events of a batch that were not passed on yet.
 fn own(batch: &EventBatch, after: u64) -> Bytes {
     Bytes::from(render_sse(&batch.execution_id, &batch.facts, after).bytes)
 }
@@ -360,7 +365,7 @@ fn comment(text: &str) -> Bytes {
     Bytes::from(format!(": {text}\n\n"))
 }
 
-impl Actor for EventReader {
+impl Actor for EventStreamActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
@@ -373,15 +378,15 @@ impl Actor for EventReader {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        self.line.outbox.finish();
+        self.connection.queue.finish();
     }
 }
 
-impl Handler<EventsRecorded> for EventReader {
+impl Handler<EventsRecorded> for EventStreamActor {
     type Result = ();
 
     fn handle(&mut self, EventsRecorded(batch): EventsRecorded, ctx: &mut Self::Context) {
-        if !self.line.outbox.has_reader() {
+        if !self.connection.queue.has_receiver() {
             ctx.stop();
             return;
         }
@@ -398,21 +403,21 @@ impl Handler<EventsRecorded> for EventReader {
     }
 }
 
-impl Handler<StepProgressed> for EventReader {
+impl Handler<StepProgressed> for EventStreamActor {
     type Result = ();
 
-    /// Passes progress on while there is plenty of room. Who still reads the record is not there
-    /// yet, and who is slow has enough to do with what was recorded.
+    /// Passes progress on if the queue is at most half full: a slow client should spend its time on
+    /// recorded events. A stream that still reads the journal drops it.
     fn handle(&mut self, StepProgressed(batch): StepProgressed, _: &mut Self::Context) {
         if matches!(self.mode, Mode::Live) {
             let bytes = batch.rendered.get_or_init(|| Arc::from(render_progress(&batch)));
             let weight = Weight { events: batch.events().count(), bytes: bytes.len() };
-            self.line.outbox.push_if_roomy(Bytes::from_owner(Arc::clone(bytes)), weight);
+            self.connection.queue.push_if_roomy(Bytes::from_owner(Arc::clone(bytes)), weight);
         }
     }
 }
 
-/// Tells a reader where to begin.
+/// Sets the position of a stream.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(super) struct ReadFrom {
@@ -421,7 +426,7 @@ pub(super) struct ReadFrom {
     pub(super) subscription: Subscription,
 }
 
-impl Handler<ReadFrom> for EventReader {
+impl Handler<ReadFrom> for EventStreamActor {
     type Result = ();
 
     fn handle(&mut self, command: ReadFrom, ctx: &mut Self::Context) {
@@ -432,15 +437,10 @@ impl Handler<ReadFrom> for EventReader {
     }
 }
 
-/// Tells a reader that its connection has gone.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(super) struct ReaderLeft;
-
-impl Handler<ReaderLeft> for EventReader {
+impl Handler<ClientLeft> for EventStreamActor {
     type Result = ();
 
-    fn handle(&mut self, _: ReaderLeft, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: ClientLeft, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

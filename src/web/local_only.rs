@@ -1,4 +1,4 @@
-//! Who may change the installation: whoever has a token, and whoever is on this machine.
+//! Access to routes that change the installation: callers with a token, and callers on loopback.
 
 use std::future::{Ready, ready};
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::web::origin::is_local_host;
 
-/// Somebody who may change the installation. Taken by a handler, it refuses everybody else before
-/// the body is read.
+/// Caller that may change the installation. As an argument of a handler, it refuses all others
+/// before the body is read.
 #[derive(Debug)]
 pub(crate) struct Operator;
 
@@ -26,23 +26,23 @@ impl FromRequest for Operator {
     }
 }
 
-/// Whether a program of this machine asks, for itself.
+/// True for a request of a program on this machine that is not forwarded.
 fn is_local(request: &HttpRequest) -> bool {
     let address = request.peer_addr().map(|peer| peer.ip());
     let is_here = address.as_ref().map(IpAddr::to_canonical).is_some_and(|it| it.is_loopback());
-    is_here && !speaks_for_another(request.headers()) && !is_rebound(request.headers())
+    is_here && !is_forwarded(request.headers()) && !is_rebound(request.headers())
 }
 
-/// A proxy on this machine passes on what others ask.
-fn speaks_for_another(headers: &HeaderMap) -> bool {
-    // Forwarded, X-Forwarded-*, X-Original-Forwarded-For; X-Real-IP, CF-Connecting-IP and their
-    // like.
+/// True if a proxy on this machine forwards the request of another client.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    // Forwarded, X-Forwarded-*, X-Original-Forwarded-For; X-Real-IP, CF-Connecting-IP and others.
     let is_mark =
         |name: &str| name.contains("forwarded") || name.ends_with("-ip") || name == VIA.as_str();
     headers.keys().any(|name| is_mark(name.as_str()))
 }
 
-/// A page of another site can make its own name point here, and its browser is on this machine.
+/// True if a page of another site may have sent the request: it can make its own host name resolve
+/// to loopback, and its browser runs on this machine.
 fn is_rebound(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).map(HeaderValue::to_str);
     headers.contains_key(ORIGIN) && !host.is_some_and(|host| host.is_ok_and(is_local_host))
@@ -69,12 +69,12 @@ mod tests {
         headers.iter().fold(request, |request, header| request.append_header(*header))
     }
 
-    fn verdict(request: &HttpRequest) -> Option<ApiError> {
+    fn refusal(request: &HttpRequest) -> Option<ApiError> {
         Operator::from_request(request, &mut Payload::None).into_inner().err()
     }
 
     #[test]
-    fn a_caller_is_local_by_its_socket_alone() {
+    fn a_caller_is_local_by_its_socket_only() {
         const HERE: Option<&str> = Some("127.0.0.1:5000");
         let rows: [(Option<&str>, Headers<'_>, bool); 27] = [
             (HERE, &[], true),
@@ -89,7 +89,7 @@ mod tests {
             (Some("[::ffff:10.0.0.1]:5000"), &[], false),
             (Some("[fe80::1]:5000"), &[], false),
             (Some("0.0.0.0:5000"), &[], false),
-            // what a caller says of itself makes it no more local, and may make it less
+            // Headers never make a caller local, and may make it remote.
             (Some("10.0.0.1:5000"), &[("x-forwarded-for", "127.0.0.1")], false),
             (Some("10.0.0.1:5000"), &[("forwarded", "for=127.0.0.1")], false),
             (Some("10.0.0.1:5000"), &[("host", "localhost")], false),
@@ -106,15 +106,15 @@ mod tests {
             (HERE, &[("host", "evil.example"), ("origin", "http://evil.example")], false),
             (HERE, &[("origin", "http://evil.example")], false),
         ];
-        for (peer, headers, is_let_in) in rows {
+        for (peer, headers, is_admitted) in rows {
             let request = asked(peer, headers).to_http_request();
-            let expected = (!is_let_in).then_some(ApiError::LocalOnly);
-            assert_eq!(verdict(&request), expected, "{peer:?} {headers:?}");
+            let expected = (!is_admitted).then_some(ApiError::LocalOnly);
+            assert_eq!(refusal(&request), expected, "{peer:?} {headers:?}");
         }
     }
 
     #[test]
-    fn a_caller_with_a_token_may_be_anywhere() {
+    fn a_caller_with_a_token_may_be_remote() {
         let user = User::new(json!({ "id": "ann" }).as_object().cloned().unwrap()).unwrap();
         let rows = [
             (Caller::checked(Some(Arc::new(user)), None), None),
@@ -125,7 +125,7 @@ mod tests {
             let headers = [("x-forwarded-for", "10.0.0.1")];
             let request = asked(Some("10.0.0.1:5000"), &headers).to_http_request();
             request.extensions_mut().insert(caller.clone());
-            assert_eq!(verdict(&request), expected, "{caller:?}");
+            assert_eq!(refusal(&request), expected, "{caller:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Readers of events in paused time, without a connection.
+//! Streams of events in paused time, without a connection.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -14,28 +14,28 @@ use greenroom_actors::requests::{ProgressBatch, Said};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::web::outbox::{Out, OutboxReader};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
+use crate::web::subscriber_queue::{Delivery, QueueReceiver};
 
-/// A record that a test can add to.
+/// Journal that a test can add to.
 #[derive(Default)]
 struct Facts {
     facts: RefCell<Vec<Recorded>>,
-    /// Bytes that were asked for, portion by portion.
-    asked: RefCell<Vec<usize>>,
-    /// Who has subscribed through the record.
+    /// Requested bytes of each read.
+    requested: RefCell<Vec<usize>>,
+    /// Subscriber that the actor has registered again.
     subscriber: RefCell<Option<Subscriber>>,
 }
 
-impl Record for Rc<Facts> {
+impl EventSource for Rc<Facts> {
     fn portion(
         &self,
         _: ExecutionId,
         from: Place,
         bytes: usize,
     ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>> {
-        self.asked.borrow_mut().push(bytes);
+        self.requested.borrow_mut().push(bytes);
         let facts = self.facts.borrow();
         let wanted = facts.iter().filter(|fact| fact.seq > from.above);
         let facts: Vec<_> = wanted.take(PORTION).cloned().collect();
@@ -51,54 +51,55 @@ impl Record for Rc<Facts> {
         _: ExecutionId,
         subscriber: Subscriber,
     ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>> {
-        let record = Self::clone(self);
+        let journal = Self::clone(self);
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let facts = record.facts.borrow();
+            let facts = journal.facts.borrow();
             let (durable_seq, ended) = (last_seq_of(&facts).unwrap_or(0), is_end(&facts));
-            *record.subscriber.borrow_mut() = (!ended).then_some(subscriber);
+            *journal.subscriber.borrow_mut() = (!ended).then_some(subscriber);
             Ok(Subscription { durable_seq, ended })
         })
     }
 }
 
-/// A record and one reader of it.
+/// Journal and one stream of it.
 struct World {
-    record: Rc<Facts>,
-    address: Addr<EventReader>,
-    body: OutboxReader<Bytes>,
-    was_cut: Arc<AtomicBool>,
+    journal: Rc<Facts>,
+    address: Addr<EventStreamActor>,
+    body: QueueReceiver<Bytes>,
+    was_disconnected: Arc<AtomicBool>,
     shutdown: Shutdown,
     settings: Arc<Settings>,
 }
 
-/// Three facts in a portion, so that a short story has several.
+/// Facts per portion; few, so that short tests have several portions.
 const PORTION: usize = 3;
 
 impl World {
     fn new(begin: Begin, config: WebConfig) -> Self {
-        let record = Rc::new(Facts::default());
+        let journal = Rc::new(Facts::default());
         let shutdown = Shutdown::new();
         let settings = Arc::new(Settings::of(config, shutdown.clone()));
-        let outbox = settings.outbox();
-        let body = outbox.reader(|| ());
-        let was_cut = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&was_cut);
+        let queue = settings.subscriber_queue();
+        let body = queue.receiver(|| ());
+        let was_disconnected = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&was_disconnected);
         let disconnect: Disconnect = Arc::new(move || flag.store(true, Ordering::SeqCst));
-        let shared = Rc::new(Rc::clone(&record));
-        let line = Line { outbox, disconnect, room: Room::plenty() };
-        let address = EventReader::new(shared, Arc::clone(&settings), line, begin).launch();
-        Self { record, address, body, was_cut, shutdown, settings }
+        let shared = Rc::new(Rc::clone(&journal));
+        let connection = Connection { queue, disconnect, send_buffer: SendBuffer::unlimited() };
+        let address =
+            EventStreamActor::new(shared, Arc::clone(&settings), connection, begin).launch();
+        Self { journal, address, body, was_disconnected, shutdown, settings }
     }
 
-    /// Records facts and tells the reader, as the execution's actor does.
+    /// Records facts and sends them to the subscriber, as the execution's actor does.
     async fn publish(&self, facts: Vec<Recorded>) {
-        self.record.facts.borrow_mut().extend(facts.iter().cloned());
-        self.tell(facts).await;
+        self.journal.facts.borrow_mut().extend(facts.iter().cloned());
+        self.send(facts).await;
     }
 
-    async fn tell(&self, facts: Vec<Recorded>) {
-        // A reader that has ended does not mind.
+    async fn send(&self, facts: Vec<Recorded>) {
+        // Fails if the actor has stopped, which some tests expect.
         let _ = self.address.send(batch(facts)).await;
     }
 
@@ -108,13 +109,13 @@ impl World {
         self.address.try_send(ReadFrom { execution, after, subscription }).unwrap();
     }
 
-    /// Other clients that take nothing hold more than all streams may.
+    /// Fills the backlog, as other clients that read nothing.
     fn others(&self) -> Held {
         self.settings.backlog.hold(2 * self.settings.config.subscribers_bytes_max)
     }
 
-    fn was_cut(&self) -> bool {
-        self.was_cut.load(Ordering::SeqCst)
+    fn was_disconnected(&self) -> bool {
+        self.was_disconnected.load(Ordering::SeqCst)
     }
 
     async fn seen(&mut self) -> (Vec<u64>, Vec<String>, bool) {
@@ -127,7 +128,7 @@ fn batch(facts: Vec<Recorded>) -> EventsRecorded {
     EventsRecorded(Arc::new(EventBatch { execution_id, facts: facts.into(), rendered }))
 }
 
-/// What the agent of a step says.
+/// Progress of a step's agent, one delta per word.
 fn progress(words: &[&str]) -> StepProgressed {
     let said = words.iter().map(|word| {
         let (id, delta) = (Arc::from("t"), (*word).to_owned());
@@ -142,31 +143,31 @@ fn progress(words: &[&str]) -> StepProgressed {
     }))
 }
 
-/// Numbers of the events that arrive; progress by its words.
-async fn told(body: &mut OutboxReader<Bytes>) -> Vec<String> {
-    let mut told = Vec::new();
-    while let Ok(Some(Out::Item(bytes))) =
+/// Reads the numbers of events, and the words of progress, until the stream ends or pauses.
+async fn arrived(body: &mut QueueReceiver<Bytes>) -> Vec<String> {
+    let mut arrived = Vec::new();
+    while let Ok(Some(Delivery::Item(bytes))) =
         tokio::time::timeout(Duration::from_millis(50), body.next()).await
     {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         for frame in text.split_terminator("\n\n") {
             let (head, data) = frame.split_once("data: ").unwrap();
             let data: Value = serde_json::from_str(data).unwrap();
-            told.push(match head.strip_prefix("id: ") {
+            arrived.push(match head.strip_prefix("id: ") {
                 Some(number) => number.trim().to_owned(),
                 None => data["event"]["delta"].as_str().unwrap().to_owned(),
             });
         }
     }
-    told
+    arrived
 }
 
-/// Numbers of the events that arrive until the stream ends or pauses; comments as they are.
-async fn seen(body: &mut OutboxReader<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
+/// Reads the numbers of events, and comments, until the stream ends or pauses.
+async fn seen(body: &mut QueueReceiver<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
     let (mut numbers, mut comments) = (Vec::new(), Vec::new());
     loop {
         match tokio::time::timeout(Duration::from_millis(50), body.next()).await {
-            Ok(Some(Out::Item(bytes))) => {
+            Ok(Some(Delivery::Item(bytes))) => {
                 for line in String::from_utf8(bytes.to_vec()).unwrap().lines() {
                     if let Some(number) = line.strip_prefix("id: ") {
                         numbers.push(number.parse().unwrap());
@@ -175,7 +176,7 @@ async fn seen(body: &mut OutboxReader<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
                     }
                 }
             }
-            Ok(Some(Out::Missed(count))) => comments.push(format!("missed {count}")),
+            Ok(Some(Delivery::Missed(count))) => comments.push(format!("missed {count}")),
             Ok(None) => return (numbers, comments, true),
             Err(_) => return (numbers, comments, false),
         }
@@ -188,7 +189,7 @@ fn step(seq: u64) -> Recorded {
     Recorded { seq, at: Timestamp(0), fact, by: None }
 }
 
-/// A step whose event takes so many bytes at least.
+/// Step whose event has at least so many bytes.
 fn large(seq: u64, bytes: usize) -> Recorded {
     let path = "s".repeat(bytes).as_str().into();
     let fact = Fact::StepStarted { path, attempt: 1, interrupted: false, opening: None };
@@ -210,30 +211,30 @@ fn end(seq: u64) -> Recorded {
 }
 
 #[actix_web::test]
-async fn a_live_reader_hears_everything_once_and_ends_with_the_execution() {
+async fn a_live_subscriber_gets_every_event_once_and_ends_with_the_execution() {
     let mut world = World::new(Begin::Live, WebConfig::default());
     world.publish(vec![step(1), step(2)]).await;
-    world.tell(vec![step(2)]).await;
+    world.send(vec![step(2)]).await;
     world.publish(vec![silent(3), step(3)]).await;
     world.publish(vec![end(4)]).await;
     assert_eq!(world.seen().await, (vec![1, 2, 3, 4, 5], vec![], true));
 }
 
 #[actix_web::test]
-async fn a_lost_batch_is_read_from_the_record() {
+async fn a_lost_batch_is_read_from_the_journal() {
     let mut world = World::new(Begin::Live, WebConfig::default());
     world.publish(vec![step(1)]).await;
-    world.record.facts.borrow_mut().extend([step(2), silent(3), step(3)]);
+    world.journal.facts.borrow_mut().extend([step(2), silent(3), step(3)]);
     world.publish(vec![step(4)]).await;
     world.publish(vec![step(5), end(6)]).await;
     assert_eq!(world.seen().await, (vec![1, 2, 3, 4, 5, 6, 7], vec![], true));
 }
 
 #[actix_web::test]
-async fn an_attached_reader_has_neither_gap_nor_repeat() {
+async fn an_attached_subscriber_has_neither_gap_nor_repeat() {
     for after in 0..=8 {
-        let mut world = World::new(Begin::WhenTold, WebConfig::default());
-        world.record.facts.borrow_mut().extend([step(1), step(2), silent(3), step(3)]);
+        let mut world = World::new(Begin::AtPosition, WebConfig::default());
+        world.journal.facts.borrow_mut().extend([step(1), step(2), silent(3), step(3)]);
         // Recorded between the subscription and the first page.
         world.publish(vec![step(4)]).await;
         world.read_from(after, 3, false);
@@ -247,8 +248,8 @@ async fn an_attached_reader_has_neither_gap_nor_repeat() {
 #[actix_web::test]
 async fn a_finished_execution_is_replayed_from_any_place() {
     for after in 0..=5 {
-        let mut world = World::new(Begin::WhenTold, WebConfig::default());
-        world.record.facts.borrow_mut().extend([step(1), step(2), end(3)]);
+        let mut world = World::new(Begin::AtPosition, WebConfig::default());
+        world.journal.facts.borrow_mut().extend([step(1), step(2), end(3)]);
         world.read_from(after, 4, true);
         let expected: Vec<u64> = (after + 1..=4).collect();
         assert_eq!(world.seen().await, (expected, vec![], true), "after {after}");
@@ -256,57 +257,57 @@ async fn a_finished_execution_is_replayed_from_any_place() {
 }
 
 #[actix_web::test]
-async fn the_record_is_read_as_fast_as_it_is_taken() {
-    let mut world = World::new(Begin::WhenTold, WebConfig::default());
+async fn the_journal_is_read_as_fast_as_the_client_reads() {
+    let mut world = World::new(Begin::AtPosition, WebConfig::default());
     let facts: Vec<_> = (1..=6).map(step).chain([end(7)]).collect();
-    world.record.facts.borrow_mut().extend(facts);
+    world.journal.facts.borrow_mut().extend(facts);
     world.read_from(0, 8, true);
     for portions in 1..=3 {
-        while world.record.asked.borrow().len() < portions {
+        while world.journal.requested.borrow().len() < portions {
             tokio::task::yield_now().await;
         }
-        // As long as one needs to be read and passed on, and more.
+        // Longer than reading and passing on a portion takes.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(world.record.asked.borrow().len(), portions, "the next one waits");
-        let Some(Out::Item(_)) = world.body.next().await else { panic!("no portion") };
+        assert_eq!(world.journal.requested.borrow().len(), portions, "the next one waits");
+        let Some(Delivery::Item(_)) = world.body.next().await else { panic!("no portion") };
     }
     assert_eq!(world.body.next().await, None);
-    assert!(world.record.asked.borrow().iter().all(|bytes| PORTION_BYTES.contains(bytes)));
+    assert!(world.journal.requested.borrow().iter().all(|bytes| PORTION_BYTES.contains(bytes)));
 }
 
 #[actix_web::test]
-async fn a_reader_of_the_record_that_takes_nothing_is_cut() {
+async fn a_subscriber_that_reads_nothing_of_the_journal_is_disconnected() {
     let stall = Duration::from_millis(40);
     let config = WebConfig { subscriber_stall: stall, ..WebConfig::default() };
-    let world = World::new(Begin::WhenTold, config);
-    world.record.facts.borrow_mut().extend((1..=9).map(step));
+    let world = World::new(Begin::AtPosition, config);
+    world.journal.facts.borrow_mut().extend((1..=9).map(step));
     world.read_from(0, 9, false);
     while world.address.connected() {
         tokio::time::sleep(stall).await;
     }
-    assert!(world.was_cut.load(Ordering::SeqCst));
-    assert_eq!(world.record.asked.borrow().len(), 1);
+    assert!(world.was_disconnected.load(Ordering::SeqCst));
+    assert_eq!(world.journal.requested.borrow().len(), 1);
 }
 
 #[actix_web::test]
-async fn a_stalled_reader_is_cut_when_its_time_is_over() {
+async fn a_stalled_subscriber_is_disconnected_after_the_timeout() {
     tokio::time::pause();
     let stall = WebConfig::default().subscriber_stall;
-    let mut world = World::new(Begin::WhenTold, WebConfig::default());
-    world.record.facts.borrow_mut().extend((1..=9).map(step));
+    let mut world = World::new(Begin::AtPosition, WebConfig::default());
+    world.journal.facts.borrow_mut().extend((1..=9).map(step));
     world.read_from(0, 9, false);
     tokio::time::sleep(stall.mul_f64(0.9)).await;
-    assert!(matches!(world.body.next().await, Some(Out::Item(_))));
+    assert!(matches!(world.body.next().await, Some(Delivery::Item(_))));
     tokio::time::sleep(stall.mul_f64(0.95)).await;
-    assert!(!world.was_cut(), "it has taken something");
+    assert!(!world.was_disconnected(), "it has taken something");
     tokio::time::sleep(stall.mul_f64(0.1)).await;
-    assert!(world.was_cut());
+    assert!(world.was_disconnected());
 }
 
 #[actix_web::test]
-async fn who_is_behind_while_others_hold_everything_misses_nothing() {
+async fn a_full_backlog_of_other_clients_loses_no_event() {
     tokio::time::pause();
     let mut world = World::new(Begin::Live, WebConfig::default());
     let others = world.others();
@@ -314,7 +315,7 @@ async fn who_is_behind_while_others_hold_everything_misses_nothing() {
         world.publish(vec![large(seq, 4000)]).await;
     }
     assert_eq!(world.seen().await, ((1..=20).collect(), vec![], false));
-    assert!(!world.record.asked.borrow().is_empty(), "the record has what found no room");
+    assert!(!world.journal.requested.borrow().is_empty(), "read from the journal");
     world.publish(vec![large(21, 4000)]).await;
     for seq in 22..=40 {
         world.publish(vec![large(seq, 4000)]).await;
@@ -326,25 +327,25 @@ async fn who_is_behind_while_others_hold_everything_misses_nothing() {
 }
 
 #[actix_web::test]
-async fn what_is_too_large_for_the_moment_is_read_when_others_have_gone() {
+async fn events_beyond_the_share_are_read_when_others_have_gone() {
     tokio::time::pause();
-    let mut world = World::new(Begin::WhenTold, WebConfig::default());
+    let mut world = World::new(Begin::AtPosition, WebConfig::default());
     let others = world.others();
     let before = world.settings.backlog.bounds().1;
-    world.record.facts.borrow_mut().extend((1..=6).map(|seq| large(seq, 40_000)));
-    world.record.facts.borrow_mut().push(end(7));
+    world.journal.facts.borrow_mut().extend((1..=6).map(|seq| large(seq, 40_000)));
+    world.journal.facts.borrow_mut().push(end(7));
     world.read_from(0, 8, true);
     assert_eq!(world.seen().await, (vec![], vec![], false));
-    assert_eq!(world.settings.backlog.bounds().1, before, "nothing is kept meanwhile");
+    assert_eq!(world.settings.backlog.bounds().1, before, "nothing is kept while waiting");
     tokio::time::sleep(2 * world.settings.config.subscriber_stall).await;
-    assert!(!world.was_cut(), "it is not the one that takes nothing");
+    assert!(!world.was_disconnected(), "the others are stalled, not this one");
     drop(others);
     let (numbers, _, has_ended) = world.seen().await;
     assert_eq!((numbers, has_ended), ((1..=8).collect(), true));
 }
 
 #[actix_web::test]
-async fn a_slow_reader_hears_what_it_missed_and_a_stalled_one_is_cut() {
+async fn a_slow_subscriber_gets_the_missed_count_and_a_stalled_one_is_disconnected() {
     let config = WebConfig {
         subscriber_queue: 2,
         subscriber_stall: Duration::from_millis(40),
@@ -355,20 +356,20 @@ async fn a_slow_reader_hears_what_it_missed_and_a_stalled_one_is_cut() {
         world.publish(vec![step(seq)]).await;
     }
     assert_eq!(world.seen().await, (vec![1, 2], vec!["missed 2".to_owned()], false));
-    assert!(!world.was_cut.load(Ordering::SeqCst));
+    assert!(!world.was_disconnected.load(Ordering::SeqCst));
     for seq in 5..=7 {
         world.publish(vec![step(seq)]).await;
     }
     tokio::time::sleep(Duration::from_millis(120)).await;
-    assert!(world.was_cut.load(Ordering::SeqCst));
+    assert!(world.was_disconnected.load(Ordering::SeqCst));
 }
 
 #[actix_web::test]
-async fn a_silent_stream_shows_that_it_lives_and_ends_at_shutdown() {
+async fn a_silent_stream_has_keep_alives_and_ends_at_shutdown() {
     let config = WebConfig { heartbeat: Duration::from_millis(10), ..WebConfig::default() };
     let mut world = World::new(Begin::Live, config);
     let first = world.body.next().await;
-    assert_eq!(first, Some(Out::Item(Bytes::from_static(b": keep-alive\n\n"))));
+    assert_eq!(first, Some(Delivery::Item(Bytes::from_static(b": keep-alive\n\n"))));
     world.shutdown.fire();
     let (_, comments, has_ended) = world.seen().await;
     assert_eq!(comments.last().unwrap(), ": the server is shutting down");
@@ -376,22 +377,22 @@ async fn a_silent_stream_shows_that_it_lives_and_ends_at_shutdown() {
 }
 
 #[actix_web::test]
-async fn progress_comes_in_its_place_and_only_live() {
-    let mut world = World::new(Begin::WhenTold, WebConfig::default());
-    world.record.facts.borrow_mut().extend([step(1), step(2)]);
+async fn progress_is_in_order_and_only_live() {
+    let mut world = World::new(Begin::AtPosition, WebConfig::default());
+    world.journal.facts.borrow_mut().extend([step(1), step(2)]);
     world.address.send(progress(&["early"])).await.unwrap();
     world.read_from(0, 2, false);
     world.address.send(progress(&["reading"])).await.unwrap();
-    assert_eq!(told(&mut world.body).await, ["1", "2"]);
+    assert_eq!(arrived(&mut world.body).await, ["1", "2"]);
     world.address.send(progress(&["a", "b"])).await.unwrap();
     world.publish(vec![step(3)]).await;
     world.address.send(progress(&["c"])).await.unwrap();
     world.publish(vec![end(4)]).await;
-    assert_eq!(told(&mut world.body).await, ["a", "b", "3", "c", "4", "5"]);
+    assert_eq!(arrived(&mut world.body).await, ["a", "b", "3", "c", "4", "5"]);
 }
 
 #[actix_web::test]
-async fn a_slow_reader_loses_progress_and_no_event() {
+async fn a_slow_subscriber_loses_progress_and_no_event() {
     let config = WebConfig { subscriber_queue: 4, ..WebConfig::default() };
     let mut world = World::new(Begin::Live, config);
     for word in ["a", "b", "c", "d", "e"] {
@@ -400,8 +401,8 @@ async fn a_slow_reader_loses_progress_and_no_event() {
     world.publish(vec![step(1)]).await;
     world.address.send(progress(&["f"])).await.unwrap();
     world.publish(vec![step(2)]).await;
-    assert_eq!(told(&mut world.body).await, ["a", "b", "1", "2"]);
-    assert!(!world.was_cut.load(Ordering::SeqCst));
+    assert_eq!(arrived(&mut world.body).await, ["a", "b", "1", "2"]);
+    assert!(!world.was_disconnected.load(Ordering::SeqCst));
 }
 
 fn impatient() -> WebConfig {
@@ -409,29 +410,29 @@ fn impatient() -> WebConfig {
 }
 
 #[actix_web::test]
-async fn a_forgotten_reader_still_gives_the_end() {
+async fn a_forgotten_subscriber_still_reads_the_end() {
     let world = World::new(Begin::Live, impatient());
     world.publish(vec![step(1), step(2)]).await;
-    let World { record, address, mut body, .. } = world;
-    // Their batches found the mailbox full.
-    record.facts.borrow_mut().extend([step(3), silent(4), step(4), step(5), end(6)]);
+    let World { journal, address, mut body, .. } = world;
+    // Their batches did not fit into the mailbox.
+    journal.facts.borrow_mut().extend([step(3), silent(4), step(4), step(5), end(6)]);
     drop(address);
     let (numbers, _, has_ended) = seen(&mut body).await;
     assert_eq!((numbers, has_ended), (vec![1, 2, 3, 4, 5, 6, 7], true));
 }
 
 #[actix_web::test]
-async fn a_forgotten_reader_subscribes_again_while_the_execution_lives() {
+async fn a_forgotten_subscriber_subscribes_again_while_the_execution_runs() {
     let world = World::new(Begin::Live, impatient());
     world.publish(vec![step(1)]).await;
-    let World { record, address, mut body, .. } = world;
-    record.facts.borrow_mut().push(step(2));
+    let World { journal, address, mut body, .. } = world;
+    journal.facts.borrow_mut().push(step(2));
     drop(address);
-    while record.subscriber.borrow().is_none() {
+    while journal.subscriber.borrow().is_none() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let subscriber = record.subscriber.borrow_mut().take().unwrap();
-    record.facts.borrow_mut().push(end(3));
+    let subscriber = journal.subscriber.borrow_mut().take().unwrap();
+    journal.facts.borrow_mut().push(end(3));
     subscriber.events.try_send(batch(vec![end(3)])).unwrap();
     drop(subscriber);
     let (numbers, _, has_ended) = seen(&mut body).await;
@@ -439,7 +440,7 @@ async fn a_forgotten_reader_subscribes_again_while_the_execution_lives() {
 }
 
 #[actix_web::test]
-async fn a_reader_without_a_connection_stops() {
+async fn a_subscriber_without_a_connection_stops() {
     let World { address, body, .. } = World::new(Begin::Live, WebConfig::default());
     drop(body);
     address.send(batch(vec![step(1)])).await.unwrap();

@@ -1,8 +1,8 @@
 //! The bounded queue between a subscriber actor and the connection it writes to.
 //!
-//! Both ends live on one worker thread; no lock. The connection's end is polled only while the
-//! client reads, so the limits, the count of what was missed and the clock of a stall are kept
-//! at the actor's end.
+//! Both ends live on one worker thread, so there is no lock. The connection's end is polled only
+//! while the client reads, so the limits, the count of missed events and the time of a stall are
+//! kept at the actor's end.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,24 +17,24 @@ use prometheus::IntCounter;
 use tokio::time::Instant;
 
 use crate::web::backlog::{Backlog, Held};
-use crate::web::peer::Room;
+use crate::web::peer::SendBuffer;
 
-/// Bounds of a queue.
+/// Limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) events: usize,
     pub(crate) bytes: usize,
 }
 
-/// What the connection's end gets.
+/// Element of the connection's end.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Out<T> {
+pub(crate) enum Delivery<T> {
     Item(T),
-    /// So many events found no room here.
+    /// Number of events that did not fit at this place.
     Missed(u64),
 }
 
-/// How much room an item takes.
+/// Room that an item takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weight {
     pub(crate) events: usize,
@@ -45,57 +45,57 @@ impl Weight {
     const NONE: Self = Self { events: 0, bytes: 0 };
 }
 
-/// Bytes that go to the connection as one: it copies what it is given, and holds it uncounted.
+/// Size of the pieces given to the connection, which copies them and holds them uncounted.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// What becomes of an item.
+/// Outcome of offering an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offered {
     Taken,
-    /// Beyond the bounds of the queue; counted, and told when there is room again.
+    /// Beyond the limits of the queue; counted, and reported once there is room again.
     Missed,
-    /// Within them, but more than one may hold of what all hold. Not counted.
+    /// Within its limits, but beyond the queue's share of the backlog. Not counted.
     BeyondShare,
 }
 
 struct Queue<T> {
-    items: VecDeque<(Out<T>, Weight)>,
+    items: VecDeque<(Delivery<T>, Weight)>,
     events: usize,
     bytes: usize,
-    /// What of all queues together this one takes.
+    /// This queue's part of the backlog.
     held: Held,
-    /// Events refused since the queue was last told of it.
+    /// Events refused since the last `Missed` was queued.
     missed: u64,
-    /// Since when nothing was taken although there was no room.
+    /// Start of the current stall: there is no room, and nothing has been taken since.
     full_since: Option<Instant>,
     is_finished: bool,
-    has_reader: bool,
-    reader: Option<Waker>,
+    has_receiver: bool,
+    receiver: Option<Waker>,
     writers: Vec<Waker>,
 }
 
-/// The actor's end.
-pub(crate) struct Outbox<T> {
+/// Actor's end of the queue.
+pub(crate) struct SubscriberQueue<T> {
     queue: Rc<RefCell<Queue<T>>>,
     limits: Limits,
-    /// Counts what was refused, of all queues.
+    /// Metric of refused events, of all queues.
     dropped: Option<IntCounter>,
 }
 
-impl<T> Clone for Outbox<T> {
+impl<T> Clone for SubscriberQueue<T> {
     fn clone(&self) -> Self {
         Self { queue: Rc::clone(&self.queue), limits: self.limits, dropped: self.dropped.clone() }
     }
 }
 
-/// The connection's end. Ends after everything queued once the outbox is finished.
-pub(crate) struct OutboxReader<T> {
+/// Connection's end of the queue. Ends after the queued items once the queue is finished.
+pub(crate) struct QueueReceiver<T> {
     queue: Rc<RefCell<Queue<T>>>,
     on_drop: Option<Box<dyn FnOnce()>>,
 }
 
-impl<T> Outbox<T> {
-    /// An empty queue, which takes a part of what may wait in all.
+impl<T> SubscriberQueue<T> {
+    /// Returns an empty queue that counts in the backlog.
     pub(crate) fn new(limits: Limits, backlog: &Backlog) -> Self {
         let queue = Queue {
             items: VecDeque::new(),
@@ -105,38 +105,38 @@ impl<T> Outbox<T> {
             missed: 0,
             full_since: None,
             is_finished: false,
-            has_reader: true,
-            reader: None,
+            has_receiver: true,
+            receiver: None,
             writers: Vec::new(),
         };
         Self { queue: Rc::new(RefCell::new(queue)), limits, dropped: None }
     }
 
-    /// Counts what the queue refuses there as well.
+    /// Also counts refused events in a metric.
     pub(crate) fn counting(self, dropped: Option<IntCounter>) -> Self {
         Self { dropped, ..self }
     }
 
-    /// The connection's end; calls `on_drop` when it goes.
-    pub(crate) fn reader(&self, on_drop: impl FnOnce() + 'static) -> OutboxReader<T> {
-        OutboxReader { queue: Rc::clone(&self.queue), on_drop: Some(Box::new(on_drop)) }
+    /// Returns the connection's end, which calls `on_drop` when it is dropped.
+    pub(crate) fn receiver(&self, on_drop: impl FnOnce() + 'static) -> QueueReceiver<T> {
+        QueueReceiver { queue: Rc::clone(&self.queue), on_drop: Some(Box::new(on_drop)) }
     }
 
-    /// Queues an item, or counts it as missed. Something always fits into an empty queue. What all
-    /// queues hold together is not looked at: the caller asks [`Self::is_filling`].
+    /// Queues an item, or counts it as missed. Anything fits into an empty queue. The share of the
+    /// backlog is not checked: the caller uses [`Self::is_filling`].
     pub(crate) fn push(&self, item: T, weight: Weight) -> bool {
         let mut queue = self.queue.borrow_mut();
         let has_room = queue.items.is_empty() || queue.fits(weight, self.limits);
         if has_room {
             queue.push_missed();
-            queue.push(Out::Item(item), weight);
+            queue.push(Delivery::Item(item), weight);
         } else {
-            self.miss(&mut queue, weight);
+            self.count_missed(&mut queue, weight);
         }
         has_room
     }
 
-    fn miss(&self, queue: &mut Queue<T>, weight: Weight) {
+    fn count_missed(&self, queue: &mut Queue<T>, weight: Weight) {
         queue.missed += weight.events as u64;
         if let Some(dropped) = &self.dropped {
             dropped.inc_by(weight.events as u64);
@@ -144,28 +144,28 @@ impl<T> Outbox<T> {
         queue.full_since.get_or_insert_with(Instant::now);
     }
 
-    /// Queues an item that nobody misses, while it leaves half of the room free.
+    /// Queues an optional item if that leaves half of the room free; drops it otherwise.
     pub(crate) fn push_if_roomy(&self, item: T, weight: Weight) {
         let mut queue = self.queue.borrow_mut();
         if queue.fits(weight, self.limits.half()) && queue.held.try_grow(weight.bytes) {
             queue.push_missed();
-            queue.push_counted(Out::Item(item), weight);
+            queue.push_counted(Delivery::Item(item), weight);
         }
     }
 
-    /// Queues an item whatever the limits say: for one that was made room for.
+    /// Queues an item regardless of the limits.
     pub(crate) fn push_anyway(&self, item: T, weight: Weight) {
-        self.queue.borrow_mut().push(Out::Item(item), weight);
+        self.queue.borrow_mut().push(Delivery::Item(item), weight);
     }
 
-    /// Resolves when the queue is less than half full and holds no more of what all hold than it
-    /// may, when it is empty, or when its reader has gone. Waits for nobody but its own reader.
+    /// Resolves when the queue is less than half full and within its share, when it is empty, or
+    /// when the receiver is gone. Waits for its own client only, not for other queues.
     pub(crate) async fn room(&self) {
         std::future::poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
             let has_room = queue.items.is_empty()
                 || (queue.fits(Weight::NONE, self.limits.half()) && queue.held.is_within_share());
-            if has_room || !queue.has_reader {
+            if has_room || !queue.has_receiver {
                 return Poll::Ready(());
             }
             queue.wait(cx);
@@ -174,13 +174,13 @@ impl<T> Outbox<T> {
         .await;
     }
 
-    /// Resolves when everything was taken and the connection took it in, or when the reader has
-    /// gone. For what can be had at any time: as long as the reader is behind, nothing more is
-    /// fetched for it.
-    pub(crate) async fn drained(&self, room: &Room) {
+    /// Resolves when all items were taken and the connection has accepted them, or when the
+    /// receiver is gone. For events that can be read at any time: nothing is fetched for a client
+    /// that is behind.
+    pub(crate) async fn drained(&self, send_buffer: &SendBuffer) {
         std::future::poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
-            if queue.items.is_empty() || !queue.has_reader {
+            if queue.items.is_empty() || !queue.has_receiver {
                 return Poll::Ready(());
             }
             queue.wait(cx);
@@ -188,27 +188,27 @@ impl<T> Outbox<T> {
         })
         .await;
         self.queue.borrow_mut().full_since.get_or_insert_with(Instant::now);
-        room.wait().await;
+        send_buffer.writable().await;
         self.queue.borrow_mut().full_since = None;
     }
 
-    /// What this queue may hold now of what all hold.
+    /// Returns the bytes that this queue may hold now.
     pub(crate) fn share(&self) -> usize {
         self.queue.borrow().held.share()
     }
 
-    /// Resolves when all queues together have room for so many bytes; they are counted from then
-    /// on. Its reader is not behind meanwhile.
-    pub(crate) async fn room_of_all(&self, bytes: usize) -> Held {
+    /// Waits until the backlog has room for the bytes, and counts them. This wait is not a stall of
+    /// the client.
+    pub(crate) async fn reserve_shared(&self, bytes: usize) -> Held {
         let backlog = self.queue.borrow().held.backlog();
         backlog.room(bytes).await
     }
 
-    /// Nothing more will come.
+    /// Ends the queue after the queued items.
     pub(crate) fn finish(&self) {
         let mut queue = self.queue.borrow_mut();
         queue.is_finished = true;
-        queue.wake_reader();
+        queue.wake_receiver();
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -220,13 +220,12 @@ impl<T> Outbox<T> {
         queue.items.is_empty() && queue.missed == 0
     }
 
-    /// Items that wait.
+    /// Number of queued items.
     pub(crate) fn len(&self) -> usize {
         self.queue.borrow().items.len()
     }
 
-    /// Whether more than a quarter of the room is taken, or more than one may hold of what all
-    /// queues hold together.
+    /// True if more than a quarter of the room is used, or more than the share of the backlog.
     pub(crate) fn is_filling(&self) -> bool {
         let queue = self.queue.borrow();
         queue.events > self.limits.events / 4
@@ -234,26 +233,25 @@ impl<T> Outbox<T> {
             || !queue.held.is_within_share()
     }
 
-    pub(crate) fn has_reader(&self) -> bool {
-        self.queue.borrow().has_reader
+    pub(crate) fn has_receiver(&self) -> bool {
+        self.queue.borrow().has_receiver
     }
 
-    /// How long nothing was taken although there was no room; `None` while there is room.
+    /// Returns the duration of the current stall; `None` if there is room.
     pub(crate) fn stalled_for(&self) -> Option<Duration> {
         self.queue.borrow().full_since.map(|since| since.elapsed())
     }
 }
 
-impl Outbox<Bytes> {
-    /// Queues events that can be read again from elsewhere. Something always fits into an empty
-    /// queue.
+impl SubscriberQueue<Bytes> {
+    /// Queues events that can be read again from the journal. Anything fits into an empty queue.
     pub(crate) fn offer(&self, bytes: Bytes, events: usize) -> Offered {
         let mut queue = self.queue.borrow_mut();
         let weight = Weight { events, bytes: bytes.len() };
         if queue.items.is_empty() {
             queue.held.grow(weight.bytes);
         } else if !queue.fits(weight, self.limits) {
-            self.miss(&mut queue, weight);
+            self.count_missed(&mut queue, weight);
             return Offered::Missed;
         } else if !queue.held.try_grow(weight.bytes) {
             return Offered::BeyondShare;
@@ -263,9 +261,9 @@ impl Outbox<Bytes> {
         Offered::Taken
     }
 
-    /// Queues events that were fetched for a reader that has taken everything, if that is no more
-    /// than one may hold, or if `room` was made for them.
-    pub(crate) fn pass_on(&self, bytes: Bytes, events: usize, room: Option<Held>) -> Offered {
+    /// Queues events that were fetched for a drained queue, if they are within its share or fit
+    /// into the reserved `room`.
+    pub(crate) fn push_fetched(&self, bytes: Bytes, events: usize, room: Option<Held>) -> Offered {
         let mut queue = self.queue.borrow_mut();
         match room.filter(|room| room.bytes() >= bytes.len()) {
             Some(mut room) => {
@@ -288,13 +286,13 @@ impl Limits {
 }
 
 impl Queue<Bytes> {
-    /// Queues what has been counted, in pieces; the events are with the first.
+    /// Queues bytes that are counted already, in pieces; the first one carries the events.
     fn push_pieces(&mut self, bytes: Bytes, events: usize) {
         let (mut rest, mut events) = (bytes, events);
         while !rest.is_empty() {
             let piece = rest.split_to(rest.len().min(PIECE_BYTES));
             let weight = Weight { events: std::mem::take(&mut events), bytes: piece.len() };
-            self.push_counted(Out::Item(piece), weight);
+            self.push_counted(Delivery::Item(piece), weight);
         }
     }
 }
@@ -304,7 +302,7 @@ impl<T> Queue<T> {
         self.events + weight.events <= limits.events && self.bytes + weight.bytes <= limits.bytes
     }
 
-    /// Has a writer woken when something was taken.
+    /// Registers a writer to be woken when an item was taken.
     fn wait(&mut self, cx: &Context<'_>) {
         self.full_since.get_or_insert_with(Instant::now);
         if !self.writers.iter().any(|writer| writer.will_wake(cx.waker())) {
@@ -312,32 +310,32 @@ impl<T> Queue<T> {
         }
     }
 
-    fn push(&mut self, item: Out<T>, weight: Weight) {
+    fn push(&mut self, item: Delivery<T>, weight: Weight) {
         self.held.grow(weight.bytes);
         self.push_counted(item, weight);
     }
 
-    /// Queues what `held` has counted already.
-    fn push_counted(&mut self, item: Out<T>, weight: Weight) {
-        if !self.has_reader {
+    /// Queues an item that is counted already.
+    fn push_counted(&mut self, item: Delivery<T>, weight: Weight) {
+        if !self.has_receiver {
             self.held.shrink(weight.bytes);
             return;
         }
         self.events += weight.events;
         self.bytes += weight.bytes;
         self.items.push_back((item, weight));
-        self.wake_reader();
+        self.wake_receiver();
     }
 
-    /// Says what is missing at the place where it is missing.
+    /// Queues the number of missed events at their place.
     fn push_missed(&mut self) {
         if self.missed > 0 {
             let missed = std::mem::take(&mut self.missed);
-            self.push(Out::Missed(missed), Weight::NONE);
+            self.push(Delivery::Missed(missed), Weight::NONE);
         }
     }
 
-    fn pop(&mut self) -> Option<Out<T>> {
+    fn pop(&mut self) -> Option<Delivery<T>> {
         if self.items.is_empty() {
             self.push_missed();
         }
@@ -350,17 +348,17 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    fn wake_reader(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
+    fn wake_receiver(&mut self) {
+        if let Some(receiver) = self.receiver.take() {
+            receiver.wake();
         }
     }
 }
 
-impl<T> Stream for OutboxReader<T> {
-    type Item = Out<T>;
+impl<T> Stream for QueueReceiver<T> {
+    type Item = Delivery<T>;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Out<T>>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delivery<T>>> {
         let mut queue = self.queue.borrow_mut();
         if let Some(item) = queue.pop() {
             return Poll::Ready(Some(item));
@@ -368,16 +366,16 @@ impl<T> Stream for OutboxReader<T> {
         if queue.is_finished {
             return Poll::Ready(None);
         }
-        queue.reader = Some(cx.waker().clone());
+        queue.receiver = Some(cx.waker().clone());
         Poll::Pending
     }
 }
 
-impl<T> Drop for OutboxReader<T> {
+impl<T> Drop for QueueReceiver<T> {
     fn drop(&mut self) {
         {
             let mut queue = self.queue.borrow_mut();
-            queue.has_reader = false;
+            queue.has_receiver = false;
             queue.items.clear();
             queue.held.shrink(usize::MAX);
             queue.writers.drain(..).for_each(Waker::wake);

@@ -12,47 +12,52 @@ use greenroom_actors::agent::generation::{FailureKind, GenerationEvent, Generati
 use greenroom_actors::observe::disconnect::Disconnect;
 
 use crate::api::wire::generation_stream::GenerationStream;
-use crate::web::outbox::{Outbox, Weight};
 use crate::web::peer::{WATCH_INTERVAL, Watch};
+use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
+use crate::web::subscriber_queue::{SubscriberQueue, Weight};
 
-/// Batches that may wait while the worker is busy. One that finds no room ends the stream.
-const READER_MAILBOX: usize = 1024;
-/// Bytes that go to the connection as one: what a slow client has to take to count as reading.
+/// Mailbox capacity, in batches, for while the worker is busy. A batch that does not fit ends the
+/// stream.
+const STREAM_MAILBOX: usize = 1024;
+/// Size of the pieces in the queue. A slow client has to take one to count as reading.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Comments carry no event: they take no room.
+/// Weight of comments, which are not limited.
 const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
-/// Follows one generation for one connection.
-pub(super) struct GenerationReader {
+/// Reason for a disconnect, as logged.
+const STALLED: &str = "it read nothing for too long";
+
+/// Subscriber of one generation for one connection.
+pub(crate) struct GenerationStreamActor {
     stream: GenerationStream,
     settings: Arc<Settings>,
-    outbox: Outbox<Bytes>,
+    queue: SubscriberQueue<Bytes>,
     disconnect: Disconnect,
     client: Watch,
-    /// Keeps the generation alive where nobody else does.
+    /// Keeps the generation running, unless something else does.
     held: Option<Box<dyn Any + Send>>,
-    /// Nobody was left at the last look who could tell of more.
+    /// True if no sender of events was left at the last check.
     is_alone: bool,
-    /// The answer has been given its head; until then a refusal may still be sent in its place.
+    /// True once the answer has begun; until then a refusal may still be sent instead.
     has_begun: bool,
-    /// Nothing more will come: what is queued is still to be read.
+    /// True if no more events follow. Queued ones are still to be read.
     has_ended: bool,
     is_watching: bool,
 }
 
-impl GenerationReader {
+impl GenerationStreamActor {
     pub(super) fn new(
         stream: GenerationStream,
         settings: Arc<Settings>,
-        outbox: Outbox<Bytes>,
+        queue: SubscriberQueue<Bytes>,
         disconnect: Disconnect,
         client: Watch,
     ) -> Self {
         Self {
             stream,
             settings,
-            outbox,
+            queue,
             disconnect,
             client,
             held: None,
@@ -63,26 +68,27 @@ impl GenerationReader {
         }
     }
 
-    /// Starts the reader on this thread.
+    /// Starts the actor on this thread.
     pub(super) fn launch(self) -> Addr<Self> {
-        Self::create(|ctx| {
-            ctx.set_mailbox_capacity(READER_MAILBOX);
-            self
-        })
+        launch(self, STREAM_MAILBOX)
     }
 
-    /// Passes events on; after one that cannot be, the connection and the reader end.
+    /// Queues events for the client. If one cannot be encoded or queued, the connection ends.
     fn pass_on(&mut self, events: &[GenerationEvent], ctx: &mut Context<Self>) {
         let (mut bytes, mut count) = (Vec::new(), 0);
         for event in events {
-            let is_behind = self.outbox.is_filling();
+            let is_behind = self.queue.is_filling();
             let written = self.stream.write(event, is_behind, &mut bytes);
             count += 1;
             let is_last = event.is_last();
             let is_due = is_last || bytes.len() >= PIECE_BYTES;
             let is_taken = !is_due || self.push(std::mem::take(&mut bytes), count);
-            if written.is_err() || !is_taken {
-                self.break_off(ctx);
+            if !is_taken {
+                self.break_off("its queue is full", ctx);
+                return;
+            }
+            if written.is_err() {
+                self.break_off("the generation failed, which bare text cannot report", ctx);
                 return;
             }
             if is_last {
@@ -94,86 +100,87 @@ impl GenerationReader {
             }
         }
         if !self.push(bytes, count) {
-            self.break_off(ctx);
+            self.break_off("its queue is full", ctx);
         }
     }
 
-    /// Queues bytes in pieces; tells whether there was room for all of them.
+    /// Queues bytes in pieces; returns whether all of them fit.
     fn push(&self, bytes: Vec<u8>, events: usize) -> bool {
         let (mut rest, mut events) = (Bytes::from(bytes), events);
         while !rest.is_empty() {
             let piece = rest.split_to(rest.len().min(PIECE_BYTES));
             let weight = Weight { events: std::mem::take(&mut events), bytes: piece.len() };
-            if !self.outbox.push(piece, weight) {
+            if !self.queue.push(piece, weight) {
                 return false;
             }
         }
         true
     }
 
-    /// A generation cannot be read again: what a client missed makes the rest worthless. A
-    /// connection whose answer has not begun is left to who answers.
-    fn break_off(&mut self, ctx: &mut Context<Self>) {
+    /// Disconnects the client: events of a generation cannot be read again, so after a gap the rest
+    /// is worthless. Before the answer has begun, the connection is left to the refusal.
+    fn break_off(&mut self, why: &str, ctx: &mut Context<Self>) {
         if !self.has_begun {
             self.has_ended = true;
             return;
         }
-        log::info!("a stream of a generation cannot go on and is cut");
+        log::info!("disconnected the subscriber of a generation: {why}");
         (self.disconnect)();
         ctx.stop();
     }
 
-    /// Lets the client read what is queued, as long as it does.
+    /// Ends the stream after the queued bytes, which the client may take its time to read.
     fn end(&mut self, ctx: &mut Context<Self>) {
         self.has_ended = true;
         self.held = None;
-        self.outbox.finish();
-        self.wait_for_client(self.outbox.len(), ctx);
+        self.queue.finish();
+        self.wait_for_client(self.queue.len(), ctx);
     }
 
-    /// Looks after the longest allowed stall whether the client has taken anything.
+    /// Disconnects the client if it takes nothing for `subscriber_stall`.
     fn wait_for_client(&mut self, waiting: usize, ctx: &mut Context<Self>) {
         ctx.run_later(self.settings.config.subscriber_stall, move |actor, ctx| {
-            let left = actor.outbox.len();
+            let left = actor.queue.len();
             if left == 0 {
                 ctx.stop();
             } else if left == waiting {
-                actor.break_off(ctx);
+                actor.break_off(STALLED, ctx);
             } else {
                 actor.wait_for_client(left, ctx);
             }
         });
     }
 
-    /// Looks after the longest allowed stall whether a client that is behind takes anything.
+    /// Checks after `subscriber_stall` whether a client that is behind has taken anything.
     fn watch(&mut self, ctx: &mut Context<Self>) {
         if self.is_watching {
             return;
         }
         self.is_watching = true;
         let stall_max = self.settings.config.subscriber_stall;
-        let stall = self.outbox.stalled_for().unwrap_or_default();
+        let stall = self.queue.stalled_for().unwrap_or_default();
         ctx.run_later(stall_max.saturating_sub(stall), move |actor, ctx| {
             actor.is_watching = false;
-            if actor.outbox.stalled_for().is_some_and(|stall| stall >= stall_max) {
-                actor.break_off(ctx);
-            } else if actor.outbox.is_filling() && !actor.has_ended {
+            if actor.queue.stalled_for().is_some_and(|stall| stall >= stall_max) {
+                actor.break_off(STALLED, ctx);
+            } else if actor.queue.is_filling() && !actor.has_ended {
                 actor.watch(ctx);
             }
         });
     }
 
-    /// Ends early, and says so.
+    /// Ends the stream early with an error event.
     fn give_up(&mut self, why: &str, kind: FailureKind, ctx: &mut Context<Self>) {
         if !self.has_ended {
             self.pass_on(&[GenerationEvent::Error { message: why.to_owned(), kind }], ctx);
         }
     }
 
-    /// The framework hears of a client that has left only when it writes.
-    fn look(&mut self, ctx: &mut Context<Self>) {
+    /// Checks whether the client and the generation are still there. actix-web notices a client
+    /// that has disconnected only when it writes.
+    fn check(&mut self, ctx: &mut Context<Self>) {
         if self.client.has_left() {
-            log::debug!("a client has left the stream of its generation");
+            log::debug!("a client disconnected from the stream of its generation");
             (self.disconnect)();
             ctx.stop();
         } else if !ctx.connected() && self.is_alone {
@@ -183,18 +190,18 @@ impl GenerationReader {
     }
 
     fn beat(&mut self, _: &mut Context<Self>) {
-        if self.stream.is_events() && !self.has_ended && self.outbox.is_empty() {
-            self.outbox.push(Bytes::from_static(b": keep-alive\n\n"), NO_EVENT);
+        if self.stream.is_events() && !self.has_ended && self.queue.is_empty() {
+            self.queue.push(Bytes::from_static(b": keep-alive\n\n"), NO_EVENT);
         }
     }
 }
 
-impl Actor for GenerationReader {
+impl Actor for GenerationStreamActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(self.settings.config.heartbeat, Self::beat);
-        ctx.run_interval(WATCH_INTERVAL, Self::look);
+        ctx.run_interval(WATCH_INTERVAL, Self::check);
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
         ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
@@ -204,12 +211,12 @@ impl Actor for GenerationReader {
 
     fn stopped(&mut self, _: &mut Self::Context) {
         self.held = None;
-        self.outbox.finish();
+        self.queue.finish();
     }
 }
 
-impl Handler<GenerationProgress> for GenerationReader {
-    /// There is room for more: the generation waits for that where its client is slower.
+impl Handler<GenerationProgress> for GenerationStreamActor {
+    /// Resolves once there is room for more: the generation waits for it if its client is slower.
     type Result = ResponseFuture<()>;
 
     fn handle(
@@ -217,47 +224,42 @@ impl Handler<GenerationProgress> for GenerationReader {
         GenerationProgress(events): GenerationProgress,
         ctx: &mut Self::Context,
     ) -> Self::Result {
-        if !self.outbox.has_reader() {
+        if !self.queue.has_receiver() {
             ctx.stop();
         } else if !self.has_ended {
             self.pass_on(&events, ctx);
         }
-        if !self.outbox.is_filling() {
+        if !self.queue.is_filling() {
             return Box::pin(std::future::ready(()));
         }
         self.watch(ctx);
-        let outbox = self.outbox.clone();
-        Box::pin(async move { outbox.room().await })
+        let queue = self.queue.clone();
+        Box::pin(async move { queue.room().await })
     }
 }
 
-/// Says that the answer begins, and hands over what is to be dropped with the reader.
+/// Reports that the answer begins, and passes the value to drop when the stream ends.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Hold(pub(super) Box<dyn Any + Send>);
+pub(crate) struct Hold(pub(crate) Box<dyn Any + Send>);
 
-impl Handler<Hold> for GenerationReader {
+impl Handler<Hold> for GenerationStreamActor {
     type Result = ();
 
     fn handle(&mut self, Hold(held): Hold, ctx: &mut Self::Context) {
         self.has_begun = true;
         if !self.has_ended {
             self.held = Some(held);
-        } else if !self.outbox.is_finished() {
-            self.break_off(ctx);
+        } else if !self.queue.is_finished() {
+            self.break_off("its stream failed before the answer began", ctx);
         }
     }
 }
 
-/// Tells a reader that its connection has gone.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(super) struct ReaderLeft;
-
-impl Handler<ReaderLeft> for GenerationReader {
+impl Handler<ClientLeft> for GenerationStreamActor {
     type Result = ();
 
-    fn handle(&mut self, _: ReaderLeft, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: ClientLeft, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

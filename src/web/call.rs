@@ -1,0 +1,45 @@
+//! Arguments that most handlers take.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::web::Data;
+use actix_web::{Error, FromRequest, HttpRequest, HttpResponse};
+use greenroom_actors::Runtime;
+
+use crate::api::ApiError;
+use crate::api::caller::Caller;
+use crate::web::query::query_pairs;
+
+/// Answer of a handler.
+pub(crate) type Answer = Result<HttpResponse, ApiError>;
+
+/// A request with its caller and the runtime. Everything that can be refused is read by the handler
+/// itself, in the order of ADR 027.
+pub(crate) struct Call {
+    pub(crate) request: HttpRequest,
+    pub(crate) caller: Caller,
+    pub(crate) runtime: Data<Runtime>,
+}
+
+impl Call {
+    /// Reads the query parameters.
+    pub(crate) fn pairs(&self) -> Result<Vec<(String, String)>, ApiError> {
+        query_pairs(&self.request)
+    }
+}
+
+impl FromRequest for Call {
+    type Error = Error;
+    type Future = Ready<Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let caller = Caller::from_request(request, payload).into_inner();
+        let runtime = Data::from_request(request, payload).into_inner();
+        ready(
+            caller.map_err(Error::from).and_then(|caller| {
+                Ok(Self { request: request.clone(), caller, runtime: runtime? })
+            }),
+        )
+    }
+}
