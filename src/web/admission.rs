@@ -103,7 +103,7 @@ pub(crate) struct Admitted {
 
 /// Outcome of admission, stored with the connection.
 #[derive(Debug)]
-enum Standing {
+enum ConnectionState {
     Admitted { _place: Admitted, _counted: Option<Gauged> },
     Refused { shortage: Shortage, _place: Option<RefusedPlace> },
 }
@@ -142,9 +142,9 @@ impl Admission {
     ) {
         let stream = connection.downcast_ref::<actix_web::rt::net::TcpStream>();
         let address = stream.and_then(|stream| stream.peer_addr().ok()).map(|peer| peer.ip());
-        let standing = match self.connections.take(address) {
+        let state = match self.connections.take(address) {
             Ok(_place) => {
-                Standing::Admitted { _place, _counted: meter.map(RequestMeter::connection) }
+                ConnectionState::Admitted { _place, _counted: meter.map(RequestMeter::connection) }
             }
             Err(shortage) => {
                 if let Some(meter) = meter {
@@ -153,10 +153,10 @@ impl Admission {
                 self.connections.log_refusal();
                 let disconnect = extensions.get::<Peer>().map(Peer::disconnect);
                 let _place = disconnect.map(|disconnect| self.refused.take(disconnect));
-                Standing::Refused { shortage, _place }
+                ConnectionState::Refused { shortage, _place }
             }
         };
-        extensions.insert(standing);
+        extensions.insert(state);
     }
 
     /// Admits a stream; refuses it if too many are open.
@@ -183,10 +183,10 @@ pub(crate) fn is_control(path: &str) -> bool {
 
 /// Returns the refusal of a request on a connection beyond the limits.
 pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
-    match request.conn_data::<Standing>()? {
-        Standing::Admitted { .. } => None,
-        Standing::Refused { .. } if is_control(request.path()) => None,
-        Standing::Refused { shortage, .. } => Some(ApiError::AtCapacity(*shortage)),
+    match request.conn_data::<ConnectionState>()? {
+        ConnectionState::Admitted { .. } => None,
+        ConnectionState::Refused { .. } if is_control(request.path()) => None,
+        ConnectionState::Refused { shortage, .. } => Some(ApiError::AtCapacity(*shortage)),
     }
 }
 

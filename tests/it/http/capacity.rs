@@ -68,7 +68,7 @@ fn more_streams_than_fit_leave_room_for_requests() {
     let opened: Vec<_> = (0..100).map(|_| open(&server)).collect();
     let sockets: Vec<_> = opened.into_iter().filter_map(Result::ok).collect();
     assert_eq!(sockets.len(), 42, "three quarters of the connections that fit");
-    server.says("streams are refused: 42 are open");
+    server.says("refusing new streams: 42 are open");
     let body = serde_json::json!({ "input": { "n": 1 } });
     assert_eq!(server.post("/workflows/add/execute", &body).data()["status"], "completed");
     let stream = server.get("/workflows/add/executions/none/stream");
@@ -88,7 +88,7 @@ fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     assert!(is_at_capacity(&refused), "{refused:?}");
     assert_eq!(refused.header("connection"), Some("close"));
     assert_eq!(refused.error(), "Too many connections are open");
-    let said = server.says("connections are refused: 56 are open");
+    let said = server.says("refusing new connections: 56 are open");
     assert!(said.contains("limit 56"), "{said}");
     for path in ["/livez", "/readyz"] {
         assert_eq!(server.get(path).status, 200, "{path}");
@@ -97,7 +97,7 @@ fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     drop(kept);
     eventually("room for a request", || (server.get("/workflows").status == 200).then_some(()));
     let _sockets: Vec<_> = (0..50).map(|_| open(&server)).filter_map(Result::ok).collect();
-    server.says("streams are refused: 42 are open");
+    server.says("refusing new streams: 42 are open");
     let refused = figure(&server, "greenroom_refused_total{what=\"connection\"}").unwrap();
     assert!(refused >= 3.0, "{refused}");
 }
