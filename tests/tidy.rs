@@ -4,6 +4,8 @@
 
 #[path = "tidy/documents.rs"]
 mod documents;
+#[path = "tidy/language.rs"]
+mod language;
 
 use std::fs;
 use std::path::Path;
@@ -68,7 +70,7 @@ fn read(path: &str) -> String {
 /// Every Rust file but this one.
 fn sources() -> Vec<Source> {
     let mut found = Vec::new();
-    for folder in ["src", "tests", "examples", "benches", "actors"] {
+    for folder in ["src", "tests", "examples", "benches", "actors", "crates"] {
         collect(folder, "rs", &mut found);
     }
     assert!(found.len() > 100, "the sources have moved");
