@@ -127,10 +127,6 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
     /// Returns the current registry. Code that looks up several names takes it once, since
     /// [`Runtime::exchange`] may replace it.
     pub fn registry(&self) -> Arc<Registry> {

@@ -11,17 +11,17 @@ use crate::wait_report::WaitReport;
 impl Runtime {
     /// Reports what an execution waits for. It is not kept in memory for that.
     pub async fn why(&self, target: &Target) -> Result<Box<WaitReport>, DescribeError> {
-        self.shared().wait_report(&target.execution_id, Some(target.into())).await
+        self.shared.wait_report(&target.execution_id, Some(target.into())).await
     }
 
     /// Returns the stuck executions found by the last checks; at most a thousand.
     pub fn stuck(&self) -> Vec<StuckExecution> {
-        let stuck = self.shared().stuck.read().unwrap_or_else(PoisonError::into_inner);
+        let stuck = self.shared.stuck.read().unwrap_or_else(PoisonError::into_inner);
         stuck.values().cloned().collect()
     }
 
     /// Returns the threads of executions that do not respond now.
     pub fn stalled_threads(&self) -> Vec<StalledThread> {
-        self.shared().pulse.stalled()
+        self.shared.pulse.stalled()
     }
 }
