@@ -126,7 +126,7 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
-        // The next event of this execution is that it continues.
+        // Its next event will be that it continues.
         let resumed = life.machine.state().next_seq;
         let by = resume.by.clone();
         let reply = self.pass_resume(child, resume, idempotency);

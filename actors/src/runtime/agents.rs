@@ -164,8 +164,8 @@ impl Runtime {
     /// without the data of its resumes.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         join_all(self.generations.live.of_user(user_id).into_iter().map(cancelled)).await;
-        // Before, so that memory writes the name no more once the store has erased it; and after,
-        // for executions loaded in between.
+        // Before, so that memory records the name nowhere after the store has erased it; and
+        // after, for executions loaded in between.
         self.forget_in_memory(user_id).await;
         let forgotten = self.shared.store.forget_user(user_id.to_owned()).await;
         self.forget_in_memory(user_id).await;

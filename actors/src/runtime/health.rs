@@ -9,7 +9,7 @@ use crate::shard::stuck::StuckExecution;
 use crate::wait_report::WaitReport;
 
 impl Runtime {
-    /// Reports what an execution waits for. It is not kept in memory for that.
+    /// Reports what an execution waits for. The query does not keep it in memory.
     pub async fn why(&self, target: &Target) -> Result<Box<WaitReport>, DescribeError> {
         self.shared.wait_report(&target.execution_id, Some(target.into())).await
     }

@@ -1,4 +1,4 @@
-//! An estimated limit of the memory that the values of executions in memory take together
+//! A limit of the memory that the values of all executions in memory take together, by an estimate
 //! ([ADR 025](../../docs/adr/025-memory-of-executions.md)).
 
 use std::sync::Arc;
