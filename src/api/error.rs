@@ -106,13 +106,13 @@ pub enum ApiError {
     /// `why`: it no longer waits, or waits at another step than `options.stepId`.
     #[error("Suspension {id} {why}")]
     SuspensionPassed { id: String, why: String },
-    #[error("Step {step} cannot be replayed from{}", replayable(.from))]
+    #[error("Cannot replay from step {step}{}", replayable(.from))]
     StepNotReplayable { step: String, from: Vec<Arc<str>> },
-    #[error("No step failed: name one in stepId{}", replayable(.0))]
+    #[error("No step failed; name one in stepId{}", replayable(.0))]
     NoStepFailed(Vec<Arc<str>>),
-    #[error("What was recorded does not fit the current definition: {0}")]
+    #[error("The record does not match the current definition: {0}")]
     DefinitionDiffers(String),
-    #[error("Step {0} does not suspend: it takes no resumeData")]
+    #[error("Step {0} does not suspend; remove resumeData")]
     StepDoesNotSuspend(String),
     #[error("Resume data validation failed: {0}")]
     ResumeDataInvalid(String),
@@ -383,7 +383,7 @@ fn replayable(steps: &[Arc<str>]) -> String {
     if steps.is_empty() {
         return String::new();
     }
-    format!("; it can be replayed from {}", steps.join(", "))
+    format!("; possible steps: {}", steps.join(", "))
 }
 
 fn generation_status(status: GenerationStatus) -> &'static str {

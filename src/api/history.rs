@@ -24,7 +24,7 @@ impl HistoryQuery {
     /// Parses the query.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &["page", "limit"])?;
-        let page = read(pairs, "page", "must be a number from 0 on", digits)?;
+        let page = read(pairs, "page", "must be a number of at least 0", digits)?;
         let limit = read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)?;
         Ok(Self { page: page.unwrap_or(0), limit })
     }
@@ -67,7 +67,7 @@ mod tests {
         ];
         for (name, value) in rows {
             let refusal = parse(name, value).unwrap_err();
-            let start = format!("Invalid query parameter {name}: must be a number from ");
+            let start = format!("Invalid query parameter {name}: must be a number ");
             assert!(refusal.to_string().starts_with(&start), "{name}={value}: {refusal}");
             assert_eq!(refusal.status(), 400);
         }

@@ -50,7 +50,7 @@ pub async fn list(
     refuse_unknown(pairs, &["agentId", "userId", "limit", "offset"])?;
     let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(runtime, caller, pairs)?;
     let limit = limit_of(pairs)?;
-    let offset = read(pairs, "offset", "must be a number from 0 on", digits::<u32>)?;
+    let offset = read(pairs, "offset", "must be a number of at least 0", digits::<u32>)?;
     let offset = offset.map_or(0, u64::from);
     if sees_nothing {
         return Ok(ConversationPage { conversations: Vec::new(), total: 0, limit, offset });

@@ -153,7 +153,7 @@ fn whole(name: &str, value: Option<f64>, min: f64) -> Result<Option<u64>, ApiErr
         // Whole, not negative and at most 2^53 - 1: the cast is exact.
         return Ok(Some(number as u64));
     }
-    let what = format!("must be a whole number from {min} on");
+    let what = format!("must be a whole number of at least {min}");
     Err(ApiError::body(format!("options.{name}"), what))
 }
 

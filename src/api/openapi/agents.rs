@@ -68,10 +68,10 @@ fn generating(
         Product::Object => bodies::object_example(),
     };
     of_agent(operation_id, registry, components)
-        .taking(parts::reference("schemas", body), true, example)
+        .with_body(parts::reference("schemas", body), true, example)
         .refusing(failures(product))
         .refusing([ApiError::GenerationExists("018f".to_owned())])
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn text(registry: &Registry, components: &mut Components) -> Described {
@@ -160,7 +160,7 @@ pub(super) fn stream_object(registry: &Registry, components: &mut Components) ->
             "With `Accept: text/plain` without `text/event-stream`, or `format=text`, the \
              response is only the JSON; a failure then closes the connection.",
         )
-        .asking([parts::query("format", about, format)])
+        .with_query([parts::query("format", about, format)])
         .answering(200, parts::response("The events", content, &parts::ABOUT_GENERATION))
         .refusing([schema_invalid()])
 }
@@ -170,22 +170,22 @@ pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Descri
     let id = || "018f".to_owned();
     of_agent("cancelGeneration", registry, components)
         .with([parts::path("generationId", "Id of the generation", parts::any_id())])
-        .taking(json!({ "type": "object" }), false, json!({}))
+        .with_body(json!({ "type": "object" }), false, json!({}))
         .answering(200, parts::generation_answer("The generation is cancelled", data))
         .refusing([
             ApiError::GenerationNotFound(id()),
             ApiError::GenerationAlready { id: id(), status: GenerationStatus::Completed },
         ])
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn history(registry: &Registry, components: &mut Components) -> Described {
     let data = components.of::<HistoryView<'_>>();
     of_agent("showHistory", registry, components)
-        .asking([
+        .with_query([
             parts::query("page", "Number of the page, from 0", parts::number(0, u32::MAX, 0)),
             parts::query("limit", "Maximum number of entries", parts::number(1, 100, 10)),
         ])
         .answering(200, parts::json_answer("A page, newest first", data))
-        .working()
+        .using_runtime()
 }

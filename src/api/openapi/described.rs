@@ -44,7 +44,7 @@ impl Described {
     }
 
     /// Adds query parameters and their refusals.
-    pub(super) fn asking(self, parameters: impl IntoIterator<Item = Value>) -> Self {
+    pub(super) fn with_query(self, parameters: impl IntoIterator<Item = Value>) -> Self {
         let refusal = ApiError::InvalidQuery {
             name: "limit".to_owned(),
             what: "must be a number from 1 to 200".to_owned(),
@@ -54,7 +54,7 @@ impl Described {
     }
 
     /// Adds a JSON body and its refusals.
-    pub(super) fn taking(mut self, schema: Value, is_required: bool, example: Value) -> Self {
+    pub(super) fn with_body(mut self, schema: Value, is_required: bool, example: Value) -> Self {
         self.body = Some(parts::request_body(schema, is_required, example));
         self.refusing([
             ApiError::InvalidJson("expected value at line 1 column 1".to_owned()),
@@ -84,7 +84,7 @@ impl Described {
     }
 
     /// Adds the refusals of routes that use the store or the runtime.
-    pub(super) fn working(self) -> Self {
+    pub(super) fn using_runtime(self) -> Self {
         self.refusing([
             ApiError::Draining { execution: None },
             ApiError::Busy { execution: None },
@@ -93,7 +93,7 @@ impl Described {
     }
 
     /// Adds the refusal of routes that bring an execution into memory.
-    pub(super) fn loading(self) -> Self {
+    pub(super) fn using_memory(self) -> Self {
         self.refusing([ApiError::AtCapacity(Shortage::ExecutionMemory)])
     }
 }

@@ -21,7 +21,7 @@ fn remembering(
 ) -> Described {
     let user = "The user; overridden by that of a token";
     Described::new(operation_id)
-        .asking([
+        .with_query([
             configured::remembering_agent(registry, components),
             parts::query("userId", user, parts::any_id()),
         ])
@@ -30,7 +30,7 @@ fn remembering(
             ApiError::AgentRequired("one of assistant, editor".to_owned()),
             ApiError::NoMemory("assistant".to_owned()),
         ])
-        .working()
+        .using_runtime()
 }
 
 /// Describes a route of one conversation.
@@ -86,7 +86,7 @@ pub(super) fn create(registry: &Registry, components: &mut Components) -> Descri
         "conversationId": id_or_null(), "title": title(), "metadata": metadata(),
     }));
     remembering("createConversation", registry, components)
-        .taking(body, false, json!({ "title": "Holidays" }))
+        .with_body(body, false, json!({ "title": "Holidays" }))
         .answering(201, parts::json_answer("The new conversation", data))
         .refusing([ApiError::ConversationExists("holidays".to_owned())])
 }
@@ -103,7 +103,7 @@ pub(super) fn change(registry: &Registry, components: &mut Components) -> Descri
     body["anyOf"] = json!([{ "required": ["title"] }, { "required": ["metadata"] }]);
     of_conversation("changeConversation", registry, components)
         .about("`null` clears a value.")
-        .taking(body, true, json!({ "title": "Holidays" }))
+        .with_body(body, true, json!({ "title": "Holidays" }))
         .answering(200, parts::json_answer("The changed conversation", data))
 }
 
@@ -136,14 +136,14 @@ pub(super) fn set_working_memory(registry: &Registry, components: &mut Component
     let mut body = body(json!({ "content": content, "mode": mode }));
     body["required"] = json!(["content"]);
     of_conversation("setWorkingMemory", registry, components)
-        .taking(body, true, json!({ "content": "likes tea" }))
+        .with_body(body, true, json!({ "content": "likes tea" }))
         .answering(200, parts::json_answer("The working memory is set", data))
 }
 
 pub(super) fn copy(registry: &Registry, components: &mut Components) -> Described {
     let data = components.of::<OneConversationView<'_>>();
     of_conversation("cloneConversation", registry, components)
-        .taking(body(json!({ "newId": id_or_null() })), false, json!({ "newId": "holidays-2" }))
+        .with_body(body(json!({ "newId": id_or_null() })), false, json!({ "newId": "holidays-2" }))
         .answering(201, parts::json_answer("The copy", data))
         .refusing([ApiError::ConversationExists("holidays-2".to_owned())])
 }
@@ -167,5 +167,5 @@ pub(super) fn forget_user() -> Described {
             ApiError::NotYours,
             ApiError::PathNotFound { method: "DELETE".to_owned(), path },
         ])
-        .working()
+        .using_runtime()
 }

@@ -19,7 +19,7 @@ pub(super) fn status(components: &mut Components) -> Described {
     let data = components.of::<StatusView>();
     Described::new("showObservability")
         .answering(200, parts::json_answer("The status", data))
-        .working()
+        .using_runtime()
 }
 
 fn hexadecimal(digits: u8) -> Value {
@@ -63,7 +63,7 @@ pub(super) fn traces(components: &mut Components) -> Described {
              started. A page may have fewer traces than its limit, even none, and still have a \
              `nextCursor`: the work for a page is bounded.",
         )
-        .asking([
+        .with_query([
             parts::query("entityType", "Traces of this type", words(&["agent", "workflow"])),
             parts::query("entityId", "Traces of the agent or workflow with this id", entity_id),
             parts::query("from", "Traces that started at this time or later", parts::time()),
@@ -71,7 +71,7 @@ pub(super) fn traces(components: &mut Components) -> Described {
             cursor(&format!("^({place}\\.({row}|-)|-\\.{row})$")),
         ])
         .answering(200, parts::json_answer("A page, newest first", data))
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn trace(components: &mut Components) -> Described {
@@ -81,7 +81,7 @@ pub(super) fn trace(components: &mut Components) -> Described {
         .with([trace_id()])
         .answering(200, parts::json_answer("The trace", data))
         .refusing([trace_not_found()])
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn span(components: &mut Components) -> Described {
@@ -90,7 +90,7 @@ pub(super) fn span(components: &mut Components) -> Described {
         .with([span_id()])
         .answering(200, parts::json_answer("The span", data))
         .refusing([span_not_found()])
-        .working()
+        .using_runtime()
 }
 
 /// Describes a route that returns log records.
@@ -100,7 +100,7 @@ fn records(operation_id: &'static str, components: &mut Components) -> Described
     let (least, most) = (SEVERITY_NUMBERS.start(), SEVERITY_NUMBERS.end());
     let number = json!({ "type": "integer", "minimum": least, "maximum": most });
     Described::new(operation_id)
-        .asking([
+        .with_query([
             parts::query("severityText", "Records of exactly this level", severity),
             parts::query("severityNumber", "Records of at least this severity", number),
             parts::query("traceId", "Records of this trace", hexadecimal(32)),
@@ -111,7 +111,7 @@ fn records(operation_id: &'static str, components: &mut Components) -> Described
             cursor("^[0-9a-fA-F]{16}$"),
         ])
         .answering(200, parts::json_answer("The newest matching ones, newest last", data))
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn all_records(components: &mut Components) -> Described {
@@ -146,8 +146,8 @@ pub(super) fn entries(components: &mut Components) -> Described {
     let content = json!({ "application/json": { "schema": page } });
     Described::new("listLogs")
         .about("The server logs nothing as `fatal`; this level returns no entries.")
-        .asking(entry_filters("Maximum number of entries"))
+        .with_query(entry_filters("Maximum number of entries"))
         .with([cursor("^[0-9a-fA-F]{16}$")])
         .answering(200, parts::response("The newest matching ones, newest last", content, &[]))
-        .working()
+        .using_runtime()
 }

@@ -122,7 +122,7 @@ pub(super) fn install_updates(components: &mut Components) -> Described {
         SystemFailure::NotInstalled(InstallError::ExitCode(1)),
     ];
     operating("installUpdates")
-        .taking(body, false, json!({}))
+        .with_body(body, false, json!({}))
         .answering(201, parts::json_answer("The update is installed", data))
         .refusing(failures.map(ApiError::from))
         .refusing([ApiError::Draining { execution: None }])
@@ -138,7 +138,7 @@ pub(super) fn set_up_observability(components: &mut Components) -> Described {
         "properties": { "publicKey": key, "secretKey": key },
     });
     operating("setUpObservability")
-        .taking(body, true, json!({ "publicKey": "pk-1", "secretKey": "sk-1" }))
+        .with_body(body, true, json!({ "publicKey": "pk-1", "secretKey": "sk-1" }))
         .answering(200, parts::json_answer("The keys are saved", data))
         .refusing([SystemFailure::FileNotWritten.into()])
 }
@@ -161,12 +161,12 @@ pub(super) fn echo() -> Described {
 
 pub(super) fn tail_logs() -> Described {
     socket("tailLogs", frames::LOGS_MESSAGE, frames::LOGS_FRAME)
-        .asking(observability::entry_filters("Maximum number of initial entries"))
+        .with_query(observability::entry_filters("Maximum number of initial entries"))
 }
 
 pub(super) fn observe() -> Described {
     let kind = json!({ "type": "string", "enum": ["agent", "workflow"] });
-    socket("observe", frames::OBSERVER_MESSAGE, frames::OBSERVER_FRAME).asking([
+    socket("observe", frames::OBSERVER_MESSAGE, frames::OBSERVER_FRAME).with_query([
         parts::query("entityType", "Only events of agents or of workflows", kind),
         parts::query(
             "entityId",
@@ -208,7 +208,7 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
     match row.method {
         Method::Get | Method::Delete => described,
         Method::Post | Method::Put | Method::Patch => {
-            described.taking(json!({}), false, Value::Null)
+            described.with_body(json!({}), false, Value::Null)
         }
     }
 }

@@ -34,14 +34,14 @@ pub(super) fn execute(components: &mut Components) -> Described {
     Described::new("executeTool")
         .about("The call is cancelled if the client disconnects.")
         .with([parts::path("name", "Name of the tool", parts::any_id())])
-        .asking([])
-        .taking(call_body(&input), true, Value::Null)
+        .with_query([])
+        .with_body(call_body(&input), true, Value::Null)
         .answering(200, parts::json_answer("The result of the tool", data))
         .refusing([
             ApiError::ToolNotFound("add".to_owned().into()),
             ApiError::ToolInputInvalid("n: missing".to_owned()),
             ApiError::ToolFailed("the warehouse does not respond".to_owned()),
         ])
-        .working()
-        .loading()
+        .using_runtime()
+        .using_memory()
 }

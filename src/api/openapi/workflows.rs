@@ -80,14 +80,14 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
     let body = start_body(&input, components);
     Described::new(operation_id)
         .with([workflow_id()])
-        .taking(body, true, Value::Null)
+        .with_body(body, true, Value::Null)
         .refusing([
             not_found(),
             ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),
             ApiError::ExecutionExists(some_execution()),
         ])
-        .working()
-        .loading()
+        .using_runtime()
+        .using_memory()
 }
 
 pub(super) fn execute(components: &mut Components) -> Described {
@@ -168,9 +168,9 @@ fn filters() -> [Value; 9] {
 fn listing(operation_id: &'static str, components: &mut Components) -> Described {
     let data = components.of::<ExecutionsView<'_>>();
     Described::new(operation_id)
-        .asking(filters())
+        .with_query(filters())
         .answering(200, parts::json_answer("A page, newest first", data))
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn list_executions(components: &mut Components) -> Described {
@@ -184,13 +184,13 @@ pub(super) fn count_executions(components: &mut Components) -> Described {
             "Counts stored executions, without those that retention has deleted. Of a single user, \
              only the newest 10,000 are counted.",
         )
-        .asking([
+        .with_query([
             parts::query("workflowId", "Executions of this workflow", parts::name()),
             parts::query("userId", "Executions of this user", parts::name()),
         ])
         .answering(200, parts::json_answer("The counts", data))
         .refusing([not_found()])
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn list_executions_of_workflow(components: &mut Components) -> Described {
@@ -205,7 +205,7 @@ fn of_execution(operation_id: &'static str) -> Described {
     Described::new(operation_id)
         .with([workflow_id(), parts::execution_id()])
         .refusing([execution_not_found()])
-        .working()
+        .using_runtime()
 }
 
 pub(super) fn state(components: &mut Components) -> Described {
@@ -231,9 +231,9 @@ pub(super) fn suspend(components: &mut Components) -> Described {
     let data = components.of::<SuspendView<'_>>();
     let body = components.of::<ReasonBody>();
     of_execution("suspendExecution")
-        .loading()
+        .using_memory()
         .about("Running steps finish; no further step starts.")
-        .taking(body, false, json!({ "reason": "the warehouse is closed" }))
+        .with_body(body, false, json!({ "reason": "the warehouse is closed" }))
         .answering(200, parts::execution_answer("The execution is suspended", data))
         .refusing([already()])
 }
@@ -242,7 +242,7 @@ pub(super) fn cancel(components: &mut Components) -> Described {
     let data = components.of::<CancelView<'_>>();
     let body = components.of::<ReasonBody>();
     of_execution("cancelExecution")
-        .taking(body, false, json!({ "reason": "ordered twice" }))
+        .with_body(body, false, json!({ "reason": "ordered twice" }))
         .answering(200, parts::execution_answer("The execution is cancelled", data))
         .refusing([already()])
 }
@@ -265,7 +265,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
     let body = resume_body(&any, components);
     let step = || "manager".to_owned();
     of_execution("resumeExecution")
-        .loading()
+        .using_memory()
         .about(
             "Responds like execute. If several resumes arrive at once, exactly one succeeds; the \
              others are refused as not suspended. `options.suspensionId` makes sure that only the \
@@ -273,7 +273,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
              steps wait, unless `options.stepId` names one.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
-        .taking(
+        .with_body(
             body,
             false,
             json!({ "resumeData": { "approved": true },
@@ -304,7 +304,7 @@ pub(super) fn replay(components: &mut Components) -> Described {
     let body = components.of::<ReplayBody>();
     let step = || "post".to_owned();
     of_execution("replayExecution")
-        .loading()
+        .using_memory()
         .about(
             "Creates a new execution from the record of this one, which does not change: with its \
              definition or the current one, its input or another one, and its recorded outputs. \
@@ -312,7 +312,7 @@ pub(super) fn replay(components: &mut Components) -> Described {
              same owner. Responds like execute.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
-        .taking(body, false, json!({ "stepId": "post", "definition": "current" }))
+        .with_body(body, false, json!({ "stepId": "post", "definition": "current" }))
         .answering(200, parts::execution_answer("The execution ended or is suspended", data))
         .refusing([
             ApiError::StepNotFound(step().into()),
@@ -334,7 +334,7 @@ pub(super) fn attach(_: &mut Components) -> Described {
     let position = json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX });
     let what = "must be the number of an event".to_owned();
     of_execution("attachToExecution")
-        .loading()
+        .using_memory()
         .about(
             "The stream of an ended execution replays its events and ends. A client that has read \
              all of them gets 204, so that an `EventSource` stops reconnecting.",
@@ -344,7 +344,7 @@ pub(super) fn attach(_: &mut Components) -> Described {
             "Number of the last received event; overrides the query.",
             position.clone(),
         )])
-        .asking([
+        .with_query([
             parts::query("fromSequence", "Events after this number", position.clone()),
             parts::query(
                 "lastEventId",

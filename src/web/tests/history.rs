@@ -52,7 +52,7 @@ async fn refusals_have_their_texts() {
         (
             "/agents/assistant/history?page=-1",
             400,
-            "Invalid query parameter page: must be a number from 0 on",
+            "Invalid query parameter page: must be a number of at least 0",
         ),
     ];
     for (path, status, text) in rows {

@@ -275,7 +275,7 @@ async fn refusals_have_their_texts() {
             "GET",
             format!("{CONVERSATIONS}?offset=-1"),
             String::new(),
-            "Invalid query parameter offset: must be a number from 0 on",
+            "Invalid query parameter offset: must be a number of at least 0",
         ),
         (
             "GET",

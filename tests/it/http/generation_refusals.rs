@@ -154,7 +154,7 @@ fn bodies_of_chats() {
 #[test]
 fn options() {
     let site = Site::start();
-    let whole = "must be a whole number from 1 on";
+    let whole = "must be a whole number of at least 1";
     let id = "must be 1 to 200 characters, no control characters";
     let chosen = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : - and not only dots";
     let rows = [
@@ -176,9 +176,9 @@ fn options() {
         (json!({ "maxSteps": 0 }), format!("options.maxSteps: {whole}")),
         (
             json!({ "contextLimit": -1 }),
-            "options.contextLimit: must be a whole number from 0 on".to_owned(),
+            "options.contextLimit: must be a whole number of at least 0".to_owned(),
         ),
-        (json!({ "seed": 0.5 }), "options.seed: must be a whole number from 0 on".to_owned()),
+        (json!({ "seed": 0.5 }), "options.seed: must be a whole number of at least 0".to_owned()),
         (
             json!({ "temperature": "hot" }),
             "options.temperature: invalid type: string \"hot\", expected f64".to_owned(),

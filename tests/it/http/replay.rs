@@ -77,28 +77,28 @@ fn refusals_say_what_is_wrong() {
             "p",
             json!({ "stepId": "l" }),
             400,
-            "Step l cannot be replayed from; it can be replayed from both",
+            "Cannot replay from step l; possible steps: both",
         ),
         (
             "approval",
             "w",
             json!({ "stepId": "after" }),
             400,
-            "Step after cannot be replayed from; it can be replayed from ask",
+            "Cannot replay from step after; possible steps: ask",
         ),
         (
             "add",
             "a",
             json!({ "stepId": "one", "resumeData": null }),
             400,
-            "Step one does not suspend: it takes no resumeData",
+            "Step one does not suspend; remove resumeData",
         ),
         (
             "add",
             "a",
             json!({}),
             400,
-            "No step failed: name one in stepId; it can be replayed from one, two, three",
+            "No step failed; name one in stepId; possible steps: one, two, three",
         ),
         (
             "add",
@@ -233,7 +233,7 @@ fn a_replay_runs_the_current_definition_for_the_original_user() {
     assert_eq!(reply.status, 409);
     assert_eq!(
         reply.error(),
-        "What was recorded does not fit the current definition: step 1 was first (andThen) and is \
+        "The record does not match the current definition: step 1 was first (andThen) and is \
          start (andThen) now"
     );
     server.kill();
