@@ -169,8 +169,8 @@ async fn run(
     loop {
         let is_held = *holds.borrow_and_update();
         match (was_held, is_held) {
-            (false, true) => pause.hold(),
-            (true, false) => pause.release(),
+            (false, true) => pause.pause(),
+            (true, false) => pause.unpause(),
             (true, true) | (false, false) => {}
         }
         was_held = is_held;

@@ -38,7 +38,7 @@ pub(crate) struct Follower {
 pub(crate) struct Visit {
     manner: Manner,
     /// Weak, so that the actor sees when it is no longer registered.
-    address: WeakAddr<Reader>,
+    address: WeakAddr<SubscriberActor>,
     /// Last event known at the start.
     after: u64,
     received: Arc<Mutex<Received>>,
@@ -63,7 +63,7 @@ struct Begins {
     is_replayed: bool,
 }
 
-struct Reader {
+struct SubscriberActor {
     stage: Arc<Stage>,
     id: ExecutionId,
     manner: Manner,
@@ -71,14 +71,14 @@ struct Reader {
     is_forgotten: Arc<AtomicBool>,
 }
 
-impl Actor for Reader {
+impl Actor for SubscriberActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(if self.manner == Manner::Eager { 256 } else { 2 });
-        ctx.run_interval(BEAT, |reader, ctx| {
+        ctx.run_interval(BEAT, |actor, ctx| {
             if !ctx.connected() {
-                reader.is_forgotten.store(true, Ordering::SeqCst);
+                actor.is_forgotten.store(true, Ordering::SeqCst);
                 ctx.stop();
             }
         });
@@ -90,15 +90,15 @@ impl Actor for Reader {
 
 /// Handles no messages for a while.
 #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what slow readers have")]
-fn occupied(reader: &Reader, ctx: &mut Context<Reader>, time: Duration) {
-    let stage = Arc::clone(&reader.stage);
+fn occupied(actor: &SubscriberActor, ctx: &mut Context<SubscriberActor>, time: Duration) {
+    let stage = Arc::clone(&actor.stage);
     let until = async move {
         let _ = tokio::time::timeout(time, stage.healing()).await;
     };
-    ctx.wait(until.into_actor(reader));
+    ctx.wait(until.into_actor(actor));
 }
 
-impl Handler<EventsRecorded> for Reader {
+impl Handler<EventsRecorded> for SubscriberActor {
     type Result = ();
 
     fn handle(&mut self, message: EventsRecorded, ctx: &mut Self::Context) {
@@ -120,7 +120,7 @@ impl Handler<EventsRecorded> for Reader {
 #[rtype(result = "()")]
 struct Leave;
 
-impl Handler<Leave> for Reader {
+impl Handler<Leave> for SubscriberActor {
     type Result = ();
 
     fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
@@ -140,14 +140,14 @@ impl Follower {
         let id = self.target.execution_id.clone();
         let is_forgotten = Arc::new(AtomicBool::new(false));
         let (stage_of, received_of) = (Arc::clone(stage), Arc::clone(&received));
-        let reader = Reader {
+        let actor = SubscriberActor {
             stage: stage_of,
             id,
             manner,
             received: received_of,
             is_forgotten: Arc::clone(&is_forgotten),
         };
-        let address = reader.start();
+        let address = actor.start();
         let events = address.clone().recipient();
         let flag = Arc::clone(&is_cut);
         let disconnect = Arc::new(move || flag.store(true, Ordering::SeqCst));

@@ -35,12 +35,12 @@ pub(crate) struct Interrupt;
 /// Pauses a generation: what runs finishes, no further turn begins.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct HoldGeneration;
+pub(crate) struct PauseGeneration;
 
 /// Ends a pause.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct ReleaseGeneration;
+pub(crate) struct UnpauseGeneration;
 
 /// Adds a subscriber, which gets all events from the first on. Replies with the generation's id, or
 /// `None` if it takes no subscriber.
@@ -127,19 +127,19 @@ impl Handler<KillForTest> for GenerationActor {
     }
 }
 
-impl Handler<HoldGeneration> for GenerationActor {
+impl Handler<PauseGeneration> for GenerationActor {
     type Result = ();
 
-    fn handle(&mut self, _: HoldGeneration, _: &mut Self::Context) {
-        self.control.send_modify(|control| control.is_held = true);
+    fn handle(&mut self, _: PauseGeneration, _: &mut Self::Context) {
+        self.control.send_modify(|control| control.is_paused = true);
     }
 }
 
-impl Handler<ReleaseGeneration> for GenerationActor {
+impl Handler<UnpauseGeneration> for GenerationActor {
     type Result = ();
 
-    fn handle(&mut self, _: ReleaseGeneration, _: &mut Self::Context) {
-        self.control.send_modify(|control| control.is_held = false);
+    fn handle(&mut self, _: UnpauseGeneration, _: &mut Self::Context) {
+        self.control.send_modify(|control| control.is_paused = false);
     }
 }
 
@@ -147,7 +147,7 @@ impl Handler<SubscribeToGeneration> for GenerationActor {
     type Result = Option<Arc<str>>;
 
     fn handle(&mut self, command: SubscribeToGeneration, _: &mut Self::Context) -> Self::Result {
-        let SubscribeToGeneration(reader) = command;
-        self.subscribers.borrow_mut().attach(reader).then(|| Arc::clone(&self.id))
+        let SubscribeToGeneration(subscriber) = command;
+        self.subscribers.borrow_mut().attach(subscriber).then(|| Arc::clone(&self.id))
     }
 }

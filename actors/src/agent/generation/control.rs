@@ -13,7 +13,7 @@ use super::GenerateError;
 /// Latest commands to the actor.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    pub(super) is_held: bool,
+    pub(super) is_paused: bool,
     pub(super) stop: Option<Stop>,
 }
 
@@ -26,9 +26,9 @@ pub(super) enum Stop {
 }
 
 /// Waits while the run is paused.
-pub(super) async fn released(control: &mut watch::Receiver<Control>) {
+pub(super) async fn unpaused(control: &mut watch::Receiver<Control>) {
     // on an error the actor is gone, and this run with it
-    let _ = control.wait_for(|control| !control.is_held).await;
+    let _ = control.wait_for(|control| !control.is_paused).await;
 }
 
 /// Resolves with the caller's error when the run has to stop.
@@ -37,11 +37,11 @@ pub(super) async fn stopped(
     time: Option<Duration>,
 ) -> GenerateError {
     let Some(time) = time else { return stop_requested(control).await };
-    let held = control.clone();
+    let paused = control.clone();
     tokio::select! {
         biased;
         error = stop_requested(control) => error,
-        error = out_of_time(held, time) => error.into(),
+        error = out_of_time(paused, time) => error.into(),
     }
 }
 
@@ -64,14 +64,14 @@ async fn stop_requested(mut control: watch::Receiver<Control>) -> GenerateError 
 async fn out_of_time(mut control: watch::Receiver<Control>, time: Duration) -> ModelError {
     let mut left = time;
     loop {
-        released(&mut control).await;
+        unpaused(&mut control).await;
         let since = Instant::now();
         tokio::select! {
             () = sleep(left) => {
                 let message = format!("the run took longer than {time:?}");
                 return ModelError::new(ModelErrorKind::Timeout, message);
             }
-            Ok(_) = control.wait_for(|control| control.is_held) => {
+            Ok(_) = control.wait_for(|control| control.is_paused) => {
                 left = left.saturating_sub(since.elapsed());
             }
         }

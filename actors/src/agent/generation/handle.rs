@@ -15,7 +15,7 @@ use crate::requests::Unavailable;
 use crate::shard::evaluation::Evaluations;
 
 use super::active::ActiveGenerations;
-use super::actor::{CancelGeneration, GenerationActor, HoldGeneration, ReleaseGeneration};
+use super::actor::{CancelGeneration, GenerationActor, PauseGeneration, UnpauseGeneration};
 use super::compiled::CompiledAgents;
 use super::generation_registry::GenerationRegistry;
 use super::run::Start;
@@ -184,16 +184,16 @@ pub struct PauseHandle {
 
 impl PauseHandle {
     /// Pauses: what runs finishes, no further turn begins.
-    pub fn hold(&self) {
+    pub fn pause(&self) {
         if let Some(actor) = &self.actor {
-            tell(actor, HoldGeneration);
+            tell(actor, PauseGeneration);
         }
     }
 
-    /// Ends a [`PauseHandle::hold`].
-    pub fn release(&self) {
+    /// Ends a [`PauseHandle::pause`].
+    pub fn unpause(&self) {
         if let Some(actor) = &self.actor {
-            tell(actor, ReleaseGeneration);
+            tell(actor, UnpauseGeneration);
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::shard::evaluation::Cancel;
 
 use super::active::ActiveGuard;
 use super::actor::GenerationActor;
-use super::control::{Control, released, stopped};
+use super::control::{Control, stopped, unpaused};
 use super::generation_registry::{Entry, RegistryGuard};
 use super::memory::Remembered;
 use super::options::effective_options;
@@ -254,7 +254,7 @@ impl Run {
         turns: &mut Turns,
         toolset: &Toolset,
     ) -> Result<ControlFlow<Ended>, GenerateError> {
-        released(&mut self.control).await;
+        unpaused(&mut self.control).await;
         if self.model.is_remote() {
             self.record_progress().await?;
         }

@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    fn reader() -> (GenerationSubscriber, Arc<Mutex<Vec<usize>>>) {
+    fn late_subscriber() -> (GenerationSubscriber, Arc<Mutex<Vec<usize>>>) {
         let counts = Arc::new(Mutex::new(Vec::new()));
         let events = Counting(Arc::clone(&counts)).start().recipient();
         (GenerationSubscriber { events, disconnect: Arc::new(|| {}) }, counts)
@@ -226,7 +226,7 @@ mod tests {
         let mut subscribers = Subscribers::new(None, Some(replay(2, 10)), true);
         assert!(subscribers.send(vec![GenerationEvent::StepStart, word("abc"), word("def")]));
         assert!(subscribers.send(vec![word("ghi")]));
-        let (late, counts) = reader();
+        let (late, counts) = late_subscriber();
         assert!(subscribers.attach(late));
         subscribers.send(vec![word("j")]);
         tokio::task::yield_now().await;
@@ -243,24 +243,25 @@ mod tests {
             let room = replay(1, bytes_of(&fits));
             let mut subscribers = Subscribers::new(None, Some(room), true);
             subscribers.send(vec![fits]);
-            assert!(subscribers.attach(reader().0), "{name}");
+            assert!(subscribers.attach(late_subscriber().0), "{name}");
             assert!(subscribers.send(vec![is_too_much]), "{name}: it continues");
-            assert!(!subscribers.attach(reader().0), "{name}");
+            assert!(!subscribers.attach(late_subscriber().0), "{name}");
         }
     }
 
     #[actix::test]
     async fn subscribers_are_bounded() {
         let mut subscribers = Subscribers::new(None, Some(replay(0, 10)), true);
-        let taken =
-            (0..LATE_SUBSCRIBERS_MAX + 3).filter(|_| subscribers.attach(reader().0)).count();
+        let taken = (0..LATE_SUBSCRIBERS_MAX + 3)
+            .filter(|_| subscribers.attach(late_subscriber().0))
+            .count();
         assert_eq!(taken, LATE_SUBSCRIBERS_MAX);
     }
 
     #[actix::test]
     async fn a_run_without_a_replay_takes_no_late_subscribers() {
-        let mut subscribers = Subscribers::new(Some(reader().0), None, false);
-        assert!(!subscribers.attach(reader().0));
+        let mut subscribers = Subscribers::new(Some(late_subscriber().0), None, false);
+        assert!(!subscribers.attach(late_subscriber().0));
         assert!(subscribers.send(vec![word("a")]));
     }
 }

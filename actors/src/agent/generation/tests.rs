@@ -205,20 +205,20 @@ impl World {
     fn spawn_for(
         &self,
         request: GenerationRequest,
-        reader: Option<GenerationSubscriber>,
+        subscriber: Option<GenerationSubscriber>,
     ) -> GenerationHandle {
         let arbiter = actix::Arbiter::current();
-        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), reader)
+        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), subscriber)
     }
 
     /// Spawns a generation with a recording subscriber, which lives as long as its address.
-    fn spawn_read(
+    fn spawn_recorded(
         &self,
         request: GenerationRequest,
-    ) -> (GenerationHandle, Reader, actix::Addr<ReaderActor>) {
-        let reader = Reader::default();
-        let (subscriber, actor) = reader.subscribe();
-        (self.spawn_for(request, Some(subscriber)), reader, actor)
+    ) -> (GenerationHandle, Recorder, actix::Addr<RecorderActor>) {
+        let recorder = Recorder::default();
+        let (subscriber, actor) = recorder.subscribe();
+        (self.spawn_for(request, Some(subscriber)), recorder, actor)
     }
 
     async fn run(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
@@ -284,18 +284,18 @@ impl Calls {
 
 /// Records received events.
 #[derive(Default, Clone)]
-struct Reader {
+struct Recorder {
     received: Arc<Mutex<Vec<GenerationEvent>>>,
     cuts: Arc<AtomicUsize>,
 }
 
-struct ReaderActor(Reader);
+struct RecorderActor(Recorder);
 
-impl actix::Actor for ReaderActor {
+impl actix::Actor for RecorderActor {
     type Context = actix::Context<Self>;
 }
 
-impl actix::Handler<GenerationProgress> for ReaderActor {
+impl actix::Handler<GenerationProgress> for RecorderActor {
     type Result = ();
 
     fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Self::Context) {
@@ -307,7 +307,7 @@ impl actix::Handler<GenerationProgress> for ReaderActor {
 #[rtype(result = "()")]
 struct Leave;
 
-impl actix::Handler<Leave> for ReaderActor {
+impl actix::Handler<Leave> for RecorderActor {
     type Result = ();
 
     fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
@@ -315,9 +315,9 @@ impl actix::Handler<Leave> for ReaderActor {
     }
 }
 
-impl Reader {
-    fn subscribe(&self) -> (GenerationSubscriber, actix::Addr<ReaderActor>) {
-        let actor = ReaderActor(self.clone()).start();
+impl Recorder {
+    fn subscribe(&self) -> (GenerationSubscriber, actix::Addr<RecorderActor>) {
+        let actor = RecorderActor(self.clone()).start();
         let cuts = Arc::clone(&self.cuts);
         let disconnect = Arc::new(move || {
             cuts.fetch_add(1, Ordering::SeqCst);

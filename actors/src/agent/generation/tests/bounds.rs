@@ -153,16 +153,16 @@ async fn output_of_a_model_is_bounded() {
         ScriptedAnswer::Pieces(pieces)
     };
     let whole = ScriptedAnswer::Text("blah ".repeat(10_000));
-    for (name, answer, is_read) in
+    for (name, answer, has_subscriber) in
         [("a stream", endless(), true), ("an answer", whole, false), ("pieces", endless(), false)]
     {
         let world = World::local([answer]);
-        let reader = Reader::default();
-        let (subscriber, _actor) = reader.subscribe();
-        let handle = world.spawn_for(request(None), is_read.then_some(subscriber));
+        let recorder = Recorder::default();
+        let (subscriber, _actor) = recorder.subscribe();
+        let handle = world.spawn_for(request(None), has_subscriber.then_some(subscriber));
         let error = handle.outcome().await.unwrap_err();
         assert_eq!(error.to_string(), "the model's output exceeds 4096 bytes", "{name}");
         settle().await;
-        assert!(reader.text().len() <= 4096, "{name}");
+        assert!(recorder.text().len() <= 4096, "{name}");
     }
 }

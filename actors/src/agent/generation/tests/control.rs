@@ -27,7 +27,7 @@ async fn a_paused_run_finishes_its_tools_and_begins_no_turn() {
     settle().await;
     assert_eq!(world.calls.running(), 1);
 
-    handle.pause_handle().hold();
+    handle.pause_handle().pause();
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(world.calls.running(), 0, "the tool has finished");
     assert_eq!(world.model.requests().len(), 1);
@@ -37,9 +37,9 @@ async fn a_paused_run_finishes_its_tools_and_begins_no_turn() {
     let outcome = actix::spawn(handle.outcome());
     settle().await;
     assert_eq!(world.model.requests().len(), 1);
-    pause.release();
+    pause.unpause();
     assert_eq!(outcome.await.unwrap().unwrap().text, "done");
-    pause.hold();
+    pause.pause();
 }
 
 #[actix::test]
@@ -47,7 +47,7 @@ async fn a_paused_run_can_be_cancelled() {
     tokio::time::pause();
     let world = World::with(two_turns(), History::default(), with_time);
     let handle = world.spawn(request(None));
-    handle.pause_handle().hold();
+    handle.pause_handle().pause();
     tokio::time::sleep(Duration::from_secs(10)).await;
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
@@ -74,8 +74,8 @@ async fn a_cancel_drops_running_tools() {
 async fn details_of_the_store_are_hidden_from_subscribers() {
     tokio::time::pause();
     let world = World::new(ScriptedModel::local([text("hi")]), History::refusing());
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
+    let recorder = Recorder::default();
+    let (subscriber, _actor) = recorder.subscribe();
     let outcome = world.spawn_for(request(None), Some(subscriber)).outcome().await;
     assert_eq!(
         outcome,
@@ -84,7 +84,7 @@ async fn details_of_the_store_are_hidden_from_subscribers() {
     settle().await;
     let message = "the server cannot continue this generation right now".to_owned();
     let kind = FailureKind::Server;
-    assert_eq!(reader.received().last(), Some(&GenerationEvent::Error { message, kind }));
+    assert_eq!(recorder.received().last(), Some(&GenerationEvent::Error { message, kind }));
 }
 
 #[actix::test]

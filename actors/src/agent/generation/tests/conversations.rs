@@ -173,7 +173,7 @@ async fn a_cancelled_answer_is_remembered_a_failed_one_is_not() {
     ];
     for (name, pieces, expected) in rows {
         let world = world([ScriptedAnswer::Pieces(pieces)]);
-        let (handle, _reader, _actor) = world.spawn_read(asks("u1", "first"));
+        let (handle, _recorder, _actor) = world.spawn_recorded(asks("u1", "first"));
         settle().await;
         handle.cancel();
         handle.outcome().await.unwrap_err();

@@ -96,7 +96,7 @@ fn check_order(name: &str, events: &[SpanEvent]) {
 struct Story {
     name: &'static str,
     script: Vec<ScriptedAnswer>,
-    is_read: bool,
+    has_subscriber: bool,
     cancelled_after: Option<u64>,
     /// Names of the spans that end, in order, with the error of failed ones.
     ended: Vec<&'static str>,
@@ -108,7 +108,7 @@ fn say(text: &str) -> ScriptedPiece {
 }
 
 fn plain(name: &'static str, script: Vec<ScriptedAnswer>, ended: Vec<&'static str>) -> Story {
-    Story { name, script, is_read: false, cancelled_after: None, ended, generations: 1 }
+    Story { name, script, has_subscriber: false, cancelled_after: None, ended, generations: 1 }
 }
 
 /// Name of the span that reads memory.
@@ -197,7 +197,7 @@ fn with_subscribers() -> Vec<Story> {
     };
     vec![
         Story {
-            is_read: true,
+            has_subscriber: true,
             cancelled_after: Some(1_000),
             ..plain(
                 "a cancel in the middle of an answer",
@@ -211,7 +211,7 @@ fn with_subscribers() -> Vec<Story> {
             )
         },
         Story {
-            is_read: true,
+            has_subscriber: true,
             ..plain(
                 "a stream with tools",
                 vec![calls([call("c1", "add", 1), call("c2", "add", 2)]), text("a b")],
@@ -240,7 +240,7 @@ async fn spans_are_the_same_live_and_from_the_record() {
 }
 
 async fn check(story: &Story, is_remote: bool) {
-    let Story { name, script, is_read, cancelled_after, ended, generations } = story;
+    let Story { name, script, has_subscriber, cancelled_after, ended, generations } = story;
     let model = match is_remote {
         true => ScriptedModel::remote(script.clone()),
         false => ScriptedModel::local(script.clone()),
@@ -262,10 +262,10 @@ async fn check(story: &Story, is_remote: bool) {
         .observe(Observer { spans, logs: None, filter, disconnect: Arc::new(|| {}) })
         .await;
 
-    let reader = Reader::default();
-    let (subscriber, _reader) = reader.subscribe();
+    let recorder = Recorder::default();
+    let (subscriber, _recorder) = recorder.subscribe();
     let asked = GenerationRequest { conversation_id: Some("talk".to_owned()), ..request(None) };
-    let handle = world.spawn_for(asked, is_read.then_some(subscriber));
+    let handle = world.spawn_for(asked, has_subscriber.then_some(subscriber));
     if let Some(after) = cancelled_after {
         tokio::time::sleep(Duration::from_millis(*after)).await;
         handle.cancel();

@@ -96,11 +96,11 @@ async fn a_subscriber_receives_all_events_in_order() {
     ];
     for (name, script, schema, expected) in rows {
         let world = World::with(ScriptedModel::local(script), History::default(), with_tools);
-        let (mut handle, reader, _actor) = world.spawn_read(request(schema));
+        let (mut handle, recorder, _actor) = world.spawn_recorded(request(schema));
         assert_eq!(handle.begun().await, Ok(()), "{name}");
         let _ = handle.outcome().await;
         settle().await;
-        assert_eq!(kinds(&reader.received()), expected, "{name}");
+        assert_eq!(kinds(&recorder.received()), expected, "{name}");
     }
 }
 
@@ -108,12 +108,12 @@ async fn a_subscriber_receives_all_events_in_order() {
 async fn text_is_streamed_as_it_arrives() {
     tokio::time::pause();
     let world = World::local([slowly()]);
-    let (mut handle, reader, _actor) = world.spawn_read(request(None));
+    let (mut handle, recorder, _actor) = world.spawn_recorded(request(None));
     handle.begun().await.unwrap();
     settle().await;
-    assert_eq!(reader.text(), "a");
+    assert_eq!(recorder.text(), "a");
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    assert_eq!(reader.text(), "ab");
+    assert_eq!(recorder.text(), "ab");
     assert_eq!(handle.outcome().await.unwrap().text, "ab");
 }
 
@@ -121,13 +121,13 @@ async fn text_is_streamed_as_it_arrives() {
 async fn a_failure_before_the_first_output_goes_to_the_caller() {
     tokio::time::pause();
     let world = World::local([ScriptedAnswer::Error(failure())]);
-    let (mut handle, reader, _actor) = world.spawn_read(request(None));
+    let (mut handle, recorder, _actor) = world.spawn_recorded(request(None));
     assert_eq!(handle.begun().await, Err(failure().into()));
     assert_eq!(handle.begun().await, Err(failure().into()), "on every call");
     assert_eq!(handle.outcome().await, Err(failure().into()));
     assert_eq!(world.history.last().status, GenerationStatus::Error);
     settle().await;
-    assert_eq!(reader.received(), [], "the caller has the error already");
+    assert_eq!(recorder.received(), [], "the caller has the error already");
 }
 
 #[actix::test]
@@ -135,7 +135,7 @@ async fn a_late_subscriber_receives_a_failure_before_the_first_output() {
     tokio::time::pause();
     let script = [ScriptedAnswer::Pieces(vec![pause(), ScriptedPiece::Fail(failure())])];
     let world = World::with(ScriptedModel::local(script), History::default(), resumable);
-    let (first, late) = (Reader::default(), Reader::default());
+    let (first, late) = (Recorder::default(), Recorder::default());
     let (subscriber, _first) = first.subscribe();
     let mut handle = world.spawn_for(chat(), Some(subscriber));
     settle().await;
@@ -163,17 +163,17 @@ async fn a_run_begun_once_recorded_sends_its_end_to_the_subscriber() {
     for (name, answer, expected) in rows {
         let history = History::gated();
         let world = World::new(ScriptedModel::local([answer]), history);
-        let (mut handle, reader, _actor) = world.spawn_read(at_once(request(None)));
+        let (mut handle, recorder, _actor) = world.spawn_recorded(at_once(request(None)));
         settle().await;
-        assert_eq!(reader.received(), [], "{name}: nothing is recorded yet");
+        assert_eq!(recorder.received(), [], "{name}: nothing is recorded yet");
         world.history.commit();
         assert_eq!(handle.begun().await, Ok(()), "{name}");
         settle().await;
-        assert!(kinds(&reader.received()).starts_with("Start"), "{name}");
+        assert!(kinds(&recorder.received()).starts_with("Start"), "{name}");
         world.history.commit();
         let _ = handle.outcome().await;
         settle().await;
-        assert_eq!(kinds(&reader.received()), expected, "{name}");
+        assert_eq!(kinds(&recorder.received()), expected, "{name}");
     }
 }
 
@@ -184,7 +184,7 @@ async fn a_cancel_before_the_first_output_is_sent_to_the_subscriber() {
     for is_recorded in [false, true] {
         let history = History::gated();
         let world = World::new(ScriptedModel::local([ScriptedAnswer::Hang]), history);
-        let (mut handle, reader, _actor) = world.spawn_read(at_once(request(None)));
+        let (mut handle, recorder, _actor) = world.spawn_recorded(at_once(request(None)));
         settle().await;
         if is_recorded {
             world.history.commit();
@@ -196,7 +196,7 @@ async fn a_cancel_before_the_first_output_is_sent_to_the_subscriber() {
         assert_eq!(handle.begun().await, Ok(()), "recorded: {is_recorded}");
         assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
         settle().await;
-        assert_eq!(kinds(&reader.received()), "Start Abort", "recorded: {is_recorded}");
+        assert_eq!(kinds(&recorder.received()), "Start Abort", "recorded: {is_recorded}");
         assert_eq!(world.history.last().status, GenerationStatus::Cancelled);
     }
 }
@@ -205,14 +205,14 @@ async fn a_cancel_before_the_first_output_is_sent_to_the_subscriber() {
 async fn an_invalid_schema_is_returned_to_the_caller() {
     tokio::time::pause();
     let world = World::local([text("hi")]);
-    let reader = Reader::default();
-    let (subscriber, _actor) = reader.subscribe();
+    let recorder = Recorder::default();
+    let (subscriber, _actor) = recorder.subscribe();
     let wrong = request(Some(json!({ "type": "car" })));
     let mut handle = world.spawn_for(at_once(wrong), Some(subscriber));
     let begun = handle.begun().await;
     assert!(matches!(begun, Err(GenerateError::InvalidSchema(_))), "{begun:?}");
     settle().await;
-    assert_eq!(reader.received(), []);
+    assert_eq!(recorder.received(), []);
 }
 
 #[actix::test]
@@ -220,11 +220,11 @@ async fn results_are_sent_once_recorded() {
     tokio::time::pause();
     let script = [calls([call("c1", "add", 0)]), text("hi")];
     let world = World::with(ScriptedModel::local(script), History::gated(), with_tools);
-    let (handle, reader, _actor) = world.spawn_read(request(None));
+    let (handle, recorder, _actor) = world.spawn_recorded(request(None));
     // last kind of event received before each commit
     for last in ["", "ToolCall", "ToolCall", "TextEnd"] {
         settle().await;
-        let received = kinds(&reader.received());
+        let received = kinds(&recorder.received());
         let closed = received.trim_end_matches(" StepFinish");
         let expected = if last == "TextEnd" { "TextDelta" } else { last };
         assert!(closed.ends_with(expected), "{last}: {received}");
@@ -232,19 +232,19 @@ async fn results_are_sent_once_recorded() {
     }
     handle.outcome().await.unwrap();
     settle().await;
-    assert!(kinds(&reader.received()).ends_with("TextEnd StepFinish Finish"));
+    assert!(kinds(&recorder.received()).ends_with("TextEnd StepFinish Finish"));
 }
 
 #[actix::test]
 async fn a_cancel_is_sent_to_the_subscriber() {
     tokio::time::pause();
     let world = World::local([slowly()]);
-    let (mut handle, reader, _actor) = world.spawn_read(request(None));
+    let (mut handle, recorder, _actor) = world.spawn_recorded(request(None));
     handle.begun().await.unwrap();
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
     settle().await;
-    assert!(kinds(&reader.received()).ends_with("TextDelta TextEnd Abort"));
+    assert!(kinds(&recorder.received()).ends_with("TextDelta TextEnd Abort"));
     assert_eq!(world.model.abandoned(), 1);
     assert_eq!(world.history.steps(), ["0:a"], "partial text is in the history");
 }
@@ -269,14 +269,14 @@ async fn a_run_without_subscribers_continues_only_if_resumable_or_of_a_step() {
     ];
     for (name, request, continues) in rows {
         let world = World::with(ScriptedModel::local([slowly()]), History::default(), resumable);
-        let reader = Reader::default();
-        let (subscriber, actor) = reader.subscribe();
+        let recorder = Recorder::default();
+        let (subscriber, actor) = recorder.subscribe();
         let mut handle = world.spawn_for(request, Some(subscriber));
         handle.begun().await.unwrap();
         actor.send(Leave).await.unwrap();
         let outcome = handle.outcome().await;
         assert_eq!(outcome.is_ok(), continues, "{name}: {outcome:?}");
-        assert_eq!(reader.cuts(), 1, "{name}");
+        assert_eq!(recorder.cuts(), 1, "{name}");
         let status = world.history.last().status;
         assert_eq!(status == GenerationStatus::Completed, continues, "{name}: {status:?}");
     }
@@ -286,14 +286,14 @@ async fn a_run_without_subscribers_continues_only_if_resumable_or_of_a_step() {
 async fn a_chat_is_found_by_its_conversation_and_replayed() {
     tokio::time::pause();
     let world = World::with(ScriptedModel::local([slowly()]), History::default(), resumable);
-    let first = Reader::default();
+    let first = Recorder::default();
     let (subscriber, _first) = first.subscribe();
     let mut handle = world.spawn_for(chat(), Some(subscriber));
     handle.detach();
     handle.begun().await.unwrap();
     drop(handle);
 
-    let second = Reader::default();
+    let second = Recorder::default();
     let (subscriber, _second) = second.subscribe();
     let running = world.deps.live.chat(&key()).unwrap();
     let id = running.send(super::super::actor::SubscribeToGeneration(subscriber)).await.unwrap();
@@ -341,7 +341,7 @@ async fn a_model_that_is_always_ready_does_not_starve_other_tasks() {
     let mut deps = world.deps.clone();
     deps.bytes_max = usize::MAX;
     let world = World { deps, ..world };
-    let (mut handle, _reader, _actor) = world.spawn_read(request(None));
+    let (mut handle, _recorder, _actor) = world.spawn_recorded(request(None));
     handle.begun().await.unwrap();
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
