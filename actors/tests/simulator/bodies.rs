@@ -81,9 +81,7 @@ fn begin(
         }
     }
     stage.require(has_begun, || {
-        format!(
-            "attempt {attempt} of {id} {path} was called, and without a durable fact of its start"
-        )
+        format!("attempt {attempt} of {id} {path} was called without a durable fact of its start")
     });
     let key = format!("{id}/{path}");
     stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
