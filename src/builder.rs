@@ -43,7 +43,7 @@ mod tests;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{self, Body, WorkflowDefinition};
-use greenroom_actors::domain::plan::{Callers, Plan, Problem, findings};
+use greenroom_actors::domain::plan::{Callers, Plan, Problem, lints};
 use serde_json::Value;
 
 pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
@@ -197,7 +197,7 @@ impl Workflow {
 
 /// Returns the lints of a valid plan that are errors, such as reading a later step.
 fn lint_errors(plan: &Plan) -> Vec<Problem> {
-    let findings = findings(&plan.definition, Callers::Named).into_iter();
+    let findings = lints(&plan.definition, Callers::Named).into_iter();
     findings
         .filter(|finding| finding.is_error)
         .map(|finding| {

@@ -290,10 +290,10 @@ fn a_builder_refuses_undefined_names() {
     assert_eq!(
         said,
         [
-            "steps.first.map: `dta` is not in scope; data, input, steps, resume, \
+            "steps.first.map: `dta` is not in scope; in scope: data, input, steps, resume, \
              resumed_by, context, user, \
-             item, index, execution are; did you mean data?",
-            "steps.in.map: `item` is none here: no andForEach is around this",
+             item, index, execution; did you mean data?",
+            "steps.in.map: `item` is none here: this is not inside an andForEach",
             "result.x: there is no step frist; did you mean first?",
         ]
     );

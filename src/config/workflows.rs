@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::domain::plan::{Callers, Plan, findings as findings_of};
+use greenroom_actors::domain::plan::{Callers, Plan, lints as findings_of};
 
 pub(crate) use self::arguments::StepArguments;
 use self::blocks::{LooseBlock, LooseStep, Nesting};

@@ -287,10 +287,11 @@ fn arguments_in_rust_workflows_are_checked() {
     assert_eq!(
         calls(json!({ "n": "'1'" }), json!({ "nn": "data" })),
         [
-            "workflow parent: steps.sub.input: does not fit the input of workflow child: n: \"1\" \
+            "workflow parent: steps.sub.input: does not match the input of workflow child: n: \
+             \"1\" \
              is not of type \"integer\"",
-            "workflow parent: steps.call.args.nn: does not fit the parameters of tool counts: it \
-             has no key `nn`; did you mean n?",
+            "workflow parent: steps.call.args.nn: does not match the parameters of tool counts: \
+             unknown key `nn`; did you mean n?",
         ]
     );
 }
@@ -336,7 +337,8 @@ fn duplicate_and_invalid_names_are_refused() {
         (base().agent(Agent::new("a")), "agent a: has no model: name one with `model`"),
         (
             base().agent(agent().instructions("{{ user.name | uper }} {{ usr }}")),
-            "agent a: instructions: `usr` is not in scope; context, user are; did you mean user?\n\
+            "agent a: instructions: `usr` is not in scope; in scope: context, user; did you mean \
+             user?\n\
              agent a: instructions: there is no filter `uper`; did you mean upper?",
         ),
     ];
@@ -383,7 +385,7 @@ fn lints_of_rust_workflows_are_warnings() {
     let said: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         said,
-        ["workflow odd: warning: steps.a.map: `resume` is none here, unless the execution was \
-          suspended from outside: the step has no `suspend`"]
+        ["workflow odd: warning: steps.a.map: `resume` is none here unless a caller paused the \
+        execution: the step has no `suspend`"]
     );
 }

@@ -1,5 +1,6 @@
-//! Calls out of the process: compiled, and as they are to be made. What they read of the scope is
-//! in them by then; secrets are named, and opened by whoever makes the call.
+//! Calls out of the process: their compiled form, and the finished request. A finished request
+//! holds its values; it refers to secrets by name, and the adapter that makes the call resolves
+//! them.
 
 mod command;
 mod http;

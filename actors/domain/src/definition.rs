@@ -1,7 +1,7 @@
-//! The definition of a workflow: one tree, built from TOML or from Rust, never changed once built.
+//! The definition of a workflow: an immutable tree, built from TOML or from Rust.
 //!
-//! Plain data. Expressions, templates and schemas are kept in source form here;
-//! [`crate::plan::Plan`] is the compiled, checked twin that the machine runs.
+//! Plain data. Expressions, templates and schemas are in source form; [`crate::plan::Plan`] is the
+//! compiled and checked form that the machine runs.
 
 mod body;
 mod kind;
@@ -19,11 +19,11 @@ pub struct WorkflowDefinition {
     pub name: String,
     pub purpose: String,
     pub input_schema: Option<Value>,
-    /// Default for the steps' own `suspend_schema`.
+    /// Default for `suspend_schema` of the steps.
     pub suspend_schema: Option<Value>,
-    /// Default for the steps' own `resume_schema`.
+    /// Default for `resume_schema` of the steps.
     pub resume_schema: Option<Value>,
-    /// What the execution gives; without it, the last step's output.
+    /// Result of the execution; defaults to the last step's output.
     pub result: Option<Projection>,
     pub steps: Vec<StepDefinition>,
 }
@@ -35,14 +35,14 @@ pub struct StepDefinition {
     pub name: String,
     pub purpose: String,
     pub kind: StepKind,
-    /// Asks for a resume before the body runs.
+    /// Suspends the step before its body runs.
     pub suspend: Option<SuspendRule>,
     pub input_schema: Option<Value>,
     pub output_schema: Option<Value>,
     pub suspend_schema: Option<Value>,
     pub resume_schema: Option<Value>,
     pub retry: Option<RetryPolicy>,
-    /// Bound of one attempt while its body runs.
+    /// Timeout of one attempt while its body runs.
     pub timeout_ms: Option<u64>,
     pub on_error: OnError,
 }
@@ -79,65 +79,64 @@ pub struct Block {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// Pure: evaluated by the machine itself.
+    /// Evaluated by the machine itself.
     Map(Projection),
-    /// A registered Rust function, by name; the version pins nothing but shows in the hash.
+    /// A registered Rust function, by name. The version selects nothing; it only changes the hash.
     Run { function: String, version: Option<String> },
     /// Calls another server.
     Http(HttpBody),
     /// Runs a program.
     Command(CommandBody),
-    /// Calls a registered tool; without `args`, with the step's `data`.
+    /// Calls a registered tool; `args` defaults to the step's `data`.
     Tool { tool: String, args: Option<Projection> },
 }
 
-/// A value made from expressions: a string is an expression, an array or object is taken apart,
-/// a number, a boolean or null stands for itself.
+/// A value made from expressions: strings are expressions, arrays and objects are projected
+/// recursively, numbers, booleans and null are literal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Projection(pub Value);
 
-/// When and with what words a step asks for a resume.
+/// Condition and contents of a step's suspension.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuspendRule {
-    /// Expression; without it the step always suspends.
+    /// Expression; without it, the step always suspends.
     pub when: Option<String>,
     /// Template; default `Suspended at step <id>`.
     pub reason: Option<String>,
     pub payload: Option<Projection>,
-    /// Longest wait; afterwards `on_timeout` decides.
+    /// Longest wait; then `on_timeout` applies.
     pub deadline_ms: Option<u64>,
     pub on_timeout: OnTimeout,
 }
 
-/// What a passed deadline does.
+/// Action when the deadline passes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
     /// Fails the step with `deadline passed`.
     #[default]
     Fail,
-    /// Resumes the step with this value, checked like any resume.
+    /// Resumes the step with this value, which is checked like that of any resume.
     Resume(Projection),
 }
 
-/// How often and how patiently a failing attempt is repeated.
+/// Number of attempts, and delays between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// Attempts in all, the first included.
+    /// Total number of attempts, the first included.
     pub attempts: u32,
     pub delay_ms: u64,
     /// Multiplies the delay after each failure.
     pub factor: f64,
     pub max_delay_ms: Option<u64>,
-    /// Spreads each delay over its upper half.
+    /// Randomizes each delay within its upper half.
     pub jitter: bool,
-    /// Expression over `error`: which failures are worth another attempt. Without it all but
-    /// those that a called server would repeat; see
-    /// [`ErrorClass::is_final`](crate::failure::ErrorClass::is_final).
+    /// Expression over `error`: true if the failure is worth another attempt. By default all are,
+    /// except those of [`ErrorClass::is_final`](crate::failure::ErrorClass::is_final).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// Expression over `error`: which failures are not, whatever else is said of them.
+    /// Expression over `error`: true if the failure is never retried. Takes precedence over `on`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never: Option<String>,
 }
@@ -156,7 +155,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a step's failure means for the flow, after the last attempt.
+/// Effect of a step's failure on the flow, after the last attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {

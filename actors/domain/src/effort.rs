@@ -1,57 +1,57 @@
-//! What evaluations and checks cost, counted in steps as they go.
+//! Cost of evaluations and checks, counted in steps while they run.
 //!
-//! A step is about as much work as reading one value: some tens of nanoseconds. Whatever walks
-//! values or texts charges for it; once the budget is spent, every charge fails, and the walkers
-//! stop where they are. The count depends on the work alone, so a decision costs the same each
-//! time. Real time enters only as a question that the budget's owner may bring along.
+//! A step is about the work of reading one value: some tens of nanoseconds. Code that walks values
+//! or texts charges for it; once the budget is spent, every charge fails and the code stops. The
+//! count depends on the work alone, so a decision costs the same each time. Real time enters only
+//! through the stop sign that the owner of a budget may add.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one evaluation, and what follows it by itself, may cost on a thread that others wait
-/// for: 2 ms when measured.
+/// Budget of one evaluation, and of the decisions that follow it, on a shared thread: 2 ms when
+/// measured.
 pub const TURN_STEPS: u64 = 50_000;
 
-/// What one evaluation may cost at all.
+/// Budget of one evaluation on a worker thread.
 pub const STEPS_MAX: u64 = 30_000_000;
 
-/// Bytes of text that cost one step.
+/// Bytes of text per step.
 const TEXT_BYTES: usize = 64;
 
-/// Texts up to this length cost nothing more in a loop.
+/// Texts up to this length are not charged more in a loop.
 const LOOPED_TEXT_FREE: usize = 4 << 10;
 
-/// How often a loop, as far as its fuel goes, may look at a text again.
+/// Number of times that a loop is assumed to read a text, within its fuel.
 const LOOPED_TEXT_FACTOR: u64 = 1024;
 
-/// Steps between two looks at the clock.
+/// Steps between two checks of the stop sign, as a power of two.
 const STOP_LOOK_BITS: u32 = 13;
 
-/// Why an evaluation stops before its steps are spent.
+/// Reason to stop an evaluation before its steps are spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// It has taken as long as it may.
+    /// It has exceeded its time limit.
     Time(Duration),
-    /// What comes of it is no longer wanted.
+    /// Its result is no longer needed.
     Cancelled,
 }
 
-/// Asked now and then: whether to stop at once.
+/// Polled during an evaluation; returns a reason to stop at once.
 pub type StopSign = Box<dyn Fn() -> Option<Stop>>;
 
-/// Makes the sign for an evaluation that begins.
+/// Creates the stop sign of a new evaluation.
 pub type StopSigns = Arc<dyn Fn() -> StopSign + Send + Sync>;
 
-/// What an evaluation may cost.
+/// Budget of an evaluation.
 #[derive(Clone)]
 pub struct Budget {
     extent: Extent,
     stop: Option<StopSigns>,
 }
 
-/// How much a budget is.
+/// Size of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Turn,
@@ -68,23 +68,23 @@ impl Extent {
 }
 
 impl Budget {
-    /// For a thread that others wait for: what costs more is to be done elsewhere.
+    /// Creates the budget for a shared thread; work that costs more belongs on a worker.
     pub const fn turn() -> Self {
         Self { extent: Extent::Turn, stop: None }
     }
 
-    /// For a thread of its own: up to [`STEPS_MAX`].
+    /// Creates the budget for a worker thread: [`STEPS_MAX`].
     pub const fn whole() -> Self {
         Self { extent: Extent::Whole, stop: None }
     }
 
-    /// Ends early when a sign says so. Each evaluation within this budget gets one of its own.
+    /// Adds stop signs; each evaluation within this budget gets a new one.
     #[must_use]
     pub fn stopped_by(self, signs: StopSigns) -> Self {
         Self { stop: Some(signs), ..self }
     }
 
-    /// Whether what exceeds it is to be tried again with more.
+    /// Returns true if work that exceeds it is repeated with a larger budget.
     pub const fn is_turn(&self) -> bool {
         matches!(self.extent, Extent::Turn)
     }
@@ -96,15 +96,15 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// What was spent.
+/// Cost of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     pub steps: u64,
-    /// The budget did not suffice: what came of it counts for nothing.
+    /// True if the budget was exceeded; the result of the work is invalid.
     pub is_exceeded: bool,
 }
 
-/// Why a budget did not suffice.
+/// Reason why a budget was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Excess {
     Steps(u64),
@@ -112,14 +112,14 @@ enum Excess {
 }
 
 struct Meter {
-    /// Of the budget that it is under, if there is one.
+    /// Size of the current budget, if there is one.
     extent: Cell<Option<Extent>>,
     left: Cell<u64>,
     excess: Cell<Option<Excess>>,
-    /// In a text with loops, on a thread that others wait for.
+    /// True inside a template with loops, on a shared thread.
     is_looping: Cell<bool>,
     stop: RefCell<Option<StopSign>>,
-    /// Whole budgets that did not suffice, on this thread so far.
+    /// Number of whole budgets exceeded on this thread.
     excesses: Cell<u64>,
 }
 
@@ -150,12 +150,12 @@ impl Meter {
         stop.is_none_or(|stop| self.exceed(Excess::Stopped(stop)))
     }
 
-    /// Whether it counts for a thread that others wait for.
+    /// Returns true under the budget of a shared thread.
     fn is_turn(&self) -> bool {
         matches!(self.extent.get(), Some(Extent::Turn))
     }
 
-    /// Nothing can be charged any more.
+    /// Records the excess and makes every later charge fail.
     fn exceed(&self, excess: Excess) -> bool {
         if self.excess.get().is_none() {
             self.excess.set(Some(excess));
@@ -171,7 +171,7 @@ impl Meter {
     }
 }
 
-/// Puts the meter back as it was, also when the work panics.
+/// Restores the meter on drop, also after a panic.
 struct Outer {
     extent: Option<Extent>,
     left: u64,
@@ -201,7 +201,7 @@ impl Drop for Outer {
     }
 }
 
-/// Works within a budget of its own, and tells what was spent of it.
+/// Runs work within a new budget, and returns its result and its cost.
 pub fn within<T>(budget: &Budget, work: impl FnOnce() -> T) -> (T, Effort) {
     let outer = Outer::begin(budget);
     let done = work();
@@ -213,7 +213,7 @@ pub fn within<T>(budget: &Budget, work: impl FnOnce() -> T) -> (T, Effort) {
     (done, effort)
 }
 
-/// Works within the budget there is; where there is none, within that of a turn.
+/// Runs work within the current budget, or within that of a turn if there is none.
 pub(crate) fn bounded<T>(work: impl FnOnce() -> T) -> T {
     if METER.with(|meter| meter.extent.get().is_some()) {
         return work();
@@ -221,12 +221,12 @@ pub(crate) fn bounded<T>(work: impl FnOnce() -> T) -> T {
     within(&Budget::turn(), work).0
 }
 
-/// Pays for so many steps; false when they are no longer there.
+/// Charges steps; returns false if the budget is exceeded.
 pub fn charge(steps: u64) -> bool {
     METER.with(|meter| meter.charge(steps))
 }
 
-/// Pays for walking through a text once, and in a loop for doing so again and again.
+/// Charges for reading a text once; in a loop, for reading it many times.
 pub(crate) fn charge_text(bytes: usize) -> bool {
     METER.with(|meter| {
         let once = 1 + steps_of(bytes / TEXT_BYTES);
@@ -235,7 +235,7 @@ pub(crate) fn charge_text(bytes: usize) -> bool {
     })
 }
 
-/// Pays for so many things of some size each.
+/// Charges for `count` items of `each` steps.
 pub(crate) fn charge_all(count: usize, each: usize) -> bool {
     charge(steps_of(count).saturating_mul(steps_of(each)))
 }
@@ -244,22 +244,22 @@ fn steps_of(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// Whether the budget has been exceeded.
+/// Returns true if the budget is exceeded.
 pub(crate) fn is_exceeded() -> bool {
     METER.with(|meter| meter.excess.get().is_some())
 }
 
-/// Spends what is left: something with a bound of its own takes more than so many steps.
+/// Marks the budget as exceeded by work that has a separate limit of `steps`.
 pub(crate) fn exceed(steps: u64) {
     METER.with(|meter| meter.exceed(Excess::Steps(steps)));
 }
 
-/// How many whole budgets did not suffice on this thread, so far.
+/// Returns the number of whole budgets exceeded on this thread.
 pub fn excesses() -> u64 {
     METER.with(|meter| meter.excesses.get())
 }
 
-/// How the budget was exceeded, if it was: `takes more than 50000 steps`.
+/// Returns the excess in words, if there is one: `takes more than 50000 steps`.
 pub fn excess() -> Option<String> {
     METER.with(|meter| meter.excess.get()).map(|excess| match excess {
         Excess::Steps(steps) => format!("takes more than {steps} steps"),
@@ -268,15 +268,15 @@ pub fn excess() -> Option<String> {
     })
 }
 
-/// Lets texts that are read cost what a loop can make of them. Elsewhere the loop itself is
-/// asked to stop.
+/// Charges texts at the price of a loop during this work. Needed on shared threads only: elsewhere
+/// the loop itself is stopped.
 pub(crate) fn looping<T>(work: impl FnOnce() -> T) -> T {
-    let _around =
+    let _restore =
         METER.with(|meter| Loop { is_looping: meter.is_looping.replace(meter.is_turn()) });
     work()
 }
 
-/// Says again of the meter what it said before a loop, also when the work panics.
+/// Restores the meter's flag after a loop, also after a panic.
 struct Loop {
     is_looping: bool,
 }
@@ -292,17 +292,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_spent_and_then_nothing_more() {
+    fn every_charge_fails_once_the_budget_is_spent() {
         let (taken, effort) = within(&Budget::turn(), || {
             (charge(TURN_STEPS), is_exceeded(), charge(1), is_exceeded(), charge(1))
         });
         assert_eq!(taken, (true, false, false, true, false));
         assert_eq!(effort, Effort { steps: TURN_STEPS, is_exceeded: true });
-        assert!(!is_exceeded(), "outside of it nothing is left of it");
+        assert!(!is_exceeded(), "the excess ends with the budget");
     }
 
     #[test]
-    fn budgets_inside_of_others_are_their_own() {
+    fn nested_budgets_are_independent() {
         let (_, outer) = within(&Budget::whole(), || {
             assert!(charge(7));
             let (_, inner) = within(&Budget::turn(), || charge(TURN_STEPS + 1));
@@ -313,18 +313,18 @@ mod tests {
     }
 
     #[test]
-    fn what_panics_leaves_the_meter_as_it_was() {
+    fn a_panic_restores_the_meter() {
         let panicked = std::panic::catch_unwind(|| {
             within(&Budget::turn(), || looping(|| std::panic::resume_unwind(Box::new(()))))
         });
         assert!(panicked.is_err());
         assert!(charge(STEPS_MAX) && !is_exceeded());
         let (_, effort) = within(&Budget::turn(), || charge_text(8 << 10));
-        assert_eq!(effort.steps, 129, "there is no loop around it any more");
+        assert_eq!(effort.steps, 129, "the loop has ended");
     }
 
     #[test]
-    fn a_stop_sign_is_seen_in_time() {
+    fn a_stop_sign_ends_the_evaluation() {
         let after = Duration::from_secs(1);
         for (stop, said, counted) in
             [(Stop::Time(after), "took longer than 1s", 1), (Stop::Cancelled, "was cancelled", 0)]
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn each_evaluation_has_a_stop_sign_of_its_own() {
+    fn each_evaluation_has_a_new_stop_sign() {
         let signs: StopSigns = Arc::new(|| {
             let looks = Cell::new(0);
             Box::new(move || {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_loops_cost_more_where_others_wait() {
+    fn texts_in_loops_cost_more_on_shared_threads() {
         let cost = |budget: &Budget, bytes| within(budget, || looping(|| charge_text(bytes))).1;
         let plain = 1 + (8 << 10) / 64;
         assert_eq!(cost(&Budget::whole(), 8 << 10).steps, plain);

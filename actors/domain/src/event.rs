@@ -1,8 +1,8 @@
-//! Which events readers hear of for each recorded fact: one pure function.
+//! Published events of each recorded fact: one pure function.
 
 use crate::fact::{AfterFailure, Fact, Recorded};
 
-/// An event on a stream. The words on the wire are chosen by the front end.
+/// An event on a stream. The front end defines the names on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     WorkflowStart,
@@ -21,7 +21,7 @@ pub enum EventKind {
     WorkflowResult,
 }
 
-/// The events of a fact, in order. The first has the fact's own number.
+/// Returns the events of a fact, in order. The first has the fact's own number.
 pub fn events_of(fact: &Fact) -> &'static [EventKind] {
     match fact {
         Fact::WorkflowStarted(_) => &[EventKind::WorkflowStart],
@@ -48,14 +48,14 @@ pub fn events_of(fact: &Fact) -> &'static [EventKind] {
 }
 
 impl Recorded {
-    /// Number of the first event after this fact's own.
+    /// Returns the number of the first event after this fact's events.
     pub fn next_seq(&self) -> u64 {
         self.seq + events_of(&self.fact).len() as u64
     }
 }
 
 impl AfterFailure {
-    /// Whether another attempt follows.
+    /// Returns true if another attempt follows.
     pub fn will_retry(&self) -> bool {
         match self {
             Self::Retry { .. } => true,

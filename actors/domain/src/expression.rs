@@ -1,15 +1,15 @@
 //! Expressions and templates: the language of conditions, mappings and prompts.
 //!
-//! minijinja in strict mode, without files, includes or macros. Undefined is refused wherever it
-//! ends up, results are JSON within a bound, and a scope is read in place: only what an
-//! expression touches is converted.
+//! minijinja in strict mode, without files, includes or macros. Undefined values are errors
+//! everywhere, results are JSON of limited size, and a scope is read in place: only values that an
+//! expression reads are converted.
 //!
-//! What an evaluation walks is paid for (see [`super::effort`]): what is too costly is
-//! refused wherever it was, with what it would have given.
+//! Evaluations charge for the values that they read (see [`super::effort`]); one that exceeds its
+//! budget fails.
 //!
-//! The bounds are against data. A definition's author can still waste memory with what grows by
-//! what is written alone (blocks that keep what blocks before them kept, many times over);
-//! definitions are configuration.
+//! The limits are against data. The author of a definition can still waste memory with templates
+//! that grow by their text alone (blocks that capture earlier blocks many times over); definitions
+//! are configuration.
 
 mod charged;
 mod depth;
@@ -49,7 +49,7 @@ pub const EXPRESSION_BYTES_MAX: usize = 8 << 10;
 /// Longest source of a template.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of a rendered text that cost one step.
+/// Bytes of rendered text per step.
 const PAGE_BYTES: usize = 64;
 
 const TEMPLATE_NAME: &str = "template";
@@ -67,7 +67,7 @@ struct CompiledExpression {
 }
 
 impl Expression {
-    /// Compiles an expression, written without braces.
+    /// Compiles an expression without braces.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         bounded_source(source, EXPRESSION_BYTES_MAX)?;
         bounded_depth(source, true)?;
@@ -81,24 +81,25 @@ impl Expression {
         Ok(Self { inner: Arc::new(CompiledExpression { source, code, names }) })
     }
 
-    /// Returns the text it was compiled from.
+    /// Returns the source.
     pub fn source(&self) -> &str {
         &self.inner.source
     }
 
-    /// Whether the expression reads the name.
+    /// Returns true if the expression reads the name.
     pub fn uses(&self, name: &str) -> bool {
         self.inner.names.contains(name)
     }
 
-    /// Evaluates to JSON. Refuses an undefined value, alone or inside an array or object, numbers
-    /// that JSON cannot hold, and results beyond the scope's bound.
+    /// Evaluates to JSON. Fails on undefined values, also inside arrays and objects, on numbers
+    /// that
+    /// JSON cannot represent, and on results larger than the scope allows.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
         effort::bounded(|| self.evaluate_within(scope, &mut Allowance::new(scope.bytes_max())))
     }
 
-    /// Evaluates to a truth: false, none, zero and whatever is empty do not hold. Refuses
-    /// undefined.
+    /// Evaluates a condition: false, none, zero and empty values are false. Fails on undefined
+    /// values.
     pub fn holds(&self, scope: &Scope) -> Result<bool, ExpressionError> {
         let value = effort::bounded(|| self.run(scope))?;
         if value.is_undefined() {
@@ -107,7 +108,7 @@ impl Expression {
         Ok(value.is_true())
     }
 
-    /// The names that the expression reads, functions included, in no order.
+    /// Returns the names that the expression reads, functions included, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.inner.names.iter().map(String::as_str)
     }
@@ -129,7 +130,7 @@ impl Expression {
         value.map_err(|error| self.explained(scope, ExpressionError::engine(self.source(), &error)))
     }
 
-    /// Refuses whatever was made of values that could not be read to their end.
+    /// Fails if the budget is exceeded, because values were then not read completely.
     fn paid(&self) -> Result<(), ExpressionError> {
         match effort::excess() {
             Some(excess) => Err(ExpressionError::too_costly(self.source(), &excess)),
@@ -154,8 +155,8 @@ pub struct Template {
     inner: Arc<CompiledTemplate>,
 }
 
-/// The environment owns the compiled code: filters are shared with all others, and the code goes
-/// when the last clone of the template goes.
+/// A compiled template. Its environment owns the code, which is dropped with the last clone of the
+/// template; the filters are shared by all environments.
 struct CompiledTemplate {
     source: String,
     environment: Environment<'static>,
@@ -173,7 +174,7 @@ impl Template {
         let has_code = source.contains("{%") || operators::may_be_in(source);
         let (operations, has_loops) =
             if has_code { syntax::operators_and_loops(source) } else { Default::default() };
-        let written = operators::written_anew(source, operations);
+        let written = operators::rewritten(source, operations);
         let written = written.unwrap_or_else(|| source.to_owned());
         environment.add_template_owned(TEMPLATE_NAME, written).map_err(refused)?;
         let names =
@@ -182,23 +183,24 @@ impl Template {
         Ok(Self { inner: Arc::new(CompiledTemplate { source, environment, names, has_loops }) })
     }
 
-    /// Returns the text it was compiled from.
+    /// Returns the source.
     pub fn source(&self) -> &str {
         &self.inner.source
     }
 
-    /// The names that the template reads and does not set itself, functions included, in no order.
+    /// Returns the names that the template reads and does not set, functions included, in no
+    /// particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.inner.names.iter().map(String::as_str)
     }
 
-    /// Whether the template reads the name.
+    /// Returns true if the template reads the name.
     pub fn uses(&self, name: &str) -> bool {
         self.inner.names.contains(name)
     }
 
-    /// Renders to text: texts as they are, anything else as JSON. Refuses undefined, more than
-    /// a fixed number of steps, and texts beyond the scope's bound.
+    /// Renders to text; values other than strings as JSON. Fails on undefined values, on too many
+    /// steps, and on texts larger than the scope allows.
     pub fn render(&self, scope: &Scope) -> Result<String, ExpressionError> {
         effort::bounded(|| match self.inner.has_loops {
             true => effort::looping(|| self.render_within(scope)),
@@ -238,7 +240,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// A text that refuses to grow beyond its bound.
+/// A writer of limited size.
 struct Page {
     text: Vec<u8>,
     bytes_max: usize,
@@ -259,15 +261,15 @@ impl io::Write for Page {
     }
 }
 
-/// Whether a document, written as JSON, would be larger than this. Stops counting there.
+/// Returns true if a value is larger than `bytes_max` as JSON. Stops counting there.
 pub fn json_bytes_exceed(value: &Value, bytes_max: usize) -> bool {
     json::Allowance::new(bytes_max).spend_json(value).is_err()
 }
 
-/// How large a document is, written as JSON.
+/// Returns the size of a value as JSON, in bytes.
 pub fn json_bytes(value: &Value) -> usize {
     let mut allowance = json::Allowance::new(usize::MAX);
-    // Nothing in memory is as large as that.
+    // No value is larger than the address space.
     let _ = allowance.spend_json(value);
     usize::MAX - allowance.left()
 }
@@ -294,7 +296,7 @@ fn bounded_depth(source: &str, is_expression: bool) -> Result<(), ExpressionErro
     Ok(())
 }
 
-/// A text that does not compile, and what to write instead where that is known.
+/// Creates the error of a source that does not compile, with a hint if one is known.
 fn refused(
     source: &str,
     error: &minijinja::Error,
@@ -308,7 +310,7 @@ fn refused(
     refused
 }
 
-/// A refusal, and what it most likely comes from.
+/// Adds the probable cause to an error.
 fn explained(
     source: &str,
     scope: &Scope,
@@ -319,19 +321,19 @@ fn explained(
         let paths = reading().paths;
         let mut looked_up = paths.iter().filter(|path| !path.keys.is_empty() && !path.is_optional);
         if let Some(path) = looked_up.find(|path| scope.is_none(&path.root)) {
-            let hint = format!("; `{}` is none: say what holds then with `default()`", path.root);
+            let hint = format!("; `{}` is none: add a `default()`", path.root);
             error.message.push_str(&hint);
         }
     }
     if let Some(suggestion) = hyphenated_step_reference(source) {
-        error.message.push_str(&format!("; perhaps {suggestion} is meant"));
+        error.message.push_str(&format!("; did you mean {suggestion}?"));
     }
     error
 }
 
-/// Finds a step id with a hyphen written as an attribute (`steps.my-step`, a subtraction to the
-/// engine) and returns how to write it: `steps['my-step']`. A hint, since `steps.a-1` may be
-/// meant as it stands.
+/// Finds a step id with a hyphen written as an attribute (`steps.my-step`, a subtraction in the
+/// language) and returns the correct form: `steps['my-step']`. Only a hint, since `steps.a-1` may
+/// be intended.
 pub fn hyphenated_step_reference(source: &str) -> Option<String> {
     const PREFIX: &str = "steps.";
     let code = without_texts(source);
@@ -352,8 +354,7 @@ pub fn hyphenated_step_reference(source: &str) -> Option<String> {
     })
 }
 
-/// The names that a step's texts can read. They end a hyphenated word: `steps.a-steps.b` is a
-/// subtraction.
+/// Names in scope of a step. They end a hyphenated word: `steps.a-steps.b` is a subtraction.
 pub const SCOPE_NAMES: [&str; 11] = [
     "data",
     "input",
@@ -368,7 +369,7 @@ pub const SCOPE_NAMES: [&str; 11] = [
     "error",
 ];
 
-/// The source with the contents of its string literals blanked, byte for byte.
+/// Returns the source with the contents of its string literals blanked, byte for byte.
 fn without_texts(source: &str) -> String {
     let mut quote = None;
     let mut escaped = false;

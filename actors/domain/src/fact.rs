@@ -1,7 +1,7 @@
-//! What an execution records: facts, numbered, in the order in which they became true.
+//! Facts: the numbered, ordered record of an execution.
 //!
-//! A fact carries every value that was computed, so that folding facts never evaluates an
-//! expression, reads a clock or asks the outside.
+//! A fact carries every computed value, so that applying facts never evaluates an expression,
+//! reads a clock or makes a call.
 
 mod start;
 mod suspension;
@@ -22,10 +22,10 @@ use crate::usage::Usage;
 pub use self::start::{Parent, Replayed, Start};
 pub use self::suspension::{Others, Suspension};
 
-/// A fact with its place in the execution's sequence.
+/// A fact with its number and time.
 ///
-/// `seq` is the number of the first event that the fact gives on the wire (see
-/// [`crate::event`]); a fact that gives none has the number of the next event to come.
+/// `seq` is the number of the fact's first event (see [`crate::event`]). A fact without events has
+/// the number of the next event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
     #[serde(rename = "n")]
@@ -34,59 +34,59 @@ pub struct Recorded {
     pub at: Timestamp,
     #[serde(rename = "f")]
     pub fact: Fact,
-    /// The principal whose request the fact follows from directly.
+    /// The principal whose request caused the fact directly.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
 }
 
-/// Says what follows a failed attempt.
+/// Consequence of a failed attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum AfterFailure {
-    /// The step has failed for good; its container decides what that means.
+    /// The step has failed; its container decides the consequence.
     Fail,
-    /// Another attempt starts then.
+    /// Another attempt starts at this time.
     Retry { until: Timestamp },
-    /// The step has failed, and the flow goes on with this value.
+    /// The step has failed; the flow continues with this value.
     Continue { output: Arc<Value> },
 }
 
-/// Records what a container decided when it began.
+/// Decision of a container when it began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Opening {
-    /// andForEach: the items that it goes over.
+    /// andForEach: its items.
     Items(Vec<Arc<Value>>),
-    /// andBranch: the block that runs, counted from 0.
+    /// andBranch: the index of the block that runs.
     Block(usize),
 }
 
-/// Says whether a caller answered a waiting step, or its deadline did.
+/// Cause of a resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResumedBy {
     Caller,
     Deadline,
 }
 
-/// One thing that became true of an execution.
+/// A recorded change of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Fact {
     WorkflowStarted(Box<Start>),
-    /// An attempt of a step began. `interrupted`: the one before was cut off by a crash.
+    /// An attempt of a step began. `interrupted`: a crash ended the previous one.
     StepStarted {
         path: StepPath,
         attempt: u32,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
-        /// Given for a container with a choice.
+        /// Present for andForEach and andBranch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opening: Option<Box<Opening>>,
     },
-    /// `since` is when the attempt began.
+    /// `since`: start of the attempt.
     StepCompleted {
         path: StepPath,
         attempt: u32,
         since: Timestamp,
         output: Arc<Value>,
-        /// Tokens that the attempt of an agent used.
+        /// Tokens used by the attempt of an agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Box<Usage>>,
     },
@@ -98,18 +98,19 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<ErrorClass>,
         next: AfterFailure,
-        /// As far as it is known.
+        /// `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Box<Usage>>,
     },
-    /// The process ended in order while the attempt was at work: it begins anew after the restart,
-    /// and nothing of it counts against the step.
+    /// The process shut down during the attempt. The attempt starts again after the restart, and
+    /// does
+    /// not count as a failure.
     StepReleased {
         path: StepPath,
         attempt: u32,
         since: Timestamp,
     },
-    /// A condition did not hold; `data` passes through.
+    /// A condition was false; `data` passes through.
     StepSkipped {
         path: StepPath,
     },
@@ -118,13 +119,13 @@ pub enum Fact {
         attempt: u32,
         since: Timestamp,
     },
-    /// A step waits for a resume.
+    /// A step suspended.
     StepSuspended {
         path: StepPath,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
         deadline: Option<Timestamp>,
-        /// Of the suspension. Older facts have none: it follows from those before them.
+        /// Id of the suspension. Absent from older facts: it follows from the facts before them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
     },
@@ -132,8 +133,9 @@ pub enum Fact {
         path: StepPath,
         data: Arc<Value>,
         by: ResumedBy,
-        /// Of the suspension that it ends. None of an answer that a replay brought before it was
-        /// asked for, and of older facts.
+        /// Id of the suspension that it ends. `None` for data that a replay supplied before the
+        /// step
+        /// suspended, and in older facts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
     },
@@ -143,11 +145,11 @@ pub enum Fact {
         attempt: u32,
         until: Timestamp,
     },
-    /// Time that a step waited for has come; acted upon as soon as no hold forbids it.
+    /// The timer of a step fired; it takes effect once the execution is not paused.
     TimerFired {
         path: StepPath,
     },
-    /// The child's id, made once, recorded before the child starts.
+    /// The id of a child was chosen. Recorded before the child starts.
     ChildStarted {
         path: StepPath,
         child: ExecutionId,
@@ -159,35 +161,35 @@ pub enum Fact {
         child_seq: u64,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
-        /// Of the child's own suspension.
+        /// Id of the child's suspension.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
-        /// Of the child's own suspension, which ends it there: nothing ends it here.
+        /// Deadline of the child's suspension. It fires in the child, not here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
     ChildResumed {
         path: StepPath,
         child_seq: u64,
-        /// Of the child's own suspension. Older facts have none.
+        /// Id of the child's suspension. Absent from older facts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
     },
-    /// A caller asked the execution to stand still.
+    /// A caller paused the execution.
     HoldPlaced {
         reason: Arc<str>,
-        /// Of the suspension. Older facts have none: it follows from those before them.
+        /// Id of the suspension. Absent from older facts: it follows from the facts before them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
     },
     HoldLifted {
         data: Arc<Value>,
     },
-    /// The status became `suspended`. `since` is when the execution started.
+    /// The status became `suspended`. `since`: start of the execution.
     WorkflowSuspended {
         since: Timestamp,
         suspension: Box<Suspension>,
-        /// The other waits, as far as they are shown.
+        /// The other suspensions, up to a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         others: Option<Box<Others>>,
     },
@@ -201,7 +203,7 @@ pub enum Fact {
         since: Timestamp,
         error: Arc<str>,
         step_id: Option<Arc<str>>,
-        /// Where the step is.
+        /// Path of the step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<StepPath>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,15 +215,15 @@ pub enum Fact {
     },
 }
 
-/// The end of an execution, as its last fact tells it.
+/// End of an execution, as recorded in its last fact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ended<'a> {
-    /// When the execution started.
+    /// Start of the execution.
     pub since: Timestamp,
     pub how: HowEnded<'a>,
 }
 
-/// How an execution ended.
+/// Outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HowEnded<'a> {
     Completed {
@@ -250,7 +252,7 @@ impl HowEnded<'_> {
 }
 
 impl Fact {
-    /// Returns the path of the step that the fact is about; none when it is about the execution.
+    /// Returns the path of the fact's step; `None` for facts about the execution.
     pub fn step_path(&self) -> Option<&StepPath> {
         match self {
             Self::StepStarted { path, .. }
@@ -277,7 +279,7 @@ impl Fact {
         }
     }
 
-    /// Returns the end that the fact brings. Nothing follows such a fact.
+    /// Returns the end of the execution, if the fact is its last.
     pub fn end(&self) -> Option<Ended<'_>> {
         let (since, how) = if let Self::WorkflowCompleted { since, result } = self {
             (since, HowEnded::Completed { result })
@@ -292,7 +294,7 @@ impl Fact {
         Some(Ended { since: *since, how })
     }
 
-    /// Returns when the step is to be woken, if the fact begins a wait for time.
+    /// Returns the time at which the step's timer fires, if the fact sets one.
     pub fn arms_timer(&self) -> Option<Timestamp> {
         if let Self::StepSlept { until, .. }
         | Self::StepFailed { next: AfterFailure::Retry { until }, .. } = self
@@ -305,8 +307,7 @@ impl Fact {
         }
     }
 
-    /// Returns the values that a step is given, gives, or shows while it waits. All of them stay
-    /// in the state.
+    /// Returns the inputs, outputs and payloads in the fact. All of them stay in the state.
     pub fn step_values(&self) -> &[Arc<Value>] {
         match self {
             Self::StepCompleted { output: value, .. }

@@ -1,4 +1,4 @@
-//! Why an attempt of a step failed: in words, and as what kind of failure.
+//! Failures of attempts: message, kind, and whether a retry can help.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::expression::ExpressionError;
 use crate::schema::SchemaViolation;
 use crate::time::Timestamp;
 
-/// What kind of failure it was. The names are stored, and are `error.kind` of expressions.
+/// Kind of a failure. The names are stored, and are `error.kind` in expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -17,13 +17,13 @@ pub enum ErrorKind {
     Http,
     /// A called server could not be reached, or the connection broke.
     Connection,
-    /// A call was not made: a secret, a host or a value in it does not do.
+    /// A call was not made because a secret, a host or a value is invalid.
     Request,
-    /// An answer or an output cannot be read.
+    /// An answer or an output cannot be parsed.
     Response,
-    /// The attempt took longer than it may.
+    /// The attempt exceeded its timeout.
     Timeout,
-    /// A program was not started, or did not exit with 0.
+    /// A program did not start, or exited with a status other than 0.
     Command,
     /// A tool failed.
     Tool,
@@ -31,23 +31,23 @@ pub enum ErrorKind {
     Function,
     /// The provider of a model failed.
     Model,
-    /// An agent could not answer.
+    /// An agent gave no answer.
     Agent,
     /// The execution that an andWorkflow step started failed or was cancelled.
     Workflow,
-    /// An input, an output or a payload does not meet its schema.
+    /// An input, an output or a payload does not match its schema.
     Schema,
     /// An expression or a template could not be evaluated.
     Expression,
-    /// Nobody answered before the deadline.
+    /// The step was not resumed before its deadline.
     Deadline,
-    /// The process ended while the attempt was at work.
+    /// The process ended during the attempt.
     Interrupted,
-    /// An evaluation or a check costs more than it may. It is never tried again.
+    /// An evaluation or a check exceeded its budget. It is never retried.
     Cost,
-    /// A value, or the execution as a whole, is larger than it may be.
+    /// A value, or the execution as a whole, exceeds a limit.
     Limit,
-    /// A fault of the server.
+    /// An error of the server.
     Internal,
 }
 
@@ -74,7 +74,7 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// The name on the wire and in expressions.
+    /// Returns the name on the wire and in expressions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -99,11 +99,11 @@ impl ErrorKind {
     }
 }
 
-/// What can be told of a failure without its words.
+/// Classification of a failure, without its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorClass {
     pub kind: ErrorKind,
-    /// Of an answer over HTTP.
+    /// Status of the HTTP answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
 }
@@ -117,8 +117,9 @@ impl ErrorClass {
         Self { kind: ErrorKind::Http, status: Some(status) }
     }
 
-    /// Whether the same request would be refused again: a status 4xx, but for those that speak of
-    /// time (408 too slow, 409 conflict, 425 too early, 429 too many).
+    /// Returns true if a retry would fail in the same way: a status 4xx except those that may
+    /// change
+    /// with time (408 timeout, 409 conflict, 425 too early, 429 too many requests).
     pub fn is_final(self) -> bool {
         match self.status {
             Some(408 | 409 | 425 | 429) | None => false,
@@ -127,16 +128,16 @@ impl ErrorClass {
     }
 }
 
-/// The failure of an attempt, as it comes from where it happened.
+/// Failure of an attempt, as reported by its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptFailure {
-    /// Fit for callers: no secret, no path of this machine.
+    /// Fit for callers: contains no secrets and no local paths.
     pub message: String,
-    /// None of what an earlier version recorded.
+    /// `None` for failures recorded by an earlier version.
     pub class: Option<ErrorClass>,
-    /// How long the other side wants to be left alone.
+    /// Delay that the server asked for (`Retry-After`).
     pub retry_after_ms: Option<u64>,
-    /// Of a container: the step inside that failed.
+    /// For a container: the step inside that failed.
     pub step_id: Option<Arc<str>>,
 }
 
@@ -150,7 +151,7 @@ impl AttemptFailure {
         }
     }
 
-    /// A status other than 2xx.
+    /// Creates a failure from a status other than 2xx.
     pub fn http(status: u16, message: impl Into<String>) -> Self {
         let class = Some(ErrorClass::http(status));
         Self { class, ..Self::new(ErrorKind::Http, message) }
@@ -160,24 +161,24 @@ impl AttemptFailure {
         Self::new(ErrorKind::Expression, message)
     }
 
-    /// What the step is made of could not be evaluated; `of` says which part.
+    /// Creates a failure to evaluate a part of the step; `of` is the prefix that names the part.
     pub(crate) fn not_evaluated(of: &str, error: &ExpressionError) -> Self {
         let kind = if error.is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
         Self::new(kind, format!("{of}{error}"))
     }
 
-    /// A value does not meet its schema; `of` says which one.
+    /// Creates a failure of a value named `of` that does not match its schema.
     pub fn not_valid(of: &str, violation: &SchemaViolation) -> Self {
         let kind = if violation.is_too_costly { ErrorKind::Cost } else { ErrorKind::Schema };
         Self::new(kind, format!("{of} validation failed: {violation}"))
     }
 
-    /// The same failure, seen from what the part at `place` belongs to.
+    /// Prefixes the message with the place of the failure.
     pub(crate) fn inside(self, place: &str) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
     }
 
-    /// `error` of expressions, in attempt `attempt` of the step `step_id`.
+    /// Returns `error` of expressions, for an attempt of the step `step_id`.
     pub(crate) fn in_scope(&self, step_id: &str, attempt: u32) -> Value {
         json!({
             "kind": self.class.map(|class| class.kind.as_str()),
@@ -195,12 +196,12 @@ impl std::fmt::Display for AttemptFailure {
     }
 }
 
-/// Failed attempts that a step keeps: the newest ones.
+/// Maximum number of failed attempts that a step keeps; the oldest are dropped.
 pub const ATTEMPT_ERRORS_MAX: usize = 10;
-/// Bytes that are kept of what an earlier attempt failed with.
+/// Maximum length of the message of an earlier failed attempt.
 pub const ATTEMPT_ERROR_BYTES_MAX: usize = 1024;
 
-/// An attempt that failed, as its step remembers it.
+/// A failed attempt, as kept by its step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptError {
     pub attempt: u32,
@@ -210,7 +211,7 @@ pub struct AttemptError {
     pub class: Option<ErrorClass>,
 }
 
-/// The beginning of a text, of so many bytes at most.
+/// Truncates a text to at most `bytes_max` bytes, at a character boundary.
 pub fn shortened(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_stored_under_the_names_that_expressions_see() {
+    fn kinds_are_stored_under_their_expression_names() {
         for kind in ErrorKind::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_final_unless_it_speaks_of_time() {
+    fn a_4xx_is_final_unless_time_may_help() {
         let rows = [
             (Some(399), false),
             (Some(400), true),

@@ -1,8 +1,8 @@
-//! How many bytes of memory values take: an estimate that follows how the collections grow.
+//! Estimates of the memory that values take, modelled on how the collections grow.
 //!
-//! A value in memory is many times its JSON where it has many small parts: 1,000,000 bytes of
-//! `{"k":1},` are 125,000 objects and take 61 MB. `tests::the_estimate_is_near_what_is_allocated`
-//! compares the figures with what an allocator that counts was asked for.
+//! A value with many small parts takes many times its JSON: 1,000,000 bytes of `{"k":1},` are
+//! 125,000 objects and take 61 MB. `tests::the_estimate_matches_measured_allocations` compares the
+//! estimates with the figures of a counting allocator.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use serde_json::{Map, Value};
 use crate::fact::Start;
 use crate::state::{Node, Phase, Sequence};
 
-/// What an allocation takes beside what was asked for: the allocator's own words and rounding.
+/// Overhead of an allocation: the allocator's header and rounding.
 const ALLOCATION_BYTES: u64 = 16;
-/// A value where its container holds it: 72 bytes with ordered maps.
+/// Size of a value inside its container: 72 bytes with ordered maps.
 const VALUE_BYTES: u64 = size_of::<Value>() as u64;
-/// A member of an object: its hash, its key and its value.
+/// Size of an object's member: its hash, its key and its value.
 const MEMBER_BYTES: u64 = 8 + size_of::<String>() as u64 + VALUE_BYTES;
-/// A place in the table that finds members: a number, and the byte that says what is there.
+/// Size of a slot in the index of members: a number and its control byte.
 const BUCKET_BYTES: u64 = 9;
-/// Fewest items that a list has room for, once it has any.
+/// Smallest capacity of a list that is not empty.
 const ITEMS_MIN: u64 = 4;
 
-/// A fact that changes a node: half of a node with its names and times, which two facts or more are
-/// about.
+/// Memory of a fact about a node: half of a node with its names and times, since every node has at
+/// least two facts.
 pub(crate) const FACT_BYTES: u64 = 320;
-/// An execution before its values: its actor with a mailbox, its state, its names.
+/// Memory of an execution without its values: actor, mailbox, state, names.
 pub(crate) const EXECUTION_BYTES: u64 = 8 * 1024;
 
-/// Estimates the memory that a value takes.
+/// Estimates the memory of a value.
 pub fn memory_bytes(value: &Value) -> u64 {
     VALUE_BYTES + held_by(value)
 }
 
-/// What a value holds beside itself.
+/// Estimates the memory of a value's contents, without the value itself.
 fn held_by(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -52,7 +52,7 @@ fn members_bytes(members: &Map<String, Value>) -> u64 {
         return 0;
     }
     let count = members.len() as u64;
-    // The table keeps an eighth of its places free; a small one keeps one.
+    // The index keeps an eighth of its slots free, a small one keeps one.
     let buckets = if count < 4 { 4 } else { (count * 8 / 7 + 1).next_power_of_two() };
     let room = if buckets <= 8 { buckets - 1 } else { buckets / 8 * 7 };
     let own = buckets * BUCKET_BYTES + room * MEMBER_BYTES + 2 * ALLOCATION_BYTES;
@@ -63,12 +63,12 @@ fn text_bytes(len: usize) -> u64 {
     if len == 0 { 0 } else { len as u64 + ALLOCATION_BYTES }
 }
 
-/// What an execution takes that is asked for with this.
+/// Estimates the memory of an execution from its request.
 pub fn of_request(input: &Value, context: &Map<String, Value>) -> u64 {
     EXECUTION_BYTES + memory_bytes(input) + VALUE_BYTES + members_bytes(context)
 }
 
-/// What an execution takes that begins so, before its first step.
+/// Estimates the memory of an execution from its start, before its first step.
 pub fn of_start(start: &Start) -> u64 {
     let replayed = start.replayed.as_ref();
     let nodes = replayed.iter().flat_map(|replayed| &replayed.nodes).map(of_node).sum::<u64>();
@@ -80,7 +80,8 @@ pub fn of_start(start: &Start) -> u64 {
         + nodes
 }
 
-/// What a node takes, with those inside it. What goes into it is what came before it.
+/// Estimates the memory of a node and the nodes inside it. Its input is not counted, because it is
+/// the output of the node before it.
 fn of_node(node: &Node) -> u64 {
     let of = |value: &Arc<Value>| memory_bytes(value);
     let given = match &node.phase {

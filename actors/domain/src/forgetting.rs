@@ -1,8 +1,8 @@
-//! What is struck when a user is forgotten: the ids of whoever suspended, resumed, cancelled or
-//! replayed, and the data that a user resumed with.
+//! Deletion of a user: replaces the user's id wherever the user suspended, resumed, cancelled or
+//! replayed, and removes the data of the user's resumes.
 //!
-//! Facts and states are struck alike, so that folding the one still gives the other. What steps
-//! have made of the data stays: it is theirs.
+//! Facts and states are changed alike, so that applying the facts still gives the state. Outputs
+//! that steps computed from the data stay.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::principal::{Principal, strike};
 use crate::state::{Node, Resumed, Sequence, State};
 
 impl Recorded {
-    /// Strikes a user; says whether there was anything to strike.
+    /// Removes a user; returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
         let was_by = strike(&mut self.by, user);
         let fact = &mut self.fact;
@@ -33,7 +33,7 @@ impl Recorded {
         was_by | was_inside
     }
 
-    /// Visits whoever the fact names.
+    /// Visits every principal that the fact names.
     pub fn each_principal(&self, visit: &mut dyn FnMut(&Principal)) {
         if let Some(by) = &self.by {
             visit(by);
@@ -47,8 +47,7 @@ impl Recorded {
 }
 
 impl Replayed {
-    /// Strikes a user, and the answer that the user brought; says whether there was anything to
-    /// strike.
+    /// Removes a user and the user's answer; returns true if anything changed.
     fn forget(&mut self, user: &str) -> bool {
         self.forget_answer(user) | forget_nodes(&mut self.nodes, user)
     }
@@ -63,21 +62,21 @@ impl Replayed {
 }
 
 impl Suspension {
-    /// Strikes a user; says whether there was anything to strike.
+    /// Removes a user; returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
         strike(&mut self.by, user)
     }
 }
 
 impl Others {
-    /// Strikes a user; says whether there was anything to strike.
+    /// Removes a user; returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
         self.suspensions.iter_mut().fold(false, |any, other| other.forget(user) | any)
     }
 }
 
 impl State {
-    /// Strikes a user; says whether there was anything to strike.
+    /// Removes a user; returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
         let mut any = forget_nodes(&mut self.root.nodes, user);
         if let Some(hold) = &mut self.hold {
@@ -87,11 +86,11 @@ impl State {
             any |= strike(&mut end.by, user);
         }
         if let Some(replayed) = &mut self.start.replayed {
-            // In a state, the nodes are in the tree.
+            // A state has the nodes in its tree.
             any |= replayed.forget_answer(user);
         }
         if forget_resume(&mut self.hold_data, &mut self.hold_lifted, user) {
-            // A lift without data brings nothing.
+            // A hold that was lifted without data leaves nothing.
             (self.hold_data, self.hold_lifted) = (None, None);
             any = true;
         }
@@ -151,9 +150,10 @@ mod tests {
     use crate::time::Timestamp;
     use crate::trace::{EntityType, TraceOrigin};
 
-    /// Whether a lift brings data that no step has taken yet must not depend on a restart.
+    /// Data of a lifted hold that no step has taken yet must be the same before and after a
+    /// restart.
     #[test]
-    fn what_a_lift_brought_is_struck_from_states_as_from_facts() {
+    fn data_of_a_lifted_hold_is_removed_from_states_and_facts() {
         let map = json!({ "map": { "map": "1" } });
         let step =
             json!({ "id": "a", "name": "a", "purpose": "", "on_error": "fail", "kind": map });
@@ -192,7 +192,7 @@ mod tests {
             let mut state = folded(&facts);
             assert_eq!(state.forget("lea"), !data.is_null(), "{data}");
             assert!(facts.iter_mut().all(|it| it.forget("lea")));
-            // what was struck stays in the estimate until the state is built again
+            // the estimate still includes removed data until the state is rebuilt
             let rebuilt = State { memory: state.memory, ..folded(&facts) };
             assert_eq!(state, rebuilt, "{data}");
             assert!(!state.forget("lea"));

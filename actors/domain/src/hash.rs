@@ -1,34 +1,35 @@
-//! Fingerprints: the version of a definition, ids of spans, spread of retry delays.
+//! Hashes: versions of definitions, ids of spans, jitter of retry delays.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over the canonical JSON of a tree: keys sorted, no white space; 64 hex digits.
+/// Returns the SHA-256 of the canonical JSON (keys sorted, no white space) as 64 hex digits.
 pub fn canonical_hash<T: Serialize>(tree: &T) -> Result<String, serde_json::Error> {
     let mut value = serde_json::to_value(tree)?;
     value.sort_all_objects();
     Ok(hex(&Sha256::digest(serde_json::to_vec(&value)?)))
 }
 
-/// The first eight bytes of SHA-256 over the parts, as a number.
+/// Returns the first eight bytes of SHA-256 over the parts, as a number.
 pub fn span_hash(parts: &[&str]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = digest_of(parts);
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// The first 16 hex digits of SHA-256 over the parts.
+/// Returns the first 16 hex digits of SHA-256 over the parts.
 pub fn short_hash(parts: &[&str]) -> String {
     hex(&digest_of(parts)[..8])
 }
 
-/// The first 32 hex digits of SHA-256 over the parts: for what must not meet among all there is.
+/// Returns the first 32 hex digits of SHA-256 over the parts, for ids that must be globally
+/// unique.
 pub fn long_hash(parts: &[&str]) -> String {
     hex(&digest_of(parts)[..16])
 }
 
-/// A number in `0.0..1.0` that depends on the parts alone.
+/// Returns a number in `0.0..1.0` that depends on the parts alone.
 pub fn fraction_of(parts: &[&str]) -> f64 {
     let digest = digest_of(parts);
     let head = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);

@@ -1,4 +1,4 @@
-//! Names of things: what a caller may choose, what a definition may be called.
+//! Ids and paths, and their allowed characters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 /// Longest execution id that a caller may choose, in characters.
 pub const EXECUTION_ID_CHARS_MAX: usize = 128;
 
-/// Names one execution, unique over all workflows.
+/// Id of an execution, unique over all workflows.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExecutionId(Arc<str>);
 
-/// Says why a text is no execution id.
+/// The text is not a valid execution id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to 128 of the characters A-Z a-z 0-9 . _ : - and not only dots")]
 pub struct InvalidExecutionId;
 
 impl ExecutionId {
-    /// Accepts an id that a caller chose.
+    /// Parses an id that a caller chose.
     pub fn parse(text: &str) -> Result<Self, InvalidExecutionId> {
         let length_fits = !text.is_empty() && text.len() <= EXECUTION_ID_CHARS_MAX;
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
@@ -29,12 +29,12 @@ impl ExecutionId {
         }
     }
 
-    /// Takes an id from a trusted source: an id generator or the store.
+    /// Wraps an id from a trusted source, an id generator or the store, without checking it.
     pub fn trusted(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,15 +53,15 @@ impl fmt::Debug for ExecutionId {
 }
 
 /// Place of a node in an execution: step ids and block names, joined by `/`
-/// (`checks/ledger/post`). What runs a block many times has the number of the iteration in place
-/// of the block's name (`each[3]/charge`).
+/// (`checks/ledger/post`). Steps that repeat a block have the number of the iteration instead of
+/// the block's name (`each[3]/charge`).
 pub type StepPath = Arc<str>;
 
-/// The beginning of a path: a step, and the lane of it that the path goes on in.
+/// First part of a path: a step, and the lane inside it that the rest of the path is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathHead<'a> {
     pub step_id: &'a str,
-    /// The lane, and the path within it.
+    /// The lane, and the rest of the path within it.
     pub inner: Option<(Lane<'a>, &'a str)>,
 }
 
@@ -73,7 +73,7 @@ pub enum Lane<'a> {
 }
 
 impl<'a> PathHead<'a> {
-    /// Takes a path apart; none for a text that is no path.
+    /// Splits off the first part; `None` if the text is not a path.
     pub fn of(path: &'a str) -> Option<Self> {
         let Some((first, rest)) = path.split_once('/') else {
             return Some(Self { step_id: path, inner: None });
@@ -87,12 +87,12 @@ impl<'a> PathHead<'a> {
     }
 }
 
-/// The step id at the end of a path.
+/// Returns the step id at the end of a path.
 pub fn step_id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The path of the container that a node is in; none for a top-level step.
+/// Returns the path of the container around a node; `None` for a top-level step.
 pub fn container_of(path: &str) -> Option<&str> {
     let (lane, _) = path.rsplit_once('/')?;
     match lane.strip_suffix(']').and_then(|lane| lane.rsplit_once('[')) {
@@ -101,15 +101,16 @@ pub fn container_of(path: &str) -> Option<&str> {
     }
 }
 
-/// Whether a text may name a step or a block: a letter, then letters, digits, `_` or `-`.
+/// Returns true if the text is a valid id of a step or a block: a letter, then letters, digits,
+/// `_` or `-`.
 pub fn is_step_id(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic())
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Whether a text may name a workflow, an agent or a model: like a step id, dots allowed.
-/// `executions` is taken by a route of its own.
+/// Returns true if the text is a valid id of a workflow, an agent or a model: letters, digits,
+/// `_`, `-` and `.`, at most 200. `executions` is reserved by a route.
 pub fn is_definition_id(text: &str) -> bool {
     let mut chars = text.chars();
     text.len() <= 200
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_read_from_the_outside_in() {
+    fn a_path_is_split_from_the_outermost_step() {
         let leaf = |step_id| Some(PathHead { step_id, inner: None });
         let in_block = |step_id, block, rest| {
             Some(PathHead { step_id, inner: Some((Lane::Block(block), rest)) })
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_says_what_a_node_is_in() {
+    fn the_container_of_a_path_is_found() {
         for (path, container) in [
             ("pay", None),
             ("checks/ledger/post", Some("checks")),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_is_no_definition_id() {
+    fn executions_is_not_a_definition_id() {
         assert!(!is_definition_id("executions"));
         assert!(is_definition_id("expense-approval"));
     }

@@ -1,8 +1,8 @@
-//! The rules of execution: what a command leads to, given what has been recorded.
+//! The machine: a pure function from a state and a command to further facts.
 //!
-//! A command is checked against the state, becomes facts, and the machine then runs ahead by
-//! itself as far as it can without the outside (mappings, conditions, containers), so that a
-//! run of pure steps is one batch of facts and one commit.
+//! A command is checked against the state and becomes facts. The machine then runs ahead as far as
+//! it can without outside work (mappings, conditions, containers), so that consecutive pure steps
+//! are one batch of facts and one commit.
 
 mod abort;
 mod advance;
@@ -53,31 +53,31 @@ pub use replay::{ReplayFrom, ReplayRefusal};
 pub use resume::Resume;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
-/// What a decision may know of the moment it is made in.
+/// Inputs of a decision other than the state and the command.
 pub struct Moment<'a> {
     pub now: Timestamp,
-    /// Gives ids to children.
+    /// Generates ids of children.
     pub new_id: &'a dyn Fn() -> ExecutionId,
-    /// Says what a step needs and this process does not have.
+    /// Returns what a step needs and this process does not have, in words.
     pub missing: &'a dyn Fn(&Step) -> Option<String>,
     pub limits: &'a MachineLimits,
-    /// What each evaluation may cost. What costs more than a turn is put off (see
-    /// [`Handled::PutOff`]); with more than that, it fails.
+    /// Budget of each evaluation. An evaluation that exceeds the budget of a turn is put off (see
+    /// [`Handled::PutOff`]); one that exceeds the whole budget fails.
     pub budget: &'a Budget,
 }
 
-/// Bounds of one execution.
+/// Limits of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineLimits {
-    /// Interruptions by a crash after which a step fails.
+    /// Number of interruptions by a crash after which a step fails.
     pub crash_attempts: u32,
-    /// Largest value that an expression or a body may give, in bytes of JSON.
+    /// Maximum size of a value from an expression or a body, in bytes of JSON.
     pub value_bytes_max: usize,
-    /// How deep a value may nest that an expression or a body gives.
+    /// Maximum nesting of a value from an expression or a body.
     pub value_depth_max: usize,
-    /// Events after which the execution fails.
+    /// Number of events after which the execution fails.
     pub events_max: u64,
-    /// Bytes of JSON of all values of the execution after which it fails.
+    /// Total size of all values, in bytes of JSON, after which the execution fails.
     pub execution_bytes_max: u64,
 }
 
@@ -93,55 +93,55 @@ impl Default for MachineLimits {
     }
 }
 
-/// What one command led to.
+/// Facts that a command led to, and their consequences outside the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     pub facts: Vec<Recorded>,
-    /// Nodes whose wait for time began (with its end) or is over.
+    /// Timers to set, with their time, and timers to clear (`None`).
     pub timers: Vec<(StepPath, Option<Timestamp>)>,
-    /// Children that nobody waits for any more.
+    /// Children whose parent step no longer waits for them.
     pub abandoned: Vec<ExecutionId>,
-    /// Who asked for what is recorded now.
+    /// Principal of the facts being recorded.
     pub by: Option<Arc<Principal>>,
 }
 
-/// An execution: its definition and its state.
+/// An execution: its plan and its state.
 #[derive(Debug, Clone)]
 pub struct Machine {
     plan: Arc<Plan>,
     state: State,
     /// `user` in expressions.
     user: Option<Arc<Value>>,
-    /// What was decided last stopped before all that follows by itself: others get their turn.
-    goes_on: bool,
-    /// It stopped before something that costs more than a turn.
+    /// The last decision stopped before all that follows from it, to let other executions run.
+    has_more: bool,
+    /// It stopped before an evaluation that costs more than a turn.
     is_costly: bool,
-    /// Bodies were in flight when the process ended and have not been begun anew.
+    /// Bodies were running when the process ended, and have not been started again.
     unrecovered: bool,
-    /// How deep its input nests: what an earlier version let in, the execution may go on with.
+    /// Nesting of the input. An input that an earlier version accepted stays valid.
     input_depth: usize,
-    /// Newest event of each child that was heard of and changed nothing here. Not recorded: what
-    /// a crash forgets is asked for again.
-    heard: BTreeMap<ExecutionId, u64>,
+    /// Newest reported event of each child, where it changed nothing here. Not recorded: after a
+    /// crash, children report again.
+    last_reported: BTreeMap<ExecutionId, u64>,
 }
 
 impl Machine {
-    /// Checks a value that was made for the execution. Says what is wrong with it and where.
+    /// Checks the depth of a value made for the execution; an error names the place.
     fn check_made(&self, value: &Value, moment: &Moment<'_>) -> Result<(), String> {
         let depth_max = moment.limits.value_depth_max.max(self.input_depth);
         check_depth(value, depth_max).map_err(|too_deep| too_deep.to_string())
     }
 
-    /// Whether more follows by itself: to be asked for with [`Command::Recover`] when what was
-    /// decided is durable.
-    pub fn goes_on(&self) -> bool {
-        self.goes_on
+    /// Returns true if further facts follow. The caller sends [`Command::Recover`] once the facts
+    /// so
+    /// far are durable.
+    pub fn has_more(&self) -> bool {
+        self.has_more
     }
 
-    /// Whether what goes on costs more than a turn: it is to be asked for where nothing else
-    /// waits.
+    /// Returns true if the next decision costs more than a turn and belongs on a worker thread.
     pub fn is_costly(&self) -> bool {
-        self.goes_on && self.is_costly
+        self.has_more && self.is_costly
     }
 
     pub fn state(&self) -> &State {
@@ -152,13 +152,12 @@ impl Machine {
         &self.plan
     }
 
-    /// Strikes a user who is to be forgotten, as the store does from the facts; says whether
-    /// there was anything to strike.
+    /// Removes a deleted user, as the store does from the facts; returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
         self.state.forget(user)
     }
 
-    /// The node at a path, with its step.
+    /// Returns the node at a path, with its step.
     pub fn node(&self, path: &str) -> Option<(&Step, &Node)> {
         let mut steps = self.plan.steps.as_slice();
         let mut sequence = &self.state.root;
@@ -175,7 +174,7 @@ impl Machine {
         }
     }
 
-    /// Numbers a fact, takes it in, and notes what it means for timers and children.
+    /// Records a fact; if it moves a suspended execution, records the resumed status first.
     fn record(&mut self, fact: Fact, moment: &Moment<'_>, batch: &mut Batch) {
         let is_suspended = self.state.announced == Status::Suspended && self.state.hold.is_none();
         if is_suspended && self.moves_on(&fact) {
@@ -184,14 +183,15 @@ impl Machine {
         self.record_one(fact, moment, batch);
     }
 
+    /// Numbers a fact, applies it, and adds its effects on timers and children to the batch.
     fn record_one(&mut self, fact: Fact, moment: &Moment<'_>, batch: &mut Batch) {
         self.note_what_ends(&fact, batch);
-        // A clock that jumps back must not make the record go back.
+        // Times of facts stay in order even if the clock jumps back.
         let at = moment.now.max(self.state.updated_at);
         let by = batch.by.clone();
         let recorded = Recorded { seq: self.state.next_seq, at, fact, by };
         let taken = self.state.apply(&self.plan, &recorded);
-        debug_assert!(taken.is_ok(), "the machine made a fact that it cannot take: {taken:?}");
+        debug_assert!(taken.is_ok(), "the machine made a fact that does not apply: {taken:?}");
         let path = recorded.fact.step_path();
         if let Some((path, until)) = path.zip(recorded.fact.arms_timer()) {
             batch.timers.push((Arc::clone(path), Some(until)));
@@ -199,7 +199,7 @@ impl Machine {
         batch.facts.push(recorded);
     }
 
-    /// Timers and children of the node that a fact is about, before it is taken in.
+    /// Adds the timer and the child that a fact ends; called before the fact is applied.
     fn note_what_ends(&self, fact: &Fact, batch: &mut Batch) {
         let drops_child = matches!(fact, Fact::StepCancelled { .. } | Fact::StepFailed { .. });
         let ends_wait = matches!(fact, Fact::StepResumed { .. } | Fact::TimerFired { .. });
@@ -209,7 +209,7 @@ impl Machine {
             batch.timers.push((Arc::clone(path), None));
         }
         if let Some(child) = node.child.as_ref().filter(|_| drops_child) {
-            // A child begins when the fact of its beginning is durable: this one never did.
+            // A child starts when its fact is durable, so a child of this batch never did.
             let never_began = batch.facts.iter().any(|recorded| {
                 matches!(&recorded.fact, Fact::ChildStarted { child: begun, .. } if *begun == child.id)
             });
@@ -219,10 +219,10 @@ impl Machine {
         }
     }
 
-    /// Returns whether only a running execution can have the fact.
+    /// Returns true if the fact implies the status `running`.
     fn moves_on(&self, fact: &Fact) -> bool {
         if matches!(fact, Fact::StepSlept { .. }) {
-            // A sleep beside a wait does not move anything.
+            // A sleep parallel to a suspended step changes nothing.
             return self.state.derived_status() == Status::Running;
         }
         matches!(

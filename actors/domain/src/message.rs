@@ -1,38 +1,39 @@
-//! Messages of a conversation, as models read them and as they are stored.
+//! Messages of a conversation.
 //!
-//! One form for all: what callers send is made into it, providers' wire formats are made from it.
-//! The stored form keeps the names of the AI SDK's content parts.
+//! One form for callers, the store and providers: messages of callers are converted to it, and
+//! the wire formats of providers are made from it. The stored form uses the names of the AI SDK's
+//! content parts.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Who says a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     System,
     User,
     Assistant,
-    /// Results of tools, for the model.
+    /// Results of tools.
     Tool,
 }
 
-/// One message.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// The caller's or the conversation's name for it; none for messages that are made up on the
-    /// way (instructions, repairs).
+    /// Id given by the caller or the conversation; `None` for generated messages (instructions,
+    /// repairs).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     pub role: Role,
-    /// In order. A message of the assistant may hold calls, their results and more text: the
-    /// whole of a run. [`for_model`] takes it apart.
+    /// In order. One message of the assistant may hold calls, their results and further text.
+    /// [`for_model`] splits it.
     pub parts: Vec<Part>,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Part {
@@ -50,15 +51,15 @@ pub enum Part {
     },
     ToolCall(ToolCall),
     ToolResult(ToolResult),
-    /// What a provider wants to see again in the next turn (a signature of its reasoning).
-    /// Other providers leave it out.
+    /// State that a provider needs in the next turn (a signature of its reasoning). It is not
+    /// sent to other providers.
     ProviderState {
         provider: String,
         state: Value,
     },
 }
 
-/// Where a file's bytes are.
+/// Location of the bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSource {
@@ -66,17 +67,17 @@ pub enum FileSource {
     Base64(String),
 }
 
-/// A tool that the model asks for.
+/// A call of a tool, requested by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     pub tool_call_id: String,
     pub tool_name: String,
-    /// The arguments; a text when the model gave something that is no JSON.
+    /// The arguments; a string if the model sent something that is not JSON.
     pub input: Value,
 }
 
-/// What a tool gave.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
@@ -87,7 +88,7 @@ pub struct ToolResult {
     pub outcome: ToolOutcome,
 }
 
-/// How a tool's call ended: `output`, or `error` with a message fit for models and callers.
+/// Outcome of a tool call: `output`, or `error` with a message fit for models and callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolOutcome {
@@ -96,12 +97,12 @@ pub enum ToolOutcome {
 }
 
 impl Message {
-    /// A message of text alone.
+    /// Creates a message that consists of text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { id: None, role, parts: vec![Part::Text { text: text.into() }] }
     }
 
-    /// All of its text, piece by piece on lines of their own.
+    /// Returns the text parts, joined by newlines.
     pub fn plain_text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
@@ -110,7 +111,7 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// `{role, content}`: content is a text where the message is text alone, else its parts.
+    /// Returns `{role, content}`; content is a string if all parts are text, otherwise the parts.
     pub fn to_content_json(&self) -> Value {
         let is_text = self.parts.iter().all(|part| matches!(part, Part::Text { .. }));
         let content = match is_text {
@@ -121,9 +122,9 @@ impl Message {
     }
 }
 
-/// Messages in the order and shape that providers want: calls in a message of the assistant,
-/// their results in a message of the tools behind it, what the assistant said afterwards in a
-/// third. Empty messages are left out.
+/// Splits messages into the shape that providers expect: calls in a message of the assistant,
+/// their results in a following message of the tools, later text of the assistant in a third.
+/// Omits empty messages.
 pub fn for_model(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut made = Vec::new();
     for Message { id, role, parts } in messages {
@@ -145,9 +146,9 @@ pub fn for_model(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     made
 }
 
-/// Leaves out calls without a result and results without a call. A run that was cut off and a
-/// client that stopped in the middle leave the former, a shortened conversation the latter, and
-/// providers refuse a whole prompt because of one.
+/// Removes calls without a result and results without a call. An interrupted generation or a
+/// client that disconnected leaves the former, a shortened conversation the latter, and providers
+/// reject a whole prompt because of one.
 pub fn keep_whole_calls(messages: &mut [Message]) {
     let (mut called, mut answered) = (HashSet::new(), HashSet::new());
     for part in messages.iter().flat_map(|message| &message.parts) {
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_taken_apart_for_the_model() {
+    fn a_message_with_tool_calls_is_split_for_the_model() {
         let result = Part::ToolResult(result(ToolOutcome::Output(json!(2))));
         let done = Part::Text { text: "done".to_owned() };
         let run = Message {
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn text_alone_is_shown_as_a_text() {
+    fn content_of_text_alone_is_a_string() {
         let message = Message::text(Role::User, "hi");
         assert_eq!(message.to_content_json(), json!({ "role": "user", "content": "hi" }));
         let called =

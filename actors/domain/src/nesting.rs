@@ -1,7 +1,7 @@
-//! How deep values nest, and how deep they may.
+//! Nesting depth of values, and its limit.
 //!
-//! There is one bound for all of them, far below what readers of JSON take: whatever is recorded
-//! can be written into larger documents (a row, an answer, a trace) and be read back.
+//! All values have one limit, far below that of JSON parsers: a recorded value can be written
+//! into larger documents (a row, an answer, a trace) and read back.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 
 use crate::expression::{index_step, joined, key_step, shortened};
 
-/// Deepest nesting of a value: arrays and objects inside one another. Readers of JSON commonly
-/// refuse more than 128, and answers put a value some levels deeper than it is itself.
+/// Maximum nesting of arrays and objects in a value. JSON parsers commonly reject more than 128
+/// levels, and answers wrap a value in a few more.
 pub const VALUE_DEPTH_MAX: usize = 100;
 
-/// Of the place where a value is too deep, as much as is shown.
+/// Characters of a place that an error text shows.
 const PLACE_CHARS_SHOWN: usize = 80;
 
-/// A value nests too deep.
+/// A value is nested too deep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooDeep {
     pub depth_max: usize,
-    /// Where, from the value down: `a.b[2]`.
+    /// Path of the place, relative to the value: `a.b[2]`.
     pub place: String,
 }
 
@@ -31,12 +31,12 @@ impl fmt::Display for TooDeep {
     }
 }
 
-/// Checks that a value nests no deeper than so many levels. Goes no deeper itself.
+/// Checks that a value is nested at most `depth_max` levels deep. Recurses no deeper than that.
 pub fn check_depth(value: &Value, depth_max: usize) -> Result<(), TooDeep> {
     refused(place_below(value, depth_max), depth_max)
 }
 
-/// The same of an object.
+/// Checks the depth of an object, as [`check_depth`] does.
 pub fn check_members_depth(members: &Map<String, Value>, depth_max: usize) -> Result<(), TooDeep> {
     refused(place_in_members(members, depth_max), depth_max)
 }
@@ -48,7 +48,7 @@ fn refused(place: Option<String>, depth_max: usize) -> Result<(), TooDeep> {
     }
 }
 
-/// The place of something that nests deeper than so many levels.
+/// Returns the place of the first value that is nested more than `levels` deep.
 fn place_below(value: &Value, levels: usize) -> Option<String> {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => Some(String::new()),
@@ -67,7 +67,7 @@ fn place_in_members(members: &Map<String, Value>, levels: usize) -> Option<Strin
     })
 }
 
-/// How deep a value nests: 0 for what is no array and no object.
+/// Returns the nesting depth: 0 for scalars.
 pub fn depth_of(value: &Value) -> usize {
     let deepest = match value {
         Value::Array(items) => items.iter().map(depth_of).max(),
@@ -77,7 +77,7 @@ pub fn depth_of(value: &Value) -> usize {
     1 + deepest.unwrap_or(0)
 }
 
-/// Where a text that may be JSON nests deeper than so many levels: the index of the bracket.
+/// Returns the index of the first bracket that exceeds the depth, in text that may be JSON.
 pub fn depth_exceeded_at(text: &[u8], depth_max: usize) -> Option<usize> {
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
     for (index, byte) in text.iter().enumerate() {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_refused_one_level_beyond_the_bound() {
+    fn a_value_is_refused_one_level_beyond_the_limit() {
         for levels in [0, 1, 2, 7, 100] {
             let value = nested(levels);
             assert_eq!(depth_of(&value), levels);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_inside_texts_are_no_levels() {
+    fn brackets_in_strings_do_not_count() {
         let text = json!({ "a": "[[[\"[[\\" }).to_string();
         assert_eq!(depth_exceeded_at(text.as_bytes(), 1), None);
     }

@@ -1,12 +1,12 @@
-//! A definition made ready to run: checked, compiled, immutable.
+//! Compiled definitions: checked and immutable.
 
 mod compile;
-mod findings;
+mod lints;
 
 pub use self::compile::compile_command;
-pub use self::findings::{
-    Callee, Callers, ERROR_KEYS, EXECUTION_KEYS, Finding, Form, Given, Misspelt, PRINCIPAL_KEYS,
-    Remark, Shape, findings, format_remarks, given, remarks,
+pub use self::lints::{
+    Callee, Callers, ConstantInput, ERROR_KEYS, EXECUTION_KEYS, Finding, Form, Misspelt,
+    PRINCIPAL_KEYS, Remark, Shape, constant_inputs, format_remarks, lints, remarks,
 };
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::schema::Schema;
 #[derive(Debug)]
 pub struct Plan {
     pub definition: WorkflowDefinition,
-    /// Canonical hash of the definition: its version.
+    /// Canonical hash of the definition, which identifies its version.
     pub hash: Arc<str>,
     pub input_schema: Option<Schema>,
     pub result: Option<CompiledProjection>,
@@ -38,18 +38,18 @@ pub struct Step {
     pub suspend: Option<Suspend>,
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
-    /// The step's own, else the workflow's.
+    /// Defaults to the workflow's.
     pub suspend_schema: Option<Schema>,
-    /// The step's own, else the workflow's.
+    /// Defaults to the workflow's.
     pub resume_schema: Option<Schema>,
     pub retry: Option<Retry>,
     pub timeout_ms: Option<u64>,
     pub on_error: AfterLastAttempt,
-    /// Whether the output is discarded and a failure only noted.
+    /// True if the output is discarded and a failure is only recorded.
     pub is_tap: bool,
 }
 
-/// What a compiled step does.
+/// Work of a compiled step.
 #[derive(Debug)]
 pub enum Work {
     Map(CompiledProjection),
@@ -77,12 +77,12 @@ pub enum Work {
         concurrency: usize,
         branches: Vec<Branch>,
     },
-    /// One condition per branch; one more branch than conditions when there is a default.
+    /// One condition for each branch, and one more branch if there is a default.
     Choice {
         cases: Vec<Expression>,
         branches: Vec<Branch>,
     },
-    /// The branch runs again as long as `when` gives `again_if`.
+    /// The branch is repeated as long as `when` equals `again_if`.
     Loop {
         when: Expression,
         again_if: bool,
@@ -91,18 +91,18 @@ pub enum Work {
     },
 }
 
-/// Where the work of a step is done.
+/// Place where the work of a step is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkClass {
-    /// In the machine, at once.
+    /// In the machine.
     Pure,
-    /// In a body outside the machine, whose attempt dies with the process.
+    /// In a body outside the machine; its attempt ends with the process.
     Outside,
-    /// In the blocks inside.
+    /// In its blocks.
     Container,
-    /// In an execution of its own, which lives without this one.
+    /// In a child execution, which is independent of this one.
     Child,
-    /// Nowhere: the step waits for time.
+    /// Nowhere: the step waits for a timer.
     Timer,
 }
 
@@ -113,14 +113,14 @@ pub enum Call {
     Function(Arc<str>),
     Http(Box<HttpCall>),
     Command(Box<CommandCall>),
-    /// A registered tool, by name; without `args`, with the step's `data`.
+    /// A registered tool, by name; `args` defaults to the step's `data`.
     Tool {
         tool: Arc<str>,
         args: Option<CompiledProjection>,
     },
 }
 
-/// An agent's task.
+/// A call of an agent.
 #[derive(Debug)]
 pub struct AgentWork {
     pub agent: Arc<str>,
@@ -143,7 +143,7 @@ pub struct Suspend {
     pub reason: Option<Template>,
     pub payload: Option<CompiledProjection>,
     pub deadline_ms: Option<u64>,
-    /// What a passed deadline resumes with; without it the step fails.
+    /// Data with which a passed deadline resumes the step; without it, the step fails.
     pub on_timeout: Option<CompiledProjection>,
 }
 
@@ -155,7 +155,7 @@ pub struct Retry {
     pub never: Option<Expression>,
 }
 
-/// What becomes of the flow when the last attempt has failed.
+/// Effect of a failed last attempt on the flow.
 #[derive(Debug)]
 pub enum AfterLastAttempt {
     Fail,
@@ -164,7 +164,7 @@ pub enum AfterLastAttempt {
 }
 
 impl Work {
-    /// The blocks inside, in their order.
+    /// Returns the blocks, in order.
     pub fn branches(&self) -> &[Branch] {
         match self {
             Self::When { branches, .. }
@@ -182,7 +182,7 @@ impl Work {
         }
     }
 
-    /// Returns where the work is done.
+    /// Returns the place where the work is done.
     pub fn class(&self) -> WorkClass {
         match self {
             Self::Map(_) => WorkClass::Pure,
@@ -198,17 +198,17 @@ impl Work {
         }
     }
 
-    /// Whether the one branch runs many times, each in a lane of its own.
+    /// Returns true if the work has one branch that runs many times, each time in a new lane.
     pub fn is_iterated(&self) -> bool {
         matches!(self, Self::ForEach { .. } | Self::Loop { .. })
     }
 
-    /// The branch that runs in a lane.
+    /// Returns the branch that runs in a lane.
     pub fn branch_of(&self, lane: usize) -> Option<&Branch> {
         self.branches().get(if self.is_iterated() { 0 } else { lane })
     }
 
-    /// The number of a lane, whether anything has run in it or not.
+    /// Returns the number of a lane, which may not have begun.
     pub fn lane_index(&self, lane: Lane<'_>) -> Option<usize> {
         match lane {
             Lane::Iteration(index) => self.is_iterated().then_some(index),
@@ -217,7 +217,9 @@ impl Work {
         }
     }
 
-    /// The path of a node inside a lane of the node at `path`; empty ids name the lane itself.
+    /// Returns the path of a node inside a lane of the node at `path`. An empty id gives the path
+    /// of
+    /// the lane.
     pub fn inner_path(&self, path: &str, lane: usize, step_id: &str) -> String {
         match self.branch_of(lane) {
             Some(branch) if !self.is_iterated() => format!("{path}/{}/{step_id}", branch.name),
@@ -226,22 +228,22 @@ impl Work {
     }
 }
 
-/// Something wrong with a definition.
+/// An error in a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Keys from the workflow down, e.g. `["steps", "manager", "suspend", "when"]`: a step is
-    /// named by its id, whatever block it is in.
+    /// Keys from the workflow down, such as `["steps", "manager", "suspend", "when"]`. A step is
+    /// identified by its id, also inside blocks.
     pub place: Vec<String>,
     pub message: String,
 }
 
 impl Plan {
-    /// Checks and compiles; returns every problem found, not only the first.
+    /// Checks and compiles a definition; returns all problems, not only the first.
     pub fn compile(definition: WorkflowDefinition) -> Result<Self, Vec<Problem>> {
         compile::plan(definition)
     }
 
-    /// The step of this id, wherever it is.
+    /// Returns the step with this id, also inside blocks.
     pub fn step(&self, id: &str) -> Option<&Step> {
         find(&self.steps, id)
     }

@@ -1,39 +1,39 @@
-//! Who caused something: recorded with the facts that follow from it.
+//! Principals, which are recorded with the facts that they caused.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands in the record in place of the id of a user who was forgotten.
+/// Replaces the id of a deleted user in facts and states.
 pub const FORGOTTEN: &str = "(forgotten)";
 
-/// Who suspended, resumed, cancelled or replayed an execution.
+/// The user or service that suspended, resumed, cancelled or replayed an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     pub id: Arc<str>,
-    /// Whether authentication established the id; else it is what the request claimed.
+    /// True if authentication established the id; otherwise the request claimed it.
     pub verified: bool,
 }
 
 impl Principal {
-    /// An id that authentication established.
+    /// Creates a principal whose id authentication established.
     pub fn verified(id: impl Into<Arc<str>>) -> Self {
         Self { id: id.into(), verified: true }
     }
 
-    /// An id that the request claimed.
+    /// Creates a principal whose id the request claimed.
     pub fn claimed(id: impl Into<Arc<str>>) -> Self {
         Self { id: id.into(), verified: false }
     }
 }
 
-/// Gives the bytes that a principal of this id begins with wherever it is stored as JSON: stores
-/// search what they have written for it.
+/// Returns the beginning of the JSON of a principal with this id. Stores search their rows for
+/// it.
 pub fn written_prefix(id: &str) -> String {
     format!("{{\"id\":{},\"verified\":", serde_json::Value::from(id))
 }
 
-/// Replaces the id where it is this user's; says whether it was.
+/// Replaces the id if it is this user's; returns true if it was.
 pub fn strike(principal: &mut Option<Arc<Principal>>, user: &str) -> bool {
     let Some(known) = principal.as_mut().filter(|known| *known.id == *user) else { return false };
     *known = Arc::new(Principal { id: Arc::from(FORGOTTEN), verified: known.verified });

@@ -1,10 +1,10 @@
-//! JSON Schemas of inputs, outputs, suspensions and resumptions.
+//! JSON Schemas of inputs, outputs, payloads and resume data.
 //!
 //! Draft 2020-12 unless the schema names another. Nothing is fetched or read from files, patterns
-//! run in linear time, and a schema that could make a check expensive is refused when compiled.
-//! `format` is asserted where its name is known ([`unknown_formats`] has those that are not).
-//! What a check walks is paid for (see [`super::effort`]). A value that a recursive schema
-//! refuses is told why unless that is expensive.
+//! run in linear time, and a schema that could make checks expensive is rejected when compiled.
+//! `format` is asserted if its name is known ([`unknown_formats`] lists the others). Checks are
+//! charged (see [`super::effort`]). The place of a mismatch is omitted if a recursive schema makes
+//! it expensive to find.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use self::price::Price;
 use self::recursion::Recursion;
 use crate::effort;
 
-/// Longest [`SchemaViolation::detail`], in characters.
+/// Maximum length of [`SchemaViolation::detail`], in characters.
 pub const DETAIL_CHARS_MAX: usize = 200;
 
-/// Longest part of the checked value that a detail repeats, in characters.
+/// Maximum length of a value in a detail, in characters.
 const VALUE_CHARS_SHOWN: usize = 60;
 
 /// A compiled schema. Cheap to clone.
@@ -39,12 +39,12 @@ struct Compiled {
     price: Price,
 }
 
-/// Why a schema was refused.
+/// Reason why a schema was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaError {
     /// JSON pointer into the schema; empty for the root.
     pub pointer: String,
-    /// What is wrong there, on one line.
+    /// Problem, on one line.
     pub message: String,
 }
 
@@ -68,14 +68,14 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// The first thing about a value that its schema does not allow.
+/// First mismatch of a value with its schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaViolation {
     /// Place in the value, `items[2].price`; empty for the whole.
     pub path: String,
-    /// What is wrong, on one line of at most [`DETAIL_CHARS_MAX`] characters.
+    /// Problem, on one line of at most [`DETAIL_CHARS_MAX`] characters.
     pub detail: String,
-    /// The check cost too much to come to an end: it is not to be tried again.
+    /// True if the check exceeded its budget; it is not retried.
     pub is_too_costly: bool,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for SchemaViolation {
 impl std::error::Error for SchemaViolation {}
 
 impl SchemaViolation {
-    /// Of a value that there was no time to check.
+    /// Creates the violation of a value that was not checked because of a shutdown.
     pub fn unchecked() -> Self {
         Self::of_whole("not checked: the server is shutting down")
     }
@@ -102,7 +102,8 @@ impl SchemaViolation {
 }
 
 impl Schema {
-    /// Compiles a schema, unless it is invalid, refers outside itself or could cost too much.
+    /// Compiles a schema. Rejects one that is invalid, refers outside itself or could cost too
+    /// much.
     pub fn compile(source: &Value) -> Result<Self, SchemaError> {
         let (references, size, patterns) = guard::check(source)?;
         let recursion = Recursion::of(source, &references, size)?;
@@ -121,12 +122,12 @@ impl Schema {
         Ok(Self { inner: Arc::new(Compiled { source, validator, recursion, price }) })
     }
 
-    /// Returns the schema as it was given.
+    /// Returns the source.
     pub fn source(&self) -> &Value {
         &self.inner.source
     }
 
-    /// Checks a value and tells the first violation.
+    /// Checks a value; returns the first violation.
     pub fn check(&self, instance: &Value) -> Result<(), SchemaViolation> {
         effort::bounded(|| {
             let checked = match self.inner.price.pay(instance) {
@@ -174,25 +175,25 @@ fn violation(instance: &Value, error: &ValidationError<'_>) -> SchemaViolation {
     SchemaViolation { path, detail, is_too_costly: false }
 }
 
-/// Why a schema is none; the types there are where one is misspelt.
+/// Returns the problem of an invalid schema, with the valid types for a misspelt one.
 fn refusal(error: &ValidationError<'_>) -> String {
     let is_type = error.instance_path().as_str().rsplit('/').next() == Some("type");
     match (error.kind(), error.instance()) {
         (ValidationErrorKind::AnyOf { .. }, value) if is_type => format!(
-            "{} is no type; array, boolean, integer, null, number, object and string are",
+            "{} is not a type; expected array, boolean, integer, null, number, object or string",
             beginning(value)
         ),
         _ => described(error),
     }
 }
 
-/// The crate's text, with a long value cut short inside it rather than at its end.
+/// Returns the text of the crate, in which only a long value is truncated.
 fn described(error: &ValidationError<'_>) -> String {
     let value = beginning(error.instance());
     shortened(&error.masked_with(value).to_string(), DETAIL_CHARS_MAX)
 }
 
-/// The first characters of a value's JSON, without writing all of it.
+/// Returns the first characters of a value's JSON, without writing all of it.
 fn beginning(value: &Value) -> String {
     let mut start = Start { text: String::new(), characters_left: VALUE_CHARS_SHOWN };
     let complete = fmt::write(&mut start, format_args!("{value}")).is_ok();
@@ -217,7 +218,7 @@ impl fmt::Write for Start {
     }
 }
 
-/// A JSON pointer as a path; the value tells an index from a key of digits.
+/// Converts a JSON pointer to a path. The value distinguishes an index from a key of digits.
 fn dotted(instance: &Value, pointer: &str) -> String {
     let mut path = String::new();
     let mut here = Some(instance);
@@ -248,7 +249,7 @@ fn push_key(path: &mut String, key: &str) {
     }
 }
 
-/// At most `characters_max` characters on one line.
+/// Truncates a text to `characters_max` characters on one line.
 fn shortened(text: &str, characters_max: usize) -> String {
     let mut line: String = text
         .chars()

@@ -1,7 +1,7 @@
-//! What an execution is after its facts so far: a tree of nodes that mirrors the definition.
+//! The state of an execution: a tree of nodes that mirrors the definition.
 //!
-//! Changed by [`State::apply`] alone, which takes every value from the fact and evaluates
-//! nothing: folding the recorded facts always gives the state that was live.
+//! Only [`State::apply`] changes it. It takes every value from the fact and evaluates nothing, so
+//! applying the recorded facts always gives the live state.
 
 mod apply;
 mod at_node;
@@ -32,7 +32,7 @@ pub use lanes::Lanes;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
 pub(crate) use view::{errors_of, suspension_id};
 
-/// The live picture of one execution.
+/// State of one execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     pub id: ExecutionId,
@@ -43,62 +43,63 @@ pub struct State {
     pub next_seq: u64,
     #[serde(with = "kept")]
     pub root: Sequence,
-    /// What the first of the nodes was given that a replay took: it may have another input.
+    /// Input of the first node that a replay copied; it may differ from the input of the replay.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub replayed_data: Option<Arc<Value>>,
     pub hold: Option<Hold>,
-    /// What the lifting of a hold brought, until a step takes it.
+    /// Data of the resume that ended a pause, until a step takes it.
     pub hold_data: Option<Arc<Value>>,
-    /// The resume that brought it.
+    /// That resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_lifted: Option<Box<Resumed>>,
-    /// How many holds there were.
+    /// Number of pauses so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub holds: u32,
-    /// The status that readers were last told.
+    /// The status that was last published.
     pub announced: Status,
-    /// The suspension that readers were last told, while suspended.
+    /// The suspension that was last published, while suspended.
     pub announced_suspension: Option<Arc<Suspension>>,
     pub end: Option<End>,
-    /// Bytes of JSON of the values that steps gave, took and showed.
+    /// Total size of inputs, outputs and payloads, in bytes of JSON.
     #[serde(default)]
     pub bytes: u64,
-    /// Bytes that all of it takes in memory, by an estimate that only grows.
+    /// Estimated memory of the execution in bytes; it only grows.
     #[serde(default)]
     pub memory: u64,
-    /// Counts facts: the order in which nodes ended.
+    /// Number of applied facts; gives the order in which nodes ended.
     pub facts_applied: u64,
-    /// What the agent steps have used up, once one has; other executions' steps not counted.
+    /// Tokens used by the agent steps of this execution, without those of its children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
 }
 
-/// An external suspend.
+/// A pause by a caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Of the suspension.
+    /// Id of the suspension.
     pub id: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
     pub reason: Arc<str>,
     pub since: Timestamp,
-    /// Number of the event that came next.
+    /// Number of the next event.
     #[serde(default)]
     pub seq: u64,
-    /// The top-level step that was in flight or next: the hold is known by it until it is lifted.
+    /// Index of the top-level step that was running or next; callers can resume by its id.
     pub step_index: usize,
 }
 
-/// How an execution ended.
+/// End of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     pub at: Timestamp,
     pub outcome: Outcome,
-    /// Who asked for it, of one that was cancelled.
+    /// Principal of a cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
 }
 
+/// Outcome of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     Completed {
@@ -133,7 +134,7 @@ impl From<HowEnded<'_>> for Outcome {
 }
 
 impl Outcome {
-    /// Returns the result of an execution that completed.
+    /// Returns the result of a completed execution.
     pub fn result(&self) -> Option<&Arc<Value>> {
         match self {
             Self::Completed { result } => Some(result),
@@ -143,19 +144,19 @@ impl Outcome {
 }
 
 impl State {
-    /// Number of the last event that went out; 0 before the first.
+    /// Returns the number of the last published event; 0 before the first.
     pub fn last_seq(&self) -> u64 {
         self.next_seq - 1
     }
 
-    /// Finds what a kept state does not store. To be called before it is used.
-    /// [`crate::machine::Machine::restore`] does it.
+    /// Restores the fields that a snapshot does not store. Required after loading one;
+    /// [`crate::machine::Machine::restore`] calls it.
     pub fn index(&mut self, plan: &Plan) {
         let data = self.replayed_data.as_ref().unwrap_or(&self.start.input);
         lanes::index(&mut self.root, Arc::clone(data), &plan.steps);
     }
 
-    /// The status that the nodes themselves say: the rule of which every announcement follows.
+    /// Returns the status that follows from the nodes; announcements are made from it.
     pub fn derived_status(&self) -> Status {
         if let Some(end) = &self.end {
             return match end.outcome {
@@ -169,20 +170,14 @@ impl State {
         }
         let mut waits = false;
         let mut works = false;
-        self.root.each_live(&mut |node| match node.phase {
-            Phase::Waiting(_) => waits = true,
-            Phase::Running => works |= node.lanes.is_none(),
-            Phase::Ready
-            | Phase::Sleeping { .. }
-            | Phase::Completed { .. }
-            | Phase::Failed { .. }
-            | Phase::Skipped
-            | Phase::Cancelled => {}
+        self.root.each_live(&mut |node| {
+            waits |= node.wait().is_some();
+            works |= node.phase == Phase::Running && node.lanes.is_none();
         });
         if waits && !works { Status::Suspended } else { Status::Running }
     }
 
-    /// The top-level step in flight or next.
+    /// Returns the top-level step that is running or next, with its index.
     pub fn current_step<'a>(&self, plan: &'a Plan) -> Option<(usize, &'a Step)> {
         let count = self.root.nodes.len();
         let in_flight = self.root.nodes.last().is_some_and(Node::is_live);

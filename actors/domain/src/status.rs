@@ -1,8 +1,8 @@
-//! Where an execution stands, in one word.
+//! Status of an execution.
 
 use serde::{Deserialize, Serialize};
 
-/// Where an execution stands.
+/// Status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -17,7 +17,7 @@ impl Status {
     pub const ALL: [Self; 5] =
         [Self::Running, Self::Suspended, Self::Completed, Self::Error, Self::Cancelled];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -28,11 +28,12 @@ impl Status {
         }
     }
 
+    /// Returns the status with this name on the wire.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// Whether nothing can follow.
+    /// Returns true if the execution has ended; no fact follows.
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Completed | Self::Error | Self::Cancelled => true,

@@ -1,4 +1,4 @@
-//! One step of an execution, as callers see it.
+//! State of a step of an execution, as callers see it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ids::ExecutionId;
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
-/// One node of an execution.
+/// State of one node of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepState {
     pub step_id: Arc<str>,
@@ -20,25 +20,25 @@ pub struct StepState {
     pub ended_at: Option<Timestamp>,
     pub output: Option<Arc<Value>>,
     pub error: Option<Arc<str>>,
-    /// Attempts that failed, oldest first; the newest ones when there were many.
+    /// Errors of the newest failed attempts, oldest first.
     pub errors: Vec<AttemptError>,
-    /// The execution that an andWorkflow step started last.
+    /// The newest execution that an andWorkflow step started.
     pub child: Option<ExecutionId>,
-    /// The resume that it took last.
+    /// The newest resume of the step.
     pub resume: Option<StepResume>,
 }
 
-/// What a step was resumed with.
+/// A resume of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepResume {
     pub at: Timestamp,
-    /// None when a deadline answered, and where it is not known.
+    /// `None` if the deadline resumed it, or if the principal is unknown.
     pub by: Option<Arc<Principal>>,
-    /// Whether its deadline passed and the definition answered.
+    /// True if the deadline passed and `on_timeout` of the definition supplied the data.
     pub by_deadline: bool,
-    /// Of the suspension that it answered; None where it is not known.
+    /// Id of the suspension that it ended; `None` if unknown.
     pub id: Option<Arc<str>>,
-    /// None of an andWorkflow step: it was its child that was asked.
+    /// `None` for an andWorkflow step, whose child received the data.
     pub data: Option<Arc<Value>>,
 }
 
@@ -54,7 +54,7 @@ pub enum StepStatus {
 }
 
 impl StepStatus {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -1,16 +1,17 @@
-//! How facts and states are written.
+//! Helpers for the stored form of facts and states.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Whether a count is left out, being none.
+/// Returns true for zero; such counts are not written.
 pub fn is_zero<N: Default + PartialEq>(count: &N) -> bool {
     *count == N::default()
 }
 
-/// Reads a value that is there, `null` included; one that is not there stays `None`.
+/// Reads a field that is present as `Some`, `null` included. With `default`, an absent one is
+/// `None`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Option<Arc<Value>>, D::Error> {

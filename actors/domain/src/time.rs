@@ -1,4 +1,4 @@
-//! Points in time as facts carry them.
+//! Timestamps of facts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,30 +10,30 @@ use serde_json::Value;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This point in time, `ms` milliseconds later; saturates.
+    /// Adds milliseconds; saturates.
     pub fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// Milliseconds from `earlier` to this point, 0 when it is not later.
+    /// Returns the milliseconds since `earlier`; 0 if this is not later.
     pub fn ms_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
-    /// ISO 8601, UTC, milliseconds, `Z`: the only form of time on the wire.
+    /// Formats as ISO 8601 in UTC with milliseconds and `Z`, the only form of time on the wire.
     pub fn to_iso(self) -> String {
         chrono::DateTime::from_timestamp_millis(self.0)
             .unwrap_or(chrono::DateTime::UNIX_EPOCH)
             .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
     }
 
-    /// Reads an ISO 8601 time with a zone.
+    /// Parses an ISO 8601 time with a zone.
     pub fn from_iso(text: &str) -> Option<Self> {
         let parsed = chrono::DateTime::parse_from_rfc3339(text).ok()?;
         Some(Self(parsed.timestamp_millis()))
     }
 
-    /// Reads what a definition may give as a time: an ISO 8601 text with a zone, or whole
+    /// Reads a time that a definition gives: ISO 8601 text with a zone, or an integer of
     /// milliseconds since 1970.
     pub fn from_value(value: &Value) -> Option<Self> {
         match value {
@@ -43,7 +43,7 @@ impl Timestamp {
         }
     }
 
-    /// Whether the time can be written as ISO 8601.
+    /// Returns true if the time can be written as ISO 8601.
     fn is_in_range(self) -> bool {
         chrono::DateTime::from_timestamp_millis(self.0).is_some()
     }

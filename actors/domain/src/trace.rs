@@ -1,8 +1,9 @@
-//! Traces: which spans belong together, and what names them.
+//! Traces and ids of spans.
 //!
-//! Nothing of a trace is stored on its own. A span's id is made of what it stands for, so that it
-//! is the same live, from the record, and after a restart; and it says where the root of its trace
-//! is stored, so that an id alone leads to the whole trace without an index of spans.
+//! Spans are not stored; they are derived from facts and records. The id of a span is a hash of
+//! what the span represents, so it is the same live, from the record and after a restart. It
+//! contains the row of the trace's root, so that an id alone leads to the whole trace without an
+//! index of spans.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::{long_hash, span_hash};
 
-/// Longest `tracestate` that is passed on, in characters: what W3C Trace Context asks for.
+/// Longest `tracestate` that is propagated, in characters, as W3C Trace Context requires.
 const STATE_CHARS_MAX: usize = 512;
 
-/// Names one span within all there is: 16 lower-case hexadecimal digits, not all zero.
+/// Globally unique id of a span: 16 lower-case hexadecimal digits, not all zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpanId(u64);
 
-/// A text is no span id.
+/// The text is not a span id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 16 hexadecimal digits, not all zero")]
 pub struct InvalidSpanId;
 
 impl SpanId {
-    /// The eight bytes, as OTLP wants them.
+    /// Returns the eight bytes of the OTLP form.
     pub fn to_bytes(self) -> [u8; 8] {
         self.0.to_be_bytes()
     }
@@ -70,7 +71,7 @@ impl<'de> Deserialize<'de> for SpanId {
     }
 }
 
-/// What kind of root a trace has.
+/// Kind of the root of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntityType {
@@ -82,7 +83,7 @@ pub enum EntityType {
 impl EntityType {
     pub const ALL: [Self; 2] = [Self::Agent, Self::Workflow];
 
-    /// The word for it on the wire and in attributes.
+    /// Returns the name on the wire and in attributes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -95,18 +96,18 @@ impl EntityType {
     }
 }
 
-/// Bits of a span's id that tell the spans of one trace apart. Of 30,000 spans in one trace, the
-/// chance that any two share an id is about one in three; nothing but the lookup of a single span
-/// would notice.
+/// Bits of a span's id that distinguish the spans of one trace. With 30,000 spans in one trace,
+/// the probability that any two share an id is about 1/3; only the lookup of a single span would
+/// be affected.
 const LOCAL_BITS: u32 = 30;
-/// Bits that are left for the number of a row.
+/// Bits of a span's id for the number of a row.
 const ROW_BITS: u32 = 64 - LOCAL_BITS - 1;
 
-/// Where the root of a trace is stored.
+/// Location of the root of a trace in the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor(u64);
 
-/// The row of a root.
+/// Row of the root of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootRow {
     Execution(i64),
@@ -114,10 +115,10 @@ pub enum RootRow {
 }
 
 impl Anchor {
-    /// Of an old trace, whose spans cannot be found by their ids alone.
+    /// Anchor of an old trace, whose spans cannot be found by their ids alone.
     pub const NONE: Self = Self(0);
 
-    /// Rows beyond 2^33 share their anchors with others.
+    /// Creates the anchor of a row. Rows beyond 2^33 share their anchors with others.
     pub fn of(root: RootRow) -> Self {
         let (row, kind) = match root {
             RootRow::Execution(row) => (row, 0),
@@ -127,12 +128,12 @@ impl Anchor {
         Self(row << 1 | kind)
     }
 
-    /// The anchor that is in a span's id.
+    /// Returns the anchor that a span's id contains.
     pub fn in_span(id: SpanId) -> Self {
         Self(id.0 >> LOCAL_BITS)
     }
 
-    /// The row; none where no anchor is known.
+    /// Returns the row; `None` if the anchor is unknown.
     pub fn root(self) -> Option<RootRow> {
         let row = i64::try_from(self.0 >> 1).ok().filter(|row| *row > 0)?;
         Some(if self.0 & 1 == 0 { RootRow::Execution(row) } else { RootRow::Generation(row) })
@@ -143,48 +144,48 @@ impl Anchor {
     }
 }
 
-/// The trace that something belongs to, and the span above it. Made once by the root and handed
-/// down.
+/// The trace of an execution or a generation, and the parent span. Made once by the root and
+/// passed down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     /// 32 lower-case hexadecimal digits.
     pub id: Arc<str>,
-    /// The span that this belongs under.
+    /// The parent span.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_span: Option<SpanId>,
-    /// Whether that span is another process's, named by a `traceparent`.
+    /// True if the parent span is in another process, named by a `traceparent`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_remote: bool,
-    /// What the root of the trace here is: what filters of observers ask for.
+    /// Kind of the trace's root in this process; used by filters.
     #[serde(default, skip_serializing_if = "EntityType::is_workflow")]
     pub root_type: EntityType,
-    /// The id of that workflow or agent.
+    /// Id of the root's workflow or agent.
     #[serde(rename = "root_workflow")]
     pub root_id: Arc<str>,
     #[serde(default, skip_serializing_if = "Anchor::is_none")]
     pub anchor: Anchor,
-    /// Whether the caller asked not to record it: it is kept here and not exported.
+    /// True if the caller asked not to record the trace: it is kept here, but not exported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unsampled: bool,
-    /// The caller's `tracestate`, passed on as it came.
+    /// The caller's `tracestate`, propagated unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Arc<str>>,
 }
 
-/// What a new execution or generation is told of the trace around it.
+/// Trace context that a new execution or generation starts with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TraceOrigin {
-    /// It begins one.
+    /// It starts a new trace.
     #[default]
     New,
-    /// It goes on with that of a caller in another process.
+    /// It continues the trace of a caller in another process.
     Remote(TraceParent),
-    /// It works for a span of this process.
+    /// It is a child of a span of this process.
     Within(Trace),
 }
 
 impl TraceOrigin {
-    /// The id of the trace that what has this id will be in.
+    /// Returns the trace id of the execution or generation with this id.
     pub fn trace_id(&self, owner_id: &str) -> Arc<str> {
         match self {
             Self::New => own_trace_id(owner_id),
@@ -194,7 +195,7 @@ impl TraceOrigin {
     }
 }
 
-/// What works without a trace around it begins one.
+/// `None` starts a new trace.
 impl From<Option<Trace>> for TraceOrigin {
     fn from(trace: Option<Trace>) -> Self {
         trace.map_or(Self::New, Self::Within)
@@ -202,7 +203,8 @@ impl From<Option<Trace>> for TraceOrigin {
 }
 
 impl Trace {
-    /// The trace of what has this id. The anchor of a root is known when its row is.
+    /// Creates the trace of the execution or generation with this id. The anchor of a root is set
+    /// later, when its row is known.
     pub fn of(
         owner_id: &str,
         root_type: EntityType,
@@ -232,42 +234,43 @@ impl Trace {
         }
     }
 
-    /// Whether nothing of this process is above it.
+    /// Returns true if it has no parent span in this process.
     pub fn is_root(&self) -> bool {
         self.parent_span.is_none() || self.is_remote
     }
 
-    /// Returns the trace of a root that is stored in this row; below a root nothing changes.
+    /// Sets the anchor of a root that is stored in this row; leaves other traces unchanged.
     #[must_use]
     pub fn anchored(self, row: RootRow) -> Self {
         if self.is_root() { Self { anchor: Anchor::of(row), ..self } } else { self }
     }
 
-    /// The same trace, for what works for a span of it.
+    /// Returns the same trace for a child of this span.
     #[must_use]
     pub fn below(&self, span: SpanId) -> Self {
         Self { parent_span: Some(span), is_remote: false, ..self.clone() }
     }
 
-    /// The id of the span that these parts stand for.
+    /// Returns the id of the span that these parts identify.
     pub fn span(&self, parts: &[&str]) -> SpanId {
         let hash = span_hash(parts);
         let id = match self.anchor {
             Anchor::NONE => hash,
             Anchor(anchor) => anchor << LOCAL_BITS | hash >> (64 - LOCAL_BITS),
         };
-        // zero names no span
+        // zero is not a valid span id
         SpanId(id.max(1))
     }
 
-    /// The header that carries the trace on from the span above (W3C Trace Context, version 00).
-    /// None at a root that has nothing above it.
+    /// Returns the header that propagates the trace from the parent span (W3C Trace Context,
+    /// version
+    /// 00); `None` at a root without a parent.
     pub fn traceparent(&self) -> Option<String> {
         let flags = if self.is_unsampled { "00" } else { "01" };
         Some(format!("00-{}-{}-{flags}", self.id, self.parent_span?))
     }
 
-    /// The headers that carry it on over HTTP, by their names.
+    /// Returns the names and values of the HTTP headers that propagate the trace.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, String)> {
         let parent = self.traceparent();
         let state = self.state.as_deref().filter(|_| parent.is_some()).map(str::to_owned);
@@ -275,31 +278,33 @@ impl Trace {
         headers.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// Whether the trace is found by the id of what has this id, which began it.
+    /// Returns true if the trace was started by the execution or generation with this id, and its
+    /// id
+    /// is derived from it.
     pub fn is_named_after(&self, owner_id: &str) -> bool {
         owner_of(&self.id).is_some_and(|owner| owner == owner_id)
     }
 }
 
-/// Where the hyphens of a UUID are.
+/// Positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// The id of the trace that something begins: the digits of its UUID. What has an id of another
-/// kind gets the fingerprint of it.
+/// Returns the id of a new trace: the digits of its root's id if that is a UUID, otherwise a
+/// hash of it.
 pub fn own_trace_id(owner_id: &str) -> Arc<str> {
     let digits: String = owner_id.chars().filter(|digit| *digit != '-').collect();
     let is_uuid = owner_of(&digits).is_some_and(|uuid| uuid == owner_id);
     Arc::from(if is_uuid { digits } else { long_hash(&[owner_id]) })
 }
 
-/// The id that the root of this trace has if it began the trace and its id is a UUID.
+/// Returns the id of the trace's root, provided that it started the trace and its id is a UUID.
 pub fn owner_of(trace_id: &str) -> Option<String> {
     let mut uuid = is_trace_id(trace_id).then(|| trace_id.to_owned())?;
     HYPHENS.into_iter().for_each(|at| uuid.insert(at, '-'));
     Some(uuid)
 }
 
-/// Whether a text names a trace: 32 lower-case hexadecimal digits, not all zero.
+/// Returns true for a valid trace id: 32 lower-case hexadecimal digits, not all zero.
 pub fn is_trace_id(text: &str) -> bool {
     is_lower_hex(text, 32) && text.bytes().any(|digit| digit != b'0')
 }
@@ -308,7 +313,7 @@ fn is_lower_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What a caller in another process says of its trace (<https://www.w3.org/TR/trace-context/>).
+/// Trace context of a caller in another process (<https://www.w3.org/TR/trace-context/>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceParent {
     pub trace_id: Arc<str>,
@@ -318,13 +323,13 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// Reads the two headers. What is malformed counts as absent, as the standard asks: a bad
-    /// `traceparent` begins a new trace, a `tracestate` that is too long is left out.
+    /// Parses the two headers. Malformed headers count as absent, as the standard requires: a bad
+    /// `traceparent` starts a new trace, a `tracestate` that is too long is dropped.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let mut parts = traceparent.trim_matches([' ', '\t']).split('-');
         let (version, trace_id) = (parts.next()?, parts.next()?);
         let (span_id, flags) = (parts.next()?, parts.next()?);
-        // later versions may add parts, the first one has none
+        // later versions may add parts, version 00 has no more
         let is_known = version != "00" || parts.next().is_none();
         let is_fit = is_lower_hex(version, 2) && version != "ff" && is_lower_hex(flags, 2);
         if !is_known || !is_fit || !is_trace_id(trace_id) {
@@ -354,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traceparent_is_read_as_the_standard_says() {
+    fn traceparent_headers_are_parsed_as_the_standard_requires() {
         let good = format!("00-{TRACE}-b7ad6b7169203331-01");
         let parent = TraceParent::parse(&good, Some(" a=1,b=2 ")).unwrap();
         assert_eq!((&*parent.trace_id, parent.is_sampled), (TRACE, true));
@@ -383,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_named_after_the_root_that_began_it() {
+    fn a_trace_id_is_derived_from_its_root() {
         let id = "0193f0c2-7a3b-7c4d-8e5f-0123456789ab";
         let trace = begun(id);
         assert_eq!(&*trace.id, "0193f0c27a3b7c4d8e5f0123456789ab");
@@ -398,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_sends_goes_on() {
+    fn the_trace_of_a_caller_is_continued() {
         let header = format!("00-{TRACE}-b7ad6b7169203331-00");
         let parent = TraceParent::parse(&header, None).unwrap();
         let from = TraceOrigin::Remote(parent);
@@ -422,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_before_there_were_anchors_is_read() {
+    fn traces_stored_without_an_anchor_are_read() {
         let old =
             format!(r#"{{"id":"{TRACE}","parent_span":"b7ad6b7169203331","root_workflow":"w"}}"#);
         let trace: Trace = serde_json::from_str(&old).unwrap();

@@ -1,8 +1,8 @@
-//! What agents use up.
+//! Token usage of agents.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens counted by the model.
+/// Numbers of tokens, as counted by the provider of the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -14,7 +14,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Both counts together. A provider may say any number: the sum stops at the largest one.
+    /// Adds two usages. Saturates, since a provider may report any number.
     pub fn plus(self, other: Self) -> Self {
         Self {
             prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),

@@ -1,7 +1,7 @@
-//! The rules of execution, told as stories: what is asked of the machine, and every fact that
-//! follows. One file per group of rules; `properties` asks at random.
+//! Tests of the machine: commands, and the facts that they lead to. One file for each group of
+//! rules; `properties` sends random commands.
 //!
-//! Whatever a story does, [`machine::world::World`] checks after each batch what must hold always.
+//! After each batch, [`machine::world::World`] checks the invariants.
 
 #[cfg(test)]
 mod machine {

@@ -258,7 +258,7 @@ impl ExecutionActor {
     pub(super) fn continue_run(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let is_busy = !life.pending.is_empty() || life.deciding.is_busy() || life.is_stopping;
-        if is_busy || !life.machine.goes_on() {
+        if is_busy || !life.machine.has_more() {
             return;
         }
         if life.machine.is_costly() {

@@ -220,7 +220,7 @@ impl LiveExecution {
         let state = self.machine.state();
         // A step may have suspended since the suspension was published, during a pause.
         let shown = (state.announced == Status::Suspended)
-            .then(|| state.told_suspensions(self.machine.plan()))
+            .then(|| state.announced_suspensions(self.machine.plan()))
             .flatten();
         let (suspension, others) = shown.unzip();
         Projection {

@@ -50,7 +50,7 @@ pub(crate) fn records(stage: &Stage) {
         let facts = stage.facts(id);
         let lawful = std::panic::catch_unwind(|| {
             law::numbers_have_no_gaps(&facts);
-            law::the_history_is_lawful(&facts);
+            law::the_order_of_facts_is_valid(&facts);
             if projection.ended_at.is_some() {
                 spans::check(&projection.header, &facts);
             }

@@ -318,7 +318,7 @@ pub(super) fn replay(components: &mut Components) -> Described {
             ApiError::StepNotFound(step().into()),
             ApiError::StepNotReplayable { step: step(), from: vec!["classify".into()] },
             ApiError::DefinitionDiffers(
-                "step 1 was classify (andThen) and is sort (andThen) now".to_owned(),
+                "step 1 was classify (andThen) and is now sort (andThen)".to_owned(),
             ),
             ApiError::StepDoesNotSuspend(step()),
             ApiError::ResumeDataInvalid("approved: missing".to_owned()),

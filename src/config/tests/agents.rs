@@ -69,14 +69,18 @@ fn mistakes_in_agents() {
             "chat = { resume = true }",
             "5:10: agents.a.chat.resume: unknown key; did you mean resumable?",
         ),
-        ("tools = \"args.x\"", "5:9: agents.a.tools: `args` is not in scope; context, user are"),
+        (
+            "tools = \"args.x\"",
+            "5:9: agents.a.tools: `args` is not in scope; in scope: context, \
+        user",
+        ),
         (
             "instructions = \"{{ input }}\"",
-            "5:16: agents.a.instructions: `input` is not in scope; context, user are",
+            "5:16: agents.a.instructions: `input` is not in scope; in scope: context, user",
         ),
         (
             "instructions = \"{{ nope.x }}\"",
-            "5:16: agents.a.instructions: `nope` is not in scope; context, user are",
+            "5:16: agents.a.instructions: `nope` is not in scope; in scope: context, user",
         ),
         ("memory = \"yes\"", "5:10: agents.a.memory: must be true or false, not a string"),
     ] {

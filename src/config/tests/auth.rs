@@ -158,7 +158,7 @@ fn mistakes_in_jwt_settings() {
     row("cookie = \"a b\"", "10: auth.jwt.cookie: must be letters, digits, `_`, `-` or `.`");
     row(
         "user = { id = \"claim.sub\" }",
-        "15: auth.jwt.user.id: `claim` is not in scope; claims are; did you mean \
+        "15: auth.jwt.user.id: `claim` is not in scope; in scope: claims; did you mean \
          claims?",
     );
     row(

@@ -315,9 +315,10 @@ fn modifiers_of_a_step() {
         ),
         (
             "map = 1\ninput_schema = { type = \"strng\" }",
-            &["4:16: steps.a.input_schema: schema at /type: \"strng\" is no type; array, \
+            &["4:16: steps.a.input_schema: schema at /type: \"strng\" is not a type; expected \
+             array, \
                  boolean, \
-                 integer, null, number, object and string are"],
+                 integer, null, number, object or string"],
         ),
         (
             "map = 1\noutput_schema = [1]",
@@ -387,8 +388,8 @@ fn bodies_of_a_step() {
         ("command = {}", &["3:11: steps.a.command: key `argv` is missing"]),
         (
             "command = { argv = [\"ls\", \"secret:K\"] }",
-            &["3:27: steps.a.command.argv[1]: everyone on the machine can see arguments; hand \
-                 a secret over in `env`"],
+            &["3:27: steps.a.command.argv[1]: arguments are visible to all users of the machine; \
+             pass a secret in `env`"],
         ),
         (
             "command = { argv = [\"ls\"], memory_bytes_max = -1 }",

@@ -179,10 +179,12 @@ fn mistakes_in_models_and_agents() {
             "[models.m]\nprovider = \"mock\"\n[[models.m.rules]]\nwhen = \"nonsense\"\n\
              object = { a = \"bogus\" }\n",
             &[
-                "c.toml:4:8: models.m.rules[0].when: `nonsense` is not in scope; prompt, messages, \
-                 tools, schema, tool_results are; a text is written \"'nonsense'\"",
-                "c.toml:5:16: models.m.rules[0].object.a: `bogus` is not in scope; prompt, \
-                 messages, tools, schema, tool_results are; a text is written \"'bogus'\"",
+                "c.toml:4:8: models.m.rules[0].when: `nonsense` is not in scope; in scope: \
+                 prompt, messages, \
+                 tools, schema, tool_results; a string is written \"'nonsense'\"",
+                "c.toml:5:16: models.m.rules[0].object.a: `bogus` is not in scope; in scope: \
+                 prompt, \
+                 messages, tools, schema, tool_results; a string is written \"'bogus'\"",
             ],
         ),
         (
@@ -238,8 +240,8 @@ fn mistakes_in_calls_of_steps() {
                  https://",
                 "c.toml:3:42: workflows.w.steps.a.http.body: a GET sends no body; method = \
                  \"POST\" does",
-                "c.toml:3:64: workflows.w.steps.a.http.headers.host: follows from the call; it \
-                 cannot be chosen",
+                "c.toml:3:64: workflows.w.steps.a.http.headers.host: is set by the HTTP client; \
+                 it cannot be configured",
             ],
         ),
         (
@@ -253,10 +255,10 @@ fn mistakes_in_calls_of_steps() {
         (
             &step("command = { argv = [\"{{ data }}\"], env = { GREENROOM_X = \"1\" } }"),
             &[
-                "c.toml:3:21: workflows.w.steps.a.command.argv[0]: the program is no template: \
-                 data must not choose it",
+                "c.toml:3:21: workflows.w.steps.a.command.argv[0]: the program cannot be a \
+                 template: data must not select it",
                 "c.toml:3:58: workflows.w.steps.a.command.env.GREENROOM_X: is set by the server; \
-                 it cannot be chosen",
+                 it cannot be configured",
             ],
         ),
         (
@@ -391,8 +393,8 @@ fn mistakes_in_expressions_schemas_and_ids() {
              id = \"a\"\nmap = { x = \"1 +\" }\n[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n\
              [[workflows.w.steps]]\nid = \"2\"\nmap = 1\n",
             &[
-                "c.toml:2:16: workflows.w.input_schema: schema at /type: \"objekt\" is no type; \
-                 array, boolean, integer, null, number, object and string are",
+                "c.toml:2:16: workflows.w.input_schema: schema at /type: \"objekt\" is not a type; \
+                 expected array, boolean, integer, null, number, object or string",
                 "c.toml:5:7: workflows.w.steps.a.map: x: syntax error: unexpected end of input, \
                  expected expression in `1 +`",
                 "c.toml:7:6: workflows.w.steps.a.id: step id `a` is used more than once",

@@ -141,8 +141,9 @@ fn mistakes_in_http_tools() {
                  c = \"secret:GREENROOM_NO_SUCH\" }}"
             )),
             &[
-                "c.toml:6:21: tools.t.headers.\"a b\": is no name of a header",
-                "c.toml:6:33: tools.t.headers.host: follows from the call; it cannot be chosen",
+                "c.toml:6:21: tools.t.headers.\"a b\": is not a valid header name",
+                "c.toml:6:33: tools.t.headers.host: is set by the HTTP client; it cannot be \
+                 configured",
                 "c.toml:6:42: tools.t.headers.a: must be a template in a string",
                 "c.toml:6:49: tools.t.headers.b: syntax error: unexpected end of input, expected \
                  expression in `{{`",
@@ -156,11 +157,13 @@ fn mistakes_in_http_tools() {
                  headers = { a = \"{{ data }}\" }\nquery = { q = \"item\" }\nbody = [\"steps.a\"]",
             ),
             &[
-                "c.toml:5:7: tools.t.url: `input` is not in scope; args, context, user are",
-                "c.toml:7:17: tools.t.headers.a: `data` is not in scope; args, context, user are",
-                "c.toml:8:15: tools.t.query.q: `item` is not in scope; args, context, user are; a \
-                 text is written \"'item'\"",
-                "c.toml:9:9: tools.t.body[0]: `steps` is not in scope; args, context, user are",
+                "c.toml:5:7: tools.t.url: `input` is not in scope; in scope: args, context, user",
+                "c.toml:7:17: tools.t.headers.a: `data` is not in scope; in scope: args, context, \
+                 user",
+                "c.toml:8:15: tools.t.query.q: `item` is not in scope; in scope: args, context, \
+                 user; a string is written \"'item'\"",
+                "c.toml:9:9: tools.t.body[0]: `steps` is not in scope; in scope: args, context, \
+                 user",
             ],
         ),
         (
@@ -201,9 +204,10 @@ fn mistakes_in_programs() {
         (
             &command("argv = [\"{{ args.a }}\", \"secret:KEY\", \"{{ (\"]"),
             &[
-                "c.toml:5:9: tools.t.argv[0]: the program is no template: data must not choose it",
-                "c.toml:5:25: tools.t.argv[1]: everyone on the machine can see arguments; hand a \
-                 secret over in `env`",
+                "c.toml:5:9: tools.t.argv[0]: the program cannot be a template: data must not \
+                 select it",
+                "c.toml:5:25: tools.t.argv[1]: arguments are visible to all users of the machine; \
+                 pass a secret in `env`",
                 "c.toml:5:39: tools.t.argv[2]: syntax error: unexpected end of input, expected \
                  expression in `{{ (`",
             ],
@@ -214,17 +218,19 @@ fn mistakes_in_programs() {
                  env = { A = \"{{ item }}\", B = \"secret:GREENROOM_NO_SUCH\" }",
             ),
             &[
-                "c.toml:5:14: tools.t.argv[1]: `data` is not in scope; args, context, user are",
-                "c.toml:6:9: tools.t.input: `steps` is not in scope; args, context, user are",
-                "c.toml:7:13: tools.t.env.A: `item` is not in scope; args, context, user are",
+                "c.toml:5:14: tools.t.argv[1]: `data` is not in scope; in scope: args, context, \
+                 user",
+                "c.toml:6:9: tools.t.input: `steps` is not in scope; in scope: args, context, user",
+                "c.toml:7:13: tools.t.env.A: `item` is not in scope; in scope: args, context, user",
                 "c.toml:7:31: tools.t.env.B: the environment variable GREENROOM_NO_SUCH is not set",
             ],
         ),
         (
             &command("argv = [\"a\"]\nenv = { \"A=B\" = \"x\", TRACEPARENT = \"x\" }"),
             &[
-                "c.toml:6:17: tools.t.env.\"A=B\": is no name of a variable",
-                "c.toml:6:36: tools.t.env.TRACEPARENT: is set by the server; it cannot be chosen",
+                "c.toml:6:17: tools.t.env.\"A=B\": is not a valid variable name",
+                "c.toml:6:36: tools.t.env.TRACEPARENT: is set by the server; it cannot be \
+                 configured",
             ],
         ),
         (

@@ -1,7 +1,7 @@
 //! Arguments of steps against the input schemas of the workflows and tools that they call.
 
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::domain::plan::{Callee, Finding, Given, Plan, given};
+use greenroom_actors::domain::plan::{Callee, ConstantInput, Finding, Plan, constant_inputs};
 use greenroom_actors::domain::schema::Schema;
 
 use super::findings::{problem, spot};
@@ -11,7 +11,7 @@ use crate::config::problem::{ConfigProblem, Spot};
 /// Arguments of a step whose value or type is known before it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct StepArguments {
-    given: Given,
+    given: ConstantInput,
     /// The spot of each place that a misfit can have.
     spots: Vec<(Vec<String>, Spot)>,
 }
@@ -27,12 +27,12 @@ impl StepArguments {
     }
 
     fn located(definition: &WorkflowDefinition, spot: impl Fn(&[String]) -> Spot) -> Vec<Self> {
-        let arguments = |given: Given| {
+        let arguments = |given: ConstantInput| {
             let places = given.places().into_iter();
             let spots = places.map(|place| (place.clone(), spot(&place))).collect();
             Self { given, spots }
         };
-        given(definition).into_iter().map(arguments).collect()
+        constant_inputs(definition).into_iter().map(arguments).collect()
     }
 
     /// Returns the mismatch with the schema of the callee.

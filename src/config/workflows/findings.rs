@@ -1,6 +1,6 @@
 //! Lints of workflows as configuration problems.
 
-use greenroom_actors::domain::plan::{Callers, Finding, Misspelt, Plan, findings};
+use greenroom_actors::domain::plan::{Callers, Finding, Misspelt, Plan, lints};
 
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::nearest::nearest;
@@ -22,7 +22,7 @@ pub(crate) fn suggestion(finding: &Finding) -> Option<String> {
 /// Returns the warnings about a workflow that was built in Rust, without those that depend on
 /// whether the program checks tokens.
 pub(crate) fn warnings(plan: &Plan) -> Vec<ConfigProblem> {
-    let findings = findings(&plan.definition, Callers::Named).into_iter();
+    let findings = lints(&plan.definition, Callers::Named).into_iter();
     let warnings = findings.filter(|finding| !finding.is_error);
     warnings.map(|finding| problem(finding.clone(), &spot(plan, &finding.place))).collect()
 }

@@ -234,7 +234,7 @@ fn a_replay_runs_the_current_definition_for_the_original_user() {
     assert_eq!(
         reply.error(),
         "The record does not match the current definition: step 1 was first (andThen) and is \
-         start (andThen) now"
+         now start (andThen)"
     );
     server.kill();
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::text::{UnresolvedTemplate, UnresolvedText, is_variable};
 use crate::expression::{CompiledProjection, ExpressionError, Scope, Template};
 
-/// Variables that are the server's to set.
+/// Prefix of variables that only the server sets.
 const OWN_PREFIX: &str = "GREENROOM_";
 
 /// A compiled run.
@@ -15,7 +15,7 @@ const OWN_PREFIX: &str = "GREENROOM_";
 pub struct CommandCall {
     pub program: Arc<str>,
     pub arguments: Vec<Argument>,
-    /// Without it the step's `data`.
+    /// Defaults to the step's `data`.
     pub input: Option<CompiledProjection>,
     pub env: Vec<(Arc<str>, UnresolvedTemplate)>,
     pub cwd: Option<Arc<str>>,
@@ -23,23 +23,23 @@ pub struct CommandCall {
     pub output_bytes_max: Option<u64>,
 }
 
-/// An argument behind the program.
+/// An argument after the program.
 #[derive(Debug, Clone)]
 pub enum Argument {
     Literal(String),
-    /// Values are in it. Where one could make an option of it, it must not begin with `-`.
+    /// Text with values. Unless `may_be_option`, the rendered text must not begin with `-`.
     Template {
         template: Template,
         may_be_option: bool,
     },
 }
 
-/// A run as it is to be made.
+/// A run with all its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandRun {
     pub program: Arc<str>,
     pub arguments: Vec<String>,
-    /// Written to it as JSON.
+    /// Written to its standard input as JSON.
     pub input: Arc<Value>,
     pub env: Vec<(Arc<str>, UnresolvedText)>,
     pub cwd: Option<Arc<str>>,
@@ -47,24 +47,24 @@ pub struct CommandRun {
     pub output_bytes_max: Option<u64>,
 }
 
-/// What is wrong with the name of a variable.
+/// Returns the problem with the name of an environment variable.
 pub fn variable_problem(name: &str) -> Option<&'static str> {
     if !is_variable(name) {
-        return Some("is no name of a variable");
+        return Some("is not a valid variable name");
     }
     let is_own = name.starts_with(OWN_PREFIX) || name == "TRACEPARENT";
-    is_own.then_some("is set by the server; it cannot be chosen")
+    is_own.then_some("is set by the server; it cannot be configured")
 }
 
 impl Argument {
-    /// Compiles the arguments behind a program; an error has the index of its argument.
+    /// Compiles the arguments after the program; an error carries the index of its argument.
     pub fn compile_all(sources: &[String]) -> Result<Vec<Self>, (usize, ExpressionError)> {
         let mut is_behind_dashes = false;
         let mut arguments = Vec::with_capacity(sources.len());
         for (index, source) in sources.iter().enumerate() {
             arguments.push(if source.contains("{{") {
                 let template = Template::compile(source).map_err(|error| (index, error))?;
-                // behind `--` nothing is an option, and behind a literal it is the author's
+                // after `--` nothing is an option, and after a literal the author decided it
                 let begins_with_value = source.trim_start().starts_with('{');
                 let may_be_option = is_behind_dashes || !begins_with_value;
                 Self::Template { template, may_be_option }
@@ -82,8 +82,8 @@ impl Argument {
             Self::Template { template, may_be_option } => {
                 let text = template.render(scope).map_err(|error| error.to_string())?;
                 if !may_be_option && text.starts_with('-') {
-                    return Err("begins with `-`, and the program would take it for an option; \
-                                hand the value over as input, or put it behind `--` or `--name=`"
+                    return Err("begins with `-`, so the program would read it as an option; \
+                                pass the value as input, or put it after `--` or `--name=`"
                         .to_owned());
                 }
                 Ok(text)
@@ -91,7 +91,7 @@ impl Argument {
         }
     }
 
-    /// The names that it reads, functions included, in no order.
+    /// Returns the names that it reads, functions included, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let template = match self {
             Self::Literal(_) => None,
@@ -102,19 +102,19 @@ impl Argument {
 }
 
 impl CommandCall {
-    /// The names that it reads, functions included, in no order; some more than once.
+    /// Returns the names that it reads, functions included, unordered and possibly repeated.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let arguments = self.arguments.iter().flat_map(Argument::names);
         let env = self.env.iter().flat_map(|(_, value)| value.names());
         arguments.chain(env).chain(self.input.iter().flat_map(CompiledProjection::names))
     }
 
-    /// The variables of its secrets.
+    /// Returns the variables of its secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.env.iter().flat_map(|(_, value)| value.secrets())
     }
 
-    /// The run for what is in scope. `data` is its input where the author named none.
+    /// Makes the run from the values in scope. `data` is its input unless the definition has one.
     pub fn run(&self, scope: &Scope, data: &Arc<Value>) -> Result<CommandRun, String> {
         let argument = |(index, argument): (usize, &Argument)| {
             let text =
@@ -148,7 +148,7 @@ impl CommandCall {
     }
 }
 
-const NUL: &str = "holds a zero byte, which no argument can hold";
+const NUL: &str = "contains a NUL byte, which an argument cannot contain";
 
 fn without_nul(text: String) -> Option<String> {
     (!text.contains('\0')).then_some(text)
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_one_argument_whatever_it_holds() {
+    fn a_value_is_always_one_argument() {
         for value in ["", "a b", "a' \"b\"; rm -rf / $(x) `y`\n", "*", "{{ data }}", "é"] {
             let made = arguments(&["-c", "{{ data }}", "--name={{ data }}"], json!(value));
             let named = format!("--name={value}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_becomes_no_option() {
+    fn a_value_cannot_become_an_option() {
         let refused = arguments(&["{{ data }}"], json!("--output=/etc/passwd")).unwrap_err();
         assert!(refused.starts_with("argv[1]: begins with `-`"), "{refused}");
         assert!(arguments(&["-x", "{{ data }}"], json!("-1")).is_err());
@@ -204,11 +204,11 @@ mod tests {
         assert!(arguments(&["--name={{ data }}"], json!("-1")).is_ok());
         assert!(arguments(&["-", "{{ data }}", "--"], json!("-1")).is_err());
         let refused = arguments(&["{{ data }}"], json!("a\0b")).unwrap_err();
-        assert_eq!(refused, "argv[1]: holds a zero byte, which no argument can hold");
+        assert_eq!(refused, "argv[1]: contains a NUL byte, which an argument cannot contain");
     }
 
     #[test]
-    fn variables_of_the_server_are_not_chosen() {
+    fn variables_of_the_server_cannot_be_configured() {
         for (name, fits) in [
             ("TOKEN", true),
             ("_x1", true),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_it_reads() {
+    fn a_command_lists_its_names_and_secrets() {
         let call = call(&["{{ input.a }}", "x"]);
         let mut names: Vec<_> = call.names().collect();
         names.sort_unstable();

@@ -1,4 +1,4 @@
-//! HTTP calls: values stay where the author put them, whatever they hold.
+//! HTTP calls. A value never leaves the part of the request where the author put it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::url::{HostChoice, URL_BYTES_MAX, UrlTemplate, plain_text};
 use crate::definition::HttpMethod;
 use crate::expression::{CompiledProjection, Scope};
 
-/// Headers that follow from the connection and the body.
+/// Headers that the HTTP client derives from the connection and the body.
 const OWN_HEADERS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
 
 /// A compiled call.
@@ -19,35 +19,35 @@ pub struct HttpCall {
     pub method: HttpMethod,
     pub url: UrlTemplate,
     pub headers: Vec<(Arc<str>, UnresolvedTemplate)>,
-    /// Added behind the URL's own query. A value of none leaves its key out, an array repeats it.
+    /// Appended to the URL's own query. `null` omits its key, an array repeats it.
     pub query: Vec<(Arc<str>, CompiledProjection)>,
     pub body: Option<CompiledProjection>,
 }
 
-/// A call as it is to be made.
+/// A call with all its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRequest {
     pub method: HttpMethod,
     pub url: Url,
-    /// Who chose where it goes.
+    /// Source of the host.
     pub host: HostChoice,
     pub headers: Vec<(Arc<str>, UnresolvedText)>,
     /// JSON.
     pub body: Option<String>,
 }
 
-/// What is wrong with a header's name.
+/// Returns the problem with the name of a header.
 pub fn header_problem(name: &str) -> Option<&'static str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(fits) {
-        return Some("is no name of a header");
+        return Some("is not a valid header name");
     }
     let is_own = OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own));
-    is_own.then_some("follows from the call; it cannot be chosen")
+    is_own.then_some("is set by the HTTP client; it cannot be configured")
 }
 
 impl HttpCall {
-    /// The names that it reads, functions included, in no order; some more than once.
+    /// Returns the names that it reads, functions included, unordered and possibly repeated.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let headers = self.headers.iter().flat_map(|(_, value)| value.names());
         let query = self.query.iter().flat_map(|(_, value)| value.names());
@@ -55,13 +55,13 @@ impl HttpCall {
         self.url.names().chain(headers).chain(query).chain(body)
     }
 
-    /// The variables of its secrets.
+    /// Returns the variables of its secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().flat_map(|(_, value)| value.secrets())
     }
 
-    /// The call for what is in scope. `data` is its body where the author named none and the
-    /// method has one.
+    /// Makes the request from the values in scope. `data` is its body if the method has one and the
+    /// definition does not.
     pub fn request(&self, scope: &Scope, data: &Value) -> Result<HttpRequest, String> {
         let mut url = self.url.render(scope)?;
         add_query(&mut url, &self.query, scope)?;
@@ -95,7 +95,7 @@ fn add_query(
         };
         for value in &values {
             let text = plain_text(value)
-                .ok_or_else(|| format!("query.{key}: is no text and no number"))?;
+                .ok_or_else(|| format!("query.{key}: must be a string, a number or a boolean"))?;
             url.query_pairs_mut().append_pair(key, &text);
         }
         if url.as_str().len() > URL_BYTES_MAX {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_holds_what_its_scope_gives() {
+    fn a_request_has_the_values_of_its_scope() {
         let data = Arc::new(json!({ "id": "a/b", "tags": ["x y", true] }));
         let scope = Scope::new().with("data", Arc::clone(&data));
         let made = call(HttpMethod::Post).request(&scope, &data).unwrap();
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_nowhere_is_refused_with_its_place() {
+    fn unfit_query_values_are_refused_with_their_place() {
         for (data, expected) in [
-            (json!({ "id": 1, "tags": {} }), "query.tag: is no text and no number"),
+            (json!({ "id": 1, "tags": {} }), "query.tag: must be a string, a number or a boolean"),
             (json!({ "id": 1, "tags": "x".repeat(9000) }), "the URL is longer than 8192 bytes"),
             (json!({ "id": 1 }), "query.tag: undefined value in `data.tags`"),
         ] {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_connection_are_not_chosen() {
+    fn headers_of_the_connection_cannot_be_configured() {
         for (name, fits) in [
             ("authorization", true),
             ("X-A_1", true),

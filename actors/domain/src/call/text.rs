@@ -1,28 +1,28 @@
-//! Texts with values and secrets in them.
+//! Texts with values and secrets.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::expression::{ExpressionError, Scope, Template};
 
-/// A text with values and secrets in it, compiled. Secrets are named and not there.
+/// A compiled text with values and secrets. It holds the names of secrets, not their values.
 #[derive(Debug, Clone)]
 pub struct UnresolvedTemplate(pub Vec<UnresolvedPart<Template>>);
 
-/// A text whose secrets are named and not there.
+/// A rendered text. It holds the names of its secrets, not their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnresolvedText(pub Vec<UnresolvedPart<String>>);
 
-/// A part of such a text.
+/// A part of a text with secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnresolvedPart<T> {
     Text(T),
-    /// The variable of the environment that holds the secret.
+    /// The environment variable that holds the secret.
     Secret(Arc<str>),
 }
 
 impl UnresolvedTemplate {
-    /// Compiles what stands around the secrets.
+    /// Compiles the text around the secrets.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         let (secrets, rest) = secrets_of(source);
         let mut parts = Vec::new();
@@ -38,7 +38,7 @@ impl UnresolvedTemplate {
         Ok(Self(parts))
     }
 
-    /// The names that it reads, functions included, in no order.
+    /// Returns the names that it reads, functions included, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let templates = self.0.iter().filter_map(|part| match part {
             UnresolvedPart::Text(template) => Some(template),
@@ -47,12 +47,12 @@ impl UnresolvedTemplate {
         templates.flat_map(Template::names)
     }
 
-    /// The variables of its secrets.
+    /// Returns the variables of its secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(UnresolvedPart::secret)
     }
 
-    /// The text for what is in scope.
+    /// Renders the text with the values in scope.
     pub fn render(&self, scope: &Scope) -> Result<UnresolvedText, ExpressionError> {
         let parts = self.0.iter().map(|part| match part {
             UnresolvedPart::Text(template) => template.render(scope).map(UnresolvedPart::Text),
@@ -63,7 +63,7 @@ impl UnresolvedTemplate {
 }
 
 impl UnresolvedText {
-    /// The text with its secrets, or the error of the first that cannot be had.
+    /// Returns the text with its secrets filled in, or the error of the first unavailable one.
     pub fn resolved<'a, E>(
         &'a self,
         secret: impl Fn(&'a str) -> Result<String, E>,
@@ -77,7 +77,7 @@ impl UnresolvedText {
         })
     }
 
-    /// The variables of its secrets.
+    /// Returns the variables of its secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(UnresolvedPart::secret)
     }
@@ -92,8 +92,8 @@ impl<T> UnresolvedPart<T> {
     }
 }
 
-/// A text taken apart at its references to secrets, `secret:NAME` and `${NAME}`: what stands
-/// before each, its name, and what is left behind the last.
+/// Splits a text at its references to secrets, `secret:NAME` and `${NAME}`. Returns the text
+/// before each reference with its name, and the text after the last.
 pub fn secrets_of(text: &str) -> (Vec<(&str, &str)>, &str) {
     let mut found = Vec::new();
     let mut rest = text;
@@ -104,7 +104,7 @@ pub fn secrets_of(text: &str) -> (Vec<(&str, &str)>, &str) {
     (found, rest)
 }
 
-/// Where the first reference to a secret is, and the name in it.
+/// Finds the first reference to a secret: its range and its name.
 pub fn secret_in(text: &str) -> Option<(Range<usize>, &str)> {
     let braced = text.match_indices("${").find_map(|(at, opening)| {
         let from = at + opening.len();
@@ -121,7 +121,7 @@ pub fn secret_in(text: &str) -> Option<(Range<usize>, &str)> {
     braced.into_iter().chain(prefixed).min_by_key(|(at, _)| at.start)
 }
 
-/// Whether a text can name a variable of the environment.
+/// Returns true if the text is a valid name of an environment variable.
 pub fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(is_variable_char)
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_taken_apart_at_its_secrets() {
+    fn a_text_is_split_at_its_secrets() {
         for (text, found, rest) in [
             ("plain", vec![], "plain"),
             ("secret:KEY", vec![("", "KEY")], ""),
@@ -155,7 +155,7 @@ mod tests {
         let template = UnresolvedTemplate::compile("{{ data }} secret:KEY!").unwrap();
         assert_eq!(template.secrets().collect::<Vec<_>>(), ["KEY"]);
         assert_eq!(template.names().collect::<Vec<_>>(), ["data"]);
-        // what data says is no reference
+        // text that comes from data is not a reference
         let scope = Scope::new().with("data", Arc::new(json!("secret:OTHER")));
         let text = template.render(&scope).unwrap();
         assert!(!format!("{text:?}").contains("canary"));

@@ -1,4 +1,4 @@
-//! URLs with values in them, which cannot become anything else than values.
+//! URL templates. A value in a URL cannot change the structure of the URL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use url::Url;
 
 use crate::expression::{Expression, Scope};
 
-/// Longest URL. Servers refuse longer ones.
+/// Longest URL; servers commonly reject longer ones.
 pub(super) const URL_BYTES_MAX: usize = 8 << 10;
 
-/// Everything but what RFC 3986 calls unreserved.
+/// Characters to encode: all except those that RFC 3986 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Who chose the host of a URL.
+/// Source of the host of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostChoice {
-    /// It is written in the configuration.
+    /// The configuration.
     Operator,
+    /// A value of an expression.
     Data,
 }
 
-/// A URL with expressions in `{{ }}`. A value in the path or the query is one piece of it,
-/// whatever it holds; only a value at the very start, or in the place of the host, chooses where
-/// the call goes.
+/// A URL with expressions in `{{ }}`. A value in the path or the query is always one segment or
+/// one query value; only a value at the very start, or in the host, selects the server.
 #[derive(Clone)]
 pub struct UrlTemplate {
     source: Arc<str>,
@@ -37,10 +37,10 @@ enum Piece {
     Value { expression: Expression, part: Part },
 }
 
-/// The part of a URL that a value stands in.
+/// The part of a URL that contains a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// Everything up to the path: the value is a URL itself.
+    /// Everything up to the path; the value is itself a URL.
     Base,
     Authority,
     Path,
@@ -54,17 +54,17 @@ impl fmt::Debug for UrlTemplate {
 }
 
 impl UrlTemplate {
-    /// Compiles a URL; says what is wrong with it.
+    /// Compiles a URL; an error is the problem in words.
     pub fn compile(source: &str) -> Result<Self, String> {
         let pieces = pieces_of(source)?;
         let template = Self { source: Arc::from(source), pieces: Arc::from(pieces) };
-        // a number can stand in every place that a value can
+        // a number is valid wherever a value is
         let sample = template.assembled(|_| Ok(Value::from(1)), "http://1")?;
         parsed_url(&sample)?;
         Ok(template)
     }
 
-    /// Who chooses the host.
+    /// Returns the source of the host.
     pub fn host_choice(&self) -> HostChoice {
         let chooses = |piece: &Piece| match piece {
             Piece::Text(_) => false,
@@ -73,7 +73,7 @@ impl UrlTemplate {
         if self.pieces.iter().any(chooses) { HostChoice::Data } else { HostChoice::Operator }
     }
 
-    /// The names that its expressions read, functions included, in no order.
+    /// Returns the names that its expressions read, functions included, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let expressions = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Text(_) => None,
@@ -82,7 +82,7 @@ impl UrlTemplate {
         expressions.flat_map(Expression::names)
     }
 
-    /// The URL for the values in scope.
+    /// Renders the URL with the values in scope.
     pub(super) fn render(&self, scope: &Scope) -> Result<Url, String> {
         let evaluated = |expression: &Expression| {
             expression.evaluate(scope).map_err(|error| format!("url: {error}"))
@@ -111,11 +111,12 @@ impl UrlTemplate {
                 Piece::Text(literal) => text.push_str(literal),
                 Piece::Value { part: Part::Base, .. } => text.push_str(base),
                 Piece::Value { expression, part } => {
-                    let value = plain_text(&value_of(expression)?)
-                        .ok_or_else(|| unfit(expression, "is no text and no number"))?;
+                    let value = plain_text(&value_of(expression)?).ok_or_else(|| {
+                        unfit(expression, "must be a string, a number or a boolean")
+                    })?;
                     match part {
                         Part::Authority if !is_host_text(&value) => {
-                            return Err(unfit(expression, "is no host"));
+                            return Err(unfit(expression, "is not a host"));
                         }
                         Part::Path if value.is_empty() => {
                             return Err(unfit(expression, "is empty"));
@@ -131,7 +132,7 @@ impl UrlTemplate {
     }
 }
 
-/// A host as it is, anything else encoded.
+/// Returns a host unchanged, anything else percent-encoded.
 fn host_or_encoded(value: &str, part: Part) -> impl Iterator<Item = &str> {
     let (host, encoded) = match part {
         Part::Authority => (Some(value), None),
@@ -144,7 +145,7 @@ fn unfit(expression: &Expression, what: &str) -> String {
     format!("url: `{}` {what}", expression.source().trim())
 }
 
-/// The value as it is written in a URL; none for what a URL cannot hold.
+/// Returns the text of a value for a URL; `None` for null, arrays and objects.
 pub(super) fn plain_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -159,7 +160,7 @@ fn is_host_text(value: &str) -> bool {
     !value.is_empty() && value.chars().all(fits)
 }
 
-/// A URL that data gave, up to its path when more follows.
+/// Checks a URL that came from data. If more of the template follows, it must end with its path.
 fn base_of(value: &Value, is_followed: bool) -> Result<String, String> {
     let text = plain_text(value).unwrap_or_default();
     let url = parsed_url(&text)?;
@@ -167,28 +168,28 @@ fn base_of(value: &Value, is_followed: bool) -> Result<String, String> {
         return Ok(url.into());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err("url: a path follows, so the value must end before `?` and `#`".to_owned());
+        return Err("url: a path follows, so the value must not contain `?` or `#`".to_owned());
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Parses a whole URL and refuses what calls may not have.
+/// Parses a complete URL. Rejects schemes other than HTTP, credentials, and dot segments.
 pub fn parsed_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("url: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("url: must begin with http:// or https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("url: must hold no user and no password; send a header".to_owned());
+        return Err("url: must not contain a user or a password; use a header".to_owned());
     }
-    // The parser takes `..` away, and part of the path with it.
+    // The parser would resolve `..`, and drop a part of the path.
     let path = text.split(['?', '#']).next().unwrap_or_default();
     let is_dots = |segment: &str| {
         let segment = segment.to_ascii_lowercase().replace("%2e", ".");
         segment == "." || segment == ".."
     };
     if path.split(['/', '\\']).skip(3).any(is_dots) {
-        return Err("url: must not hold `.` or `..` in place of a name".to_owned());
+        return Err("url: must not contain the path segments `.` and `..`".to_owned());
     }
     Ok(url)
 }
@@ -206,7 +207,7 @@ fn pieces_of(source: &str) -> Result<Vec<Piece>, String> {
         }
         let Some(behind) = behind.strip_prefix("{{") else { break };
         if part == Part::Base && !pieces.is_empty() {
-            return Err("only one value may give the beginning of the URL".to_owned());
+            return Err("the URL may begin with only one value".to_owned());
         }
         let end = closing(behind).ok_or("a `{{` has no `}}`")?;
         let expression = Expression::compile(&behind[..end]).map_err(|error| error.to_string())?;
@@ -216,13 +217,13 @@ fn pieces_of(source: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// The part of the URL that what follows a literal text stands in.
+/// Returns the part of the URL that follows a literal.
 fn part_after(literal: &str, before: Part, is_start: bool) -> Result<Part, String> {
     if literal.contains("{%") || literal.contains("{#") {
-        return Err("a URL may hold {{ }} only".to_owned());
+        return Err("a URL may contain {{ }} only".to_owned());
     }
     if literal.contains('#') {
-        return Err("what follows a `#` is never sent".to_owned());
+        return Err("must not contain a fragment (`#`); it is never sent".to_owned());
     }
     let (mut part, mut rest) = (before, literal);
     if part == Part::Base && is_start {
@@ -247,7 +248,7 @@ fn part_after(literal: &str, before: Part, is_start: bool) -> Result<Part, Strin
     Ok(part)
 }
 
-/// Where an expression ends: at `}}` outside of its texts.
+/// Returns the index of the `}}` that ends an expression, ignoring those in its strings.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut escaped = false;
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_stays_in_its_place() {
+    fn a_value_stays_in_its_part_of_the_url() {
         let source = "https://api.example/v1/{{ args.a }}/end?q={{ args.a }}";
         for (value, path, query) in [
             (json!("plain-1_~.x"), "plain-1_~.x", "plain-1_~.x"),
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_who_chooses_the_host() {
+    fn the_source_of_the_host_is_known() {
         for (source, expected) in [
             ("https://a.example", HostChoice::Operator),
             ("https://a.example:8443/{{ args.x }}?y={{ args.y }}", HostChoice::Operator),
@@ -358,12 +359,12 @@ mod tests {
             ("", "url: relative URL without a base"),
             ("a.example/x", "must begin with http:// or https://"),
             ("ftp://a.example/", "url: must begin with http:// or https://"),
-            ("https://u:p@a.example/", "url: must hold no user and no password; send a header"),
-            ("https://a.example/#x", "what follows a `#` is never sent"),
-            ("https://a.example/../x", "url: must not hold `.` or `..` in place of a name"),
-            ("https://a.example/{% if x %}", "a URL may hold {{ }} only"),
+            ("https://u:p@a.example/", "url: must not contain a user or a password; use a header"),
+            ("https://a.example/#x", "must not contain a fragment (`#`); it is never sent"),
+            ("https://a.example/../x", "url: must not contain the path segments `.` and `..`"),
+            ("https://a.example/{% if x %}", "a URL may contain {{ }} only"),
             ("https://a.example/{{ x", "a `{{` has no `}}`"),
-            ("{{ a }}{{ b }}", "only one value may give the beginning of the URL"),
+            ("{{ a }}{{ b }}", "the URL may begin with only one value"),
             ("{{ a }}x", "a value that gives the host must be followed by `/` or `?`"),
             ("https://a.example:x/", "url: invalid port number"),
         ] {

@@ -1,4 +1,4 @@
-//! Bodies that leave the process, as their author wrote them.
+//! Bodies that call out of the process, in source form.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use super::Projection;
 
-/// A call of another server.
+/// An HTTP call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HttpBody {
     pub method: HttpMethod,
-    /// Template. A value in its path or query is one piece of it, whatever it holds.
+    /// Template. A value in its path or query is always one segment or one query value.
     pub url: String,
-    /// Templates, by name; `secret:NAME` in them is a secret of the environment.
+    /// Templates by header name; `secret:NAME` in them is a secret of the environment.
     pub headers: BTreeMap<String, String>,
-    /// Added behind the URL's own query. A value of none leaves its key out, an array repeats it.
+    /// Appended to the URL's own query. `null` omits its key, an array repeats it.
     pub query: BTreeMap<String, Projection>,
-    /// Sent as JSON. Without it the step's `data` is, where the method has a body.
+    /// Sent as JSON. Defaults to the step's `data` if the method has a body.
     pub body: Option<Projection>,
 }
 
-/// Methods that a call may have.
+/// Methods of HTTP calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum HttpMethod {
@@ -33,7 +33,7 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// All of them, by the name on the wire.
+    /// All methods with their names on the wire.
     pub const NAMES: [(&'static str, Self); 5] = [
         ("GET", Self::Get),
         ("POST", Self::Post),
@@ -42,7 +42,7 @@ impl HttpMethod {
         ("DELETE", Self::Delete),
     ];
 
-    /// Whether it has a body when none is named.
+    /// Returns true if the call has a body by default.
     pub fn sends_data(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
@@ -51,17 +51,17 @@ impl HttpMethod {
 /// A run of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandBody {
-    /// The program and its arguments. An argument with `{{ }}` is a template, and one argument
-    /// whatever it holds; the program is none.
+    /// The program and its arguments. An argument with `{{ }}` is a template and always gives one
+    /// argument; the program is not a template.
     pub argv: Vec<String>,
-    /// Written to it as JSON. Without it the step's `data` is.
+    /// Written to its standard input as JSON. Defaults to the step's `data`.
     pub input: Option<Projection>,
-    /// Templates, by the variable's name; `secret:NAME` in them is a secret of the environment.
+    /// Templates by variable name; `secret:NAME` in them is a secret of the environment.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; without it, where the server does.
+    /// Working directory; defaults to that of the server.
     pub cwd: Option<String>,
-    /// Memory of each of its processes; without it, what the server allows.
+    /// Memory limit of each of its processes; defaults to that of the server.
     pub memory_bytes_max: Option<u64>,
-    /// What it may print; without it, what the server allows.
+    /// Maximum size of its output; defaults to that of the server.
     pub output_bytes_max: Option<u64>,
 }

@@ -1,6 +1,6 @@
-//! Kinds of steps: what each is called, has and takes, in one table.
+//! Kinds of steps, with one table of their names and keys.
 //!
-//! A new kind begins here. The compiler then names the places that give it a meaning: the plan
+//! Add a new kind here first. The compiler then reports the other places: the plan
 //! (`plan/compile.rs`), the machine (`machine/advance.rs`), the configuration
 //! (`config/workflows/step.rs`).
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Block, Body, Projection};
 
-/// Says what a step does, and with what.
+/// Kind of a step with its contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
@@ -17,25 +17,25 @@ pub enum StepKind {
     Then { body: Body },
     /// Runs a body for its effect; `data` passes through.
     Tap { body: Body },
-    /// Runs the block when the expression holds; else `data` passes through.
+    /// Runs the block if the expression is true; otherwise `data` passes through.
     When { when: String, block: Block },
-    /// Runs all blocks at once; output: an array in their order.
+    /// Runs all blocks concurrently; output: an array in their order.
     All { blocks: Vec<Block> },
-    /// Runs all blocks at once; output: that of the first to complete.
+    /// Runs all blocks concurrently; output: that of the first to complete.
     Race { blocks: Vec<Block> },
-    /// Runs an agent; output: `{text, usage}`, or the object when there is a schema.
+    /// Runs an agent; output: `{text, usage}`, or the object if there is a schema.
     Agent {
         agent: String,
-        /// Template; without it, the step's `data` as text.
+        /// Template; defaults to the step's `data` as text.
         prompt: Option<String>,
         schema: Option<Value>,
         /// Generation options in the wire form (`maxSteps`, `temperature`, ...).
         options: Option<Value>,
     },
-    /// Runs another workflow as an execution of its own.
+    /// Runs another workflow as a child execution.
     Workflow {
         workflow: String,
-        /// Without it, the step's `data`.
+        /// Defaults to the step's `data`.
         input: Option<Projection>,
     },
     /// Waits; `data` passes through.
@@ -49,28 +49,29 @@ pub enum StepKind {
     Map { map: Projection },
     /// Runs the block for each item; output: an array in the order of the items.
     ForEach {
-        /// Must give an array.
+        /// Must evaluate to an array.
         items: Projection,
         block: Block,
-        /// Items at work at once.
+        /// Maximum number of items in progress.
         concurrency: u32,
     },
-    /// Runs the block of the first case that holds, else `default`, else `data` passes through.
+    /// Runs the block of the first case that is true, otherwise `default`; without one, `data`
+    /// passes through.
     Branch { cases: Vec<Case>, default: Option<Block> },
-    /// Runs the block, and again while the expression holds of its output.
+    /// Runs the block, and repeats it while the expression over its output is true.
     DoWhile { when: String, block: Block, max_iterations: u32 },
-    /// Runs the block, and again until the expression holds of its output.
+    /// Runs the block, and repeats it until the expression over its output is true.
     DoUntil { when: String, block: Block, max_iterations: u32 },
 }
 
-/// A way that an andBranch step can take.
+/// A case of an andBranch step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     pub when: String,
     pub block: Block,
 }
 
-/// The name of a kind, without its contents.
+/// Kind of a step without its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepType {
     Then,
@@ -92,11 +93,11 @@ pub enum StepType {
 /// A row of the table of kinds.
 struct Row {
     name: &'static str,
-    /// Keys that only the kind's contents have.
+    /// Keys of the kind's contents.
     keys: &'static [&'static str],
-    /// Whether it has attempts: `retry` and `timeout`.
+    /// True if it has attempts: `retry` and `timeout`.
     takes_retry: bool,
-    /// Whether it may ask for a resume: `suspend` and its schemas.
+    /// True if it may suspend: `suspend` and its schemas.
     can_suspend: bool,
 }
 
@@ -150,12 +151,12 @@ impl StepType {
         self.row().name
     }
 
-    /// Returns the kind of this name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns the keys that a step of this kind has beyond those of every step.
+    /// Returns the keys of a step of this kind in addition to those of every step.
     pub fn keys(self) -> Vec<&'static str> {
         let Row { keys, takes_retry, can_suspend, .. } = self.row();
         let suspend = if can_suspend { SUSPEND_KEYS } else { &[] };
@@ -163,18 +164,18 @@ impl StepType {
         [keys, suspend, retry].concat()
     }
 
-    /// Returns whether the kind has attempts that can be repeated and bounded in time.
+    /// Returns true if the kind has attempts, with retries and a timeout.
     pub fn takes_retry(self) -> bool {
         self.row().takes_retry
     }
 
-    /// Returns whether a step of this kind may ask for a resume.
+    /// Returns true if a step of this kind may suspend.
     pub fn can_suspend(self) -> bool {
         self.row().can_suspend
     }
 }
 
-/// A text of a step that is evaluated.
+/// Source of an expression, a template or a projection.
 #[derive(Debug, Clone, Copy)]
 pub enum KindText<'d> {
     Expression(&'d str),
@@ -186,7 +187,7 @@ pub enum KindText<'d> {
 #[derive(Debug, Clone, Copy)]
 pub struct LoopRule<'d> {
     pub when: &'d str,
-    /// What `when` must give for another round.
+    /// Value of `when` that starts another iteration.
     pub again_if: bool,
     pub max_iterations: u32,
 }
@@ -217,12 +218,12 @@ impl StepKind {
         self.step_type().name()
     }
 
-    /// Returns the body, of the kinds that run one.
+    /// Returns the body, for the kinds that run one.
     pub fn body(&self) -> Option<&Body> {
         if let Self::Then { body } | Self::Tap { body } = self { Some(body) } else { None }
     }
 
-    /// Returns the condition, of the kinds that run their block again.
+    /// Returns the condition, for the kinds that repeat their block.
     pub fn loop_rule(&self) -> Option<LoopRule<'_>> {
         if let Self::DoWhile { when, max_iterations, .. } = self {
             Some(LoopRule { when, again_if: true, max_iterations: *max_iterations })
@@ -254,7 +255,7 @@ impl StepKind {
         }
     }
 
-    /// Returns the blocks for filling in their steps, in the order of [`StepKind::blocks`].
+    /// Returns the blocks mutably, in the order of [`StepKind::blocks`].
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {
             Self::When { block, .. }
@@ -275,8 +276,8 @@ impl StepKind {
         }
     }
 
-    /// Returns the texts that are evaluated, each with its key (dots between its parts), without
-    /// those of the body and of the blocks.
+    /// Returns the sources to evaluate, each with its key (parts joined by dots), except those of
+    /// the body and of the blocks.
     pub fn texts(&self) -> Vec<(String, KindText<'_>)> {
         let one = |key: &str, text| vec![(key.to_owned(), text)];
         let value = |key: &str, value| one(key, KindText::Projection(value));

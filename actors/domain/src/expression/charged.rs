@@ -1,8 +1,7 @@
-//! What filters, functions and operators of the engine make, paid for as it is walked through.
+//! Results of the engine's filters, functions and operators, which charge when they are read.
 //!
-//! The engine's own lists and maps are walked for nothing by `in`, `==` and whatever else takes a
-//! value apart. No list that is as long as data say reaches an operator without a [`Charged`]
-//! around it.
+//! The engine reads its own lists and maps without charge (`in`, `==` and others). So every list
+//! whose length depends on data is wrapped in a [`Charged`] before it reaches an operator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +18,9 @@ pub(super) struct Charged {
     repr: ObjectRepr,
 }
 
-/// Puts a value that can be walked through behind a [`Charged`].
+/// Wraps a value that can be iterated in a [`Charged`].
 pub(super) fn charged(value: Value) -> Value {
-    // a tuple is short, and equal to nothing but tuples
+    // tuples are short, and equal only to tuples
     let is_ours = value.downcast_object_ref::<Node>().is_some()
         || value.downcast_object_ref::<Charged>().is_some();
     let repr = value.as_object().map(DynObject::repr);
@@ -65,13 +64,13 @@ impl Object for Charged {
     }
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // As long as its items are; each of them pays for itself.
+        // The items charge by themselves.
         let _ = effort::charge_all(1 + self.inner.len().unwrap_or(0), 1);
         if effort::is_exceeded() { Ok(()) } else { write!(f, "{}", self.inner) }
     }
 }
 
-/// Items, until they cannot be paid for.
+/// Iterates as long as the budget lasts.
 struct Walk {
     items: ValueIter,
 }

@@ -1,24 +1,23 @@
-//! How deep a source is, counted before the engine takes it apart.
+//! Depth of a source, checked before the engine parses it.
 //!
-//! The engine reads, compiles and drops operations one inside the other, a chain of them too, and
-//! so does whoever walks the tree: each takes some of the thread's stack. It bounds brackets only.
+//! The engine parses, compiles and drops nested and chained operations recursively, and so do
+//! walks of its tree: each level takes some of the thread's stack. The engine limits brackets only.
 
 use minijinja::machinery::{Token, tokenize};
 
-/// How many operations and look-ups may be one inside the other, brackets counted as well.
+/// Maximum nesting of operations and lookups, including brackets.
 pub(super) const DEPTH_MAX: usize = 500;
 
-/// How many `elif` a template may have, each of which is inside of the one before.
+/// Maximum number of `elif` in a template; each is nested in the one before.
 const CHOICES_MAX: usize = 500;
 
-/// How deep the brackets may be of all blocks together that give a name to a value: each may have the
-/// value before in it, and values are dropped one inside the other as well.
+/// Maximum total depth of brackets in all blocks that assign a name: each value may contain the one
+/// before, and nested values are dropped recursively.
 const NESTED_MAX: usize = 500;
 
-/// Whether a source is deeper than the engine should be given. What is no source at all is left for
-/// the engine to refuse.
+/// Returns true if a source is too deep for the engine. Leaves invalid sources to the engine.
 pub(super) fn is_too_deep(source: &str, is_expression: bool) -> bool {
-    // an operator takes a byte at least
+    // an operator takes at least one byte
     if source.len() <= DEPTH_MAX {
         return false;
     }
@@ -35,17 +34,17 @@ pub(super) fn is_too_deep(source: &str, is_expression: bool) -> bool {
     false
 }
 
-/// What blocks of a template add to one another.
+/// Nesting that results from blocks of a template.
 #[derive(Default)]
 struct Blocks {
-    /// The next token says what the block is.
+    /// True if the next token is the keyword of a block.
     is_beginning: bool,
-    /// It gives a name to a value.
+    /// True if the block assigns a name.
     is_naming: bool,
-    /// The deepest of its brackets.
+    /// Depth of its brackets.
     brackets: usize,
     choices: usize,
-    /// The brackets of all blocks that give names.
+    /// Total depth of the brackets in all blocks that assign names.
     nested: usize,
 }
 
@@ -68,28 +67,28 @@ impl Blocks {
     }
 }
 
-/// How deep the operation is that the last token belongs to, or one before it in its brackets.
+/// Depth of the current operation, or of one before it in the same brackets.
 #[derive(Default)]
 struct Depth {
-    /// Inside the brackets that are open.
+    /// Level inside the innermost open brackets.
     here: Level,
-    /// Around them, and how deep those are together.
+    /// Levels around it, and their total depth.
     around: Vec<Level>,
     around_chains: usize,
 }
 
-/// What is between two brackets, or two commas.
+/// Content between two brackets or commas.
 #[derive(Debug, Default, Clone, Copy)]
 struct Level {
-    /// Operators between operands, and before them.
+    /// Number of operators between and before operands.
     chain: usize,
-    /// Look-ups, calls and filters behind the last operand.
+    /// Number of lookups, calls and filters after the last operand.
     behind: usize,
-    /// Of the deepest brackets of the last operand.
+    /// Depth of the brackets of the last operand.
     inside: usize,
-    /// The deepest of the operands before it.
+    /// Depth of the operands before it.
     operand: usize,
-    /// The deepest of what stands before a comma.
+    /// Depth of the contents before the last comma.
     before: usize,
 }
 
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
     use crate::expression::{Expression, Scope, Template};
 
-    /// The depth of an expression.
+    /// Returns the depth of an expression.
     fn depth_of(source: &str) -> usize {
         let mut depth = Depth::default();
         let tokens = tokenize(source, true, Default::default());
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_of_something_else_is_counted() {
+    fn nested_operations_are_counted() {
         let rows = [
             ("a", 0),
             ("a.b[0]", 2),
@@ -203,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Chains of each kind with so many links.
+    /// Returns chains of each kind with this number of links.
     fn chains(links: usize) -> Vec<String> {
         let behind = |first: &str, link: &str| format!("{first}{}", link.repeat(links));
         let before = |link: &str| format!("{}n", link.repeat(links));
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_are_bounded_and_those_that_are_taken_fit_a_small_stack() {
+    fn chains_are_limited_and_accepted_ones_fit_a_small_stack() {
         let said = "chained or nested more than 500 deep; split it into several steps in `";
         for source in chains(DEPTH_MAX) {
             let expression = Expression::compile(&source).unwrap();
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_bounded() {
+    fn blocks_are_limited() {
         let choice = |count| format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(count));
         let sets = |count| format!("{{% set a = 1 %}}{}", "{% set a = [a] %}".repeat(count));
         let deeper = |count| "{% with a = [[[[[a]]]]], b = [1] %}{% endwith %}".repeat(count / 5);
@@ -258,11 +257,11 @@ mod tests {
         }
         let (scope, nested) = (Scope::new(), format!("{}{{{{ a == a }}}}", sets(NESTED_MAX)));
         let rendered = Template::compile(&nested).unwrap().render(&scope);
-        assert_eq!(rendered.as_deref(), Ok("true"), "what is made of it fits the stack, too");
+        assert_eq!(rendered.as_deref(), Ok("true"), "comparing the result fits the stack, too");
     }
 
     #[test]
-    fn what_is_long_and_not_deep_is_taken() {
+    fn long_sources_that_are_not_deep_are_accepted() {
         let list = format!("[{}]", vec!["a.b + 1"; 800].join(", "));
         Expression::compile(&list).unwrap();
         let template = "{{ a.b }} {% if a[0] %}{% set c = a.b + 1 %}{% endif %}".repeat(600);

@@ -1,11 +1,10 @@
-//! The one minijinja environment, with the bounds that the engine itself does not have.
+//! The minijinja environment, with limits that the engine itself does not have.
 //!
-//! Fuel counts instructions, so it bounds loops of templates but not what one filter, test or
-//! operator does. Every filter and every test is therefore wrapped and in one of the tables below:
-//! it pays for what it walks (see [`effort`]), refuses before it allocates, and what it makes is
-//! paid for wherever it goes. Operators cannot be wrapped: `*` is written anew (see
-//! [`super::operators`]), and the lists and documents that the others walk through charge by
-//! themselves.
+//! Fuel counts instructions, so it limits loops of templates, but not the work of one filter, test
+//! or operator. Every filter and every test is therefore wrapped by one of the tables below: it
+//! charges for what it reads (see [`effort`]), fails before it allocates too much, and its result
+//! charges for later reads. Operators cannot be wrapped: those that can grow a value are rewritten
+//! (see [`super::operators`]); the others read lists and documents that charge by themselves.
 
 use std::sync::LazyLock;
 
@@ -20,49 +19,50 @@ use super::operators;
 use super::scope::bytes_max_of;
 use crate::effort;
 
-/// Instructions one evaluation may take; 1.6 ms when measured.
+/// Maximum number of instructions of an evaluation; 1.6 ms when measured.
 const FUEL: u64 = 100_000;
 
-/// Longest sequence that a gathering filter takes.
+/// Longest sequence that a filter accepts.
 const ITEMS_MAX: usize = 1_000_000;
 
-/// Widest field that `format` may fill and deepest column of `indent`.
+/// Maximum width of a field of `format`, and of `indent`.
 const WIDTH_MAX: usize = 1_000;
 
-/// Filters and functions with nothing to offer here, or whose cost has no bound: `namespace`
-/// carries a growing text from one turn of a loop to the next.
+/// Filters and functions that are useless here, or have no limit of cost: `namespace` carries a
+/// growing text from one iteration of a loop to the next.
 const REMOVED_FILTERS: [&str; 3] = ["batch", "slice", "pprint"];
 const REMOVED_FUNCTIONS: [&str; 2] = ["namespace", "debug"];
 
-/// What a filter or a test walks by itself, beside what its arguments charge for.
+/// Work of a filter or a test, in addition to what its arguments charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walks {
-    /// A value as it is.
+    /// Nothing.
     Nothing,
-    /// Every character of its first text, some times over.
+    /// Reads every character of its first text, several times.
     Text,
-    /// The items of its first argument, which pay for themselves; of a text, its characters.
+    /// Reads the items of its first argument, which charge by themselves, or the characters of a
+    /// text.
     Items,
-    /// The same, each compared with others.
+    /// Like `Items`, and compares the items.
     Sorted,
-    /// Two values, from their beginnings.
+    /// Reads two values from their beginnings.
     Both,
-    /// The second value in search of the first.
+    /// Searches for the first value in the second.
     Search,
 }
 
-/// Bytes of a text that cost one step when they are written.
+/// Bytes of text per step, when written.
 const WRITTEN_BYTES: usize = 64;
 
-/// Bytes of a text that cost one step when it is taken apart.
+/// Bytes of text per step, when split into characters.
 const TAKEN_APART_BYTES: usize = 4;
 
-/// Times that a text is gone through by a filter of texts.
+/// Number of times that a filter reads a text.
 const PASSES: usize = 8;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 
-/// The environment all expressions are compiled in, and templates start from.
+/// Returns the environment of all expressions, which templates clone.
 pub(super) fn shared() -> &'static Environment<'static> {
     &ENVIRONMENT
 }
@@ -75,12 +75,12 @@ fn environment() -> Environment<'static> {
     // Names the undefined part in an error; costs nothing before there is one.
     environment.set_debug(true);
     environment.set_formatter(|out, state, value| match value.as_str() {
-        // what a block keeps is written nowhere else
+        // captured blocks are charged only here
         Some(text) => {
             paid(effort::charge_all(1 + text.len() / WRITTEN_BYTES, 1))?;
             out.write_str(text).map_err(Error::from)
         }
-        // `{{ a if b }}` without an else; any other undefined value was refused before.
+        // `{{ a if b }}` without an else; any other undefined value has failed before.
         None if value.is_undefined() => Ok(()),
         None => out.write_str(&to_text(value, bytes_max_of(state))?).map_err(Error::from),
     });
@@ -103,7 +103,7 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// Adds originals under names that no source can spell, and in their places what pays for them.
+/// Adds the originals under names that no source can contain, and wrappers under their own names.
 macro_rules! wrap {
     ($environment:ident, $add:ident, $wrapped:ident, $($walks:ident: [$($name:literal $original:path),* $(,)?],)*) => {
         $($(
@@ -218,7 +218,7 @@ impl Walks {
     }
 }
 
-/// Pays for comparing every item with some of the others.
+/// Charges for sorting.
 fn pay_for_order(items: &Value) -> bool {
     let Ok(walk) = items.try_iter() else { return effort::charge(1) };
     let mut count = 0_usize;
@@ -234,14 +234,15 @@ fn pay_for_order(items: &Value) -> bool {
     effort::charge_all(count, rounds) && effort::charge_text(bytes.saturating_mul(rounds))
 }
 
-/// Whoever asks for more instructions than there is fuel for has exceeded the budget, too.
+/// Marks the budget as exceeded if the engine ran out of fuel.
 pub(super) fn pay_for_fuel(error: &Error) {
     if error.kind() == ErrorKind::OutOfFuel {
         effort::exceed(FUEL);
     }
 }
 
-/// An error that ends the evaluation at once; whoever began it knows better words.
+/// Returns an error that ends the evaluation if a charge failed. The caller of the evaluation
+/// replaces the message.
 pub(super) fn paid(paid: bool) -> Result<(), Error> {
     if paid { Ok(()) } else { Err(refused("too costly")) }
 }
@@ -364,7 +365,7 @@ fn tojson(
 mod accounts {
     use super::*;
 
-    /// Names in a map of the environment's debug form.
+    /// Returns the names in a map of the environment's debug form.
     fn names_of(shown: &str, what: &str) -> Vec<String> {
         let from = shown.find(&format!("{what}: ")).unwrap();
         let list = &shown[from..];
@@ -372,9 +373,9 @@ mod accounts {
         list[..end].split('"').skip(1).step_by(2).map(str::to_owned).collect()
     }
 
-    /// A filter or a test that a newer engine brings along would be walked for nothing.
+    /// A filter or a test of a newer engine would otherwise run without charge.
     #[test]
-    fn every_filter_and_test_is_accounted_for() {
+    fn every_filter_and_test_of_the_engine_is_wrapped() {
         let shown = format!("{:?}", shared());
         let engines = format!("{:?}", Environment::new());
         for what in ["filters", "tests"] {
@@ -384,7 +385,7 @@ mod accounts {
             for name in theirs.iter().filter(|name| !REMOVED_FILTERS.contains(&name.as_str())) {
                 let own = ["join", "string", "tojson"].contains(&name.as_str());
                 let original = format!("engine's {name}");
-                assert!(own || ours.contains(&original), "{name} of {what} is not accounted for");
+                assert!(own || ours.contains(&original), "{name} of {what} is not wrapped");
             }
             for name in ours.iter().filter(|name| !operators::FILTERS.contains(&name.as_str())) {
                 let known = name.strip_prefix("engine's ").unwrap_or(name);

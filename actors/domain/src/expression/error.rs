@@ -1,4 +1,4 @@
-//! What a refused expression says: one line, short, never a dump of the data.
+//! Errors of expressions: one short line, without the data.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use minijinja::{Error, ErrorKind};
 const SOURCE_CHARS_SHOWN: usize = 80;
 const MESSAGE_CHARS_MAX: usize = 240;
 
-/// Why an expression, a template or a projection was refused.
+/// Error of an expression, a template or a projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// Key path of the offending part (`items[2].x`); empty for the whole.
+    /// Key path of the failing part (`items[2].x`); empty for the whole.
     pub place: String,
-    /// What is wrong and in which source, on one line.
+    /// Problem and source, on one line.
     pub message: String,
-    /// Whether all that is wrong is that something is not there.
+    /// True if the cause is an undefined value.
     pub is_undefined: bool,
-    /// Whether the trouble is what it costs: it is not to be tried again.
+    /// True if the evaluation exceeded its budget; it is not retried.
     pub is_too_costly: bool,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for ExpressionError {
 impl std::error::Error for ExpressionError {}
 
 impl ExpressionError {
-    /// A refusal of ours, about `source`.
+    /// Creates an error of our own about `source`.
     pub(super) fn refused(source: &str, message: &str) -> Self {
         let message = shortened(message, MESSAGE_CHARS_MAX);
         let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
@@ -40,7 +40,7 @@ impl ExpressionError {
         Self { place: String::new(), message, is_undefined: false, is_too_costly: false }
     }
 
-    /// A refusal of the engine, about `source`.
+    /// Creates an error of the engine about `source`.
     pub(super) fn engine(source: &str, error: &Error) -> Self {
         let mut message = match (error.kind(), error.detail()) {
             (ErrorKind::UndefinedError | ErrorKind::InvalidOperation, Some(detail)) => {
@@ -58,30 +58,30 @@ impl ExpressionError {
         Self { is_undefined: is_undefined(error), ..Self::refused(source, &message) }
     }
 
-    /// What `source` costs is more than there was for it.
+    /// Creates the error of an evaluation that exceeded its budget.
     pub(super) fn too_costly(source: &str, excess: &str) -> Self {
         Self { is_too_costly: true, ..Self::refused(source, excess) }
     }
 
-    /// The same refusal, seen from the container that holds the part under `step`.
+    /// Prefixes the place with a step of the path.
     pub(super) fn inside(mut self, step: &str) -> Self {
         self.place = joined(step, &self.place);
         self
     }
 }
 
-/// Whether something that is not there is the whole trouble, for a filter too that met it.
+/// Returns true if the cause is an undefined value, also inside a filter.
 fn is_undefined(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
     error.kind() == ErrorKind::UndefinedError || cause.is_some_and(is_undefined)
 }
 
-/// Why a value cannot be a result, before anybody knows which source it came from.
+/// Reason why a value cannot be a result, without its source.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) place: String,
     pub(super) message: String,
-    /// About the value as a whole, wherever it was noticed.
+    /// True if it concerns the whole value, independent of the place.
     is_of_whole: bool,
     pub(super) is_undefined: bool,
 }
@@ -92,7 +92,7 @@ impl Refusal {
         Self { place: String::new(), message, is_of_whole: false, is_undefined: false }
     }
 
-    /// Of a value that is not there.
+    /// Creates the refusal of an undefined value.
     pub(super) fn undefined() -> Self {
         Self { is_undefined: true, ..Self::new("undefined value") }
     }
@@ -128,7 +128,7 @@ impl From<Refusal> for Error {
     }
 }
 
-/// A key as a step of a path: `name`, `['my-key']`.
+/// Formats a key as a step of a path: `name`, `['my-key']`.
 pub(crate) fn key_step(key: &str) -> String {
     let mut characters = key.chars();
     let plain = characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
@@ -136,18 +136,18 @@ pub(crate) fn key_step(key: &str) -> String {
     if plain { key.to_owned() } else { format!("['{}']", shortened(key, SOURCE_CHARS_SHOWN)) }
 }
 
-/// An index as a step of a path: `[2]`.
+/// Formats an index as a step of a path: `[2]`.
 pub(crate) fn index_step(index: usize) -> String {
     format!("[{index}]")
 }
 
-/// A step of a path before the rest of it.
+/// Joins a step and the rest of a path.
 pub(crate) fn joined(step: &str, rest: &str) -> String {
     let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
     format!("{step}{dot}{rest}")
 }
 
-/// At most `characters_max` characters on one line.
+/// Truncates a text to `characters_max` characters on one line.
 pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
     let mut line: String = text
         .chars()

@@ -1,20 +1,20 @@
-//! What was probably meant by a text that is none: the habits of other languages.
+//! Hints for sources that do not compile because they use the syntax of another language.
 
 use super::without_texts;
 
-/// What to write instead, for an expression that does not compile.
+/// Returns a hint for an expression that does not compile.
 pub(super) fn of_expression(source: &str) -> Option<&'static str> {
     let code = without_texts(source);
     if code.contains("{{") || code.contains("{%") {
-        return Some("an expression stands without {{ }}");
+        return Some("write an expression without {{ }}");
     }
     if code.contains("${") {
-        return Some("an expression stands as it is, without ${ }");
+        return Some("write an expression without ${ }");
     }
     of_code(&code)
 }
 
-/// What to write instead, for a template that does not compile.
+/// Returns a hint for a template that does not compile.
 pub(super) fn of_template(source: &str) -> Option<&'static str> {
     let opened = source.match_indices("{{").map(|(at, open)| at + open.len());
     let pieces = opened.map(|from| {

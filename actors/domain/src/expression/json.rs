@@ -1,9 +1,8 @@
-//! JSON seen by the engine, and the engine's values turned back into JSON.
+//! Conversion between JSON and values of the engine.
 //!
-//! A [`Node`] is a place inside a shared document: nothing of it is copied until a text or a
-//! number is read. The way back counts bytes and stops as soon as the bound is passed, so a lazy
-//! `[0] * 100000000` costs no more than the bound. Whatever is read is paid for; when the budget
-//! is spent, documents look empty.
+//! A [`Node`] is a place inside a shared document: nothing is copied until a text or a number is
+//! read. The conversion back counts bytes and stops at the limit, so a lazy `[0] * 100000000` costs
+//! no more than the limit. Reads are charged; once the budget is spent, documents appear empty.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use serde_json::{Map, Number, Value as Json};
 use super::error::{Refusal, index_step, key_step};
 use crate::effort;
 
-/// Deepest nesting of a result; what JSON parsers accept too.
+/// Maximum nesting of a result; the same as that of JSON parsers.
 const DEPTH_MAX: usize = 128;
 
-/// Bytes of a document whose copy costs one step.
+/// Copied bytes of a document per step.
 const DOCUMENT_BYTES: usize = 4;
 
 /// An object or array inside a document.
@@ -29,12 +28,12 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// The engine's view of a document.
+    /// Wraps a document for the engine.
     pub(super) fn view(document: &Arc<Json>) -> Value {
         scalar(document).unwrap_or_else(|| Value::from_object(Self::Root(Arc::clone(document))))
     }
 
-    /// Looked up from the root each time: no copy, no borrow to keep.
+    /// Looks the place up from the root each time, to avoid copies and borrows.
     fn json(&self) -> &Json {
         match self {
             Self::Root(document) => document,
@@ -96,15 +95,15 @@ impl Object for Node {
         }
     }
 
-    /// Seen by `~`: containers join a text as JSON.
+    /// Used by `~`: containers are joined as JSON.
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Cut short, it is of no use to anybody; an error here would be a panic in the engine.
+        // A truncated text is discarded with the evaluation; an error would panic in the engine.
         let _ = fmt::write(&mut Paid(f), format_args!("{}", self.json()));
         Ok(())
     }
 }
 
-/// A text that is paid for as it is written.
+/// A writer that charges for each part.
 struct Paid<'a, 'f>(&'a mut fmt::Formatter<'f>);
 
 impl fmt::Write for Paid<'_, '_> {
@@ -116,7 +115,7 @@ impl fmt::Write for Paid<'_, '_> {
     }
 }
 
-/// The engine's value of anything but an object or array.
+/// Converts a value; `None` for arrays and objects.
 fn scalar(json: &Json) -> Option<Value> {
     Some(match json {
         Json::Null => Value::from(()),
@@ -133,7 +132,7 @@ fn scalar(json: &Json) -> Option<Value> {
     })
 }
 
-/// Bytes of JSON that may still be made. A float counts as three bytes, the rest exactly.
+/// Remaining size of a result, in bytes of JSON. A float counts as three bytes, the rest exactly.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: usize,
@@ -167,7 +166,7 @@ impl Allowance {
         self.spend(text.bytes().map(escape_bytes).sum())
     }
 
-    /// Pays for a finished document.
+    /// Deducts a whole document.
     pub(super) fn spend_json(&mut self, json: &Json) -> Result<(), Refusal> {
         match json {
             Json::Null => self.spend(4),
@@ -209,7 +208,7 @@ fn number_bytes(number: &Number) -> usize {
     }
 }
 
-/// Turns a result into JSON; refuses what JSON has no word for.
+/// Converts a result to JSON; fails on values that JSON cannot represent.
 pub(super) fn to_json(value: &Value, allowance: &mut Allowance) -> Result<Json, Refusal> {
     nested_to_json(value, allowance, 0)
 }
@@ -307,7 +306,7 @@ fn member_name(key: &Value) -> Result<String, Refusal> {
     }
 }
 
-/// What a template prints: a text as it is, anything else as JSON.
+/// Converts a value to the output of a template: strings unchanged, others as JSON.
 pub(super) fn to_text(value: &Value, bytes_max: usize) -> Result<String, Refusal> {
     let mut allowance = Allowance::new(bytes_max);
     if let Some(text) = value.as_str() {

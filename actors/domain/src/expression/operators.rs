@@ -1,8 +1,8 @@
-//! Operators that make texts and lists as large as data say, paid for.
+//! Operators whose results can be as large as data demands, with charges.
 //!
-//! `*` repeats a text or a list, `+` and `~` join texts, and the engine does so for nothing. So each
-//! of them that may do more than reckon with numbers is written anew, as a filter of ours, before
-//! the engine compiles it.
+//! `*` repeats a text or a list, `+` and `~` join texts, and the engine does not charge for that.
+//! So each of them that may do more than arithmetic is rewritten as a filter of our own before
+//! the engine compiles the source.
 
 mod applied;
 
@@ -11,10 +11,11 @@ use minijinja::machinery::{Span, ast};
 
 use super::syntax;
 
-/// What the filters are called. The check of definitions knows no filter with a dot in its name.
+/// Names of the filters. Lints accept no filter with a dot in its name, so definitions cannot use
+/// them.
 pub(super) const FILTERS: [&str; 3] = ["engine.times", "engine.plus", "engine.concat"];
 
-/// An operator that is paid for.
+/// An operator that is charged for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Times,
@@ -45,12 +46,12 @@ impl Operator {
         }
     }
 
-    /// The operator of an operation that may make more than a number.
-    fn to_be_paid(operation: &ast::BinOp<'_>) -> Option<Self> {
+    /// Returns the operator of an operation whose result may be larger than a number.
+    fn charged(operation: &ast::BinOp<'_>) -> Option<Self> {
         let (left, right) = (is_number(&operation.left), is_number(&operation.right));
         Self::of(&operation.op).filter(|operator| match operator {
             Self::Times => !(left && right),
-            // a number and anything else give a number or fail
+            // a number and anything else give a number or an error
             Self::Plus => !(left || right),
             Self::Concat => true,
         })
@@ -64,7 +65,7 @@ impl Operator {
         }
     }
 
-    /// What stands for it.
+    /// Returns the beginning of the filter that replaces it.
     const fn applied(self) -> &'static str {
         match self {
             Self::Times => "|engine.times(",
@@ -74,7 +75,7 @@ impl Operator {
     }
 }
 
-/// Adds the filters that stand for operators.
+/// Adds the filters that replace operators.
 pub(super) fn add_filters(environment: &mut Environment<'static>) {
     let [times, plus, concat] = FILTERS;
     environment.add_filter(times, applied::times);
@@ -82,26 +83,26 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter(concat, applied::concat);
 }
 
-/// An operation in a text that is to be written anew.
+/// An operation to rewrite.
 pub(super) struct Operation {
     start: usize,
     operator: Operator,
-    /// Where its operator is.
+    /// Position of its operator.
     sign: usize,
     end: usize,
-    /// Its left side is an operation that is written anew as well.
+    /// True if its left operand is an operation to rewrite, too.
     is_chained: bool,
 }
 
 impl Operation {
-    /// An operation in `source`, if it is one to be paid for.
+    /// Returns an operation in `source`, if it is to be rewritten.
     pub(super) fn of(source: &str, operation: &ast::BinOp<'_>, span: Span) -> Option<Self> {
-        let operator = Operator::to_be_paid(operation)?;
-        // brackets that close and white space are all that can stand between the two
+        let operator = Operator::charged(operation)?;
+        // only closing brackets and white space can be between the two
         let left_end = operation.left.span().end_offset as usize;
         let sign = left_end + source.get(left_end..)?.find(operator.sign())?;
         let is_chained = match &operation.left {
-            ast::Expr::BinOp(left) => Operator::to_be_paid(left).is_some(),
+            ast::Expr::BinOp(left) => Operator::charged(left).is_some(),
             _ => false,
         };
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
@@ -109,7 +110,7 @@ impl Operation {
     }
 }
 
-/// Whether an expression gives a number or fails.
+/// Returns true if the result of an expression is a number or an error.
 fn is_number(expression: &ast::Expr<'_>) -> bool {
     match expression {
         ast::Expr::Const(constant) => constant.value.is_number(),
@@ -137,26 +138,26 @@ fn is_number(expression: &ast::Expr<'_>) -> bool {
     }
 }
 
-/// Whether a text can have operations that are to be paid for.
+/// Returns true if a source may contain operations to rewrite.
 pub(super) fn may_be_in(source: &str) -> bool {
     source.contains(['*', '+', '~'])
 }
 
-/// The source of an expression as the engine is to compile it.
+/// Returns the rewritten source of an expression; `None` if there is nothing to rewrite.
 pub(super) fn of_expression(source: &str) -> Option<String> {
     if !may_be_in(source) {
         return None;
     }
-    written_anew(source, syntax::operators_of_expression(source))
+    rewritten(source, syntax::operators_of_expression(source))
 }
 
-/// `a * b` becomes `(a )|engine.times( b)`, and another factor another filter behind it. None
-/// without operations: the source stays as it is.
-pub(super) fn written_anew(source: &str, operations: Vec<Operation>) -> Option<String> {
+/// Rewrites `a * b` as `(a )|engine.times( b)`; further factors become further filters after it.
+/// Returns `None` if there are no operations.
+pub(super) fn rewritten(source: &str, operations: Vec<Operation>) -> Option<String> {
     if operations.is_empty() {
         return None;
     }
-    // where, what, and how many bytes it replaces
+    // position, inserted text, number of replaced bytes
     let mut insertions: Vec<(usize, &str, usize)> = Vec::new();
     for Operation { start, operator, sign, end, is_chained } in operations {
         if !is_chained {
@@ -164,7 +165,7 @@ pub(super) fn written_anew(source: &str, operations: Vec<Operation>) -> Option<S
         }
         insertions.extend([(sign, operator.applied(), 1), (end, ")", 0)]);
     }
-    // what ends where an operator begins stands before it
+    // an end at the position of an operator comes before it
     insertions.sort_by_key(|(at, _, replaced)| (*at, *replaced));
     let mut written = String::with_capacity(source.len() * 2);
     let mut done = 0;

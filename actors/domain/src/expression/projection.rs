@@ -37,17 +37,17 @@ impl CompiledProjection {
         Ok(Self { root: Arc::new(root), names: Arc::new(names) })
     }
 
-    /// The names that the expressions read, functions included, in no order.
+    /// Returns the names that the expressions read, functions included, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
-    /// Whether any of the expressions reads the name.
+    /// Returns true if any of the expressions reads the name.
     pub fn uses(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Evaluates all expressions; the scope's bound holds for the whole value.
+    /// Evaluates all expressions; the scope's limit applies to the whole value.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
         effort::bounded(|| self.root.evaluate(scope, &mut Allowance::new(scope.bytes_max())))
     }
@@ -118,7 +118,7 @@ impl Part {
     }
 }
 
-/// A refusal with no expression to blame.
+/// Converts a refusal that concerns no expression.
 fn whole(refusal: Refusal) -> ExpressionError {
     let Refusal { place, message, is_undefined, .. } = refusal;
     ExpressionError { place, message, is_undefined, is_too_costly: false }

@@ -1,4 +1,4 @@
-//! The names an expression can read.
+//! Scopes of expressions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use serde_json::Value as Json;
 use super::json::Node;
 use crate::effort;
 
-/// Bound of a result unless [`Scope::value_bytes_max`] says otherwise.
+/// Default of [`Scope::value_bytes_max`].
 pub const VALUE_BYTES_MAX_DEFAULT: usize = 1 << 20;
 
-/// Names that a step's expressions can read: room for them is made at once.
+/// Initial capacity: the number of names in a step's scope.
 const SLOTS_USUAL: usize = 10;
 
-/// Under this name the engine's own filters find the bound. No source can spell it.
+/// Name under which filters find the limit. No source can contain it.
 const VALUE_BYTES_MAX_NAME: &str = "value bytes max";
 
 /// Names in scope. Cheap to clone.
@@ -44,32 +44,32 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// Makes a scope without names.
+    /// Creates a scope without names.
     pub fn new() -> Self {
         let slots = Vec::with_capacity(SLOTS_USUAL);
         let names = Names { slots, value_bytes_max: VALUE_BYTES_MAX_DEFAULT };
         Self { names: Arc::new(names) }
     }
 
-    /// Adds a value, in place of an earlier one of the same name.
+    /// Adds a value, replacing an earlier one of the same name.
     #[must_use]
     pub fn with(self, name: &'static str, value: Arc<Json>) -> Self {
         self.with_slot(name, Slot::Json(value))
     }
 
-    /// Adds a value that may be absent; absent, the name is defined and `none`.
+    /// Adds a value that may be absent; the name is then defined and `none`.
     #[must_use]
     pub fn with_optional(self, name: &'static str, value: Option<Arc<Json>>) -> Self {
         self.with_slot(name, value.map_or(Slot::Empty, Slot::Json))
     }
 
-    /// Adds values by key; a key that is not there is undefined.
+    /// Adds values by key; other keys are undefined.
     #[must_use]
     pub fn with_map(self, name: &'static str, values: Arc<BTreeMap<Arc<str>, Arc<Json>>>) -> Self {
         self.with_slot(name, Slot::Map(values))
     }
 
-    /// Sets how many bytes of JSON or text a result may have.
+    /// Sets the maximum size of a result, in bytes of JSON or text.
     #[must_use]
     pub fn value_bytes_max(mut self, bytes: usize) -> Self {
         Arc::make_mut(&mut self.names).value_bytes_max = bytes;
@@ -89,7 +89,7 @@ impl Scope {
         self.names.value_bytes_max
     }
 
-    /// Whether a name is in scope and its value is not there.
+    /// Returns true if a name is in scope and its value is none.
     pub(super) fn is_none(&self, name: &str) -> bool {
         self.names.slots.iter().any(|(known, slot)| {
             *known == name
@@ -106,7 +106,7 @@ impl Scope {
     }
 }
 
-/// The bound of the scope that is being evaluated.
+/// Returns the limit of the current scope.
 pub(super) fn bytes_max_of(state: &minijinja::State<'_, '_>) -> usize {
     state
         .lookup(VALUE_BYTES_MAX_NAME)
@@ -134,7 +134,7 @@ impl Object for Names {
     }
 }
 
-/// Values by key, each a document of its own.
+/// Values by key.
 #[derive(Debug)]
 struct Keyed(Arc<BTreeMap<Arc<str>, Arc<Json>>>);
 

@@ -1,4 +1,4 @@
-//! What a text says, read from its syntax tree: for whoever checks texts before they run.
+//! Analysis of expressions and templates by their syntax trees, for lints and rewriting.
 
 mod compared;
 mod reading;
@@ -15,18 +15,17 @@ use self::compared::How;
 use super::operators::Operation;
 use super::{Expression, FILTERS, TESTS, Template};
 
-/// Filters whose value may be undefined, and tests that ask whether it is.
+/// Filters whose value may be undefined, and tests of that.
 const DEFAULTS: [&str; 2] = ["default", "d"];
 const PRESENCE: [&str; 2] = ["defined", "undefined"];
 
-/// Filters that are given the name of a filter, or of a test, and the place of it among their
-/// arguments.
+/// Filters with the name of a filter or of a test among their arguments, and its index.
 const NAMING_FILTERS: [(&str, usize); 1] = [("map", 0)];
 const NAMING_TESTS: [(&str, usize); 4] =
     [("select", 0), ("reject", 0), ("selectattr", 1), ("rejectattr", 1)];
 
 impl Expression {
-    /// What the expression reads and uses.
+    /// Returns what the expression reads and uses.
     pub fn reading(&self) -> Reading {
         let source = self.source();
         let Ok(tree) = parse_expr(source) else { return Reading::default() };
@@ -38,7 +37,7 @@ impl Expression {
 }
 
 impl Template {
-    /// What the template reads and uses.
+    /// Returns what the template reads and uses.
     pub fn reading(&self) -> Reading {
         walked(self.source()).map(Walk::done).unwrap_or_default()
     }
@@ -47,13 +46,13 @@ impl Template {
 struct Walk<'s> {
     source: &'s str,
     reading: Reading,
-    /// Names that the text has set so far, by the blocks around.
+    /// Names that the text has set so far, by enclosing block.
     own: Vec<HashSet<String>>,
     operations: Vec<Operation>,
     has_loops: bool,
 }
 
-/// The operations of an expression that are to be paid for; none of what is no expression.
+/// Returns the operations of an expression to rewrite; empty if it does not parse.
 pub(super) fn operators_of_expression(source: &str) -> Vec<Operation> {
     let Ok(tree) = parse_expr(source) else { return Vec::new() };
     let mut walk = Walk::new(source);
@@ -61,13 +60,13 @@ pub(super) fn operators_of_expression(source: &str) -> Vec<Operation> {
     walk.operations
 }
 
-/// The operations of a template that are to be paid for, and whether it has loops.
+/// Returns the operations of a template to rewrite, and true if it has loops.
 pub(super) fn operators_and_loops(source: &str) -> (Vec<Operation>, bool) {
     let walk = walked(source);
     walk.map_or_else(Default::default, |walk| (walk.operations, walk.has_loops))
 }
 
-/// What a walk through a template finds; nothing where it is none.
+/// Walks a template; `None` if it does not parse.
 fn walked(source: &str) -> Option<Walk<'_>> {
     let tree = parse(source, super::TEMPLATE_NAME, Default::default()).ok()?;
     let mut walk = Walk::new(source);
@@ -86,13 +85,13 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// What is asked about once is allowed not to be there wherever it is read.
+    /// Returns the reading. A path that is tested once counts as optional everywhere.
     fn done(self) -> Reading {
         let mut reading = self.reading;
-        let asked: Vec<Path> =
+        let tested: Vec<Path> =
             reading.paths.iter().filter(|path| path.is_optional).cloned().collect();
         for path in &mut reading.paths {
-            path.is_optional = asked.iter().any(|asked| path.begins_with(asked));
+            path.is_optional = tested.iter().any(|tested| path.begins_with(tested));
         }
         reading
     }
@@ -164,7 +163,7 @@ impl<'s> Walk<'s> {
                 self.statements(&block.body);
             }
             ast::Stmt::Do(done) => self.call(&done.call, done.span()),
-            // what features have that are not compiled in
+            // statements of features that are not compiled in
             _ => {}
         }
     }
@@ -206,7 +205,7 @@ impl<'s> Walk<'s> {
                     self.compared(&operation.left, &operation.right, how);
                 }
                 if matches!(operation.op, ast::BinOpKind::In) {
-                    self.asked_for(&operation.left, &operation.right);
+                    self.tested_key(&operation.left, &operation.right);
                 }
                 self.operations.extend(Operation::of(self.source, operation, operation.span()));
                 self.all([&operation.left, &operation.right]);
@@ -219,7 +218,7 @@ impl<'s> Walk<'s> {
                         self.compared(left, &operation.expr, how);
                     }
                     if matches!(operation.op, ast::CompareOpKind::In | ast::CompareOpKind::NotIn) {
-                        self.asked_for(left, &operation.expr);
+                        self.tested_key(left, &operation.expr);
                     }
                     self.expression(&operation.expr, false);
                     left = &operation.expr;
@@ -231,9 +230,9 @@ impl<'s> Walk<'s> {
             }
             ast::Expr::Filter(filter) => self.filter(filter),
             ast::Expr::Test(test) => {
-                // a test that there is not may have been meant as one of these
-                let is_asked = PRESENCE.contains(&test.name) || !TESTS.contains(&test.name);
-                self.expression(&test.expr, is_asked);
+                // an unknown test may be a misspelt one of these
+                let is_optional = PRESENCE.contains(&test.name) || !TESTS.contains(&test.name);
+                self.expression(&test.expr, is_optional);
                 self.use_after(UsedKind::Test, test.name, &test.expr);
                 self.arguments(&test.args);
             }
@@ -269,7 +268,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// What stands in the brackets of a path.
+    /// Walks the expressions in the brackets of a path.
     fn computed_keys(&mut self, expression: &ast::Expr<'_>) {
         if let ast::Expr::GetItem(got) = expression {
             self.computed_keys(&got.expr);
@@ -281,8 +280,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// `'key' in value` asks whether the key is there.
-    fn asked_for(&mut self, key: &ast::Expr<'_>, value: &ast::Expr<'_>) {
+    /// Notes `'key' in value`, which tests the presence of the key.
+    fn tested_key(&mut self, key: &ast::Expr<'_>, value: &ast::Expr<'_>) {
         let key = key.as_const().and_then(|key| key.as_str().map(str::to_owned));
         if let (Some(key), Some((root, mut keys))) = (key, path_of(value)) {
             keys.push(PathKey::Name(key));
@@ -303,7 +302,7 @@ impl<'s> Walk<'s> {
         self.arguments(&filter.args);
     }
 
-    /// Filters and tests that are arguments of a filter.
+    /// Notes filters and tests that are arguments of a filter.
     fn named_by(&mut self, filter: &ast::Filter<'_>, naming: &[(&str, usize)], kind: UsedKind) {
         let place = naming.iter().find(|(name, _)| *name == filter.name).map(|(_, place)| *place);
         let argument = place.and_then(|place| filter.args.get(place));
@@ -343,7 +342,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Notes a name that stands behind a value.
+    /// Notes a name that follows a value.
     fn use_after(&mut self, kind: UsedKind, name: &str, value: &ast::Expr<'_>) {
         let end = value.span().end_offset as usize;
         let behind = self.source.get(end..).and_then(|rest| rest.find(name));
@@ -355,7 +354,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// The name and the keys of an expression that looks up nothing else.
+/// Returns the name and the keys of an expression that is a path.
 fn path_of<'e>(expression: &'e ast::Expr<'_>) -> Option<(&'e str, Vec<PathKey>)> {
     let ast::Expr::Var(name) = expression else {
         let (inner, key) = match_lookup(expression)?;

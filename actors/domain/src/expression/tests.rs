@@ -1,4 +1,4 @@
-//! What expressions and templates give and refuse.
+//! Results and errors of expressions and templates.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ fn evaluated(source: &str) -> Result<Value, String> {
 fn shareable<T: Clone + Send + Sync + 'static>() {}
 
 #[test]
-fn compiled_forms_travel_between_threads() {
+fn compiled_forms_can_be_sent_between_threads() {
     shareable::<Scope>();
     shareable::<Expression>();
     shareable::<Template>();
@@ -111,10 +111,10 @@ fn expressions_give_json() {
 }
 
 #[test]
-fn refusals_say_where_and_what() {
+fn errors_have_a_place_and_a_reason() {
     let cases = [
         ("input.nope", "undefined value in `input.nope`"),
-        ("nobody", "undefined value in `nobody`"),
+        ("absent", "undefined value in `absent`"),
         ("input.nope.deeper", "`input.nope` is undefined in `input.nope.deeper`"),
         ("[1, input.nope]", "[1]: undefined value in"),
         ("{'a': {'b': [input.nope]}}", "a.b[0]: undefined value in"),
@@ -131,7 +131,7 @@ fn refusals_say_where_and_what() {
         ("input.nope | list", ""),
         (
             "steps.my-step.ok",
-            "`step` is undefined in `steps.my-step.ok`; perhaps steps['my-step'] is meant",
+            "`step` is undefined in `steps.my-step.ok`; did you mean steps['my-step']?",
         ),
     ];
     for (source, said) in cases {
@@ -142,10 +142,10 @@ fn refusals_say_where_and_what() {
 }
 
 #[test]
-fn what_is_not_there_is_told_from_what_is_wrong() {
-    let absent = [
+fn undefined_values_are_distinguished_from_other_errors() {
+    let undefined = [
         "input.nope",
-        "nobody",
+        "absent",
         "input.nope.deeper",
         "input['nope'].deeper.still",
         "[1, input.nope]",
@@ -164,7 +164,7 @@ fn what_is_not_there_is_told_from_what_is_wrong() {
         "input.items | lower('x')",
         "input.items + 1",
     ];
-    let rows = absent.map(|source| (source, true)).into_iter();
+    let rows = undefined.map(|source| (source, true)).into_iter();
     for (source, is_undefined) in rows.chain(wrong.map(|source| (source, false))) {
         let error = Expression::compile(source).unwrap().evaluate(&scope()).unwrap_err();
         assert_eq!(error.is_undefined, is_undefined, "{source}: {error}");
@@ -239,7 +239,7 @@ fn templates_refuse() {
 }
 
 #[test]
-fn who_runs_out_of_fuel_has_exceeded_the_budget() {
+fn running_out_of_fuel_exceeds_the_budget() {
     let endless = "{% for a in range(99999) %}{% for b in range(9) %}{% endfor %}{% endfor %}";
     let template = Template::compile(endless).unwrap();
     let (rendered, effort) = effort::within(&effort::Budget::whole(), || template.render(&scope()));
@@ -249,7 +249,7 @@ fn who_runs_out_of_fuel_has_exceeded_the_budget() {
 }
 
 #[test]
-fn only_what_has_a_loop_costs_as_one() {
+fn only_templates_with_loops_cost_as_loops() {
     let scope = Scope::new().with("text", Arc::new(json!("x".repeat(100_000))));
     let rows = [
         ("{% if text %}before {{ text }}, for you{% endif %}", true),
@@ -304,7 +304,7 @@ fn bombs_are_refused_quickly() {
 }
 
 #[test]
-fn results_have_a_bound() {
+fn results_are_limited_in_size() {
     let cases = [
         ("'abc'", json!("abc"), 5),
         ("'a\\nb'", json!("a\nb"), 6),
@@ -326,7 +326,7 @@ fn results_have_a_bound() {
 }
 
 #[test]
-fn projections_take_values_apart() {
+fn projections_evaluate_nested_expressions() {
     let projection = Projection(json!({
         "large": "input.amount > 500", "z": 1, "list": ["data", null, {"x": "user.id"}],
     }));
@@ -340,7 +340,7 @@ fn projections_take_values_apart() {
 }
 
 #[test]
-fn projections_say_where() {
+fn errors_of_projections_have_a_place() {
     let cases = [
         (json!("input.nope"), "undefined value in `input.nope`"),
         (json!({"amount": "input."}), "amount: syntax error"),
@@ -368,9 +368,9 @@ fn names_are_known_when_compiled() {
 }
 
 #[test]
-fn habits_of_other_languages_are_answered() {
+fn syntax_of_other_languages_gets_a_hint() {
     for (source, hint) in [
-        ("{{ a > 1 }}", "an expression stands without {{ }}"),
+        ("{{ a > 1 }}", "write an expression without {{ }}"),
         ("a && b", "`&&` is written `and`"),
         ("a || b", "`||` is written `or`"),
         ("!a", "`!a` is written `not a`"),
@@ -378,7 +378,7 @@ fn habits_of_other_languages_are_answered() {
         ("a ? 1 : 2", "`a ? b : c` is written `b if a else c`"),
         ("a ?? b", "`a ?? b` is written `a | default(b)`"),
         ("a = 1", "values are compared with `==`"),
-        ("${a}", "an expression stands as it is, without ${ }"),
+        ("${a}", "write an expression without ${ }"),
     ] {
         let said = Expression::compile(source).unwrap_err().message;
         assert!(said.ends_with(&format!("in `{source}`; {hint}")), "{said}");
@@ -414,7 +414,7 @@ fn hyphens_in_step_references_are_found() {
 }
 
 #[test]
-fn a_later_name_replaces_an_earlier_one_in_its_own_clone() {
+fn a_name_is_replaced_in_one_clone_only() {
     let first = Scope::new().with("data", Arc::new(json!(1)));
     let second = first.clone().with("data", Arc::new(json!(2)));
     let data = Expression::compile("data").unwrap();
@@ -422,12 +422,12 @@ fn a_later_name_replaces_an_earlier_one_in_its_own_clone() {
 }
 
 #[test]
-fn a_lookup_in_none_says_what_is_none() {
+fn a_lookup_in_none_names_what_is_none() {
     let scope = Scope::new()
         .with_optional("user", None)
         .with_optional("resumed_by", None)
         .with("input", Arc::new(json!({})));
-    let hint = "; `resumed_by` is none: say what holds then with `default()`";
+    let hint = "; `resumed_by` is none: add a `default()`";
     for (source, expected) in [
         ("resumed_by.id", format!("undefined value in `resumed_by.id`{hint}")),
         ("[user, resumed_by.id]", format!("undefined value in `[user, resumed_by.id]`{hint}")),

@@ -1,6 +1,6 @@
-//! The names that the engine knows: everything that a text can use beside what is in its scope.
+//! Names of the engine's filters, tests and functions.
 
-/// Filters.
+/// Names of filters.
 pub const FILTERS: [&str; 45] = [
     "abs",
     "attr",
@@ -49,7 +49,7 @@ pub const FILTERS: [&str; 45] = [
     "zip",
 ];
 
-/// Tests.
+/// Names of tests.
 pub const TESTS: [&str; 42] = [
     "boolean",
     "defined",
@@ -95,7 +95,7 @@ pub const TESTS: [&str; 42] = [
     ">=",
 ];
 
-/// Functions.
+/// Names of functions.
 pub const FUNCTIONS: [&str; 2] = ["dict", "range"];
 
 #[cfg(test)]
@@ -103,7 +103,8 @@ mod tests {
     use super::*;
     use crate::expression::engine;
 
-    /// The names of one kind as the engine shows them; those with a space or a dot serve others.
+    /// Returns the names of one kind from the engine's debug form. Those with a space or a dot are
+    /// internal.
     fn shown(kind: &str) -> Vec<String> {
         let engine = format!("{:?}", engine::shared());
         let (_, listed) = engine.split_once(&format!("{kind}: ")).unwrap();
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_are_those_of_the_engine() {
+    fn the_lists_match_the_engine() {
         let sorted = |names: &[&str]| {
             let mut names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             names.sort();

@@ -1,4 +1,4 @@
-//! How an execution begins: by itself, below a parent, or as the replay of another one.
+//! The first fact: a start by a caller, by a parent, or as the replay of another execution.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::state::node::Node;
 use crate::stored::present;
 use crate::trace::Trace;
 
-/// Says how an execution came to be.
+/// Start of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     pub workflow_id: Arc<str>,
@@ -25,25 +25,25 @@ pub struct Start {
     pub context: Arc<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// Executions above this one.
+    /// Number of executions above this one.
     #[serde(default)]
     pub depth: u32,
     pub trace: Trace,
-    /// Given when it begins in the middle of another execution.
+    /// Present if it replays another execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Box<Replayed>>,
 }
 
-/// Says what an execution takes over from the one that it replays.
+/// State that a replay copies from the replayed execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     pub execution: ExecutionId,
-    /// The top-level step that it begins with.
+    /// The top-level step at which the replay begins.
     pub step_id: Arc<str>,
-    /// The nodes of the steps before it, settled. Empty in a state, which has them in its tree.
+    /// The ended nodes of the steps before it. Empty in a state, which has them in its tree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// Answers the question of the step before it is asked; `null` is an answer too.
+    /// Resume data for the step, supplied before it suspends; `null` is data too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer: Option<Arc<Value>>,
     /// The principal that asked for the replay.

@@ -1,4 +1,4 @@
-//! Waits of an execution, as they are recorded when its status becomes `suspended`.
+//! Suspensions, as recorded when the status becomes `suspended`.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::principal::Principal;
 use crate::stored::is_zero;
 use crate::time::Timestamp;
 
-/// Says why an execution stands still, as callers see it.
+/// A suspension, as callers see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suspension {
-    /// Names this wait and no other, before or after it. Facts of older versions have none.
+    /// Unique id of the suspension. Facts of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
     pub reason: Arc<str>,
@@ -27,24 +27,24 @@ pub struct Suspension {
     pub payload: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// The principal that asked for it; none when a step asks by itself.
+    /// The principal that paused the execution; `None` for the suspension of a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
 }
 
 impl Suspension {
-    /// Returns the bytes of the reason and of the payload as JSON.
+    /// Returns the size of the reason, and of the payload as JSON, in bytes.
     pub(crate) fn value_bytes(&self) -> usize {
         self.reason.len() + self.payload.as_deref().map_or(0, json_bytes)
     }
 }
 
-/// Lists the waits beside the one that is shown first.
+/// Suspensions other than the one that is shown first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Others {
-    /// The longest waits, bounded in number and size.
+    /// The oldest suspensions, limited in number and size.
     pub suspensions: Vec<Suspension>,
-    /// Number of waits that are left out.
+    /// Number of omitted suspensions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: usize,
 }

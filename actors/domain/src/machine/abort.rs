@@ -1,4 +1,4 @@
-//! The command `Abort`: ends an execution that nothing can move on.
+//! The command `Abort`: fails an execution that cannot make progress.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::failure::{ErrorClass, ErrorKind};
 use crate::machine::{Batch, Machine, Moment};
 
 impl Machine {
-    /// Fails the execution with an error of the runtime; does nothing when it has ended.
+    /// Fails the execution with an error of the runtime, unless it has ended.
     pub(super) fn abort(
         &mut self,
         error: Arc<str>,

@@ -1,4 +1,4 @@
-//! Finds the next fact that follows from the state by itself: one at a time, from the outside in.
+//! Finds the next fact that follows from the state, one at a time, from the root inwards.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::state::{Node, Phase, Sequence, Settled, suspension_id};
 use crate::time::Timestamp;
 
 impl Machine {
-    /// What happens next without anybody's doing; nothing while a hold is in place.
+    /// Returns the next fact that follows without a command; `None` while the execution is paused.
     pub(super) fn next_fact(&self, moment: &Moment<'_>) -> Option<Fact> {
         if self.state.end.is_some() || self.state.hold.is_some() {
             return None;
@@ -37,13 +37,13 @@ impl Machine {
         }
     }
 
-    /// The bound that the execution has outgrown.
+    /// Returns the exceeded limit of the execution in words.
     fn too_much(&self, limits: &MachineLimits) -> Option<String> {
         if self.state.next_seq > limits.events_max {
             return Some(format!("more than {} events", limits.events_max));
         }
         let max = limits.execution_bytes_max;
-        (self.state.bytes > max).then(|| format!("its values are larger than {max} bytes in all"))
+        (self.state.bytes > max).then(|| format!("its values are larger than {max} bytes in total"))
     }
 
     fn ended_by(&self, error: &str) -> Fact {
@@ -76,7 +76,7 @@ impl Machine {
         }
     }
 
-    /// The next fact inside a sequence that has not settled.
+    /// Returns the next fact inside a sequence that has not ended.
     pub(super) fn next_in(
         &self,
         steps: &[Step],
@@ -98,7 +98,7 @@ impl Machine {
         }
     }
 
-    /// The first fact about a step.
+    /// Returns the first fact about a step; `None` if the process lacks something that it needs.
     pub(super) fn begin(
         &self,
         step: &Step,
@@ -116,21 +116,21 @@ impl Machine {
             && let Err(violation) = schema.check(&node.input)
         {
             let failure = AttemptFailure::not_valid("input", &violation);
-            return Some(self.failed_for_good(site, &failure));
+            return Some(self.failed_finally(site, &failure));
         }
         let begun = match &step.suspend {
             Some(rule) => self.ask(rule, site),
-            None => match self.answer_brought(&path) {
+            None => match self.replay_answer(&path) {
                 Some(answer) => {
                     Ok(Self::resumed(Arc::clone(&path), &node, answer, ResumedBy::Caller))
                 }
                 None => self.begin_work(site),
             },
         };
-        Some(begun.unwrap_or_else(|why| self.failed_for_good(site, &why)))
+        Some(begun.unwrap_or_else(|why| self.failed_finally(site, &why)))
     }
 
-    /// Asks for a resume when the rule says so; else begins the work.
+    /// Suspends the step if its rule applies; otherwise begins its work.
     fn ask(&self, rule: &Suspend, site: &Site<'_>) -> Result<Fact, AttemptFailure> {
         let Site { step, node, moment, .. } = *site;
         let path = site.path();
@@ -145,7 +145,7 @@ impl Machine {
         if !asks {
             return self.begin_work(site);
         }
-        if let Some(answer) = self.answer_brought(&path) {
+        if let Some(answer) = self.replay_answer(&path) {
             return Ok(Self::resumed(path, node, answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {
@@ -212,7 +212,8 @@ impl Machine {
         when.holds(&scope).map_err(|error| AttemptFailure::not_evaluated("when: ", &error))
     }
 
-    /// The first case that holds; without one the default, which is the block after the cases'.
+    /// Returns the index of the first case that is true, otherwise that of the default block, which
+    /// follows those of the cases.
     fn choose(
         &self,
         cases: &[Expression],
@@ -263,7 +264,7 @@ impl Machine {
         })
     }
 
-    /// Gives a part of a step back that was made for it, unless it is too deep.
+    /// Returns the value of a part of the step, unless it is nested too deep.
     pub(super) fn checked_part(
         &self,
         part: &str,
@@ -278,7 +279,7 @@ impl Machine {
         }
     }
 
-    /// The next fact about a node that is alive.
+    /// Returns the next fact about a live node.
     fn next_of(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, moment, .. } = *site;
         match &node.phase {
@@ -341,7 +342,7 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     }

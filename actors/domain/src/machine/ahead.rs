@@ -1,4 +1,4 @@
-//! What follows from a decision by itself, as far as it goes without the outside.
+//! Running ahead: records what follows from a decision without outside work.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,53 +10,54 @@ use crate::plan::Step;
 use crate::principal::Principal;
 use crate::status::Status;
 
-/// Facts that follow by themselves in one go. More are another commit, and others come between.
+/// Maximum number of facts per run; then other executions get their turn.
 const AHEAD_FACTS_MAX: usize = 500;
-/// Bytes of values that follow by themselves in one go, as far as steps are whole.
+/// Maximum size of values per run, in bytes; checked between steps.
 const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 impl Machine {
-    /// Records what follows by itself from a decision that took so many steps, then tells the
-    /// status if it has changed.
+    /// Records what follows from a decision that cost `spent` steps, then announces the status if
+    /// it
+    /// has changed.
     pub(super) fn run_ahead(&mut self, spent: u64, moment: &Moment<'_>, batch: &mut Batch) {
-        let is_kept_from_beginning = Cell::new(false);
+        let is_blocked = Cell::new(false);
         let missing = |step: &Step| {
             let missing = (moment.missing)(step);
-            is_kept_from_beginning.set(is_kept_from_beginning.get() || missing.is_some());
+            is_blocked.set(is_blocked.get() || missing.is_some());
             missing
         };
-        // One evaluation that cost more than a turn is enough: the next such goes elsewhere again.
+        // Only one evaluation per run may cost more than a turn; the next one is put off again.
         let turn = Budget::turn();
         let (steps, budget) = if spent > TURN_STEPS { (0, &turn) } else { (spent, moment.budget) };
         let moment = &Moment { missing: &missing, budget, ..*moment };
         batch.by = None;
-        (self.goes_on, self.is_costly) = (false, false);
+        (self.has_more, self.is_costly) = (false, false);
         if let Some(recovered) = self.recover(moment, batch) {
             self.follow(steps.saturating_add(recovered), moment, batch);
         }
         batch.by = None;
-        self.tell_status(is_kept_from_beginning.get(), moment, batch);
+        self.announce_status(is_blocked.get(), moment, batch);
     }
 
     fn follow(&mut self, mut steps: u64, moment: &Moment<'_>, batch: &mut Batch) {
         let (facts_before, bytes_before) = (batch.facts.len(), self.state.bytes);
         loop {
             if steps > TURN_STEPS {
-                self.goes_on = true;
+                self.has_more = true;
                 break;
             }
             let (fact, effort) = within(moment.budget, || self.next_fact(moment));
             if effort.is_exceeded && moment.budget.is_turn() {
-                (self.goes_on, self.is_costly) = (true, true);
+                (self.has_more, self.is_costly) = (true, true);
                 break;
             }
             let Some(fact) = fact else { break };
             steps += effort.steps;
             let is_long = batch.facts.len() - facts_before >= AHEAD_FACTS_MAX
                 || self.state.bytes - bytes_before >= AHEAD_BYTES_MAX;
-            // Only before something begins: what has been decided is recorded whole.
+            // Stop only before a step begins, so that a decision is recorded whole.
             if is_long && begins(&fact) {
-                self.goes_on = true;
+                self.has_more = true;
                 break;
             }
             batch.by = self.replayed_by(&fact);
@@ -64,11 +65,11 @@ impl Machine {
         }
     }
 
-    fn tell_status(&mut self, is_kept: bool, moment: &Moment<'_>, batch: &mut Batch) {
+    fn announce_status(&mut self, is_blocked: bool, moment: &Moment<'_>, batch: &mut Batch) {
         let derived = match self.state.derived_status() {
-            // A later process may have what is missing now: it takes up what runs by itself, and
-            // what is suspended only when somebody asks for it.
-            Status::Suspended if (is_kept || self.goes_on) && self.state.hold.is_none() => {
+            // A later process may have what is missing now. It loads running executions at its
+            // start, suspended ones only on request.
+            Status::Suspended if (is_blocked || self.has_more) && self.state.hold.is_none() => {
                 Status::Running
             }
             derived => derived,
@@ -83,14 +84,15 @@ impl Machine {
         }
     }
 
-    /// Who brought an answer before it was asked for. What else follows by itself nobody did.
+    /// Returns the principal of a replay whose data resumes the step. Other facts of a run have no
+    /// principal.
     fn replayed_by(&self, fact: &Fact) -> Option<Arc<Principal>> {
         let is_answer = matches!(fact, Fact::StepResumed { by: ResumedBy::Caller, .. });
         self.state.start.replayed.as_ref().filter(|_| is_answer)?.by.clone()
     }
 
     fn announce_suspension(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
-        if let Some((shown, others)) = self.state.told_suspensions(&self.plan) {
+        if let Some((shown, others)) = self.state.announced_suspensions(&self.plan) {
             let since = self.state.created_at;
             let suspension = Box::new(shown);
             self.record_one(Fact::WorkflowSuspended { since, suspension, others }, moment, batch);
@@ -98,7 +100,7 @@ impl Machine {
     }
 }
 
-/// Whether a fact is the first one about a step.
+/// Returns true if the fact is the first one about a step.
 fn begins(fact: &Fact) -> bool {
     matches!(fact, Fact::StepStarted { .. } | Fact::StepSlept { .. } | Fact::StepSkipped { .. })
 }

@@ -1,4 +1,4 @@
-//! What a body outside the machine is called with: everything of the scope is in it by then.
+//! Calls of bodies, with all values evaluated.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::plan::{Call, Work};
 use crate::principal::Principal;
 use crate::state::Node;
 
-/// A call that is due.
+/// A call to make now.
 #[derive(Debug, Clone)]
 pub struct DueCall {
     pub callee: Callee,
     pub timeout_ms: Option<u64>,
 }
 
-/// What is called, and with what.
+/// Target of a call, with its arguments.
 #[derive(Debug, Clone)]
 pub enum Callee {
     Function(FunctionCall),
@@ -28,18 +28,18 @@ pub enum Callee {
     Tool { tool: Arc<str>, args: Value },
 }
 
-/// What a function is called with.
+/// A call of a registered function.
 #[derive(Debug, Clone)]
 pub struct FunctionCall {
     pub function: Arc<str>,
     pub data: Arc<Value>,
     pub resume: Option<Arc<Value>>,
-    /// Who brought it, as far as it is known.
+    /// Principal of the resume; `None` if unknown.
     pub resumed_by: Option<Arc<Principal>>,
 }
 
 impl Machine {
-    /// The call at a path, or why it cannot be made.
+    /// Returns the call of the step at a path, or the reason why it cannot be made.
     pub fn call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<DueCall, String>> {
         let (step, node) = self.node(path)?;
         let Work::Call(call) = &step.work else { return None };
@@ -50,7 +50,7 @@ impl Machine {
         Some(callee.map(|callee| DueCall { callee, timeout_ms }))
     }
 
-    /// What the function at a path is called with.
+    /// Returns the function call of the step at a path.
     pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
         let (step, node) = self.node(path)?;
         let Work::Call(Call::Function(function)) = &step.work else { return None };

@@ -1,4 +1,4 @@
-//! The command `Cancel`: ends the execution, and all that is alive in it.
+//! The command `Cancel`: ends the execution and its live nodes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::plan::Step;
 use crate::state::{Node, Sequence};
 
 impl Machine {
-    /// Cancels the execution. Refused when it has ended.
+    /// Cancels the execution. Refused if it has ended.
     pub(super) fn cancel(
         &mut self,
         reason: Arc<str>,
@@ -27,20 +27,20 @@ impl Machine {
         Ok(())
     }
 
-    /// Cancels what is alive, innermost first.
+    /// Cancels all live nodes, innermost first.
     pub(super) fn cancel_all_nodes(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
         while let Some(fact) = self.next_cancelled() {
             self.record(fact, moment, batch);
         }
     }
 
-    /// Cancels the innermost node that is alive, anywhere.
+    /// Returns the fact that cancels the innermost live node.
     pub(super) fn next_cancelled(&self) -> Option<Fact> {
         cancelled_in(&self.plan.steps, &self.state.root, None)
     }
 }
 
-/// Cancels the innermost node that is alive inside of a container.
+/// Returns the fact that cancels the innermost live node inside a container.
 pub(super) fn next_cancelled_in(step: &Step, node: &Node, place: &Place<'_>) -> Option<Fact> {
     node.live_lanes().find_map(|(lane, sequence)| {
         let branch = step.work.branch_of(lane)?;

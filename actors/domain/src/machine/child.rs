@@ -1,4 +1,4 @@
-//! The commands `ChildReported` and `ChildTookResume`: news of the executions that steps started.
+//! The commands `ChildReported` and `ChildTookResume`: news from child executions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::machine::{Batch, Machine, Moment};
 use crate::state::{Child, Phase};
 use crate::time::Timestamp;
 
-/// Tells how a child stands after its event `seq`.
+/// Status of a child after its event `seq`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildReport {
     pub child: ExecutionId,
@@ -23,10 +23,11 @@ pub struct ChildReport {
     pub status: ChildStatus,
 }
 
+/// Status of a child.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChildStatus {
     Running,
-    /// `id`: of the suspension that it shows.
+    /// `id`: the suspension that it shows.
     Suspended {
         id: Arc<str>,
         reason: Arc<str>,
@@ -46,7 +47,7 @@ pub enum ChildStatus {
 }
 
 impl ChildStatus {
-    /// Returns whether nothing can follow.
+    /// Returns true if the child has ended.
     fn is_end(&self) -> bool {
         match self {
             Self::Completed { .. } | Self::Failed { .. } | Self::Cancelled { .. } => true,
@@ -56,7 +57,8 @@ impl ChildStatus {
 }
 
 impl Machine {
-    /// Records that a child went on, and lifts a hold that its caller meant with it.
+    /// Records that a child was resumed. Also resumes this execution if it is paused, since that is
+    /// what the caller means.
     pub(super) fn child_took_resume(
         &mut self,
         path: &StepPath,
@@ -75,7 +77,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn hear_child(
+    /// Records a change of a child's status.
+    pub(super) fn child_reported(
         &mut self,
         path: StepPath,
         report: ChildReport,
@@ -84,7 +87,7 @@ impl Machine {
     ) {
         let ChildReport { child, seq, status } = report;
         let Some((step, node)) = self.node(&path) else { return };
-        // An end is news whatever was heard before: nothing can follow it.
+        // An end is always news, because it is the last report.
         let is_news = node.child.as_ref().is_some_and(|known| {
             known.id == child && (status.is_end() || self.known_of(known) < seq)
         });
@@ -105,7 +108,7 @@ impl Machine {
         let fact = match status {
             ChildStatus::Running => {
                 if question.is_none() {
-                    self.heard.insert(child, seq);
+                    self.last_reported.insert(child, seq);
                     return;
                 }
                 Fact::ChildResumed { path, child_seq: seq, id: node.wait_id() }
@@ -113,11 +116,11 @@ impl Machine {
             ChildStatus::Suspended { id, reason, payload, deadline } => {
                 let payload = payload.filter(|payload| !payload.is_null());
                 if question.is_some_and(|wait| wait.id == id) {
-                    self.heard.insert(child, seq);
+                    self.last_reported.insert(child, seq);
                     return;
                 }
                 if question.is_some() {
-                    // It went on and asks something else; that it went on was not heard.
+                    // The report of the resume in between was lost.
                     let (path, before) = (Arc::clone(&path), node.wait_id());
                     let resumed = Fact::ChildResumed { path, child_seq: seq, id: before };
                     self.record(resumed, moment, batch);
@@ -140,12 +143,12 @@ impl Machine {
             return;
         }
         self.record(fact, moment, batch);
-        self.heard.remove(&child);
-        // It has ended by itself: there is nothing left to abandon.
+        self.last_reported.remove(&child);
+        // A child that has ended needs no cancellation.
         batch.abandoned.retain(|abandoned| *abandoned != child);
     }
 
-    /// Names the child of an andWorkflow step and makes its input.
+    /// Chooses the id of the child of an andWorkflow step, and evaluates its input.
     pub(super) fn next_child(
         &self,
         workflow: &Arc<str>,
@@ -170,14 +173,14 @@ impl Machine {
         }
     }
 
-    /// Returns the number of the newest event of a child that was heard of, recorded or not.
+    /// Returns the number of the newest reported event of a child, recorded or not.
     fn known_of(&self, child: &Child) -> u64 {
-        self.heard.get(&child.id).map_or(child.seq, |heard| child.seq.max(*heard))
+        self.last_reported.get(&child.id).map_or(child.seq, |last| child.seq.max(*last))
     }
 }
 
-/// What failed first, and in which execution: those between it and this one add nothing, so that
-/// a chain of them says no more than its last link.
+/// Returns the failure of a child. The message names the execution that failed first; the
+/// executions between that one and this one add nothing to it.
 fn failure_of_child(child: &ExecutionId, error: &str, class: Option<ErrorClass>) -> AttemptFailure {
     let is_passed_on = class.is_some_and(|class| class.kind == ErrorKind::Workflow);
     let message =

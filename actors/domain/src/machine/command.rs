@@ -1,8 +1,8 @@
-//! Commands: the list of what can be asked of an execution, and the answers.
+//! Commands to an execution, and their answers.
 //!
-//! Each command has a file of its own beside this one, with its data and its handler: `suspend`,
-//! `resume`, `cancel`, `finish` (a body ended), `timer`, `child`, `recover`, `release`, `abort`;
-//! `start` makes the execution.
+//! The data and the handler of each command are in a file beside this one: `suspend`, `resume`,
+//! `cancel`, `finish` (the end of a body), `timer`, `child`, `recover`, `release`, `abort`. `start`
+//! creates the execution.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::principal::Principal;
 use crate::status::Status;
 use crate::usage::Usage;
 
-/// A command to an execution, or news for it.
+/// A request to an execution, or news for it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Stand still: a hold from outside.
+    /// Pauses the execution.
     Suspend {
         reason: Arc<str>,
         by: Option<Arc<Principal>>,
     },
     Resume(Resume),
-    /// A child took the resume that was passed to it.
+    /// A child accepted the resume that was forwarded to it.
     ChildTookResume {
         path: StepPath,
         child_seq: u64,
@@ -42,52 +42,52 @@ pub enum Command {
         path: StepPath,
         attempt: u32,
         result: StepResult,
-        /// Tokens that an agent used for it, as far as they are known.
+        /// Tokens used by an agent; `None` if unknown.
         usage: Option<Usage>,
     },
-    /// Time that a node waits for has come.
+    /// The timer of a node is due.
     TimerFired {
         path: StepPath,
     },
-    /// A child said where it stands.
+    /// A child reported its status.
     ChildReported {
         path: StepPath,
         report: ChildReport,
     },
-    /// Go on with what follows by itself; after a start of the process, begin interrupted bodies
-    /// again.
+    /// Continues to run ahead. After a start of the process, starts interrupted bodies again.
     Recover,
-    /// The process ends in order: bodies that have not ended begin anew after the restart.
+    /// The process shuts down: running bodies start again after the restart.
     Release,
-    /// Nothing can move the execution on any more: end it with this error.
+    /// The execution cannot make progress: fails it with this error.
     Abort {
         error: Arc<str>,
         kind: ErrorKind,
     },
 }
 
-/// The answer to a command that was not refused.
+/// Answer to a command that was not refused.
 #[derive(Debug, PartialEq)]
 pub enum Handled {
     Decided(Decision),
-    /// The decision costs more than a turn: the caller repeats the command elsewhere, with a larger
-    /// budget. Nothing has changed.
+    /// The decision costs more than a turn. Nothing has changed; the caller repeats the command on
+    /// a
+    /// worker, with a larger budget.
     PutOff(Command),
 }
 
-/// The decision that a command leads to.
+/// Result of a command.
 #[derive(Debug, PartialEq)]
 pub enum Decision {
-    /// These facts, already taken in; none when the command came too late to matter.
+    /// The facts, already applied; empty if the command came too late.
     Recorded(Batch),
-    /// The resume is the child's to decide.
+    /// The resume is for a child, which decides it.
     Forward { path: StepPath, child: ExecutionId, resume: Resume },
 }
 
-/// Why a command was not taken. The state is as it was.
+/// Reason why a command was refused. The state is unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
-    /// The status forbids it.
+    /// The status does not allow it.
     Already(Status),
     NotSuspended,
     UnknownStep(String),
@@ -96,11 +96,11 @@ pub enum Refusal {
         step: String,
         paths: String,
     },
-    /// No step is named, and several wait.
+    /// No step is given, and several wait.
     SeveralWait {
         paths: String,
     },
-    /// The suspension that is named no longer waits; others may.
+    /// The given suspension has ended. `waiting`: those that have not.
     SuspensionPassed {
         id: String,
         waiting: Vec<Suspension>,
@@ -109,7 +109,7 @@ pub enum Refusal {
 }
 
 impl Decision {
-    /// Returns whether it changes the record.
+    /// Returns true if it changes the record.
     pub fn has_facts(&self) -> bool {
         match self {
             Self::Recorded(batch) => !batch.facts.is_empty(),
@@ -118,13 +118,13 @@ impl Decision {
     }
 }
 
-/// Whether what has been evaluated counts for nothing, and will be evaluated again.
+/// Returns true if the evaluation exceeded a turn; its result is discarded and it runs again.
 pub(super) fn is_put_off(moment: &Moment<'_>) -> bool {
     moment.budget.is_turn() && effort::is_exceeded()
 }
 
 impl Machine {
-    /// Decides a command and takes in what follows from it.
+    /// Decides a command and applies the resulting facts.
     pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Handled, Refusal> {
         let mut batch = Batch::default();
         let again = command.clone();
@@ -132,7 +132,7 @@ impl Machine {
             within(moment.budget, || self.carry_out(command, moment, &mut batch));
         let Effort { steps, is_exceeded } = effort;
         if is_exceeded && moment.budget.is_turn() {
-            debug_assert!(batch.facts.is_empty(), "what costs more than a turn changes nothing");
+            debug_assert!(batch.facts.is_empty(), "a command that is put off changes nothing");
             return Ok(Handled::PutOff(again));
         }
         if let Some(forward) = forward? {
@@ -142,8 +142,7 @@ impl Machine {
         Ok(Handled::Decided(Decision::Recorded(batch)))
     }
 
-    /// Does what the command itself asks for. Whatever it evaluates, it evaluates before its
-    /// first fact.
+    /// Executes the command itself. All evaluations come before the first fact.
     fn carry_out(
         &mut self,
         command: Command,
@@ -169,7 +168,7 @@ impl Machine {
             }
             Command::TimerFired { path } => self.fire_timer(path, moment, batch),
             Command::ChildReported { path, report } => {
-                self.hear_child(path, report, moment, batch);
+                self.child_reported(path, report, moment, batch);
             }
             Command::Recover => {}
             Command::Release => self.release(moment, batch),

@@ -1,4 +1,4 @@
-//! Containers: what follows inside of them, lane by lane, and when they end.
+//! Containers: the next fact inside them, lane by lane, and their ends.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::machine::scope::Named;
 use crate::plan::Work;
 use crate::state::Settled;
 
-/// When a loop goes round again.
+/// Condition of a loop.
 pub(super) struct Condition<'a> {
     pub(super) when: &'a Expression,
-    /// What `when` must give for another round.
+    /// Value of `when` that starts another iteration.
     pub(super) again_if: bool,
     pub(super) rounds_max: usize,
 }
 
 impl Machine {
-    /// andAll, and those that run one block once: the first failure ends it, completion needs all.
+    /// andAll, andWhen and andBranch: the first failure ends the step, completion needs all lanes.
     pub(super) fn next_of_all(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, .. } = *site;
         if let Some(fact) = self.next_after_failure(site) {
@@ -42,7 +42,7 @@ impl Machine {
         Some(self.completed(site, output))
     }
 
-    /// andRace: the first branch that completes wins; it fails when every branch has failed.
+    /// andRace: the first lane to complete wins; the step fails when every lane has failed.
     pub(super) fn next_of_race(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, .. } = *site;
         if let Some(output) = node.first_passage(step).and_then(passed) {
@@ -55,7 +55,8 @@ impl Machine {
         self.next_in_lanes(site)
     }
 
-    /// andForEach: so many items at once, begun in their order; the first failure ends it.
+    /// andForEach: starts items in order, at most `concurrency` in progress; the first failure ends
+    /// the step.
     pub(super) fn next_of_each(&self, site: &Site<'_>, concurrency: usize) -> Option<Fact> {
         let Site { node, .. } = *site;
         if let Some(fact) = self.next_after_failure(site) {
@@ -64,15 +65,15 @@ impl Machine {
         if let Some(fact) = self.next_in_lanes(site) {
             return Some(fact);
         }
-        let at_work = node.live_lanes().count();
+        let live = node.live_lanes().count();
         if node.branches.len() < node.items.len() {
-            let has_room = at_work < concurrency;
+            let has_room = live < concurrency;
             return if has_room { self.next_iteration(site) } else { None };
         }
-        (at_work == 0).then(|| self.completed_together(site))
+        (live == 0).then(|| self.completed_together(site))
     }
 
-    /// The end of a container that gives what all its lanes gave, in their order.
+    /// Completes a container with the outputs of all its lanes, in order.
     fn completed_together(&self, site: &Site<'_>) -> Fact {
         let Site { step, node, .. } = *site;
         let ends = (0..node.branches.len()).filter_map(|lane| node.end_of_lane(step, lane));
@@ -80,7 +81,7 @@ impl Machine {
         self.completed_within_bounds(site, &Arc::new(outputs))
     }
 
-    /// andDoWhile and andDoUntil: a round, then the condition, asked of what the round gave.
+    /// andDoWhile and andDoUntil: an iteration, then the condition over its output.
     pub(super) fn next_of_loop(&self, site: &Site<'_>, condition: &Condition<'_>) -> Option<Fact> {
         let Site { step, node, moment, .. } = *site;
         if let Some(fact) = self.next_after_failure(site) {
@@ -93,7 +94,7 @@ impl Machine {
             return self.next_iteration(site);
         };
         let output = passed(node.end_of_lane(step, last)?)?;
-        // An empty id is the end of the round: what ran in it can be named.
+        // An empty id is the end of the iteration, so the steps in it are in scope.
         let inside = step.work.inner_path(&site.path(), last, "");
         let named = Named::by(|name| condition.when.uses(name));
         let scope = self.scope(&inside, &output, None, named, moment);
@@ -102,18 +103,18 @@ impl Machine {
             Ok(holds) if holds != condition.again_if => Some(self.completed(site, output)),
             Ok(_) if rounds < condition.rounds_max => self.next_iteration(site),
             Ok(_) => {
-                let error = format!("asks for more after max_iterations = {rounds}");
+                let error = format!("`when` asks for more than max_iterations = {rounds}");
                 let failure = AttemptFailure::new(ErrorKind::Limit, error);
-                Some(self.failed_for_good(site, &failure))
+                Some(self.failed_finally(site, &failure))
             }
             Err(error) => {
                 let failure = AttemptFailure::not_evaluated("when: ", &error);
-                Some(self.failed_for_good(site, &failure))
+                Some(self.failed_finally(site, &failure))
             }
         }
     }
 
-    /// The first failure cancels the other lanes, then fails the container.
+    /// After the first failure, cancels the other lanes, then fails the container.
     fn next_after_failure(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, .. } = *site;
         let Settled::Failed { error, class, step_id, .. } = node.first_failure(step)? else {
@@ -122,7 +123,7 @@ impl Machine {
         Some(next_cancelled_in(step, node, &site.place).unwrap_or_else(|| {
             let (message, step_id) = (error.to_string(), Some(step_id));
             let failure = AttemptFailure { message, class, retry_after_ms: None, step_id };
-            self.failed_for_good(site, &failure)
+            self.failed_finally(site, &failure)
         }))
     }
 
@@ -134,7 +135,7 @@ impl Machine {
         })
     }
 
-    /// The first fact of the next iteration.
+    /// Returns the first fact of the next iteration.
     fn next_iteration(&self, site: &Site<'_>) -> Option<Fact> {
         let Site { step, node, .. } = *site;
         let lane = node.branches.len();

@@ -1,4 +1,4 @@
-//! What should be at work now, outside the machine.
+//! Outside work that should be running.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work, WorkClass};
 use crate::state::{Node, Phase};
 
-/// Work that the record says has begun.
+/// Work that has begun according to the record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
     pub path: StepPath,
@@ -18,6 +18,7 @@ pub struct Effect {
     pub kind: EffectKind,
 }
 
+/// Kind of outside work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectKind {
     Call,
@@ -25,7 +26,7 @@ pub enum EffectKind {
     Child,
 }
 
-/// What an agent is asked.
+/// A call of an agent.
 #[derive(Debug, Clone)]
 pub struct AgentCall {
     pub agent: Arc<str>,
@@ -33,24 +34,24 @@ pub struct AgentCall {
     pub schema: Option<Arc<Value>>,
     pub options: Option<Value>,
     pub timeout_ms: Option<u64>,
-    /// Attempts that failed by themselves before this one; those that a crash cut off not counted.
+    /// Number of failed attempts before this one, without those that a crash interrupted.
     pub retry: u32,
 }
 
-/// What a child is started with.
+/// A start of a child.
 #[derive(Debug, Clone)]
 pub struct ChildCall {
     pub child: ExecutionId,
     pub workflow: Arc<str>,
     pub input: Arc<Value>,
     pub timeout_ms: Option<u64>,
-    /// Events were durable up to here when the child could start.
+    /// Number of the last event that is durable before the child may start.
     pub since_seq: u64,
 }
 
 impl Machine {
-    /// Everything that should be at work, as far as the facts up to `durable_seq` say: work
-    /// begins only after the fact of its beginning can no longer be lost.
+    /// Returns the work that should be running according to the facts up to `durable_seq`. Work
+    /// starts only after its fact is durable.
     pub fn effects(&self, durable_seq: u64) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.state.end.is_some() {
@@ -64,9 +65,9 @@ impl Machine {
         effects
     }
 
-    /// Whether something is at work that memory must wait for. A child that waits is not.
+    /// Returns true if running work prevents unloading. A suspended child does not.
     pub fn has_work(&self) -> bool {
-        self.goes_on
+        self.has_more
             || self.effects(u64::MAX).iter().any(|effect| {
                 effect.kind != EffectKind::Child
                     || self.node(&effect.path).is_some_and(|(_, node)| node.phase == Phase::Running)
@@ -77,14 +78,14 @@ impl Machine {
         if node.since_seq > durable_seq {
             return None;
         }
-        // What a crash cut off is not at work until another attempt has begun.
+        // An interrupted body is not running until its next attempt has begun.
         let is_running = node.phase == Phase::Running && !self.unrecovered;
         match step.work.class() {
             WorkClass::Outside if is_running => {
                 let is_agent = matches!(step.work, Work::Agent(_));
                 Some(if is_agent { EffectKind::Agent } else { EffectKind::Call })
             }
-            // A child lives by itself, and reports also while it waits.
+            // A child also reports while it is suspended.
             WorkClass::Child if node.is_live() => node.child.as_ref().map(|_| EffectKind::Child),
             WorkClass::Outside
             | WorkClass::Child
@@ -94,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// What the agent at a path is asked, or why that cannot be said.
+    /// Returns the agent call of the step at a path, or the reason why it cannot be made.
     pub fn agent_call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<AgentCall, String>> {
         let (step, node) = self.node(path)?;
         let Work::Agent(work) = &step.work else { return None };
@@ -119,7 +120,7 @@ impl Machine {
         }))
     }
 
-    /// What the child at a path is started with.
+    /// Returns the start of the child at a path.
     pub fn child_call(&self, path: &str) -> Option<ChildCall> {
         let (step, node) = self.node(path)?;
         let child = node.child.as_ref()?;

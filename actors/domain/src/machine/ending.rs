@@ -1,4 +1,4 @@
-//! How an execution ended, and what can be done about it.
+//! The end of an execution, with the failed step and the steps to replay from.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::ids::StepPath;
 use crate::machine::Machine;
 use crate::state::{End, Outcome, Phase, errors_of};
 
-/// The end of an execution, explained.
+/// The end of an execution, with its causes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     pub end: End,
-    /// What failed first, where a step did.
+    /// The step that failed first, if one did.
     pub failed: Option<FailedStep>,
-    /// Steps that a replay can begin with.
+    /// Steps at which a replay can begin.
     pub replayable: Vec<Arc<str>>,
 }
 
-/// The step with which an execution failed.
+/// The step whose failure ended an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedStep {
     pub step_id: Arc<str>,
     pub path: StepPath,
-    /// Attempts begun.
+    /// Number of attempts started.
     pub attempts: u32,
-    /// Those of them that failed, oldest first; the newest ones when there were many.
+    /// Errors of the newest failed attempts, oldest first.
     pub errors: Vec<AttemptError>,
 }
 
 impl Machine {
-    /// How the execution ended; nothing of one that has not.
+    /// Returns the end of the execution; `None` if it has not ended.
     pub fn ending(&self) -> Option<Ending> {
         let end = self.state.end.clone()?;
         let failed = match &end.outcome {
@@ -48,7 +48,7 @@ impl Machine {
         Some(Ending { end, failed, replayable: self.replayable_steps(&self.plan) })
     }
 
-    /// The innermost step whose failure failed the execution.
+    /// Returns the innermost step whose failure ended the execution.
     pub(super) fn failed_path(&self) -> Option<StepPath> {
         let (mut steps, mut sequence) = (self.plan.steps.as_slice(), &self.state.root);
         let mut step = steps.get(sequence.nodes.len().checked_sub(1)?)?;

@@ -1,4 +1,4 @@
-//! How attempts end: with an output, an error, or a question.
+//! Ends of attempts: an output, a failure with or without a retry, or a suspension.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::machine::{Machine, Moment};
 use crate::plan::{AfterLastAttempt, Retry, Step};
 use crate::state::suspension_id;
 
-/// Longest error text that is recorded, in bytes.
+/// Maximum length of a recorded error text, in bytes.
 const ERROR_BYTES_MAX: usize = 4096;
 
-/// Longest pause that another side can ask for where the policy has no `max_delay`: an hour.
+/// Maximum delay that a server can request if the policy has no `max_delay`: an hour.
 const ASKED_PAUSE_MS_MAX: u64 = 3_600_000;
 
 impl Machine {
-    /// The end of an attempt with an output that may be larger than values may be: that of a body
-    /// outside, or of many lanes. What the machine evaluates itself has its size while it is made.
+    /// Completes an attempt whose output may be too large: that of a body, or of many lanes. Values
+    /// that the machine evaluates are limited during the evaluation.
     pub(super) fn completed_within_bounds(&self, site: &Site<'_>, output: &Arc<Value>) -> Fact {
         let max = site.moment.limits.value_bytes_max;
         if json_bytes_exceed(output, max) {
@@ -35,7 +35,7 @@ impl Machine {
         self.completed_with(site, Arc::clone(output))
     }
 
-    /// The end of an attempt with an output that was made for it, and may be too deep.
+    /// Completes an attempt whose output may be nested too deep.
     pub(super) fn completed_with(&self, site: &Site<'_>, output: Arc<Value>) -> Fact {
         if let Err(too_deep) = self.check_made(&output, site.moment) {
             let failure =
@@ -45,7 +45,7 @@ impl Machine {
         self.completed(site, output)
     }
 
-    /// The end of an attempt with an output, unless the output is not fit to be one.
+    /// Completes an attempt, or fails it if the output does not match its schema.
     pub(super) fn completed(&self, site: &Site<'_>, output: Arc<Value>) -> Fact {
         let Site { step, node, .. } = *site;
         if let Some(schema) = &step.output_schema
@@ -59,7 +59,7 @@ impl Machine {
         Fact::StepCompleted { path: site.path(), attempt, since, output, usage: None }
     }
 
-    /// A failed attempt: another one follows while the policy allows it.
+    /// Fails an attempt; another one follows if the policy allows it.
     pub(super) fn failed(&self, site: &Site<'_>, failure: &AttemptFailure) -> Fact {
         let Site { step, node, moment, .. } = *site;
         let failures = node.failures + 1;
@@ -67,7 +67,7 @@ impl Machine {
         let retry = step.retry.as_ref().filter(|_| !is_costly);
         let retry = retry.filter(|retry| failures < retry.policy.attempts);
         let Some(retry) = retry else {
-            return self.failed_for_good(site, failure);
+            return self.failed_finally(site, failure);
         };
         match self.is_worth_another(retry, site, failure) {
             Ok(true) => {
@@ -77,16 +77,17 @@ impl Machine {
                 let until = moment.now.plus_ms(delay);
                 step_failed(site, failure, AfterFailure::Retry { until })
             }
-            Ok(false) => self.failed_for_good(site, failure),
+            Ok(false) => self.failed_finally(site, failure),
             Err((key, second)) => {
                 let message = format!("{failure}; retry.{key}: {second}");
                 let failure = AttemptFailure { message, ..failure.clone() };
-                self.failed_for_good(site, &failure)
+                self.failed_finally(site, &failure)
             }
         }
     }
 
-    /// Whether the policy repeats an attempt that failed so.
+    /// Returns true if the policy retries this failure. An error names the key whose expression
+    /// failed.
     fn is_worth_another(
         &self,
         retry: &Retry,
@@ -111,8 +112,8 @@ impl Machine {
         }
     }
 
-    /// The failure of the last attempt: `on_error` decides what it means.
-    pub(super) fn failed_for_good(&self, site: &Site<'_>, failure: &AttemptFailure) -> Fact {
+    /// Fails the last attempt: `on_error` decides the consequence.
+    pub(super) fn failed_finally(&self, site: &Site<'_>, failure: &AttemptFailure) -> Fact {
         let Site { step, node, moment, .. } = *site;
         let pass = || AfterFailure::Continue { output: Arc::clone(&node.input) };
         if step.is_tap {
@@ -125,7 +126,7 @@ impl Machine {
                 let named = Named::by(|name| value.uses(name));
                 let scope = self.scope_at(site, named);
                 let scope = scope.with("error", error_in_scope(site, failure));
-                let made = afresh(moment, || value.evaluate(&scope));
+                let made = in_new_budget(moment, || value.evaluate(&scope));
                 let made = made.map_err(|error| error.to_string());
                 let made =
                     made.and_then(|output| self.check_made(&output, moment).map(|()| output));
@@ -144,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// A body that asks for a resume by itself.
+    /// Suspends a step at the request of its body.
     pub(super) fn suspended_itself(
         &self,
         site: &Site<'_>,
@@ -180,7 +181,7 @@ impl Machine {
         }
     }
 
-    /// Checks what a step shows while it waits.
+    /// Checks the payload of a suspension.
     pub(super) fn check_payload(
         &self,
         site: &Site<'_>,
@@ -196,18 +197,18 @@ impl Machine {
     }
 }
 
-/// Evaluates what answers for a failure: with a budget of its own, if the failure has spent the
-/// one that there was.
-fn afresh<T>(moment: &Moment<'_>, evaluate: impl FnOnce() -> T) -> T {
+/// Runs an evaluation that handles a failure, in a new budget if the failure has spent the current
+/// one.
+fn in_new_budget<T>(moment: &Moment<'_>, evaluate: impl FnOnce() -> T) -> T {
     if effort::is_exceeded() { within(moment.budget, evaluate).0 } else { evaluate() }
 }
 
-/// What callers see of a payload: `null` is none, live and when it is read again.
+/// Treats a payload of `null` as none, so that live and stored suspensions are equal.
 pub(super) fn shown_payload(payload: Option<Arc<Value>>) -> Option<Arc<Value>> {
     payload.filter(|payload| !payload.is_null())
 }
 
-/// As much of the reason of a wait as is recorded: what is announced repeats it.
+/// Truncates the reason of a suspension.
 pub(super) fn recorded_reason(reason: &str) -> Arc<str> {
     Arc::from(shortened(reason, ERROR_BYTES_MAX))
 }
@@ -223,7 +224,7 @@ fn error_in_scope(site: &Site<'_>, failure: &AttemptFailure) -> Arc<Value> {
 
 fn step_failed(site: &Site<'_>, failure: &AttemptFailure, next: AfterFailure) -> Fact {
     let Site { node, moment, .. } = *site;
-    // A step that fails before its first attempt began fails in that attempt.
+    // A step that fails before its first attempt has begun fails in that attempt.
     let since = if node.attempt == 0 { moment.now } else { node.attempt_started_at };
     Fact::StepFailed {
         path: site.path(),
@@ -236,19 +237,19 @@ fn step_failed(site: &Site<'_>, failure: &AttemptFailure, next: AfterFailure) ->
     }
 }
 
-/// The pause that the other side asks for, within the longest of the policy.
+/// Returns the delay that the server requested, limited by the policy.
 fn asked_pause_ms(policy: &RetryPolicy, failure: &AttemptFailure) -> u64 {
     let longest = policy.max_delay_ms.unwrap_or(ASKED_PAUSE_MS_MAX);
     failure.retry_after_ms.unwrap_or(0).min(longest)
 }
 
-/// The pause after so many failures. Jitter takes from the upper half, by a number that depends
-/// on the execution, the path and the attempt alone: the same fact for the same history.
+/// Returns the delay after a number of failures. Jitter takes from the upper half, by a hash of the
+/// execution, the path and the number, so that the same history gives the same fact.
 fn retry_delay_ms(policy: &RetryPolicy, failures: u32, execution: &str, path: &str) -> u64 {
     let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a delay is far below 2^52 ms")]
     let grown = policy.delay_ms as f64 * policy.factor.powi(exponent);
-    // A year: what no policy means to exceed, and far from overflow.
+    // A year: longer than any reasonable policy, and far from overflow.
     let longest = policy.max_delay_ms.unwrap_or(365 * 24 * 3_600_000);
     #[expect(clippy::cast_precision_loss, reason = "a delay is far below 2^52 ms")]
     let capped = grown.min(longest as f64);
@@ -271,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_grow_to_their_limit_and_jitter_stays_in_the_upper_half() {
+    fn delays_grow_to_their_limit_and_jitter_takes_from_the_upper_half() {
         let mut policy = RetryPolicy {
             attempts: 5,
             delay_ms: 200,

@@ -1,4 +1,4 @@
-//! The command `StepFinished`: a body outside the machine has ended.
+//! The command `StepFinished`: the end of a body.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::plan::WorkClass;
 use crate::state::Phase;
 use crate::usage::Usage;
 
-/// The end of a body.
+/// Outcome of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepResult {
     Completed(Arc<Value>),
@@ -23,7 +23,7 @@ pub enum StepResult {
 }
 
 impl Machine {
-    /// Records how an attempt ended.
+    /// Records the end of an attempt.
     pub(super) fn finish_step(
         &mut self,
         path: &StepPath,
@@ -37,7 +37,7 @@ impl Machine {
         }
     }
 
-    /// Returns the fact that the end of a body means; none when it came too late to matter.
+    /// Returns the fact for the end of a body; `None` if it came too late.
     fn end_of_body(
         &self,
         path: &StepPath,
@@ -48,7 +48,7 @@ impl Machine {
         let is_current = node.phase == Phase::Running && node.attempt == attempt;
         let is_outside = match step.work.class() {
             WorkClass::Outside => true,
-            // A child reports its own end; only its time can run out here.
+            // A child reports its end itself; only its timeout is applied here.
             WorkClass::Child => matches!(result, StepResult::Failed(_)),
             WorkClass::Pure | WorkClass::Container | WorkClass::Timer => false,
         };

@@ -1,4 +1,4 @@
-//! Where a node is, and what a decision about it needs.
+//! Places of nodes, and the inputs of decisions about them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::machine::Moment;
 use crate::plan::{Step, Work};
 use crate::state::Node;
 
-/// A node that is decided about: its step, where it is, and the moment of the decision.
+/// Subject of a decision: a node with its step, its place, and the moment.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) step: &'a Step,
@@ -17,7 +17,7 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Makes the site of a node whose path is known.
+    /// Creates the site of a node from its path.
     pub(super) fn at(
         path: &'a StepPath,
         (step, node): (&'a Step, &'a Node),
@@ -30,21 +30,21 @@ impl<'a> Site<'a> {
         self.place.path()
     }
 
-    /// Returns a lane of the container that the node is.
+    /// Returns a lane of the node, which is a container.
     pub(super) fn within(&self, lane: usize) -> Within<'_> {
         self.place.within(self.step, lane)
     }
 }
 
-/// Path of a node while the tree is walked; its text is made only when a fact needs one.
+/// Path of a node during a walk of the tree. Its text is built only when a fact needs it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     outer: Option<Within<'a>>,
-    /// Id of the step; without `outer`, its whole path.
+    /// Id of the step, or the whole path if there is no `outer`.
     step: &'a Arc<str>,
 }
 
-/// A lane of the container at a place.
+/// A lane of a container.
 #[derive(Clone, Copy)]
 pub(super) struct Within<'a> {
     place: &'a Place<'a>,
@@ -53,7 +53,7 @@ pub(super) struct Within<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Makes the place of a node whose path is known.
+    /// Creates the place of a node from its path.
     pub(super) fn whole(path: &'a StepPath) -> Self {
         Self { outer: None, step: path }
     }

@@ -1,4 +1,4 @@
-//! The command `Recover`: bodies that a crash interrupted begin anew.
+//! The command `Recover`: starts bodies again that a crash interrupted.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl Machine {
         !self.interrupted_bodies().is_empty()
     }
 
-    /// Returns the bodies that the record says are running. A child is not one: it lives by itself.
+    /// Returns the bodies that are running according to the record. Children are not bodies.
     pub(super) fn interrupted_bodies(&self) -> Vec<StepPath> {
         let mut paths = Vec::new();
         self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
@@ -28,8 +28,8 @@ impl Machine {
         paths
     }
 
-    /// Begins interrupted bodies anew, as soon as no hold forbids it. Returns the steps of
-    /// evaluation that this took; none when it costs more than a turn, and is put off.
+    /// Starts interrupted bodies again, unless the execution is paused. Returns the cost in steps;
+    /// `None` if it exceeds a turn and is put off.
     pub(super) fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) -> Option<u64> {
         if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
             return Some(0);
@@ -39,7 +39,7 @@ impl Machine {
             paths.filter_map(|path| self.recovered(path, moment)).collect::<Vec<Fact>>()
         });
         if effort.is_exceeded && moment.budget.is_turn() {
-            (self.goes_on, self.is_costly) = (true, true);
+            (self.has_more, self.is_costly) = (true, true);
             return None;
         }
         self.unrecovered = false;
@@ -49,14 +49,14 @@ impl Machine {
         Some(effort.steps)
     }
 
-    /// Returns what follows for an interrupted body.
+    /// Returns the next fact of an interrupted body.
     fn recovered(&self, path: StepPath, moment: &Moment<'_>) -> Option<Fact> {
         let (step, node) = self.node(&path)?;
         let attempt = node.attempt;
         Some(if node.interruptions + 1 >= moment.limits.crash_attempts {
             let error = format!("interrupted {} times", moment.limits.crash_attempts);
             let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
-            self.failed_for_good(&Site::at(&path, (step, node), moment), &failure)
+            self.failed_finally(&Site::at(&path, (step, node), moment), &failure)
         } else {
             Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
         })

@@ -1,10 +1,10 @@
-//! The command `Release`: the process ends in order, and bodies at work begin anew after the restart.
+//! The command `Release`: a shutdown; running bodies start again after the restart.
 
 use crate::fact::Fact;
 use crate::machine::{Batch, Machine, Moment};
 
 impl Machine {
-    /// Records of every body at work that it is let go, which counts nothing against its step.
+    /// Records the release of every running body. A release does not count as a failure.
     pub(super) fn release(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
         if self.unrecovered || self.state.end.is_some() {
             return;

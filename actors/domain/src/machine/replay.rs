@@ -1,4 +1,4 @@
-//! Beginning again in the middle: what another execution takes from this one.
+//! Replay: a new execution that begins at a step of an earlier one.
 
 use std::sync::Arc;
 
@@ -12,42 +12,42 @@ use crate::plan::{Call, Plan, Step, Work};
 use crate::principal::Principal;
 use crate::state::{Node, Outcome, Phase};
 
-/// From where an execution is to be replayed, and how.
+/// Parameters of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayFrom {
-    /// A top-level step; without one, the step that failed.
+    /// A top-level step; defaults to the step that failed.
     pub step_id: Option<String>,
-    /// What answers the question of the step before it is asked.
+    /// Resume data for the step, supplied before it suspends.
     pub answer: Option<Arc<Value>>,
-    /// The definition to go on with, in place of the one that the execution began with.
+    /// The definition to use instead of that of the replayed execution.
     pub plan: Option<Arc<Plan>>,
     pub by: Option<Arc<Principal>>,
 }
 
-/// Why an execution cannot be replayed from a step.
+/// Reason why an execution cannot be replayed from a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayRefusal {
     UnknownStep(String),
-    /// It is inside a block, or the steps before it have not all let the flow pass.
+    /// It is inside a block, or not all steps before it have an output.
     NotReplayable {
         step: String,
-        /// From which steps it can be.
+        /// Steps at which a replay can begin.
         from: Vec<Arc<str>>,
     },
-    /// No step is named, and none failed.
+    /// No step is given, and none failed.
     NoStepFailed {
         from: Vec<Arc<str>>,
     },
-    /// There is an answer, and nothing that asks.
+    /// Resume data is given for a step that does not suspend.
     DoesNotSuspend(String),
-    /// What was recorded does not belong to the definition that is to be used.
+    /// The record does not match the definition to use.
     DefinitionDiffers(String),
 }
 
 impl Machine {
-    /// What a new execution takes with it to begin with a step: the nodes before it, and the
-    /// answer for what the step will ask, unchecked: a schema of answers may cost more than others
-    /// can wait for.
+    /// Returns the state that a new execution needs to begin at a step: the nodes before it, and
+    /// the
+    /// resume data. The data is not checked here, because its schema may be costly.
     pub fn replayed_from(&self, wanted: ReplayFrom) -> Result<Replayed, ReplayRefusal> {
         let ReplayFrom { step_id, answer, plan, by } = wanted;
         let plan = plan.as_deref().unwrap_or(&self.plan);
@@ -75,7 +75,7 @@ impl Machine {
             return Err(not_replayable());
         }
         let step = plan.steps.get(index).ok_or_else(not_replayable)?;
-        if answer.is_some() && !may_ask(step) {
+        if answer.is_some() && !may_suspend(step) {
             return Err(ReplayRefusal::DoesNotSuspend(step_id));
         }
         Ok(Replayed {
@@ -87,7 +87,7 @@ impl Machine {
         })
     }
 
-    /// The top-level step whose failure ended the execution.
+    /// Returns the top-level step whose failure ended the execution.
     fn failed_step(&self) -> Option<String> {
         let end = self.state.end.as_ref()?;
         if !matches!(end.outcome, Outcome::Failed { .. }) {
@@ -99,7 +99,7 @@ impl Machine {
         has_failed.then(|| self.plan.steps.get(last).map(|step| step.id.to_string()))?
     }
 
-    /// The top-level steps before which all others have let the flow pass and fit the definition.
+    /// Returns the top-level steps whose predecessors all have an output and match the definition.
     pub(super) fn replayable_steps(&self, plan: &Plan) -> Vec<Arc<str>> {
         let nodes = &self.state.root.nodes;
         let passed = nodes.iter().take_while(|node| node.output().is_some()).count();
@@ -108,7 +108,7 @@ impl Machine {
         fitting.map(|(_, step)| Arc::clone(&step.id)).collect()
     }
 
-    /// Whether the first steps are in another definition what they are in this one.
+    /// Checks that the first `count` steps are the same in another definition.
     fn check_definition(&self, plan: &Plan, count: usize) -> Result<(), ReplayRefusal> {
         if plan.hash == self.plan.hash {
             return Ok(());
@@ -117,14 +117,14 @@ impl Machine {
         same_steps(known, &wanted[..count], "").map_err(ReplayRefusal::DefinitionDiffers)
     }
 
-    /// What answers the question of the step at this path before it is asked.
-    pub(super) fn answer_brought(&self, path: &StepPath) -> Option<Arc<Value>> {
+    /// Returns the resume data that a replay supplied for the step at this path.
+    pub(super) fn replay_answer(&self, path: &StepPath) -> Option<Arc<Value>> {
         let replayed = self.state.start.replayed.as_ref();
         replayed.filter(|replayed| replayed.step_id == *path)?.answer.clone()
     }
 }
 
-/// Compares as many steps as are wanted; says where the first differs.
+/// Compares the steps; an error names the first difference.
 fn same_steps(
     known: &[StepDefinition],
     wanted: &[StepDefinition],
@@ -134,11 +134,11 @@ fn same_steps(
         let now = format!("{} ({})", wanted.id, wanted.kind.name());
         let at = format!("{place}step {}", index + 1);
         let Some(known) = known.get(index) else {
-            return Err(format!("{at} is {now} now, and there was none"));
+            return Err(format!("{at} is new: {now}"));
         };
         if known.id != wanted.id || known.kind.name() != wanted.kind.name() {
             let then = format!("{} ({})", known.id, known.kind.name());
-            return Err(format!("{at} was {then} and is {now} now"));
+            return Err(format!("{at} was {then} and is now {now}"));
         }
         same_blocks(known, wanted)?;
     }
@@ -154,21 +154,21 @@ fn same_blocks(known: &StepDefinition, wanted: &StepDefinition) -> Result<(), St
     let (names_before, names_now) = (names(&before), names(&now));
     if names_before != names_now {
         let id = &wanted.id;
-        return Err(format!("the blocks of {id} were {names_before} and are {names_now} now"));
+        return Err(format!("the blocks of {id} were {names_before} and are now {names_now}"));
     }
     for (before, now) in before.into_iter().zip(now) {
         let place = format!("in {}/{}, ", wanted.id, now.name);
         same_steps(&before.steps, &now.steps, &place)?;
         if before.steps.len() != now.steps.len() {
             let (then, now) = (before.steps.len(), now.steps.len());
-            return Err(format!("{place}there were {then} steps and are {now} now"));
+            return Err(format!("{place}there were {then} steps and are now {now}"));
         }
     }
     Ok(())
 }
 
-fn may_ask(step: &Step) -> bool {
-    // A function may ask from within; a tap may not.
-    let may_ask_itself = matches!(step.work, Work::Call(Call::Function(_))) && !step.is_tap;
-    step.suspend.is_some() || may_ask_itself
+fn may_suspend(step: &Step) -> bool {
+    // A function may suspend its step, except in a tap.
+    let may_suspend_itself = matches!(step.work, Work::Call(Call::Function(_))) && !step.is_tap;
+    step.suspend.is_some() || may_suspend_itself
 }

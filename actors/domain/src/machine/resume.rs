@@ -1,4 +1,4 @@
-//! The command `Resume`: which wait it answers, and what follows.
+//! The command `Resume`: finds the suspension that it ends, checks the data, records the end.
 
 use std::sync::Arc;
 
@@ -9,31 +9,32 @@ use crate::ids::{StepPath, step_id_of};
 use crate::machine::command::{Decision, Refusal};
 use crate::machine::{Batch, Machine, Moment};
 use crate::principal::Principal;
-use crate::state::{Node, Phase, suspension_id};
+use crate::state::{Node, suspension_id};
 use crate::status::Status;
 
-/// Most waits that a refusal names.
+/// Maximum number of suspensions that a refusal lists.
 const NAMED_MAX: usize = 10;
 
-/// An answer to something that waits.
+/// A resume by a caller.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Resume {
-    /// A step that waits, by its id or its path.
+    /// Id or path of the step to resume.
     pub step_id: Option<String>,
-    /// The suspension that it answers: it is refused once that one no longer waits.
+    /// Id of the suspension to end; the resume is refused if that has ended.
     pub suspension_id: Option<String>,
     pub data: Arc<Value>,
     pub by: Option<Arc<Principal>>,
 }
 
-/// The one wait that a resume answers.
+/// The suspension that a resume ends.
 enum Addressee {
     Hold,
     Node(StepPath),
 }
 
 impl Machine {
-    /// Checks in the order: suspended, step, suspension, data.
+    /// Resumes a step or a paused execution. Checks, in this order: suspended, step, suspension,
+    /// data.
     pub(super) fn resume(
         &mut self,
         resume: Resume,
@@ -70,7 +71,7 @@ impl Machine {
         Ok(None)
     }
 
-    /// Makes the fact that answers a wait: the node has the data and its attempt may begin.
+    /// Creates the fact that ends the suspension of a node.
     pub(super) fn resumed(path: StepPath, node: &Node, data: Arc<Value>, by: ResumedBy) -> Fact {
         Fact::StepResumed { path, data, by, id: node.wait_id() }
     }
@@ -83,7 +84,7 @@ impl Machine {
     fn addressee(&self, resume: &Resume) -> Result<Addressee, Refusal> {
         let Resume { step_id, suspension_id, .. } = resume;
         match (step_id.as_deref(), suspension_id.as_deref()) {
-            (None, None) => self.the_one_that_waits(),
+            (None, None) => self.only_waiting(),
             (Some(step), None) => {
                 let named = self.named(step)?;
                 one_of(step, named)
@@ -98,9 +99,10 @@ impl Machine {
         }
     }
 
-    /// Returns the wait that a resume answers which names none: a hold before all else, which
-    /// answers no step's question; then the only step that waits.
-    fn the_one_that_waits(&self) -> Result<Addressee, Refusal> {
+    /// Returns the suspension for a resume that names none: the pause if there is one, otherwise
+    /// the
+    /// only step that waits.
+    fn only_waiting(&self) -> Result<Addressee, Refusal> {
         if self.state.announced != Status::Suspended {
             return Err(Refusal::NotSuspended);
         }
@@ -118,11 +120,11 @@ impl Machine {
         self.state.hold.as_ref().is_some_and(|hold| *hold.id == *id)
     }
 
-    /// Returns the one of these nodes whose suspension has this id.
+    /// Returns the node among these whose suspension has this id.
     fn of_suspension(&self, id: &str, among: Vec<StepPath>) -> Result<Addressee, Refusal> {
         let is_it = |path: &StepPath| {
-            let phase = self.node(path).map(|(_, node)| &node.phase);
-            matches!(phase, Some(Phase::Waiting(wait)) if *wait.id == *id)
+            let wait = self.node(path).and_then(|(_, node)| node.wait());
+            wait.is_some_and(|wait| *wait.id == *id)
         };
         among.into_iter().find(is_it).map(Addressee::Node).ok_or_else(|| self.passed(id))
     }
@@ -136,15 +138,15 @@ impl Machine {
         Refusal::SuspensionPassed { id: id.to_owned(), waiting }
     }
 
-    /// Returns the id that the child gave the suspension which it shows through this node. One that
-    /// was recorded without an id got its id here, and the child does not know that one.
+    /// Returns the child's id of the suspension that this node shows. A suspension recorded without
+    /// an id got one here, which the child does not know.
     fn suspension_of_child(&self, path: &str, node: &Node) -> Option<String> {
-        let Phase::Waiting(wait) = &node.phase else { return None };
+        let wait = node.wait()?;
         let named_here = suspension_id(&self.state.id, path, node.asked);
         (wait.id != named_here).then(|| wait.id.to_string())
     }
 
-    /// Returns the waits under the name of a step.
+    /// Returns the suspensions that an id or path of a step refers to.
     fn named(&self, asked: &str) -> Result<Named, Refusal> {
         let waiting = self.answerable();
         if let Some(exact) = waiting.iter().find(|path| &***path == asked) {
@@ -169,14 +171,14 @@ impl Machine {
         Err(Refusal::StepNotSuspended(asked.to_owned()))
     }
 
-    /// Returns the nodes that a caller may still answer: their deadline is not recorded as passed.
+    /// Returns the nodes that a caller can still resume: their deadline is not recorded as passed.
     fn answerable(&self) -> Vec<StepPath> {
         let mut paths = Vec::new();
         if self.state.end.is_some() {
             return paths;
         }
         self.state.each_live_node(&self.plan, &mut |_, path, _, node| {
-            if matches!(&node.phase, Phase::Waiting(wait) if !wait.fired) {
+            if node.wait().is_some_and(|wait| !wait.fired) {
                 paths.push(Arc::from(path));
             }
         });
@@ -184,7 +186,7 @@ impl Machine {
     }
 }
 
-/// The waits under the name of a step: at least one node, or the hold at it.
+/// Suspensions that a step refers to: at least one node, or the pause at that step.
 enum Named {
     Hold,
     Nodes(Vec<StepPath>),

@@ -1,4 +1,4 @@
-//! What expressions of a step may name.
+//! Scopes of expressions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -14,10 +14,10 @@ use crate::state::{Node, Sequence};
 
 type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
 
-/// What `steps` is when nobody asks for it.
+/// Value of `steps` if no expression uses it.
 static NOTHING: LazyLock<Arc<Outputs>> = LazyLock::new(Arc::default);
 
-/// Which names an expression asks for, of those that cost something to have.
+/// The expensive names that an expression uses.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     steps: bool,
@@ -25,14 +25,14 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Whatever is asked for.
+    /// All of them.
     pub(super) const ALL: Self = Self { steps: true, execution: true };
 
     pub(super) fn by(uses: impl Fn(&str) -> bool) -> Self {
         Self { steps: uses("steps"), execution: uses("execution") }
     }
 
-    /// Those among the names.
+    /// Returns those that are among the names.
     pub(super) fn among<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         names.fold(Self { steps: false, execution: false }, |named, name| Self {
             steps: named.steps || name == "steps",
@@ -42,13 +42,13 @@ impl Named {
 }
 
 impl Machine {
-    /// Returns the scope of a node that is decided about, with what is `named`.
+    /// Returns the scope of a node, with the names in `named`.
     pub(super) fn scope_at(&self, site: &Site<'_>, named: Named) -> Scope {
         let Site { node, moment, .. } = *site;
         self.scope(&site.path(), &node.input, Some(node), named, moment)
     }
 
-    /// Returns the scope at a path, with what is `named`.
+    /// Returns the scope at a path, with the names in `named`.
     pub(super) fn scope(
         &self,
         path: &str,
@@ -87,7 +87,7 @@ impl Machine {
         })
     }
 
-    /// What the iterations around a path are at: the innermost item, the innermost number.
+    /// Returns the item and the index of the innermost iterations around a path.
     fn iterated(&self, path: &str) -> Iterated {
         let mut found = Iterated::default();
         if !path.contains('[') {
@@ -107,16 +107,15 @@ impl Machine {
         found
     }
 
-    /// Outputs of the steps on the way to a path: earlier ones of its own block and of the blocks
-    /// around it, whatever is inside those included, and earlier rounds of the loops around it.
-    /// Parallel branches and other items are not on the way, so that what a step sees does not
-    /// depend on who was faster.
+    /// Returns the outputs of the steps before a path: earlier steps of its block and of the blocks
+    /// around it, with those inside them, and earlier iterations of the loops around it. Parallel
+    /// branches and other items are excluded, so that a scope does not depend on which was faster.
     fn outputs_before(&self, path: &str) -> Outputs {
         let mut outputs = Outputs::new();
         let mut steps = self.plan.steps.as_slice();
         let mut place = Some((&self.state.root, path));
         while let Some((sequence, path)) = place {
-            // An empty id is the end of the sequence: everything is before it.
+            // An empty id is the end of the sequence, so all its steps are before it.
             let step_id = PathHead::of(path).map_or("", |head| head.step_id);
             let index =
                 steps.iter().position(|step| &*step.id == step_id).unwrap_or(sequence.nodes.len());
@@ -132,7 +131,7 @@ impl Machine {
     }
 }
 
-/// `resumed_by` of expressions: who brought `resume`, as far as it is known.
+/// Returns `resumed_by` of expressions: the principal of `resume`; `None` if unknown.
 fn resumed_by(node: &Node) -> Option<Arc<Value>> {
     let by = node.resumed.as_ref()?.by.as_ref()?;
     Some(Arc::new(serde_json::json!({ "id": by.id, "verified": by.verified })))
@@ -145,8 +144,7 @@ struct Iterated {
     index: Option<Arc<Value>>,
 }
 
-/// A container on the way to a path, and the lane that the path goes on in. The lane may not have
-/// begun yet.
+/// A container around a path, and the lane of it that the path is in. The lane may not have begun.
 struct Inside<'a> {
     step: &'a Step,
     node: &'a Node,
@@ -172,7 +170,7 @@ impl<'a> Inside<'a> {
     }
 }
 
-/// Adds the outputs of the first `count` nodes and of all that is inside them.
+/// Adds the outputs of the first `count` nodes and of the nodes inside them.
 fn gather(steps: &[Step], sequence: &Sequence, count: usize, outputs: &mut Outputs) {
     for (step, node) in steps.iter().zip(&sequence.nodes).take(count) {
         gather_inside(step, node, outputs);
@@ -192,8 +190,8 @@ fn gather_inside(step: &Step, node: &Node, outputs: &mut Outputs) {
     }
 }
 
-/// Adds the newest output of each step among the first `count` iterations; of items that were
-/// worked on at once, the last in their order counts as the newest.
+/// Adds the newest output of each step among the first `count` iterations. Newest means the
+/// highest index, also for items that were in progress at the same time.
 fn gather_newest(step: &Step, node: &Node, count: usize, outputs: &mut Outputs) {
     let Some(branch) = step.work.branch_of(0) else { return };
     let lanes = node.lanes.iter().flat_map(|lanes| lanes.with_newest(count));

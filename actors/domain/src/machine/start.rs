@@ -1,4 +1,4 @@
-//! How a machine comes to be: by the start of an execution, or from the record of one.
+//! Creation of a machine: by the start of an execution, or from its record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::state::{Misplaced, State};
 
 impl Machine {
-    /// Starts an execution and runs it as far as it goes.
+    /// Starts an execution and runs it ahead.
     pub fn start(
         plan: Arc<Plan>,
         id: ExecutionId,
@@ -23,10 +23,10 @@ impl Machine {
         let first = Recorded { seq: 1, at: moment.now, fact, by };
         let mut state = State::begin(id, start, moment.now);
         state.index(&plan);
-        // What a replay took may be older than the bound.
-        let is_old = state.start.replayed.is_some();
+        let is_replay = state.start.replayed.is_some();
         let mut machine = Self::around(plan, state);
-        if is_old {
+        // The values of a replayed execution may be older than the limit.
+        if is_replay {
             machine.input_depth = depth_of(&machine.state.start.input);
         }
         let mut batch = Batch { facts: vec![first], ..Batch::default() };
@@ -34,7 +34,7 @@ impl Machine {
         (machine, batch)
     }
 
-    /// Rebuilds an execution from its facts, the first of which is its start.
+    /// Rebuilds an execution from all its facts.
     pub fn replay(plan: Arc<Plan>, id: ExecutionId, facts: &[Recorded]) -> Result<Self, Misplaced> {
         let misplaced = || Misplaced { seq: 1, path: String::new() };
         let (first, rest) = facts.split_first().ok_or_else(misplaced)?;
@@ -42,7 +42,7 @@ impl Machine {
         Self::restore(plan, State::begin(id, start.clone(), first.at), rest)
     }
 
-    /// Rebuilds an execution from a kept state and the facts after it.
+    /// Rebuilds an execution from a snapshot and the facts after it.
     pub fn restore(
         plan: Arc<Plan>,
         mut state: State,
@@ -65,11 +65,11 @@ impl Machine {
             plan,
             state,
             user,
-            goes_on: false,
+            has_more: false,
             is_costly: false,
             unrecovered: false,
             input_depth: 0,
-            heard: BTreeMap::new(),
+            last_reported: BTreeMap::new(),
         }
     }
 }

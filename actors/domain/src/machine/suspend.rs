@@ -1,4 +1,4 @@
-//! The command `Suspend`: a hold from outside, placed at once.
+//! The command `Suspend`: a pause by a caller, which takes effect at once.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::state::suspension_id;
 use crate::status::Status;
 
 impl Machine {
-    /// Places a hold. Refused unless the execution runs.
+    /// Pauses the execution. Refused unless it is running.
     pub(super) fn suspend(
         &mut self,
         reason: Arc<str>,

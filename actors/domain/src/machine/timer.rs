@@ -1,4 +1,4 @@
-//! The command `TimerFired`: time that a node waits for has come.
+//! The command `TimerFired`: the timer of a node is due.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::machine::scope::Named;
 use crate::machine::{Batch, Machine, Moment};
 
 impl Machine {
-    /// Records that the time of a node has come; does nothing before that.
+    /// Records that the timer of a node fired; does nothing before it is due.
     pub(super) fn fire_timer(&mut self, path: StepPath, moment: &Moment<'_>, batch: &mut Batch) {
         let Some((_, node)) = self.node(&path) else { return };
         let is_due = node.armed_timer().is_some_and(|due| due <= moment.now);
@@ -19,13 +19,13 @@ impl Machine {
         }
     }
 
-    /// Returns what follows a deadline that has passed: the answer of the definition, or failure.
+    /// Returns the consequence of a passed deadline: a resume by `on_timeout`, or a failure.
     pub(super) fn timed_out(&self, site: &Site<'_>) -> Fact {
         let Site { step, node, moment, .. } = *site;
         let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
         let Some(answer) = answer else {
             let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
-            return self.failed_for_good(site, &failure);
+            return self.failed_finally(site, &failure);
         };
         let scope = self.scope_at(site, Named::by(|name| answer.uses(name)));
         let data = answer.evaluate(&scope).map_err(|error| error.to_string());
@@ -39,7 +39,7 @@ impl Machine {
             Err(error) => {
                 let error = format!("deadline passed; on_timeout: {error}");
                 let failure = AttemptFailure::new(ErrorKind::Deadline, error);
-                self.failed_for_good(site, &failure)
+                self.failed_finally(site, &failure)
             }
         }
     }

@@ -1,7 +1,7 @@
-//! What an execution waits for: since when, until when, and who or what can move it on.
+//! Causes of waiting: since when, until when, and what would end it.
 //!
-//! Read from the state and from what this process has, without a change to either. What goes on
-//! outside (whether a child exists, whether a timer is stored) is not known here.
+//! Derived from the state and from what this process has registered, without changing either. The
+//! machine does not know the outside: whether a child exists, or whether a timer is stored.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,64 +17,64 @@ use crate::principal::Principal;
 use crate::state::{Node, Phase, Wait};
 use crate::time::Timestamp;
 
-/// One thing that an execution waits for.
+/// Something that an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Awaited {
-    /// None for what concerns the whole execution.
+    /// `None` if it concerns the whole execution.
     pub step_id: Option<Arc<str>>,
-    /// None for a step of a block that has not begun: it has no place of its own yet.
+    /// `None` for a step of a block that has not begun, and so has no path yet.
     pub path: Option<StepPath>,
     pub since: Timestamp,
-    /// When it ends by itself.
+    /// Time at which the wait ends without a command.
     pub until: Option<Timestamp>,
     pub cause: Cause,
 }
 
-/// What is waited for.
+/// Cause of a wait.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
-    /// Somebody outside asked to stand still: a resume without a step lifts it.
+    /// A caller paused the execution: a resume without a step ends the pause.
     Hold { suspension_id: Arc<str>, reason: Arc<str>, by: Option<Arc<Principal>> },
-    /// A step asks for a resume.
+    /// A step is suspended.
     Resume {
         suspension_id: Arc<str>,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
-        /// What the data of the resume must meet.
+        /// Schema of the resume data.
         schema: Option<Value>,
-        /// What the deadline will do, where there is one.
+        /// Effect of the deadline, if there is one.
         deadline: Option<AtDeadline>,
     },
-    /// An execution of its own that works, or asks for a resume itself.
+    /// A child execution, which runs or is suspended.
     Child { child: ExecutionId, workflow: Arc<str>, asks: Option<ChildQuestion> },
-    /// Time, by the definition.
+    /// An andSleep or andSleepUntil step.
     Sleep,
-    /// Time before the next attempt.
+    /// The delay before the next attempt.
     Retry { failures: u32, attempts_max: u32, errors: Vec<AttemptError> },
-    /// A body at work.
+    /// A running body.
     Body { attempt: u32, timeout_ms: Option<u64> },
-    /// Something that this process does not have.
+    /// Something that this process does not have registered.
     Missing { what: String },
-    /// An attempt that ended with its process, and has not begun anew.
+    /// An attempt that was interrupted, and has not started again.
     CutOff { attempt: u32 },
-    /// Nothing but this process: it has not gone on yet since it started.
+    /// This process, which has not resumed the execution since its start.
     Turn,
-    /// Nothing but this process, which decides or records what follows just now.
+    /// This process, which is deciding or recording the next facts.
     AtWork,
-    /// The process ends: whatever would begin begins after the restart.
+    /// The shutdown of this process: nothing new starts before the restart.
     Draining,
 }
 
-/// What a deadline does that passes.
+/// Effect of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtDeadline {
     /// The step fails.
     Fails,
-    /// The step is resumed with a value of its definition.
+    /// The step is resumed with the value of `on_timeout`.
     Resumes,
 }
 
-/// What a child asks.
+/// The suspension that a child shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildQuestion {
     pub suspension_id: Arc<str>,
@@ -83,8 +83,8 @@ pub struct ChildQuestion {
 }
 
 impl Machine {
-    /// Everything that the execution waits for; nothing when it has ended. `is_draining`: whether
-    /// the process takes up nothing new.
+    /// Returns everything that the execution waits for; empty if it has ended. `is_draining`: the
+    /// process starts nothing new.
     pub fn waits_for(&self, moment: &Moment<'_>, is_draining: bool) -> Vec<Awaited> {
         let mut found = Vec::new();
         if self.state.end.is_some() {
@@ -112,12 +112,12 @@ impl Machine {
             }
         });
         if self.state.hold.is_none() {
-            self.add_what_would_begin(&mut found, moment, is_draining);
+            self.add_blocked_steps(&mut found, moment, is_draining);
         }
         found
     }
 
-    /// What a node that has begun waits for; a container waits for what is inside it.
+    /// Returns what a node waits for; `None` for a container, whose inner nodes wait.
     fn cause_of(
         &self,
         step: &Step,
@@ -163,11 +163,11 @@ impl Machine {
         if step.work.class() != WorkClass::Outside {
             return None;
         }
-        let cut_off = if is_draining { Cause::Draining } else { Cause::CutOff { attempt } };
+        let interrupted = if is_draining { Cause::Draining } else { Cause::CutOff { attempt } };
         let absent = (moment.missing)(step).filter(|_| !is_draining);
         let cause = match absent {
             Some(what) => Cause::Missing { what },
-            None if self.unrecovered => cut_off,
+            None if self.unrecovered => interrupted,
             None => {
                 let timeout_ms = step.timeout_ms;
                 let until = timeout_ms.map(|ms| node.attempt_started_at.plus_ms(ms));
@@ -182,15 +182,10 @@ impl Machine {
         Some(if is_draining { Cause::Draining } else { Cause::Missing { what } })
     }
 
-    /// Steps that would begin now, but for what they need; and whether anything at all would
-    /// happen if somebody only asked the machine.
-    fn add_what_would_begin(
-        &self,
-        found: &mut Vec<Awaited>,
-        moment: &Moment<'_>,
-        is_draining: bool,
-    ) {
-        // The machine asks for what is missing wherever it would begin a step.
+    /// Adds the steps that would begin now if nothing were missing, and a [`Cause::Turn`] if a
+    /// [`Command::Recover`](crate::machine::Command::Recover) would record anything.
+    fn add_blocked_steps(&self, found: &mut Vec<Awaited>, moment: &Moment<'_>, is_draining: bool) {
+        // The machine calls `missing` wherever it would begin a step.
         let asked = RefCell::new(Vec::new());
         let missing = |step: &Step| {
             let what = (moment.missing)(step)?;
@@ -199,7 +194,7 @@ impl Machine {
         };
         let moment = Moment { missing: &missing, ..*moment };
         let (next, effort) = within(moment.budget, || self.next_fact(&moment));
-        let would_go_on = next.is_some() || effort.is_exceeded;
+        let has_next = next.is_some() || effort.is_exceeded;
         for (step_id, what) in asked.into_inner() {
             if found.iter().any(|known| known.step_id.as_ref() == Some(&step_id)) {
                 continue;
@@ -214,7 +209,7 @@ impl Machine {
                 cause,
             });
         }
-        if would_go_on {
+        if has_next {
             let (since, cause) = (self.state.updated_at, Cause::Turn);
             found.push(Awaited { step_id: None, path: None, since, until: None, cause });
         }

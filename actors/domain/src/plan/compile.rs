@@ -1,4 +1,4 @@
-//! From the definition's tree to the compiled one, noting everything that is wrong on the way.
+//! Compilation of definitions, which collects all problems.
 
 mod call;
 
@@ -21,7 +21,7 @@ use crate::ids::{is_definition_id, is_step_id};
 use crate::plan::{AfterLastAttempt, AgentWork, Branch, Plan, Problem, Retry, Step, Suspend, Work};
 use crate::schema::Schema;
 
-/// Containers inside containers, at most.
+/// Maximum nesting of containers.
 const NESTING_MAX: usize = 16;
 
 pub(super) fn plan(definition: WorkflowDefinition) -> Result<Plan, Vec<Problem>> {
@@ -56,7 +56,7 @@ pub(super) fn plan(definition: WorkflowDefinition) -> Result<Plan, Vec<Problem>>
 #[derive(Default)]
 struct Compiler {
     problems: Vec<Problem>,
-    /// Where in the tree the compiler is.
+    /// Current place in the tree.
     place: Vec<String>,
     step_ids: HashSet<String>,
     default_suspend_schema: Option<Schema>,
@@ -75,7 +75,7 @@ impl Compiler {
         self.hyphen_hint(key, source);
     }
 
-    /// `steps.my-step` is a subtraction to the expression language: say what was meant.
+    /// Reports `steps.my-step`, which is a subtraction in the expression language.
     fn hyphen_hint(&mut self, key: &str, source: &str) {
         if let Some(suggestion) = hyphenated_step_reference(source) {
             self.problem(
@@ -150,7 +150,7 @@ impl Compiler {
     }
 
     fn step(&mut self, step: &StepDefinition, depth: usize) -> Option<Step> {
-        // Step ids are unique in a workflow, so one level names a step in any block.
+        // Step ids are unique in a workflow, so the id alone identifies a step in any block.
         let outer = std::mem::replace(&mut self.place, vec!["steps".to_owned(), step.id.clone()]);
         let compiled = self.step_here(step, depth);
         self.place = outer;
@@ -302,10 +302,10 @@ impl Compiler {
         let mut branches = Vec::new();
         for block in blocks {
             if !is_step_id(&block.name) {
-                self.problem("blocks", &format!("`{}` cannot name a block", block.name));
+                self.problem("blocks", &format!("`{}` is not a valid name of a block", block.name));
             }
             if !names.insert(block.name.as_str()) {
-                self.problem("blocks", &format!("block `{}` is named twice", block.name));
+                self.problem("blocks", &format!("block `{}` is defined twice", block.name));
             }
             let steps = self.steps(&block.steps, depth + 1);
             branches.push(Branch { name: Arc::from(block.name.as_str()), steps });
@@ -319,7 +319,7 @@ impl Compiler {
             OnTimeout::Fail => None,
             OnTimeout::Resume(value) => {
                 if rule.deadline_ms.is_none() {
-                    self.problem("suspend.on_timeout", "there is no `deadline` that could pass");
+                    self.problem("suspend.on_timeout", "requires a `deadline`");
                 }
                 self.projection("suspend.on_timeout.resume", Some(value))
             }
@@ -333,14 +333,14 @@ impl Compiler {
         }
     }
 
-    /// Refuses the modifiers that the kind does not take.
+    /// Rejects the modifiers that the kind does not take.
     fn check_modifiers(&mut self, step: &StepDefinition) {
         let (kind, name) = (step.kind.step_type(), step.kind.name());
         if !kind.takes_retry() && step.retry.is_some() {
-            self.problem("retry", &format!("{name} has no attempts to repeat"));
+            self.problem("retry", &format!("{name} does not take `retry`"));
         }
         if !kind.takes_retry() && step.timeout_ms.is_some() {
-            self.problem("timeout", &format!("{name} has no body to bound"));
+            self.problem("timeout", &format!("{name} does not take `timeout`"));
         }
         if !kind.can_suspend() && step.suspend.is_some() {
             self.problem("suspend", &format!("{name} cannot suspend"));

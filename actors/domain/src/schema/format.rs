@@ -1,10 +1,10 @@
-//! Names of `format`: which are asserted, which only describe, which nothing knows.
+//! Names of `format`: asserted, descriptive and unknown ones.
 
 use serde_json::Value;
 
 use super::guard::Reading;
 
-/// Formats that are asserted of texts.
+/// Formats that are asserted for strings.
 const ASSERTED: [&str; 19] = [
     "date",
     "date-time",
@@ -27,14 +27,14 @@ const ASSERTED: [&str; 19] = [
     "uuid",
 ];
 
-/// Formats of OpenAPI and of code generators, which describe how a value is kept or shown: nothing
-/// is asserted of them, and nothing is expected to be.
+/// Formats of OpenAPI and of code generators that describe storage or display; they are not
+/// asserted.
 const DESCRIPTIVE: [&str; 17] = [
     "binary", "byte", "char", "decimal", "double", "float", "int16", "int32", "int64", "int8",
     "markdown", "password", "uint", "uint16", "uint32", "uint64", "uint8",
 ];
 
-/// A `format` that no value is checked against.
+/// A `format` with an unknown name, which is not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFormat {
     /// Keys from the schema down to its `format`.
@@ -43,13 +43,13 @@ pub struct UnknownFormat {
 }
 
 impl UnknownFormat {
-    /// The formats that are asserted.
+    /// Returns the asserted formats.
     pub fn known() -> &'static [&'static str] {
         &ASSERTED
     }
 }
 
-/// Every `format` of a schema whose name means nothing here.
+/// Returns every `format` of a schema with an unknown name.
 pub fn unknown_formats(schema: &Value) -> Vec<UnknownFormat> {
     let mut found = Vec::new();
     collect(schema, Reading::Schema, &mut Vec::new(), &mut found);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
-    /// Of each format that is asserted: what it takes, and what it does not.
+    /// Asserted formats, each with a valid and an invalid value.
     const EXAMPLES: [(&str, &str, &str); 19] = [
         ("date", "2026-01-31", "2026-02-30"),
         ("date-time", "2026-01-31T12:00:00Z", "tomorrow"),
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(refused, format!("{:?} is not a {name:?}", bad), "{name}");
         }
         let number = Schema::compile(&json!({ "format": "date" })).unwrap();
-        assert_eq!(number.check(&json!(3)), Ok(()), "a format is said of texts");
+        assert_eq!(number.check(&json!(3)), Ok(()), "formats apply to strings only");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What a schema may cost, counted before it is compiled.
+//! Limits of schemas, checked before one is compiled.
 //!
-//! A running check cannot be cancelled, so the work it can cause is bounded here: by depth,
-//! nodes, patterns, and by the size of the schema with its references written out. What
-//! `unevaluatedProperties` and `unevaluatedItems` check again counts again: nested, they multiply.
+//! A running check cannot be cancelled, so the schema is limited here: its depth, number of values
+//! and patterns, and its size with references expanded. Subschemas that `unevaluatedProperties` and
+//! `unevaluatedItems` check again count again: nested, they multiply.
 
 use std::collections::HashMap;
 
@@ -16,20 +16,20 @@ pub(super) const NODES_MAX: usize = 10_000;
 pub(super) const PATTERNS_MAX: usize = 100;
 pub(super) const PATTERN_BYTES_MAX: usize = 512;
 pub(super) const EXPANSION_MAX: usize = 20_000;
-/// Levels of a branch with its references written out; the compiler and the check recurse.
+/// Maximum depth with references expanded; the compiler and the check recurse.
 const EXPANDED_DEPTH_MAX: usize = 256;
 
-/// Stands for the keyword of what is in a list, or has a name.
+/// Placeholder for list items and named schemas, which have no keyword.
 const NO_KEYWORD: &str = "";
 
-/// How the keys of an object are to be read.
+/// Meaning of the keys of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Reading {
     /// Keys are keywords.
     Schema,
     /// Keys are names chosen by the author, values are schemas.
     Names,
-    /// Nothing in here is a schema.
+    /// The contents are not schemas.
     Data,
 }
 
@@ -52,8 +52,8 @@ impl Reading {
     }
 }
 
-/// Refuses a schema that could cost too much, or that refers outside itself; otherwise tells its
-/// size with its references written out, and its patterns.
+/// Rejects a schema that could cost too much or refers outside itself. Returns its references, its
+/// size with references expanded, and its patterns.
 pub(super) fn check(schema: &Value) -> Result<(References<'_>, usize, Patterns), SchemaError> {
     let mut survey = Survey::default();
     survey.visit(schema, Reading::Schema, "", 0)?;
@@ -64,14 +64,14 @@ pub(super) fn check(schema: &Value) -> Result<(References<'_>, usize, Patterns),
     Ok((references, size.nodes, patterns))
 }
 
-/// What the references of a schema refer to.
+/// Targets of references.
 pub(super) struct References<'a> {
     root: &'a Value,
     anchors: HashMap<&'a str, &'a Value>,
 }
 
 impl<'a> References<'a> {
-    /// `None` for a reference outside the schema.
+    /// Returns the target; `None` for a reference outside the schema.
     pub(super) fn target(&self, reference: &str) -> Option<&'a Value> {
         let fragment = percent_decoded(reference.strip_prefix('#')?);
         if fragment.is_empty() || fragment.starts_with('/') {
@@ -137,12 +137,12 @@ impl<'a> Survey<'a> {
             "$ref" | "$dynamicRef" | "$recursiveRef" if !is_known_reference(text) => Err(
                 SchemaError::at(here, format!("`{text}` refers outside the schema; only `#...`")),
             ),
-            // It would change what `#` means below it.
+            // It would change the meaning of `#` below it.
             "$id" if !pointer.is_empty() => {
                 Err(SchemaError::at(here, "only the root may have an `$id`"))
             }
             "$anchor" | "$dynamicAnchor" => {
-                // Two of one name, and the validator may take the other.
+                // With two of the same name, the validator may use the other.
                 match self.anchors.insert(text, schema) {
                     Some(other) if !std::ptr::eq(other, schema) => {
                         Err(SchemaError::at(here, format!("a second anchor `{text}`")))
@@ -163,8 +163,8 @@ impl<'a> Survey<'a> {
             let message = format!("pattern longer than {PATTERN_BYTES_MAX} bytes");
             return Err(SchemaError::at(here, message));
         }
-        // One that cannot be compiled may stand where no check comes by: in a definition that nothing
-        // refers to, or under a keyword that means nothing. The validator refuses the others.
+        // An invalid pattern is allowed where it is never used: in an unreferenced definition, or
+        // under an unknown keyword. The validator rejects the others.
         if !self.compiled.contains_key(pattern)
             && let Some(compiled) = Pattern::compile(pattern)
         {
@@ -186,18 +186,18 @@ fn is_known_reference(reference: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Size {
     nodes: usize,
-    /// Of these, what is checked again to tell what the branches evaluated.
+    /// Number of these that are checked again to determine what the branches evaluated.
     again: usize,
     height: usize,
 }
 
 const LEAF: Size = Size { nodes: 1, again: 1, height: 1 };
 
-/// Counts a schema with its references written out, each target once: a reference back to
-/// something that is being counted is recursion and counts as one.
+/// Measures a schema with references expanded, each target once. A reference to a schema that is
+/// being measured is recursion and counts as one.
 struct Expansion<'a, 'r> {
     references: &'r References<'a>,
-    /// By address in the borrowed schema; `None` while being counted.
+    /// By address in the borrowed schema; `None` while being measured.
     known: HashMap<(*const Value, Reading), Option<Size>>,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Expansion<'a, '_> {
         self.known.insert(address, None);
         let size = self.measure_members(value, reading, depth)?;
         if size.nodes > EXPANSION_MAX {
-            let message = format!("more than {EXPANSION_MAX} values with references written out");
+            let message = format!("more than {EXPANSION_MAX} values with references expanded");
             return Err(SchemaError::at("", message));
         }
         if size.height > EXPANDED_DEPTH_MAX {
@@ -258,7 +258,7 @@ impl<'a> Expansion<'a, '_> {
                                 add(self.measure(target, Reading::Schema, depth + 1)?, keyword);
                             }
                         }
-                        // Costs nothing until something refers to it.
+                        // Costs nothing unless referenced.
                         ("$defs" | "definitions", _) => {
                             self.measure_unreferenced(member, depth + 1)?;
                         }
@@ -277,7 +277,7 @@ impl<'a> Expansion<'a, '_> {
         Ok(Size { nodes: below.nodes.saturating_add(1), height: below.height + 1, ..below })
     }
 
-    /// Each definition by itself must be within the bounds: it is compiled.
+    /// Checks the limits of each definition, which is compiled even if unreferenced.
     fn measure_unreferenced(&mut self, names: &'a Value, depth: usize) -> Result<(), SchemaError> {
         let definitions = names.as_object().into_iter().flat_map(|members| members.values());
         for definition in definitions {
@@ -287,7 +287,8 @@ impl<'a> Expansion<'a, '_> {
     }
 }
 
-/// What is checked again when a schema around this one asks which of its branches matched.
+/// Returns the size that is checked again when an outer schema needs to know which branches
+/// matched.
 fn checked_again(size: Size, keyword: &str) -> usize {
     match keyword {
         "allOf" | "anyOf" | "oneOf" | "if" => size.nodes.saturating_add(size.again),
@@ -304,7 +305,7 @@ pub(super) fn expanded_depth(depth: usize) -> Result<(), SchemaError> {
 }
 
 fn too_deep() -> SchemaError {
-    let message = format!("deeper than {EXPANDED_DEPTH_MAX} levels with references written out");
+    let message = format!("deeper than {EXPANDED_DEPTH_MAX} levels with references expanded");
     SchemaError::at("", message)
 }
 

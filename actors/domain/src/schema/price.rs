@@ -1,9 +1,9 @@
-//! What a check costs, paid for as it goes.
+//! Charges of checks.
 //!
-//! Before a schema is compiled, every part of it gets a keyword of our own that charges for the
-//! visit, and every pattern a keyword that charges before the pattern is tried: a text costs as
-//! much as it can under a pattern of that size. When the budget is spent everything is invalid,
-//! so that the check comes to its end at once.
+//! Before a schema is compiled, every subschema gets a keyword of our own that charges for its
+//! visit, and every pattern becomes a keyword that charges before it is matched, with the maximum
+//! cost of a pattern of that size. Once the budget is spent, every value is invalid, so that the
+//! check ends at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -14,23 +14,23 @@ use serde_json::{Map, Value, json};
 use super::guard::{Reading, is_bundled};
 use crate::effort;
 
-/// Bytes of a compiled pattern; `\p{L}{1000}{1000}` is refused at once.
+/// Maximum size of a compiled pattern in bytes; `\p{L}{1000}{1000}` is larger.
 pub(super) const PATTERN_SIZE_MAX: usize = 1 << 20;
 
-/// Sizes of compiled patterns that are told apart.
+/// Size classes of compiled patterns.
 const SIZES: [usize; 5] = [2 << 10, 8 << 10, 32 << 10, 128 << 10, PATTERN_SIZE_MAX];
 
-/// Bytes of a compiled pattern, times bytes of a text, that cost one step: one state of a
-/// pattern takes some 32 bytes, and for each byte of a text every state may be looked at.
+/// Bytes of a compiled pattern times bytes of a text, per step. A state of a pattern takes about
+/// 32 bytes, and every state may be visited for each byte of a text.
 const PATTERN_WORK: usize = 512;
 
-/// Parts of a schema that cost as much as a step to look at.
+/// Parts of a schema per step.
 const PARTS: usize = 8;
 
-/// Steps for each value that one of the schemas of the drafts looks at.
+/// Steps for each value that is checked by a schema of the drafts.
 const BUNDLED_WORK: u64 = 32;
 
-/// Steps for reading a byte of a pattern, where texts are to be patterns themselves.
+/// Steps for each byte of a pattern, with `format: regex`.
 const READING_WORK: usize = 1;
 
 const VISIT: &str = "\u{0}greenroom visit";
@@ -39,7 +39,7 @@ const PATTERN: &str = "\u{0}greenroom pattern";
 /// Patterns by their text.
 pub(super) type Patterns = HashMap<String, Pattern>;
 
-/// A compiled pattern, and how large it is.
+/// A compiled pattern and its size class.
 #[derive(Clone)]
 pub(super) struct Pattern {
     validator: Arc<Validator>,
@@ -47,7 +47,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// None of what is no pattern, or too large a one.
+    /// Compiles a pattern; `None` if it is invalid or too large.
     pub(super) fn compile(pattern: &str) -> Option<Self> {
         let schema = json!({ "pattern": pattern });
         SIZES.into_iter().find_map(|size| {
@@ -65,17 +65,17 @@ impl Pattern {
     }
 }
 
-/// What is paid for before a check begins, since nothing can be charged meanwhile.
+/// Costs to charge before a check, because they cannot be charged during it.
 #[derive(Debug, Default)]
 pub(super) struct Price {
-    /// Size of all patterns that keys of objects are tried with.
+    /// Total size of the patterns of keys.
     keys: usize,
-    /// Refers to a schema of the drafts.
+    /// True if it refers to a schema of the drafts.
     has_bundled: bool,
 }
 
 impl Price {
-    /// Whether a check of this value can begin.
+    /// Charges for a check of this value; returns false if the budget is exceeded.
     pub(super) fn pay(&self, instance: &Value) -> bool {
         if self.keys == 0 && !self.has_bundled {
             return true;
@@ -93,7 +93,7 @@ impl Price {
     }
 }
 
-/// A schema with our keywords in it, and what is to be paid before.
+/// Returns a schema with our keywords added, and the costs to charge before a check.
 pub(super) fn of(schema: &Value, patterns: &Patterns) -> (Value, Price) {
     let mut price = Price::default();
     let priced = priced(schema, Reading::Schema, patterns, &mut price);
@@ -132,7 +132,7 @@ fn priced(value: &Value, reading: Reading, patterns: &Patterns, price: &mut Pric
     }
 }
 
-/// How much of a schema is looked at in one visit, without what is visited by itself.
+/// Returns the cost of visiting a schema, without its subschemas.
 fn parts_of(schema: &Map<String, Value>) -> usize {
     let sizes = schema.values().map(|member| match member {
         Value::Array(items) => items.len(),
@@ -142,7 +142,7 @@ fn parts_of(schema: &Map<String, Value>) -> usize {
     sizes.sum::<usize>() / PARTS
 }
 
-/// The options with our keywords, and our check of patterns.
+/// Adds our keywords, and our check of patterns, to the options.
 pub(super) fn charging<'o>(
     options: ValidationOptions<'o>,
     patterns: Patterns,
@@ -161,7 +161,7 @@ pub(super) fn charging<'o>(
         })
 }
 
-/// Charges for looking at one value with one part of a schema.
+/// Charges for the visit of a value by a subschema.
 struct Visit {
     parts: u64,
 }
@@ -199,8 +199,8 @@ impl Pattern {
     }
 }
 
-/// Whether a text is a pattern. The names of its groups are compared with one another, so each of
-/// them is paid for as often as there are any.
+/// Returns true if a text is a pattern. The names of its groups are compared with one another, so
+/// the charge for them is quadratic.
 fn is_pattern(text: &str) -> bool {
     static FORMAT: LazyLock<Option<Validator>> = LazyLock::new(|| {
         let options = jsonschema::options().offline().should_validate_formats(true);
@@ -224,9 +224,9 @@ mod tests {
     use crate::effort::{Budget, within};
     use crate::schema::Schema;
 
-    /// Cost grows with what is walked, and what costs too much is refused with the words for it.
+    /// Expensive checks exceed the budget and say so.
     #[test]
-    fn checks_are_paid_for() {
+    fn expensive_checks_exceed_the_budget() {
         let counted = "^(([a-z]{1,10} ?){1,20}){1,20}$";
         let numbers = |count: usize| json!((0..count).collect::<Vec<_>>());
         let mut branches = vec![json!({ "type": "null" }); 2_600];
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_common_is_cheap() {
+    fn common_checks_are_cheap() {
         let schema = json!({
             "type": "object", "required": ["name", "items"], "additionalProperties": false,
             "properties": {

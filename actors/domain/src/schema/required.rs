@@ -1,20 +1,20 @@
-//! Keys that a schema requires and does not allow: no value meets it.
+//! Keys that a schema requires but does not allow, so that no value is valid.
 
 use serde_json::Value;
 
 use super::guard::Reading;
 
-/// A key that is required and not allowed.
+/// A key that is required but not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForbiddenKey {
     /// Keys from the schema down to the item of its `required`.
     pub place: Vec<String>,
     pub name: String,
-    /// The keys that are allowed.
+    /// Allowed keys.
     pub known: Vec<String>,
 }
 
-/// Every key of a schema that is required where only other keys are allowed.
+/// Returns every key of a schema that is required but not allowed.
 pub fn forbidden_keys(schema: &Value) -> Vec<ForbiddenKey> {
     let mut found = Vec::new();
     collect(schema, Reading::Schema, &mut Vec::new(), &mut found);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_required_and_not_allowed_is_found_where_it_stands() {
+    fn required_keys_that_are_not_allowed_are_found() {
         let closed = |required: &str| {
             let properties = json!({ "employee": {}, "required": {} });
             json!({ "required": [required], "properties": properties, "additionalProperties": false })

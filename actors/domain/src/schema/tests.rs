@@ -1,4 +1,4 @@
-//! What schemas take and refuse, and where.
+//! Accepted and rejected schemas and values.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::*;
 fn shareable<T: Clone + Send + Sync + 'static>() {}
 
 #[test]
-fn schemas_travel_between_threads() {
+fn schemas_can_be_sent_between_threads() {
     shareable::<Schema>();
 }
 

@@ -1,4 +1,4 @@
-//! How each fact changes the state.
+//! Application of facts to the state.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::state::{End, Hold, State, suspension_id};
 use crate::status::Status;
 use crate::time::Timestamp;
 
-/// A fact names a node that the definition or the history does not have: the record and the
-/// definition do not belong together.
+/// A fact names a node that the definition or the state does not have: the record does not match
+/// the definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("fact {seq} names `{path}`, which is not where the execution stands")]
+#[error("fact {seq} names `{path}`, which does not match the state of the execution")]
 pub struct Misplaced {
     pub seq: u64,
     pub path: String,
 }
 
 impl State {
-    /// The state after the first fact.
+    /// Returns the state after the first fact.
     pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
         let memory = footprint::of_start(&start);
         let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// Takes a fact in.
+    /// Applies a fact.
     pub fn apply(&mut self, plan: &Plan, recorded: &Recorded) -> Result<(), Misplaced> {
         let Recorded { seq, at, fact, by: _ } = recorded;
         self.updated_at = *at;
@@ -98,7 +98,7 @@ impl State {
             }
             Fact::HoldLifted { data } => {
                 self.hold = None;
-                // What an earlier hold brought stays until a step takes it or something replaces it.
+                // Data of an earlier pause stays until a step takes it or other data replaces it.
                 if !data.is_null() {
                     self.hold_data = Some(Arc::clone(data));
                     self.hold_lifted = Some(Box::new(Resumed {
@@ -112,7 +112,7 @@ impl State {
             Fact::WorkflowSuspended { suspension, .. } => {
                 self.announced = Status::Suspended;
                 let known = Some(&**suspension).filter(|it| it.id.is_some()).cloned();
-                // Facts of older versions do not say which suspension it is; the state does.
+                // Facts of older versions do not name the suspension; it is taken from the state.
                 let shown = known.or_else(|| self.shown_suspension(plan));
                 self.announced_suspension =
                     Some(Arc::new(shown.unwrap_or_else(|| (**suspension).clone())));
@@ -165,14 +165,14 @@ impl State {
             {
                 wait.id = suspension_id(id, path, node.asked);
             }
-            // Another attempt is a new stand, although the phase is the same.
-            let begins_anew = matches!(recorded.fact, Fact::StepStarted { .. });
-            if begins_anew || phase != std::mem::discriminant(&node.phase) {
+            // Another attempt starts a new phase of the same kind.
+            let is_new_attempt = matches!(recorded.fact, Fact::StepStarted { .. });
+            if is_new_attempt || phase != std::mem::discriminant(&node.phase) {
                 node.phase_since = recorded.at;
             }
             if begins && taken == TakesHoldData::Yes {
                 let (data, lifted) = (hold_data.take(), hold_lifted.take());
-                // Data given to a hold never answers a step's own question.
+                // Data of a resume that ended a pause never resumes a suspended step.
                 if data.is_some() && step.suspend.is_none() {
                     (node.resume, node.resumed) = (data, lifted);
                 }
@@ -193,7 +193,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
     match &recorded.fact {
         Fact::StepStarted { attempt, interrupted, opening, .. } => {
             if *interrupted {
-                remember_cut_off(node, node.attempt, at);
+                remember_interrupted(node, node.attempt, at);
             }
             begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
@@ -217,7 +217,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             fail(node, (error, *class), next, at, order);
         }
         Fact::StepReleased { attempt, .. } => {
-            remember_cut_off(node, *attempt, at);
+            remember_interrupted(node, *attempt, at);
             node.phase = Phase::Ready;
         }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
@@ -240,12 +240,12 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         }
         Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {
             wait(node, (id, reason, payload), *deadline, recorded);
-            know_child_up_to(node, *child_seq);
+            set_child_seq(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
-            know_who_resumed_child(node, recorded);
+            set_child_resumed(node, recorded);
             node.phase = Phase::Running;
-            know_child_up_to(node, *child_seq);
+            set_child_seq(node, *child_seq);
         }
         Fact::WorkflowStarted(_)
         | Fact::HoldPlaced { .. }
@@ -267,7 +267,7 @@ fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {
     node.child = None;
 }
 
-/// Makes the lanes of a container that begins. Those of iterations come one by one.
+/// Creates the lanes of a container that begins; those of iterations are added one by one.
 fn open(step: &Step, node: &mut Node, opening: Option<&Opening>) {
     let blocks = step.work.branches().len();
     let (count, lanes) = match opening {
@@ -291,7 +291,7 @@ fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
     node.ended_at = Some(at);
     node.ended_order = order;
     if node.branches.is_empty() {
-        // Nothing ever ran in it: there is nothing to know.
+        // No lane ever began.
         node.lanes = None;
     }
 }
@@ -307,7 +307,7 @@ fn fail(
         AfterFailure::Retry { until } => {
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
             remember(node, node.attempt, error, class, at);
-            // Another attempt is another child.
+            // Another attempt starts another child.
             node.child = None;
             return;
         }
@@ -317,14 +317,14 @@ fn fail(
     end(node, Phase::Failed { error: Arc::clone(error), class, output }, at, order);
 }
 
-/// What is told of an attempt that ended with its process.
-const CUT_OFF: &str = "the process ended while the attempt was at work";
+/// Error text of an interrupted attempt.
+const INTERRUPTED: &str = "the process ended during the attempt";
 
-fn remember_cut_off(node: &mut Node, attempt: u32, at: Timestamp) {
-    remember(node, attempt, CUT_OFF, Some(ErrorClass::of(ErrorKind::Interrupted)), at);
+fn remember_interrupted(node: &mut Node, attempt: u32, at: Timestamp) {
+    remember(node, attempt, INTERRUPTED, Some(ErrorClass::of(ErrorKind::Interrupted)), at);
 }
 
-/// Keeps the error of an attempt after which another one follows; the oldest makes room.
+/// Keeps the error of an attempt that another one follows; drops the oldest if there are too many.
 fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass>, at: Timestamp) {
     if node.errors.len() == ATTEMPT_ERRORS_MAX {
         node.errors.remove(0);
@@ -343,7 +343,7 @@ fn wait(
     node.started_at.get_or_insert(at);
     node.asked += 1;
     node.phase = Phase::Waiting(Box::new(Wait {
-        // Without one in the fact, it follows from how often the node has asked.
+        // Derived from the number of suspensions if the fact has none.
         id: id.clone().unwrap_or_default(),
         reason: Arc::clone(reason),
         payload: payload.clone(),
@@ -355,15 +355,10 @@ fn wait(
 }
 
 fn fire(node: &mut Node) {
-    match &mut node.phase {
-        Phase::Sleeping { fired, .. } => *fired = true,
-        Phase::Waiting(wait) => wait.fired = true,
-        Phase::Ready
-        | Phase::Running
-        | Phase::Completed { .. }
-        | Phase::Failed { .. }
-        | Phase::Skipped
-        | Phase::Cancelled => {}
+    if let Phase::Sleeping { fired, .. } = &mut node.phase {
+        *fired = true;
+    } else if let Phase::Waiting(wait) = &mut node.phase {
+        wait.fired = true;
     }
 }
 
@@ -376,7 +371,7 @@ fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded
     node.phase = Phase::Ready;
 }
 
-fn know_who_resumed_child(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
+fn set_child_resumed(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
     let id = node.wait_id();
     if let Some(child) = &mut node.child {
         let (at, by) = (*at, by.clone());
@@ -384,7 +379,7 @@ fn know_who_resumed_child(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
     }
 }
 
-fn know_child_up_to(node: &mut Node, seq: u64) {
+fn set_child_seq(node: &mut Node, seq: u64) {
     if let Some(child) = &mut node.child {
         child.seq = seq;
     }

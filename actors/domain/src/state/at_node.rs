@@ -1,4 +1,4 @@
-//! Finding the node that a fact is about.
+//! Access to the node of a fact.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::plan::Step;
 use crate::state::node::{Node, Sequence};
 use crate::time::Timestamp;
 
-/// Does something with the node at a path, made when the fact is the first about it; the
-/// containers around it learn how the lane stands then. Gives the id of a step that has an output.
+/// Calls `act` with the node at a path, which is created if the fact is the first about it, and
+/// updates the lanes of the containers around it. Returns the id of the step if it has an output.
 pub(super) fn at_node<'p>(
     steps: &'p [Step],
     sequence: &mut Sequence,
@@ -22,8 +22,7 @@ pub(super) fn at_node<'p>(
     if index == sequence.nodes.len() && inner.is_none() {
         let data = sequence.data_before(index);
         if index == 0 {
-            // Of thousands of lanes with one step each, most of the room that is usual would stay
-            // empty.
+            // Saves memory with thousands of lanes of one step each.
             sequence.nodes.reserve_exact(steps.len());
         }
         sequence.nodes.push(Node::new(data, at));
@@ -39,12 +38,12 @@ pub(super) fn at_node<'p>(
         node.begin_iteration()?;
     }
     let sequence = node.branches.get_mut(lane)?;
-    let gave = at_node(&branch.steps, sequence, rest, at, act)?;
+    let output_of = at_node(&branch.steps, sequence, rest, at, act)?;
     if let Some(lanes) = &mut node.lanes {
         lanes.note(lane, sequence, &branch.steps);
         if step.work.is_iterated() {
-            gave.into_iter().for_each(|step_id| lanes.note_output(lane, step_id));
+            output_of.into_iter().for_each(|step_id| lanes.note_output(lane, step_id));
         }
     }
-    Some(gave)
+    Some(output_of)
 }

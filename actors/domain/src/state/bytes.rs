@@ -1,4 +1,4 @@
-//! Sizes of what a fact brings: as JSON, and in memory.
+//! Sizes of the values in a fact: as JSON, and in memory.
 
 use std::sync::Arc;
 
@@ -9,9 +9,8 @@ use crate::fact::{AfterFailure, Fact};
 use crate::failure::ATTEMPT_ERROR_BYTES_MAX;
 use crate::footprint::{FACT_BYTES, memory_bytes};
 
-/// Estimates the bytes that a fact adds to the memory of a state. A value stays as long as the
-/// execution is in memory; one that replaces another (the data of a hold, a question) is counted
-/// again.
+/// Estimates the memory in bytes that a fact adds to a state. A value counts as long as the
+/// execution is in memory, also after another one has replaced it.
 pub(super) fn memory_of(fact: &Fact) -> u64 {
     let size = |value: &Arc<Value>| memory_bytes(value);
     let more = if let Fact::HoldLifted { data } = fact {
@@ -27,13 +26,13 @@ pub(super) fn memory_of(fact: &Fact) -> u64 {
     FACT_BYTES + fact.step_values().iter().map(size).sum::<u64>() + more
 }
 
-/// Returns the bytes of JSON of the values that a fact brings.
+/// Returns the size of the values in a fact, in bytes of JSON.
 pub(super) fn bytes_of(fact: &Fact) -> u64 {
     let size = |value: &Arc<Value>| json_bytes(value) as u64;
     let more = if let Fact::WorkflowSuspended { suspension, others, .. } = fact {
         let others = others.iter().flat_map(|others| &others.suspensions);
-        let told = std::iter::once(&**suspension).chain(others);
-        told.map(|told| told.value_bytes() as u64).sum()
+        let all = std::iter::once(&**suspension).chain(others);
+        all.map(|suspension| suspension.value_bytes() as u64).sum()
     } else if let Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } = fact {
         error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
     } else {
@@ -42,7 +41,7 @@ pub(super) fn bytes_of(fact: &Fact) -> u64 {
     fact.step_values().iter().map(size).sum::<u64>() + more
 }
 
-/// Returns the bytes of the reason that a step gives for its wait.
+/// Returns the length of the reason of a step's suspension.
 fn reason_bytes(fact: &Fact) -> u64 {
     if let Fact::StepSuspended { reason, .. } | Fact::ChildSuspended { reason, .. } = fact {
         reason.len() as u64

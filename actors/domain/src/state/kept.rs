@@ -1,9 +1,8 @@
-//! How the tree of a state is written when it is kept: with short names, and without what follows
-//! from the rest.
+//! Stored form of the tree in a snapshot: short names, and no derivable fields.
 //!
-//! What goes into a step is what came before it, and what goes into a lane is what its container
-//! has for it, so neither is written: [`super::State::index`] finds both again. Long executions are
-//! mostly small nodes, and what is left of one is less than its facts.
+//! The input of a step is the output of the step before it, and the input of a lane comes from its
+//! container, so neither is written: [`super::State::index`] restores both. Long executions consist
+//! mostly of small nodes, and this form of a node is smaller than its facts.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,14 +16,14 @@ use crate::stored::is_zero;
 use crate::stored::present;
 use crate::time::Timestamp;
 
-/// Stands where a value is until it is found again.
+/// Placeholder for a value until `index` restores it.
 static UNKNOWN: LazyLock<Arc<Value>> = LazyLock::new(Arc::default);
 
 fn unknown() -> Arc<Value> {
     Arc::clone(&UNKNOWN)
 }
 
-/// The form of a node. Names every field of it: a further one is to be thought of here.
+/// Stored form of a node. It lists every field, so that a new field is considered here.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Node")]
 struct Written {

@@ -1,5 +1,6 @@
-//! Which lanes of a container are alive, and where its steps gave something last: known as facts
-//! are taken in, so that a container with thousands of lanes costs what its live ones cost.
+//! Index of a container's lanes: the live ones, the first ends, and the newest outputs. It is
+//! updated with each fact, so that a decision costs time for live lanes only, not for thousands of
+//! ended ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,23 +10,23 @@ use serde_json::Value;
 use crate::plan::{Step, WorkClass};
 use crate::state::node::{Node, Phase, Sequence, Settled};
 
-/// What is known of a container's lanes without looking at each of them. Not stored: what the
-/// nodes themselves say, found again by `index` when a kept state is read.
+/// Index of a container's lanes. Not stored; `index` derives it from the nodes when a snapshot is
+/// loaded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lanes {
-    /// Those that have not ended, in order.
+    /// Lanes that have not ended, in order.
     pub live: Vec<usize>,
-    /// The first of those that failed.
+    /// The lane that failed first.
     pub first_failed: Option<usize>,
-    /// The first of those that completed.
+    /// The lane that completed first.
     pub first_passed: Option<usize>,
-    /// The last iterations in which each of the steps inside gave an output. Of what runs no block
-    /// many times, nothing.
+    /// The newest iterations with an output of each inner step. Empty if the container does not
+    /// iterate.
     newest: BTreeMap<Arc<str>, Newest>,
 }
 
-/// The last iteration with an output of a step, and the one before it: a loop asks for the rounds
-/// before the one that is at work.
+/// The newest iteration with an output of a step, and the one before it, which a loop needs while
+/// an iteration runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Newest {
     lane: usize,
@@ -55,9 +56,9 @@ impl Lanes {
         Self { live: vec![index], ..Self::default() }
     }
 
-    /// Notes how a lane stands after a fact about something in it.
+    /// Updates the index after a fact about a node in a lane.
     pub(super) fn note(&mut self, index: usize, sequence: &Sequence, steps: &[Step]) {
-        if !sequence.is_over(steps) {
+        if !sequence.has_ended(steps) {
             return;
         }
         if let Ok(at) = self.live.binary_search(&index) {
@@ -70,7 +71,7 @@ impl Lanes {
         }
     }
 
-    /// Notes that a step gave an output in an iteration.
+    /// Adds an output of a step in an iteration.
     pub(super) fn note_output(&mut self, index: usize, step_id: &Arc<str>) {
         match self.newest.get_mut(step_id) {
             Some(newest) => newest.add(index),
@@ -81,7 +82,7 @@ impl Lanes {
         }
     }
 
-    /// The iterations among the first `count` that have the newest output of some step, in order.
+    /// Returns the iterations among the first `count` with the newest output of any step, in order.
     pub(crate) fn with_newest(&self, count: usize) -> Vec<usize> {
         let mut lanes: Vec<usize> =
             self.newest.values().filter_map(|newest| newest.below(count)).collect();
@@ -91,8 +92,8 @@ impl Lanes {
     }
 }
 
-/// Finds what a kept state leaves out of a sequence: what goes into each step, and the lanes of
-/// every container.
+/// Restores the fields of a sequence that a snapshot omits: the inputs of steps, and the lanes of
+/// containers.
 pub(super) fn index(sequence: &mut Sequence, data: Arc<Value>, steps: &[Step]) {
     sequence.data = data;
     for (index, step) in steps.iter().enumerate().take(sequence.nodes.len()) {
@@ -127,7 +128,7 @@ fn lanes_of(step: &Step, node: &Node) -> Lanes {
     for (lane, sequence) in node.branches.iter().enumerate() {
         let Some(branch) = step.work.branch_of(lane) else { continue };
         let is_chosen = node.chosen.is_none_or(|chosen| chosen == lane);
-        if is_chosen && !sequence.is_over(&branch.steps) {
+        if is_chosen && !sequence.has_ended(&branch.steps) {
             lanes.live.push(lane);
         }
         match sequence.settled(&branch.steps) {
@@ -146,7 +147,7 @@ fn lanes_of(step: &Step, node: &Node) -> Lanes {
     lanes
 }
 
-/// Visits the ids of steps that gave an output, those inside others included.
+/// Visits the ids of steps with an output, including inner ones.
 fn each_output(steps: &[Step], sequence: &Sequence, visit: &mut dyn FnMut(&Arc<str>)) {
     for (step, node) in steps.iter().zip(&sequence.nodes) {
         if node.has_own_output() {

@@ -1,4 +1,4 @@
-//! Nodes: one per step that has come to life.
+//! Nodes: one for each step that has begun.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::stored::is_zero;
 use crate::stored::present;
 use crate::time::Timestamp;
 
-/// The nodes of a block (or of the workflow itself), one per step begun, in order.
+/// Nodes of a block or of the workflow, one for each step that has begun, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
     /// `data` of the first step.
@@ -22,46 +22,46 @@ pub struct Sequence {
     pub nodes: Vec<Node>,
 }
 
-/// A step of an execution.
+/// State of a step of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     pub phase: Phase,
     /// `data` of the step.
     pub input: Arc<Value>,
-    /// Attempts begun.
+    /// Number of attempts started.
     pub attempt: u32,
-    /// Attempts that failed by themselves.
+    /// Number of failed attempts, without interrupted ones.
     pub failures: u32,
-    /// Attempts cut off by a crash.
+    /// Number of attempts that a crash interrupted.
     pub interruptions: u32,
-    /// What the resume brought. `null` is an answer too, and stays one when the state is kept.
+    /// Data of the resume. `null` is data too, also in a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub resume: Option<Arc<Value>>,
-    /// Who brought it, and when.
+    /// That resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Box<Resumed>>,
-    /// How often it has asked for a resume.
+    /// Number of suspensions so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub asked: u32,
     pub started_at: Option<Timestamp>,
     pub attempt_started_at: Timestamp,
-    /// When the node came to stand where it stands.
+    /// Start of the phase.
     #[serde(default)]
     pub phase_since: Timestamp,
-    /// Attempts after which another one followed: the newest ones.
+    /// The newest failed attempts that were followed by another one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<AttemptError>,
-    /// Events were durable up to here when the current attempt may begin its work.
+    /// Number of the event that must be durable before the current attempt may start its work.
     pub since_seq: u64,
     pub ended_at: Option<Timestamp>,
-    /// Position among all facts of the one that ended the node.
+    /// Position of the fact that ended the node.
     pub ended_order: u64,
-    /// The lanes of a container: one per block, or one per iteration begun.
+    /// Lanes of a container: one for each block, or one for each iteration that has begun.
     pub branches: Vec<Sequence>,
-    /// What is known of the lanes, once a container has begun.
+    /// Index of the lanes, once a container has begun.
     #[serde(skip)]
     pub lanes: Option<Box<Lanes>>,
-    /// What an andForEach step goes over.
+    /// Items of an andForEach step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Arc<Value>>,
     /// The block that an andBranch step runs.
@@ -71,17 +71,17 @@ pub struct Node {
     pub child: Option<Child>,
 }
 
-/// A resume that a node took.
+/// A resume of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumed {
     pub at: Timestamp,
-    /// None when a deadline answered, and where it is not known.
+    /// `None` if the deadline resumed it, or if the principal is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
-    /// Whether its deadline passed and the definition answered.
+    /// True if the deadline passed and `on_timeout` of the definition supplied the data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
-    /// Of the suspension that it answered; None where it is not known.
+    /// Id of the suspension that it ended; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
 }
@@ -92,22 +92,22 @@ pub struct Child {
     pub id: ExecutionId,
     pub workflow: Arc<str>,
     pub input: Arc<Value>,
-    /// Number of the newest event of the child that this execution knows.
+    /// Number of the newest recorded event of the child.
     pub seq: u64,
-    /// When the child last went on after it had asked, and who answered, as far as this execution
-    /// has heard of it. What was answered is in the child's own record.
+    /// The newest resume of the child that was reported here. The data is in the child's own
+    /// record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Box<Resumed>>,
 }
 
-/// Where a node stands.
+/// Phase of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
-    /// Resumed; its attempt begins as soon as nothing holds it.
+    /// Resumed or released; the next attempt begins once nothing prevents it.
     Ready,
     Running,
     Waiting(Box<Wait>),
-    /// `retry`: the pause before another attempt; else the step is a sleep.
+    /// `retry`: the delay before another attempt; otherwise the step is a sleep.
     Sleeping {
         until: Timestamp,
         fired: bool,
@@ -116,7 +116,7 @@ pub enum Phase {
     Completed {
         output: Arc<Value>,
     },
-    /// `output`: the flow goes on with it all the same.
+    /// `output`: the value with which the flow continues in spite of the failure.
     Failed {
         error: Arc<str>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,15 +128,15 @@ pub enum Phase {
     Cancelled,
 }
 
-/// A wait for a resume.
+/// Suspension of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// Of the suspension.
+    /// Id of the suspension.
     pub id: Arc<str>,
     pub reason: Arc<str>,
     pub payload: Option<Arc<Value>>,
     pub since: Timestamp,
-    /// Number of the event that told of it.
+    /// Number of the event that published it.
     #[serde(default)]
     pub seq: u64,
     pub deadline: Option<Timestamp>,
@@ -144,7 +144,7 @@ pub struct Wait {
     pub fired: bool,
 }
 
-/// What a finished node or sequence means for what comes after it.
+/// End of a node or a sequence, as its container sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
     Passed { output: Arc<Value>, order: u64 },
@@ -152,7 +152,7 @@ pub enum Settled {
 }
 
 impl Settled {
-    /// Position among all facts.
+    /// Returns the position of the ending fact.
     pub fn order(&self) -> u64 {
         match self {
             Self::Passed { order, .. } | Self::Failed { order, .. } => *order,
@@ -165,13 +165,13 @@ impl Sequence {
         Self { data, nodes: Vec::new() }
     }
 
-    /// `data` of the step at this index.
+    /// Returns `data` of the step at this index.
     pub fn data_before(&self, index: usize) -> Arc<Value> {
         let before = index.checked_sub(1).and_then(|before| self.nodes.get(before));
         before.and_then(Node::output).unwrap_or_else(|| Arc::clone(&self.data))
     }
 
-    /// How the sequence ended, if it has.
+    /// Returns the end of the sequence; `None` if it has not ended, or was cancelled.
     pub fn settled(&self, steps: &[Step]) -> Option<Settled> {
         let node = self.nodes.last()?;
         let step = steps.get(self.nodes.len() - 1)?;
@@ -181,8 +181,8 @@ impl Sequence {
         }
     }
 
-    /// Whether nothing follows in it: it has settled, or was cancelled.
-    pub fn is_over(&self, steps: &[Step]) -> bool {
+    /// Returns true if no step of it follows, also if it was cancelled.
+    pub fn has_ended(&self, steps: &[Step]) -> bool {
         let Some(last) = self.nodes.last() else { return false };
         if last.is_live() {
             return false;
@@ -190,7 +190,7 @@ impl Sequence {
         last.output().is_none() || self.nodes.len() == steps.len()
     }
 
-    /// Visits every node that has not ended, parents before children.
+    /// Visits every live node, parents before children.
     pub fn each_live(&self, visit: &mut dyn FnMut(&Node)) {
         if let Some(node) = self.nodes.last().filter(|node| node.is_live()) {
             visit(node);
@@ -227,7 +227,7 @@ impl Node {
         }
     }
 
-    /// A copy without what is not stored.
+    /// Returns a copy without the fields that are not stored.
     pub fn to_be_stored(&self) -> Self {
         let stored = |sequence: &Sequence| Sequence {
             data: Arc::clone(&sequence.data),
@@ -237,7 +237,7 @@ impl Node {
         Self { branches, lanes: None, ..self.clone() }
     }
 
-    /// Whether the node has not ended.
+    /// Returns true if the node has not ended.
     pub fn is_live(&self) -> bool {
         match self.phase {
             Phase::Ready | Phase::Running | Phase::Waiting(_) | Phase::Sleeping { .. } => true,
@@ -247,48 +247,54 @@ impl Node {
         }
     }
 
-    /// What the next step gets as `data`, once this node has let the flow pass.
-    pub fn output(&self) -> Option<Arc<Value>> {
-        match &self.phase {
-            Phase::Completed { output } | Phase::Failed { output: Some(output), .. } => {
-                Some(Arc::clone(output))
-            }
-            Phase::Skipped => Some(Arc::clone(&self.input)),
-            Phase::Failed { output: None, .. }
-            | Phase::Ready
-            | Phase::Running
-            | Phase::Waiting(_)
-            | Phase::Sleeping { .. }
-            | Phase::Cancelled => None,
-        }
+    /// Returns the suspension that the node waits in.
+    pub fn wait(&self) -> Option<&Wait> {
+        if let Phase::Waiting(wait) = &self.phase { Some(wait) } else { None }
     }
 
-    /// Whether the step gave an output. What a skipped step lets pass is none: it did not run.
+    /// Returns the error of a failed node and its class.
+    pub fn failure(&self) -> Option<(&Arc<str>, Option<ErrorClass>)> {
+        let Phase::Failed { error, class, .. } = &self.phase else { return None };
+        Some((error, *class))
+    }
+
+    /// Returns `data` of the next step, once this node has ended and the flow continues.
+    pub fn output(&self) -> Option<Arc<Value>> {
+        if let Phase::Completed { output } | Phase::Failed { output: Some(output), .. } =
+            &self.phase
+        {
+            return Some(Arc::clone(output));
+        }
+        (self.phase == Phase::Skipped).then(|| Arc::clone(&self.input))
+    }
+
+    /// Returns true if the step produced an output. A skipped step did not: its input passes
+    /// through.
     pub fn has_own_output(&self) -> bool {
         matches!(self.phase, Phase::Completed { .. } | Phase::Failed { output: Some(_), .. })
     }
 
-    /// How the node ended, if it has; a cancelled node has no say.
+    /// Returns the end of the node; `None` if it has not ended, or was cancelled.
     pub fn settled(&self, step: &Step) -> Option<Settled> {
         if let Some(output) = self.output() {
             return Some(Settled::Passed { output, order: self.ended_order });
         }
-        let Phase::Failed { error, class, .. } = &self.phase else { return None };
+        let (error, class) = self.failure()?;
         let innermost = self.failed_branch(step);
         Some(Settled::Failed {
             error: Arc::clone(error),
-            class: *class,
+            class,
             step_id: innermost.unwrap_or_else(|| Arc::clone(&step.id)),
             order: self.ended_order,
         })
     }
 
-    /// `data` of the next iteration.
+    /// Returns `data` of the next iteration.
     pub fn next_iteration_data(&self) -> Option<Arc<Value>> {
         self.iteration_data(self.branches.len())
     }
 
-    /// `data` of an iteration: its item, or what the round before gave.
+    /// Returns `data` of an iteration: its item, or the output of the iteration before.
     pub fn iteration_data(&self, index: usize) -> Option<Arc<Value>> {
         if !self.items.is_empty() {
             return self.items.get(index).cloned();
@@ -299,7 +305,7 @@ impl Node {
         }
     }
 
-    /// Makes the lane of the next iteration.
+    /// Adds the lane of the next iteration.
     pub(super) fn begin_iteration(&mut self) -> Option<()> {
         let data = self.next_iteration_data()?;
         let lanes = self.lanes.as_mut()?;
@@ -308,37 +314,37 @@ impl Node {
         Some(())
     }
 
-    /// The lanes that have not ended, in order.
+    /// Returns the lanes that have not ended, in order.
     pub fn live_lanes(&self) -> impl Iterator<Item = (usize, &Sequence)> {
         let live = self.lanes.iter().flat_map(|lanes| &lanes.live);
         live.filter_map(|lane| Some((*lane, self.branches.get(*lane)?)))
     }
 
-    /// How the lane ended that failed first.
+    /// Returns the end of the lane that failed first.
     pub fn first_failure(&self, step: &Step) -> Option<Settled> {
         self.end_of_lane(step, self.lanes.as_ref()?.first_failed?)
     }
 
-    /// How the lane ended that completed first.
+    /// Returns the end of the lane that completed first.
     pub fn first_passage(&self, step: &Step) -> Option<Settled> {
         self.end_of_lane(step, self.lanes.as_ref()?.first_passed?)
     }
 
-    /// How a lane ended, if it has.
+    /// Returns the end of a lane; `None` if it has not ended, or was cancelled.
     pub fn end_of_lane(&self, step: &Step, lane: usize) -> Option<Settled> {
         self.branches.get(lane)?.settled(&step.work.branch_of(lane)?.steps)
     }
 
-    /// The lane whose failure failed this container.
+    /// Returns the lane whose failure failed this container.
     pub fn failed_lane(&self, step: &Step) -> Option<usize> {
-        // A race that somebody has won does not fail by its losers.
+        // A race with a winner does not fail because of its losers.
         if matches!(step.work, Work::Race(_)) && self.first_passage(step).is_some() {
             return None;
         }
         self.lanes.as_ref()?.first_failed
     }
 
-    /// The step whose failure failed this container.
+    /// Returns the step whose failure failed this container.
     fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
         match self.end_of_lane(step, self.failed_lane(step)?)? {
             Settled::Failed { step_id, .. } => Some(step_id),
@@ -346,34 +352,17 @@ impl Node {
         }
     }
 
-    /// The suspension that it waits in, if it does.
+    /// Returns the id of the suspension that the node waits in.
     pub(crate) fn wait_id(&self) -> Option<Arc<str>> {
-        match &self.phase {
-            Phase::Waiting(wait) => Some(Arc::clone(&wait.id)),
-            Phase::Ready
-            | Phase::Running
-            | Phase::Sleeping { .. }
-            | Phase::Completed { .. }
-            | Phase::Failed { .. }
-            | Phase::Skipped
-            | Phase::Cancelled => None,
-        }
+        self.wait().map(|wait| Arc::clone(&wait.id))
     }
 
-    /// The time that a node waits for, unless it has come.
+    /// Returns the time of the node's timer, unless it has fired.
     pub fn armed_timer(&self) -> Option<Timestamp> {
-        match &self.phase {
-            Phase::Sleeping { until, fired: false, .. } => Some(*until),
-            // The question of a child ends in the child, which tells of it.
-            Phase::Waiting(wait) if !wait.fired && self.child.is_none() => wait.deadline,
-            Phase::Waiting(_)
-            | Phase::Sleeping { .. }
-            | Phase::Ready
-            | Phase::Running
-            | Phase::Completed { .. }
-            | Phase::Failed { .. }
-            | Phase::Skipped
-            | Phase::Cancelled => None,
+        if let Phase::Sleeping { until, fired: false, .. } = self.phase {
+            return Some(until);
         }
+        // The deadline of a child fires in the child, which then reports.
+        self.wait().filter(|wait| !wait.fired && self.child.is_none())?.deadline
     }
 }

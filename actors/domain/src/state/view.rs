@@ -1,4 +1,4 @@
-//! What callers see of the state: every step with its place, and every wait.
+//! Views of the state for callers: steps and suspensions.
 
 use std::sync::Arc;
 
@@ -11,20 +11,19 @@ use crate::state::node::{Node, Phase, Resumed};
 use crate::state::{Hold, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
 
-/// Waits that are told beside the first wherever an execution that is suspended is shown without
-/// its whole state: each announcement repeats them.
+/// Maximum number of further suspensions in an announcement, which repeats them every time.
 const OTHERS_MAX: usize = 49;
-/// Bytes of their reasons and payloads, all together.
+/// Maximum total size of their reasons and payloads, in bytes.
 const OTHERS_BYTES_MAX: usize = 64 * 1024;
 
-/// The id of a suspension: of a node that asks for the n-th time, or of the n-th hold, whose path
-/// is empty.
+/// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty.
 pub(crate) fn suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
     Arc::from(short_hash(&[execution.as_str(), path, "suspension", &count.to_string()]))
 }
 
 impl State {
-    /// The suspension that callers see: the hold, else the node that has waited longest.
+    /// Returns the suspension to show: the pause, otherwise that of the node that has waited
+    /// longest.
     pub fn shown_suspension(&self, plan: &Plan) -> Option<Suspension> {
         match &self.hold {
             Some(hold) => held(hold, plan),
@@ -32,8 +31,7 @@ impl State {
         }
     }
 
-    /// Everything that waits for a resume: the hold, then nodes, those that have waited longest
-    /// first.
+    /// Returns all suspensions: the pause, then those of nodes, oldest first.
     pub fn suspensions(&self, plan: &Plan) -> Vec<Suspension> {
         if self.end.is_some() {
             return Vec::new();
@@ -44,26 +42,26 @@ impl State {
         all
     }
 
-    /// The suspension that callers see, and what else is waited for, as far as it is told.
-    pub fn told_suspensions(&self, plan: &Plan) -> Option<(Suspension, Option<Box<Others>>)> {
+    /// Returns the suspension to show, and the others up to a limit.
+    pub fn announced_suspensions(&self, plan: &Plan) -> Option<(Suspension, Option<Box<Others>>)> {
         let mut all = self.suspensions(plan).into_iter();
         let shown = all.next()?;
         let count = all.len();
         let mut bytes = 0;
-        let told = all.take(OTHERS_MAX).take_while(|other| {
+        let listed = all.take(OTHERS_MAX).take_while(|other| {
             bytes += other.value_bytes();
             bytes <= OTHERS_BYTES_MAX
         });
-        let suspensions: Vec<_> = told.collect();
+        let suspensions: Vec<_> = listed.collect();
         let omitted = count - suspensions.len();
         Some((shown, (count > 0).then(|| Box::new(Others { suspensions, omitted }))))
     }
 
-    /// Every node that waits for a resume, in the order of the definition.
+    /// Returns the suspensions of nodes, in the order of the definition.
     pub fn waiting(&self, plan: &Plan) -> Vec<Suspension> {
         let mut found = Vec::new();
         self.each_live_node(plan, &mut |index, path, step, node| {
-            if let Phase::Waiting(wait) = &node.phase {
+            if let Some(wait) = node.wait() {
                 found.push(Suspension {
                     id: Some(Arc::clone(&wait.id)),
                     reason: Arc::clone(&wait.reason),
@@ -80,7 +78,7 @@ impl State {
         found
     }
 
-    /// Every node, parents before children.
+    /// Returns the states of all nodes, parents before children.
     pub fn steps(&self, plan: &Plan) -> Vec<StepState> {
         let mut found = Vec::new();
         self.each_node(plan, &mut |_, path, step, node| {
@@ -92,7 +90,7 @@ impl State {
                 started_at: node.started_at,
                 ended_at: node.ended_at,
                 output: node.output(),
-                error: error_of(node),
+                error: node.failure().map(|(error, _)| Arc::clone(error)),
                 errors: errors_of(node),
                 resume: resume_of(node),
                 child: node.child.as_ref().map(|child| child.id.clone()),
@@ -109,7 +107,7 @@ impl State {
         }
     }
 
-    /// Visits every node that has not ended, in the same way.
+    /// Visits every live node, in the same way.
     pub fn each_live_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
         let last = self.root.nodes.len().checked_sub(1);
         let found = last.and_then(|last| Some((last, plan.steps.get(last)?)));
@@ -135,7 +133,7 @@ fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {
     })
 }
 
-/// What is done with a node: the index of its top-level step, its path, its step.
+/// Visitor of nodes: the index of the top-level step, the path, the step, the node.
 pub(super) type Visit<'v, 'a> = dyn FnMut(usize, &str, &'a Step, &'a Node) + 'v;
 
 fn visit_all<'a>(
@@ -187,40 +185,18 @@ fn status_of(node: &Node) -> StepStatus {
     }
 }
 
-/// Every attempt that failed, as far as they are kept.
+/// Returns the failed attempts of a node, as far as they are kept.
 pub(crate) fn errors_of(node: &Node) -> Vec<AttemptError> {
-    let last = match &node.phase {
-        Phase::Failed { error, class, .. } => Some(AttemptError {
-            attempt: node.attempt,
-            at: node.ended_at.unwrap_or(node.phase_since),
-            message: Arc::clone(error),
-            class: *class,
-        }),
-        Phase::Ready
-        | Phase::Running
-        | Phase::Waiting(_)
-        | Phase::Sleeping { .. }
-        | Phase::Completed { .. }
-        | Phase::Skipped
-        | Phase::Cancelled => None,
-    };
+    let last = node.failure().map(|(error, class)| AttemptError {
+        attempt: node.attempt,
+        at: node.ended_at.unwrap_or(node.phase_since),
+        message: Arc::clone(error),
+        class,
+    });
     node.errors.iter().cloned().chain(last).collect()
 }
 
-fn error_of(node: &Node) -> Option<Arc<str>> {
-    match &node.phase {
-        Phase::Failed { error, .. } => Some(Arc::clone(error)),
-        Phase::Ready
-        | Phase::Running
-        | Phase::Waiting(_)
-        | Phase::Sleeping { .. }
-        | Phase::Completed { .. }
-        | Phase::Skipped
-        | Phase::Cancelled => None,
-    }
-}
-
-/// The resume that a node took last; of an andWorkflow step, that of its child.
+/// Returns the newest resume of a node; for an andWorkflow step, that of its child.
 fn resume_of(node: &Node) -> Option<StepResume> {
     let of = |resumed: &Resumed, data| {
         let Resumed { at, by, by_deadline, id } = resumed.clone();

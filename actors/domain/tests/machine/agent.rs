@@ -1,4 +1,4 @@
-//! Agents as steps: what they are asked, and what they use up.
+//! Agents as steps: their prompts and their token usage.
 
 use std::sync::Arc;
 
@@ -39,19 +39,19 @@ fn used(world: &World) -> Option<u64> {
 }
 
 #[test]
-fn agents_are_asked_with_a_template_or_the_data() {
+fn the_prompt_is_a_template_or_the_data() {
     let mut world = World::of(vec![
         map("a", json!({ "city": "'Rome'" })),
-        agent("told", Some("Weather in {{ data.city }}?")),
+        agent("asked", Some("Weather in {{ data.city }}?")),
         agent("plain", None),
     ]);
-    assert_eq!(call(&world, "told").prompt, "Weather in Rome?");
-    world.finish("told", json!({ "text": "sun" }));
+    assert_eq!(call(&world, "asked").prompt, "Weather in Rome?");
+    world.finish("asked", json!({ "text": "sun" }));
     assert_eq!(call(&world, "plain").prompt, "{\"text\":\"sun\"}");
 }
 
 #[test]
-fn what_agents_use_up_is_recorded_with_the_end_of_each_attempt_and_added_up() {
+fn usage_is_recorded_with_each_attempt_and_summed() {
     let mut world = World::of(vec![
         all("both", [("x", vec![agent("a", None)]), ("y", vec![agent("b", None).tries(3)])]),
         agent("c", None).gives(json!({ "type": "object" })).ignoring(),
@@ -64,7 +64,7 @@ fn what_agents_use_up_is_recorded_with_the_end_of_each_attempt_and_added_up() {
     );
     world.due("both/y/b");
     assert_eq!(world.fail("both/y/b", "lost"), ["both/y/b fails: lost; again at 300"]);
-    assert_eq!(used(&world), Some(5), "what the second attempt took is not known");
+    assert_eq!(used(&world), Some(5), "usage of the second attempt is unknown");
     world.due("both/y/b");
     assert_eq!(finish(&mut world, "both/y/b", json!(1), 7), ["both/y/b gives 1 for 7 tokens"]);
     world.crash();
@@ -72,16 +72,16 @@ fn what_agents_use_up_is_recorded_with_the_end_of_each_attempt_and_added_up() {
     assert_eq!(used(&world), Some(12), "read from the record");
     assert_eq!(finish(&mut world, "both/x/a", json!(1), 11)[0], "both/x/a gives 1 for 11 tokens");
     let lines = finish(&mut world, "c", json!("text"), 2);
-    assert!(lines[0].ends_with("for 2 tokens; goes on with [1,1]"), "{lines:?}");
-    assert_eq!(used(&world), Some(25), "an answer that is not fit was paid for all the same");
+    assert!(lines[0].ends_with("for 2 tokens; continues with [1,1]"), "{lines:?}");
+    assert_eq!(used(&world), Some(25), "an invalid answer has used tokens, too");
     for batches in 1..=world.batches.len() {
         world.restore_from(batches);
-        assert_eq!(used(&world), Some(25), "after {batches} batches in the kept state");
+        assert_eq!(used(&world), Some(25), "after {batches} batches in the snapshot");
     }
 }
 
 #[test]
-fn the_retry_counts_failures_and_not_crashes() {
+fn the_retry_number_does_not_count_crashes() {
     let mut world = World::of(vec![agent("a", None).tries(3)]);
     assert_eq!(call(&world, "a").retry, 0);
     world.crash();

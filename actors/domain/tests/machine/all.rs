@@ -20,7 +20,7 @@ fn every_branch_starts_at_once() {
         world.started(),
         ["start", "both starts #1", "both/left/a starts #1", "both/right/b starts #1"]
     );
-    assert_eq!(world.at_work(), ["both/left/a #1", "both/right/b #1"]);
+    assert_eq!(world.running(), ["both/left/a #1", "both/right/b #1"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn the_first_failure_cancels_the_others() {
             "failed at a: boom",
         ]
     );
-    assert_eq!(world.abandoned.len(), 1, "the child is told to end");
+    assert_eq!(world.abandoned.len(), 1, "the child is cancelled");
     assert!(world.timers.is_empty(), "no timer is left");
     assert_eq!(world.finish("both/right/inner/deep/b", 1), Vec::<String>::new());
 }
@@ -85,17 +85,17 @@ fn cancelled_steps_have_no_retry_and_no_on_error() {
 }
 
 #[test]
-fn a_forgiven_failure_does_not_fail_it() {
+fn an_ignored_failure_does_not_fail_it() {
     let mut world = World::of(vec![all(
         "both",
         [("left", vec![run("a").ignoring()]), ("right", vec![run("b")])],
     )]);
-    assert_eq!(world.fail("both/left/a", "boom"), ["both/left/a fails: boom; goes on with 1"]);
+    assert_eq!(world.fail("both/left/a", "boom"), ["both/left/a fails: boom; continues with 1"]);
     assert_eq!(world.finish("both/right/b", 2).last().unwrap(), "completed [1,2]");
 }
 
 #[test]
-fn a_branch_that_pauses_before_a_retry_does_not_fail_it_yet() {
+fn a_branch_waiting_for_a_retry_does_not_fail_it() {
     let mut world = World::of(vec![all(
         "both",
         [("left", vec![run("a").tries(2)]), ("right", vec![run("b")])],
@@ -107,7 +107,7 @@ fn a_branch_that_pauses_before_a_retry_does_not_fail_it_yet() {
 }
 
 #[test]
-fn pure_branches_need_nobody() {
+fn pure_branches_run_at_once() {
     let world = World::of(vec![all(
         "both",
         [("left", vec![map("a", "data + 1")]), ("right", vec![map("b", json!({ "n": "data" }))])],
@@ -116,7 +116,7 @@ fn pure_branches_need_nobody() {
 }
 
 #[test]
-fn an_unfit_output_is_the_containers_own_failure() {
+fn an_invalid_output_fails_the_container_itself() {
     let step = all("both", [("left", vec![map("a", "1")])]).gives(json!({ "maxItems": 0 }));
     let world = World::of(vec![step]);
     let last = world.started().pop().unwrap();

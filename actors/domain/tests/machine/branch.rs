@@ -36,7 +36,7 @@ fn the_choice_is_made_once() {
 }
 
 #[test]
-fn the_choice_is_kept_with_the_state() {
+fn the_choice_is_part_of_the_snapshot() {
     let mut world = World::of(vec![branch(
         "way",
         vec![("false", vec![run("a")]), ("true", vec![run("b").asks()])],

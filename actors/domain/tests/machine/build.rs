@@ -1,4 +1,4 @@
-//! Definitions in few words: a step is named by its id, a function by the step that calls it.
+//! Short constructors of definitions. A function has the name of the step that calls it.
 
 use greenroom_domain::definition::{
     Block, Body, Case, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
@@ -19,10 +19,6 @@ pub(crate) fn workflow(steps: Vec<StepDefinition>) -> WorkflowDefinition {
     }
 }
 
-fn step(id: &str, kind: StepKind) -> StepDefinition {
-    StepDefinition::new(id, kind)
-}
-
 fn function(id: &str) -> Body {
     Body::Run { function: id.to_owned(), version: None }
 }
@@ -31,50 +27,50 @@ fn blocks<const N: usize>(named: [(&str, Vec<StepDefinition>); N]) -> Vec<Block>
     named.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect()
 }
 
-/// A step that the machine evaluates itself.
+/// Returns a step that the machine evaluates itself.
 pub(crate) fn map(id: &str, source: impl Into<Value>) -> StepDefinition {
-    step(id, StepKind::Then { body: Body::Map(Projection(source.into())) })
+    StepDefinition::new(id, StepKind::Then { body: Body::Map(Projection(source.into())) })
 }
 
-/// A step with this body.
+/// Returns a step with this body.
 pub(crate) fn body(id: &str, body: Body) -> StepDefinition {
-    step(id, StepKind::Then { body })
+    StepDefinition::new(id, StepKind::Then { body })
 }
 
-/// A step that calls a function.
+/// Returns a step that calls a function.
 pub(crate) fn run(id: &str) -> StepDefinition {
-    step(id, StepKind::Then { body: function(id) })
+    StepDefinition::new(id, StepKind::Then { body: function(id) })
 }
 
 pub(crate) fn tap(id: &str) -> StepDefinition {
-    step(id, StepKind::Tap { body: function(id) })
+    StepDefinition::new(id, StepKind::Tap { body: function(id) })
 }
 
 pub(crate) fn tap_map(id: &str, source: impl Into<Value>) -> StepDefinition {
-    step(id, StepKind::Tap { body: Body::Map(Projection(source.into())) })
+    StepDefinition::new(id, StepKind::Tap { body: Body::Map(Projection(source.into())) })
 }
 
-/// The block is named `then`.
+/// Returns an andWhen step whose block is named `then`.
 pub(crate) fn when(id: &str, condition: &str, steps: Vec<StepDefinition>) -> StepDefinition {
     let block = Block { name: "then".to_owned(), steps };
-    step(id, StepKind::When { when: condition.to_owned(), block })
+    StepDefinition::new(id, StepKind::When { when: condition.to_owned(), block })
 }
 
 pub(crate) fn all<const N: usize>(
     id: &str,
     named: [(&str, Vec<StepDefinition>); N],
 ) -> StepDefinition {
-    step(id, StepKind::All { blocks: blocks(named) })
+    StepDefinition::new(id, StepKind::All { blocks: blocks(named) })
 }
 
 pub(crate) fn race<const N: usize>(
     id: &str,
     named: [(&str, Vec<StepDefinition>); N],
 ) -> StepDefinition {
-    step(id, StepKind::Race { blocks: blocks(named) })
+    StepDefinition::new(id, StepKind::Race { blocks: blocks(named) })
 }
 
-/// Like [`all`] and [`race`], for blocks that are counted at run time.
+/// Returns an andAll or andRace step with a variable number of blocks.
 pub(crate) fn container(
     id: &str,
     is_race: bool,
@@ -85,33 +81,39 @@ pub(crate) fn container(
         .enumerate()
         .map(|(index, steps)| Block { name: format!("b{index}"), steps })
         .collect();
-    step(id, if is_race { StepKind::Race { blocks } } else { StepKind::All { blocks } })
+    StepDefinition::new(
+        id,
+        if is_race { StepKind::Race { blocks } } else { StepKind::All { blocks } },
+    )
 }
 
 pub(crate) fn agent(id: &str, prompt: Option<&str>) -> StepDefinition {
     let prompt = prompt.map(str::to_owned);
-    step(id, StepKind::Agent { agent: "helper".to_owned(), prompt, schema: None, options: None })
+    StepDefinition::new(
+        id,
+        StepKind::Agent { agent: "helper".to_owned(), prompt, schema: None, options: None },
+    )
 }
 
-/// A step that runs the workflow `part`.
+/// Returns a step that runs the workflow `part`.
 pub(crate) fn child(id: &str) -> StepDefinition {
-    step(id, StepKind::Workflow { workflow: "part".to_owned(), input: None })
+    StepDefinition::new(id, StepKind::Workflow { workflow: "part".to_owned(), input: None })
 }
 
 pub(crate) fn child_with(id: &str, input: impl Into<Value>) -> StepDefinition {
     let input = Some(Projection(input.into()));
-    step(id, StepKind::Workflow { workflow: "part".to_owned(), input })
+    StepDefinition::new(id, StepKind::Workflow { workflow: "part".to_owned(), input })
 }
 
 pub(crate) fn sleep(id: &str, duration_ms: u64) -> StepDefinition {
-    step(id, StepKind::Sleep { duration_ms })
+    StepDefinition::new(id, StepKind::Sleep { duration_ms })
 }
 
 pub(crate) fn sleep_until(id: &str, until: &str) -> StepDefinition {
-    step(id, StepKind::SleepUntil { until: until.to_owned() })
+    StepDefinition::new(id, StepKind::SleepUntil { until: until.to_owned() })
 }
 
-/// A step that runs its block for each item.
+/// Returns a step that runs its block for each item.
 pub(crate) fn for_each(
     id: &str,
     items: impl Into<Value>,
@@ -119,10 +121,10 @@ pub(crate) fn for_each(
     steps: Vec<StepDefinition>,
 ) -> StepDefinition {
     let items = Projection(items.into());
-    step(id, StepKind::ForEach { items, block: block("body", steps), concurrency })
+    StepDefinition::new(id, StepKind::ForEach { items, block: block("body", steps), concurrency })
 }
 
-/// A step whose cases run the blocks `case1`, `case2` ..., else the block `default`.
+/// Returns a step whose cases run the blocks `case1`, `case2` ..., otherwise the block `default`.
 pub(crate) fn branch(
     id: &str,
     cases: Vec<(&str, Vec<StepDefinition>)>,
@@ -134,10 +136,10 @@ pub(crate) fn branch(
     };
     let cases = cases.into_iter().enumerate().map(case).collect();
     let default = default.map(|steps| block("default", steps));
-    step(id, StepKind::Branch { cases, default })
+    StepDefinition::new(id, StepKind::Branch { cases, default })
 }
 
-/// andDoUntil or andDoWhile.
+/// Returns an andDoUntil or andDoWhile step.
 pub(crate) fn repeat(
     id: &str,
     until: bool,
@@ -146,7 +148,7 @@ pub(crate) fn repeat(
     steps: Vec<StepDefinition>,
 ) -> StepDefinition {
     let (when, block) = (when.to_owned(), block("body", steps));
-    step(
+    StepDefinition::new(
         id,
         if until {
             StepKind::DoUntil { when, block, max_iterations }
@@ -160,7 +162,7 @@ fn block(name: &str, steps: Vec<StepDefinition>) -> Block {
     Block { name: name.to_owned(), steps }
 }
 
-/// What a step may have besides its work.
+/// Modifiers of a step.
 pub(crate) trait Adorned: Sized {
     fn asks(self) -> Self {
         self.asking(SuspendRule::default())
@@ -168,11 +170,11 @@ pub(crate) trait Adorned: Sized {
     fn asks_when(self, condition: &str) -> Self {
         self.asking(SuspendRule { when: Some(condition.to_owned()), ..SuspendRule::default() })
     }
-    /// A wait that fails after this many milliseconds.
+    /// A suspension that fails after this many milliseconds.
     fn asks_for(self, deadline_ms: u64) -> Self {
         self.asking(SuspendRule { deadline_ms: Some(deadline_ms), ..SuspendRule::default() })
     }
-    /// A wait that resumes itself after this many milliseconds.
+    /// A suspension that its deadline resumes after this many milliseconds.
     fn asks_until(self, deadline_ms: u64, answer: impl Into<Value>) -> Self {
         self.asking(SuspendRule {
             deadline_ms: Some(deadline_ms),

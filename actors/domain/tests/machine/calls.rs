@@ -1,4 +1,4 @@
-//! Bodies that leave the machine: what they are called with.
+//! Calls of bodies, and their values.
 
 use greenroom_domain::definition::{
     Body, CommandBody, HttpBody, HttpMethod, Projection, StepDefinition,
@@ -40,10 +40,10 @@ fn called(world: &World) -> Option<Result<Callee, String>> {
 }
 
 #[test]
-fn a_call_has_everything_of_its_scope_in_it() {
+fn a_call_has_the_values_of_its_scope() {
     let url = "https://a.example/{{ input.id }}?e={{ execution.workflowId }}";
     let world = world(body("a", Body::Http(post(url))));
-    assert_eq!(world.at_work(), ["a #1"]);
+    assert_eq!(world.running(), ["a #1"]);
     let Some(Ok(Callee::Http(request))) = called(&world) else { panic!("no call") };
     assert_eq!(request.url.as_str(), "https://a.example/a%2Fb?e=order&first=7");
     assert_eq!(request.body.as_deref(), Some("7"), "the step's data");
@@ -52,7 +52,7 @@ fn a_call_has_everything_of_its_scope_in_it() {
 }
 
 #[test]
-fn a_program_and_a_tool_are_given_data_unless_they_name_something() {
+fn programs_and_tools_get_data_by_default() {
     let argv = ["jq", "--x={{ input.id }}"].map(str::to_owned).to_vec();
     let run = CommandBody { argv, ..CommandBody::default() };
     for (input, expected) in [(None, json!(7)), (Some(Projection(json!(["data"]))), json!([7]))] {
@@ -71,7 +71,7 @@ fn a_program_and_a_tool_are_given_data_unless_they_name_something() {
 }
 
 #[test]
-fn a_call_that_cannot_be_made_says_why() {
+fn a_call_that_cannot_be_made_has_a_reason() {
     let http = |url: &str| Body::Http(post(url));
     let argument = |text: &str| {
         let argv = vec!["jq".to_owned(), text.to_owned()];
@@ -79,7 +79,7 @@ fn a_call_that_cannot_be_made_says_why() {
     };
     for (call, expected) in [
         (http("https://a.example/{{ input.none }}"), "url: undefined value in `input.none`"),
-        (http("https://{{ input.id }}/"), "url: `input.id` is no host"),
+        (http("https://{{ input.id }}/"), "url: `input.id` is not a host"),
         (argument("{{ input.none }}"), "argv[1]: "),
         (argument("{{ 0 - data }}"), "argv[1]: begins with `-`"),
         (
@@ -93,7 +93,7 @@ fn a_call_that_cannot_be_made_says_why() {
 }
 
 #[test]
-fn a_definition_that_can_never_be_called_is_refused() {
+fn a_definition_of_an_impossible_call_is_refused() {
     let command = |argv: &[&str]| {
         let argv = argv.iter().map(|&it| it.to_owned()).collect();
         Body::Command(CommandBody { argv, ..CommandBody::default() })
@@ -118,11 +118,11 @@ fn a_definition_that_can_never_be_called_is_refused() {
 }
 
 #[test]
-fn a_body_outside_may_be_repeated_and_its_failure_survived() {
+fn calls_have_retries_and_on_error() {
     let step = body("a", Body::Http(post("https://a.example"))).tries(2);
     let mut world = world(step);
     assert_eq!(world.fail("a", "HTTP 500").len(), 1);
     world.due("a");
-    assert_eq!(world.at_work(), ["a #2"]);
+    assert_eq!(world.running(), ["a #2"]);
     assert_eq!(world.finish("a", 1).last().unwrap(), "completed 1");
 }

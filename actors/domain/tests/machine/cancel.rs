@@ -11,7 +11,7 @@ use crate::machine::world::World;
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn everything_alive_is_cancelled_from_the_inside_out() {
+fn live_steps_are_cancelled_innermost_first() {
     let mut world = World::of(vec![all(
         "both",
         [
@@ -49,7 +49,7 @@ fn everything_alive_is_cancelled_from_the_inside_out() {
 fn results_that_come_later_are_not_recorded() {
     let mut world = World::of(vec![run("a").tries(3), run("b")]);
     assert_eq!(world.cancel(), ["a is cancelled", "cancelled: enough"]);
-    assert_eq!(world.at_work(), NOTHING);
+    assert_eq!(world.running(), NOTHING);
     assert_eq!(world.finish("a", json!(1)), NOTHING);
     assert_eq!(world.fail("a", "boom"), NOTHING);
     assert_eq!(world.ask("a"), NOTHING);
@@ -68,22 +68,22 @@ fn a_suspended_execution_is_cancelled_without_being_resumed() {
 }
 
 #[test]
-fn what_has_ended_cannot_be_cancelled() {
+fn an_ended_execution_cannot_be_cancelled() {
     let cancel = || Command::Cancel { reason: "x".into(), by: None };
     let mut world = World::of(vec![map("a", "1")]);
-    assert_eq!(world.try_tell(cancel()), Err(Refusal::Already(Status::Completed)));
+    assert_eq!(world.try_send(cancel()), Err(Refusal::Already(Status::Completed)));
     let mut world = World::of(vec![map("a", "data.no")]);
-    assert_eq!(world.try_tell(cancel()), Err(Refusal::Already(Status::Error)));
+    assert_eq!(world.try_send(cancel()), Err(Refusal::Already(Status::Error)));
     let mut world = World::of(vec![run("a")]);
     world.cancel();
-    assert_eq!(world.try_tell(cancel()), Err(Refusal::Already(Status::Cancelled)));
+    assert_eq!(world.try_send(cancel()), Err(Refusal::Already(Status::Cancelled)));
 }
 
 #[test]
-fn a_crash_does_not_bring_it_back() {
+fn it_stays_cancelled_after_a_crash() {
     let mut world = World::of(vec![run("a")]);
     world.cancel();
     world.crash();
     assert_eq!(world.recover(), NOTHING);
-    assert_eq!(world.at_work(), NOTHING);
+    assert_eq!(world.running(), NOTHING);
 }

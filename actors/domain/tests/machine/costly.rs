@@ -1,4 +1,4 @@
-//! What costs more than a turn: put off, decided with more, or failed for good.
+//! Costly decisions: put off, repeated with a larger budget, or failed.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::machine::build::{
 };
 use crate::machine::world::{Setting, World, resume};
 
-/// Looks at n * n / 2 numbers.
+/// Reads n * n / 2 numbers.
 const SQUARE: &str = "range(input.n) | select('in', range(input.n)) | list | length";
 
 fn numbers(count: usize) -> Value {
@@ -31,23 +31,23 @@ fn all_is_decided(world: &mut World) -> Vec<String> {
     world.budget = Budget::whole();
     let mut lines = Vec::new();
     loop {
-        lines.extend(world.tell(Command::Recover));
-        if !world.machine.goes_on() {
+        lines.extend(world.send(Command::Recover));
+        if !world.machine.has_more() {
             return lines;
         }
     }
 }
 
 #[test]
-fn what_costs_a_turn_or_less_is_decided_at_once() {
+fn cheap_decisions_are_made_at_once() {
     let mut world = world(100, vec![map("a", SQUARE)]);
-    assert!(!world.machine.goes_on());
+    assert!(!world.machine.has_more());
     assert_eq!(world.status(), Status::Completed);
-    assert_eq!(world.tell(Command::Recover), [""; 0]);
+    assert_eq!(world.send(Command::Recover), [""; 0]);
 }
 
 #[test]
-fn what_costs_more_is_put_off_wherever_it_is_evaluated() {
+fn costly_evaluations_are_put_off() {
     let rows: [(&str, StepDefinition); 5] = [
         ("map", map("a", SQUARE)),
         ("when", when("a", &format!("({SQUARE}) > 1"), vec![map("b", "1")])),
@@ -64,7 +64,7 @@ fn what_costs_more_is_put_off_wherever_it_is_evaluated() {
         assert!(world.machine.is_costly() && world.machine.has_work(), "{name}");
         assert_eq!(world.status(), Status::Running, "{name}");
         let before = world.facts().len();
-        assert_eq!(world.tell(Command::Recover), [""; 0], "{name}: as costly as before");
+        assert_eq!(world.send(Command::Recover), [""; 0], "{name}: as costly as before");
         assert!(world.machine.is_costly(), "{name}");
         all_is_decided(&mut world);
         assert_eq!(world.status(), Status::Completed, "{name}");
@@ -73,7 +73,7 @@ fn what_costs_more_is_put_off_wherever_it_is_evaluated() {
 }
 
 #[test]
-fn what_costs_too_much_fails_for_good() {
+fn evaluations_beyond_the_budget_fail() {
     let rows: [(&str, StepDefinition, &str); 3] = [
         ("map", map("a", SQUARE), "takes more than 30000000 steps in `range"),
         (
@@ -102,19 +102,19 @@ fn what_costs_too_much_fails_for_good() {
         let failures: Vec<&String> = lines.iter().filter(|line| line.contains(said)).collect();
         assert!(!failures.is_empty(), "{name}: {lines:#?}");
         let starts = lines.iter().filter(|line| line.contains("a starts")).count();
-        assert!(starts <= 1, "{name} is tried again: {lines:#?}");
+        assert!(starts <= 1, "{name} is retried: {lines:#?}");
     }
 }
 
-/// More than any budget.
+/// Exceeds any budget.
 const TOO_MUCH: &str = "([0] * 50000000) | length";
 
-/// Takes longer for a text of a hundred thousand letters than there is.
+/// Exceeds any budget for a text of 100,000 letters.
 fn costly_schema() -> Value {
     json!({ "pattern": "^(([a-z]{1,10} ?){1,20}){1,20}$" })
 }
 
-/// Kinds of the failures that have been recorded, in their order.
+/// Returns the kinds of the recorded failures, in order.
 fn kinds(world: &World) -> Vec<ErrorKind> {
     let facts = world.facts().into_iter();
     let classes = facts.filter_map(|recorded| match recorded.fact {
@@ -125,7 +125,7 @@ fn kinds(world: &World) -> Vec<ErrorKind> {
 }
 
 #[test]
-fn what_costs_too_much_fails_as_such_wherever_it_is() {
+fn evaluations_beyond_the_budget_fail_with_the_kind_cost() {
     let long = "'a' * 100000";
     let asks = |rule: SuspendRule| map("a", "1").asking(rule);
     let shown = Projection(json!(long));
@@ -160,7 +160,7 @@ fn what_costs_too_much_fails_as_such_wherever_it_is() {
 }
 
 #[test]
-fn a_payload_that_costs_too_much_to_check_is_not_asked_for_again() {
+fn a_payload_that_is_too_costly_to_check_is_not_retried() {
     let mut world = world(1, vec![run("a").shows(costly_schema()).tries(3)]);
     world.budget = Budget::whole();
     let payload = Some(Arc::new(json!("a".repeat(100_000))));
@@ -170,7 +170,7 @@ fn a_payload_that_costs_too_much_to_check_is_not_asked_for_again() {
 }
 
 #[test]
-fn a_result_that_cannot_be_made_says_why() {
+fn a_result_that_cannot_be_evaluated_has_a_reason() {
     let inner = format!("{}1{}", "[".repeat(45), "]".repeat(45));
     let rows = [
         (json!(TOO_MUCH), ErrorKind::Cost),
@@ -187,7 +187,7 @@ fn a_result_that_cannot_be_made_says_why() {
 }
 
 #[test]
-fn what_costs_too_much_can_be_answered_for() {
+fn on_error_handles_evaluations_beyond_the_budget() {
     let rows: [(&str, StepDefinition); 4] = [
         ("an expression", map("a", TOO_MUCH)),
         ("a template", map("a", "1").asking(SuspendRule {
@@ -210,7 +210,7 @@ fn what_costs_too_much_can_be_answered_for() {
 }
 
 #[test]
-fn the_end_of_a_body_that_costs_much_to_check_is_given_back_as_it_was() {
+fn a_costly_end_of_a_body_is_put_off_unchanged() {
     let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
     let output = Arc::new(json!("a".repeat(300)));
     for result in [
@@ -222,24 +222,24 @@ fn the_end_of_a_body_that_costs_much_to_check_is_given_back_as_it_was() {
         let command =
             Command::StepFinished { path: Arc::from("a"), attempt: 1, result, usage: None };
         let before = world.facts();
-        assert_eq!(world.try_tell(command.clone()), Ok(Handled::PutOff(command.clone())));
+        assert_eq!(world.try_send(command.clone()), Ok(Handled::PutOff(command.clone())));
         assert_eq!(world.facts(), before);
         world.budget = Budget::whole();
-        assert!(!world.tell(command).is_empty());
+        assert!(!world.send(command).is_empty());
         assert_ne!(world.status(), Status::Running);
     }
 }
 
 #[test]
-fn an_answer_that_costs_much_to_check_is_put_off_and_one_that_costs_too_much_refused() {
+fn costly_resume_data_is_put_off_or_refused() {
     let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
     for (length, is_taken) in [(300, true), (100_000, false)] {
         let step = map("a", "resume").asks().wants(schema.clone());
         let mut world = world(1, vec![step]);
         let command = resume(None, "a".repeat(length));
-        assert_eq!(world.try_tell(command.clone()), Ok(Handled::PutOff(command.clone())));
+        assert_eq!(world.try_send(command.clone()), Ok(Handled::PutOff(command.clone())));
         world.budget = Budget::whole();
-        match world.try_tell(command) {
+        match world.try_send(command) {
             Ok(Handled::Decided(Decision::Recorded(_))) => assert!(is_taken),
             Err(Refusal::InvalidData(why)) => {
                 assert!(!is_taken && why.contains("takes more than"), "{why}");
@@ -250,32 +250,32 @@ fn an_answer_that_costs_much_to_check_is_put_off_and_one_that_costs_too_much_ref
 }
 
 #[test]
-fn a_cancel_waits_for_nothing_that_is_costly() {
+fn a_cancel_is_never_put_off() {
     let mut world = world(2000, vec![map("a", SQUARE)]);
     assert!(world.machine.is_costly());
-    world.tell(Command::Cancel { reason: Arc::from("enough"), by: None });
+    world.send(Command::Cancel { reason: Arc::from("enough"), by: None });
     assert_eq!(world.status(), Status::Cancelled);
 }
 
 #[test]
-fn many_that_cost_a_little_take_turns() {
+fn many_cheap_evaluations_take_several_turns() {
     let item = "range(20000) | sum";
     let mut world =
         world(50, vec![for_each("each", "range(input.n) | list", 1, vec![map("a", item)])]);
     let mut turns = 1;
-    while world.machine.goes_on() {
+    while world.machine.has_more() {
         assert!(!world.machine.is_costly());
-        world.tell(Command::Recover);
+        world.send(Command::Recover);
         turns += 1;
     }
     assert_eq!(world.status(), Status::Completed);
     assert!((10..=50).contains(&turns), "{turns}");
 }
 
-/// What becomes of a body that a crash cut off costs much: what somebody asked for is recorded
-/// before that, and is not asked for again.
+/// Recovery of an interrupted body may be costly: the command is recorded before it, and not
+/// repeated.
 #[test]
-fn what_costs_much_after_a_crash_keeps_nothing_from_being_recorded() {
+fn costly_recovery_does_not_delay_a_command() {
     type Asked = fn(&mut World) -> Vec<String>;
     let limits = MachineLimits { crash_attempts: 1, ..MachineLimits::default() };
     let rows: [(&str, Asked, &[&str]); 3] = [
@@ -318,7 +318,7 @@ fn what_costs_much_after_a_crash_keeps_nothing_from_being_recorded() {
             assert!(line.starts_with(begin), "{name}: {lines:?}");
         }
         assert_eq!(world.machine.is_costly(), name != "cancel", "{name}");
-        assert_eq!(world.at_work(), [""; 0], "{name}: not before it is recorded");
+        assert_eq!(world.running(), [""; 0], "{name}: not before it is recorded");
         if name != "cancel" {
             let after = all_is_decided(&mut world);
             let fails = after.iter().filter(|line| line.contains("interrupted 1 times"));
@@ -327,17 +327,17 @@ fn what_costs_much_after_a_crash_keeps_nothing_from_being_recorded() {
     }
 }
 
-/// However much is allowed, what follows from something costly waits for a turn of its own.
+/// After a costly evaluation, the next one is put off even within a large budget.
 #[test]
-fn one_that_costs_much_is_decided_at_a_time() {
+fn one_costly_evaluation_is_made_at_a_time() {
     let asks = map("a", "1").asks().wants(json!({ "pattern": "^([a-z]{1,20}){1,20}$" }));
     let mut world = world(2000, vec![asks, map("b", SQUARE), map("c", SQUARE)]);
     world.budget = Budget::whole();
     let mut turns = Vec::new();
     let mut command = resume(None, "a".repeat(300));
     loop {
-        turns.push(world.tell(command).into_iter().filter(|line| line.contains(" gives ")).count());
-        if !world.machine.goes_on() {
+        turns.push(world.send(command).into_iter().filter(|line| line.contains(" gives ")).count());
+        if !world.machine.has_more() {
             break;
         }
         command = Command::Recover;

@@ -1,4 +1,4 @@
-//! The process dies; another one reads the record and goes on.
+//! Crashes: another process reads the record and continues.
 
 use greenroom_domain::machine::{Machine, Misplaced};
 use greenroom_domain::state::Phase;
@@ -11,13 +11,13 @@ use crate::machine::world::{Setting, World};
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn what_was_cut_off_begins_anew_with_the_next_attempt() {
+fn an_interrupted_body_starts_again_with_the_next_attempt() {
     let mut world = World::of(vec![run("a"), run("b")]);
     world.finish("a", 1);
     world.crash();
-    assert_eq!(world.at_work(), NOTHING, "not before it is recorded");
+    assert_eq!(world.running(), NOTHING, "not before it is recorded");
     assert_eq!(world.recover(), ["b starts #2 after a crash"]);
-    assert_eq!(world.at_work(), ["b #2"]);
+    assert_eq!(world.running(), ["b #2"]);
     assert_eq!(world.recover(), NOTHING, "once");
     assert_eq!(world.finish("b", 2).last().unwrap(), "completed 2");
 }
@@ -78,37 +78,37 @@ fn a_step_that_is_interrupted_too_often_fails() {
     setting.limits.crash_attempts = 1;
     let mut world = setting.start(workflow(vec![run("a").instead("7")]));
     world.crash();
-    assert_eq!(world.recover()[0], "a fails: interrupted 1 times; goes on with 7");
+    assert_eq!(world.recover()[0], "a fails: interrupted 1 times; continues with 7");
 }
 
 #[test]
-fn under_a_hold_it_waits() {
+fn recovery_waits_while_paused() {
     let mut world = World::of(vec![run("a")]);
     world.hold();
     world.crash();
     assert_eq!(world.recover(), NOTHING);
-    assert_eq!(world.at_work(), NOTHING);
+    assert_eq!(world.running(), NOTHING);
     world.crash();
     assert_eq!(
         world.resume(Value::Null),
         ["lifted with null", "resumed", "a starts #2 after a crash"],
-        "cut off once, however often the process died since"
+        "interrupted once, in spite of later crashes"
     );
 }
 
 #[test]
-fn waits_and_questions_are_as_they_were() {
+fn timers_and_suspensions_survive_a_crash() {
     let mut world = World::of(vec![run("a")]);
     world.ask("a");
     world.crash();
     assert_eq!(world.recover(), NOTHING);
     assert!(matches!(world.phase("a"), Phase::Waiting(_)));
     assert_eq!(world.status(), Status::Suspended);
-    assert_eq!(world.resume(1)[2], "a starts #2", "asking is no interruption");
+    assert_eq!(world.resume(1)[2], "a starts #2", "a suspension is not an interruption");
 }
 
 #[test]
-fn a_kept_state_and_later_facts_give_the_same() {
+fn a_snapshot_and_later_facts_give_the_same_state() {
     let mut world = World::of(vec![run("a"), run("b").asks(), run("c").tries(2)]);
     world.finish("a", json!({ "n": 1 }));
     world.resume(Value::Null);

@@ -1,4 +1,4 @@
-//! How deep values may nest that an execution makes.
+//! Nesting of values.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::machine::world::{Setting, World};
 
 const DEPTH_MAX: usize = 10;
 
-/// A value of so many levels.
+/// Returns a value with this number of levels.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
 
-/// An execution whose input has as many levels as may be.
+/// Starts an execution whose input has the maximum number of levels.
 fn started(steps: Vec<StepDefinition>) -> World {
     let mut setting = Setting { input: nested(DEPTH_MAX), ..Setting::default() };
     setting.limits.value_depth_max = DEPTH_MAX;
@@ -33,7 +33,7 @@ fn last(world: &World) -> String {
 const PLACE: &str = "nested deeper than 10 levels, at [0][0][0][0][0][0][0][0][0][0]";
 
 #[test]
-fn what_is_made_of_the_deepest_value_fails_its_step_and_says_where() {
+fn a_value_that_is_too_deep_fails_its_step_with_the_place() {
     let payload = |payload: &str| {
         let payload = Some(Projection(json!(payload)));
         run("a").asking(SuspendRule { payload, ..SuspendRule::default() })
@@ -59,7 +59,7 @@ fn what_is_made_of_the_deepest_value_fails_its_step_and_says_where() {
 }
 
 #[test]
-fn what_only_passes_is_as_deep_as_it_came() {
+fn values_of_maximum_depth_pass() {
     for steps in [
         vec![map("a", "data")],
         vec![map("a", "data[0]"), map("b", "[data]")],
@@ -72,7 +72,7 @@ fn what_only_passes_is_as_deep_as_it_came() {
 }
 
 #[test]
-fn what_comes_from_outside_is_held_to_it_too() {
+fn values_from_outside_are_limited_too() {
     let mut world = started(vec![run("a")]);
     let lines = world.finish("a", nested(DEPTH_MAX + 1));
     assert_eq!(lines[0], format!("a fails: the output is {PLACE}"));
@@ -85,7 +85,7 @@ fn what_comes_from_outside_is_held_to_it_too() {
 
     let mut world = started(vec![child("a")]);
     let result = Arc::new(nested(DEPTH_MAX + 1));
-    let lines = world.hear("a", 3, ChildStatus::Completed { result });
+    let lines = world.report("a", 3, ChildStatus::Completed { result });
     assert_eq!(lines[0], format!("a fails: the output is {PLACE}"));
 
     let mut world = started(vec![map("a", "resume").asks_until(500, "[data]")]);
@@ -93,7 +93,7 @@ fn what_comes_from_outside_is_held_to_it_too() {
 }
 
 #[test]
-fn a_result_is_a_value_too() {
+fn the_result_is_limited_too() {
     let mut definition = workflow(vec![map("a", "data")]);
     definition.result = Some(Projection(json!({ "r": "data" })));
     let mut setting = Setting { input: nested(DEPTH_MAX), ..Setting::default() };
@@ -104,7 +104,7 @@ fn a_result_is_a_value_too() {
 }
 
 #[test]
-fn a_loop_that_nests_its_output_ends_where_that_is_too_deep() {
+fn a_loop_that_nests_its_output_fails_at_the_limit() {
     let round = map("b", json!({ "n": "index + 1", "last": "data" }));
     let steps = vec![repeat("a", false, "true", 500, vec![round])];
     let world = Setting { input: json!(0), ..Setting::default() }.start(workflow(steps));
@@ -116,9 +116,9 @@ fn a_loop_that_nests_its_output_ends_where_that_is_too_deep() {
     assert!(failed.contains("at last.last.last"), "{failed}");
 }
 
-/// An earlier version let it in: the execution goes on with it.
+/// The input was accepted by an earlier version.
 #[test]
-fn an_execution_goes_on_with_the_input_that_it_has() {
+fn a_deeper_input_of_an_earlier_version_is_accepted() {
     let steps = || vec![run("a"), map("b", "input"), map("c", "[input]").instead("'too deep'")];
     let deep = nested(DEPTH_MAX + 20);
     let world = Setting { input: deep.clone(), ..Setting::default() }.start(workflow(steps()));
@@ -126,7 +126,7 @@ fn an_execution_goes_on_with_the_input_that_it_has() {
     let mut restored = world;
     restored.limits.value_depth_max = DEPTH_MAX;
     restored.machine = Machine::replay(plan, id, &restored.facts()).unwrap();
-    restored.tell(greenroom_domain::machine::Command::Recover);
+    restored.send(greenroom_domain::machine::Command::Recover);
     restored.finish("a", 1);
     assert_eq!(restored.status(), Status::Completed);
     let (_, node) = restored.machine.node("b").unwrap();

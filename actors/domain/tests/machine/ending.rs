@@ -1,4 +1,4 @@
-//! What is told of an execution that has ended.
+//! Ends of executions, as shown to callers.
 
 use greenroom_domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use greenroom_domain::machine::Ending;
@@ -12,7 +12,7 @@ fn ending(world: &World) -> Ending {
     world.machine.ending().expect("it has ended")
 }
 
-/// The place, the attempts and the errors of what failed.
+/// Returns the place, the attempts and the errors of the failed step.
 fn failed(world: &World) -> (String, u32, Vec<String>) {
     let failed = ending(world).failed.expect("a step failed");
     let errors = failed.errors.iter().map(|it| format!("#{} {}", it.attempt, it.message));
@@ -24,7 +24,7 @@ fn replayable(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_failure_names_its_place_its_attempts_and_where_to_begin_again() {
+fn a_failure_has_its_place_its_attempts_and_steps_to_replay() {
     let mut world = World::of(vec![map("a", 1), run("b").tries(2), run("c")]);
     assert_eq!(world.machine.ending(), None, "it runs");
     world.fail("b", "one");

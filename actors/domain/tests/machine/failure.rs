@@ -1,4 +1,4 @@
-//! Attempts that fail: retries, and what becomes of the flow.
+//! Failed attempts: retries and `on_error`.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ fn without_a_policy_the_first_failure_is_the_last() {
 }
 
 #[test]
-fn attempts_count_the_first_and_the_pauses_grow() {
+fn attempts_include_the_first_and_delays_grow() {
     let mut world = World::of(vec![run("a").tries(3)]);
     assert_eq!(world.fail("a", "one"), ["a fails: one; again at 100"]);
-    assert_eq!(world.at_work(), Vec::<String>::new());
+    assert_eq!(world.running(), Vec::<String>::new());
     assert_eq!(world.status(), Status::Running, "only sleeping is running");
     assert_eq!(world.due("a"), ["a is due", "a starts #2"]);
     assert_eq!(world.fail("a", "two"), ["a fails: two; again at 300"], "200 later");
@@ -32,13 +32,13 @@ fn attempts_count_the_first_and_the_pauses_grow() {
 }
 
 #[test]
-fn one_attempt_is_no_retry() {
+fn one_attempt_means_no_retry() {
     let mut world = World::of(vec![run("a").tries(1)]);
     assert_eq!(world.fail("a", "boom").last().unwrap(), "failed at a: boom");
 }
 
 #[test]
-fn the_pause_has_a_limit() {
+fn the_delay_has_a_limit() {
     let policy = RetryPolicy {
         attempts: 5,
         delay_ms: 100,
@@ -65,7 +65,7 @@ fn on_error_applies_after_the_last_attempt() {
     let mut world = World::of(vec![run("a").tries(2).ignoring(), map("b", "data")]);
     world.fail("a", "boom");
     world.due("a");
-    assert_eq!(world.fail("a", "boom")[0], "a fails: boom; goes on with 1");
+    assert_eq!(world.fail("a", "boom")[0], "a fails: boom; continues with 1");
     assert_eq!(world.all_lines().last().unwrap(), "completed 1");
     let steps = world.machine.state().steps(world.machine.plan());
     assert_eq!(steps[0].error.as_deref(), Some("boom"), "the node keeps its error");
@@ -76,7 +76,7 @@ fn on_error_applies_after_the_last_attempt() {
 fn the_value_is_evaluated_over_the_steps_scope() {
     let value = OnError::Value(Projection(json!({ "was": "data", "first": "steps.first" })));
     let mut world = World::of(vec![map("first", "data + 1"), run("a").on_error(value)]);
-    assert_eq!(world.fail("a", "boom")[0], "a fails: boom; goes on with {\"was\":2,\"first\":2}");
+    assert_eq!(world.fail("a", "boom")[0], "a fails: boom; continues with {\"was\":2,\"first\":2}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_value_that_cannot_be_made_fails_the_step_with_both_errors() {
 }
 
 #[test]
-fn letting_null_pass_is_letting_pass_also_after_the_state_was_kept() {
+fn an_ignored_failure_passes_null_also_from_a_snapshot() {
     let mut world = World::of(vec![map("n", "none"), run("a").ignoring(), run("b")]);
     world.fail("a", "boom");
     world.restore_from(usize::MAX);
@@ -116,7 +116,7 @@ fn the_error_names_the_innermost_step_that_failed_first() {
 }
 
 #[test]
-fn the_pause_keeps_its_end_over_a_crash() {
+fn the_delay_keeps_its_end_after_a_crash() {
     let mut world = World::of(vec![run("a").tries(2)]);
     world.fail("a", "boom");
     world.now = world.now.plus_ms(60);
@@ -126,16 +126,16 @@ fn the_pause_keeps_its_end_over_a_crash() {
     assert_eq!(world.now.ms_since(crate::machine::world::ZERO), 100);
 }
 
-/// What the check of definitions knows of these names is what a run gives.
+/// The keys that lints know are those at run time.
 #[test]
-fn names_in_scope_have_the_keys_that_are_checked() {
+fn names_in_scope_have_the_keys_that_lints_know() {
     let mut world = World::of(vec![
         map("of_error", "input.nope").instead("error"),
         map("asked", "resumed_by").asks(),
         map("all", "[steps.of_error, steps.asked, execution]"),
     ]);
     let by = Some(Principal::verified("lea").into());
-    world.tell(Command::Resume(Resume { by, ..Resume::default() }));
+    world.send(Command::Resume(Resume { by, ..Resume::default() }));
     let given = world.machine.node("all").unwrap().1.output().unwrap();
     let expected = [&ERROR_KEYS[..], &PRINCIPAL_KEYS, &EXECUTION_KEYS];
     for (given, expected) in given.as_array().unwrap().iter().zip(expected) {

@@ -33,19 +33,19 @@ fn one_item_after_another() {
 }
 
 #[test]
-fn so_many_at_once_begun_in_order_and_given_in_order() {
+fn concurrent_items_start_and_end_up_in_order() {
     let mut world = over(json!(["1", "2", "3", "4"]), 2);
-    assert_eq!(world.at_work(), ["each[0]/a #1", "each[1]/a #1"]);
+    assert_eq!(world.running(), ["each[0]/a #1", "each[1]/a #1"]);
     world.finish("each[1]/a", 2);
-    assert_eq!(world.at_work(), ["each[0]/a #1", "each[2]/a #1"]);
+    assert_eq!(world.running(), ["each[0]/a #1", "each[2]/a #1"]);
     world.finish("each[2]/a", 3);
     world.finish("each[0]/a", 1);
-    assert_eq!(world.at_work(), ["each[3]/a #1"]);
+    assert_eq!(world.running(), ["each[3]/a #1"]);
     assert_eq!(world.finish("each[3]/a", 4).last().unwrap(), "completed [10,20,30,40]");
 }
 
 #[test]
-fn data_and_item_are_the_item_and_index_counts() {
+fn data_item_and_index_are_in_scope() {
     let seen = json!({ "data": "data", "item": "item", "index": "index", "input": "input" });
     let world = World::of(vec![for_each("each", "['x', none]", 1, vec![map("a", seen)])]);
     assert_eq!(
@@ -61,7 +61,7 @@ fn data_and_item_are_the_item_and_index_counts() {
 }
 
 #[test]
-fn the_innermost_item_counts() {
+fn the_innermost_item_is_in_scope() {
     let inner = for_each("inner", "item", 1, vec![map("a", "[item, index]")]);
     let world = World::of(vec![for_each(
         "outer",
@@ -80,7 +80,7 @@ fn an_item_is_in_scope_of_a_loop_inside() {
 }
 
 #[test]
-fn outside_there_is_no_item() {
+fn item_is_none_outside() {
     let world = World::of(vec![
         for_each("each", "[1]", 1, vec![map("a", "item")]),
         map("after", "[item is none, index is none]"),
@@ -89,7 +89,7 @@ fn outside_there_is_no_item() {
 }
 
 #[test]
-fn nothing_to_go_over_gives_nothing() {
+fn no_items_give_an_empty_array() {
     let world = over("[]", 3);
     assert_eq!(
         world.started(),
@@ -100,7 +100,7 @@ fn nothing_to_go_over_gives_nothing() {
 #[test]
 fn items_must_be_an_array() {
     for (items, what) in [
-        ("'text'", "a text"),
+        ("'text'", "a string"),
         ("none", "null"),
         ("{'a': 1}", "an object"),
         ("1.5", "a number"),
@@ -144,7 +144,7 @@ fn on_error_of_the_container_and_of_a_step_inside() {
 }
 
 #[test]
-fn an_item_that_waits_takes_a_place_and_does_not_stop_the_others() {
+fn a_suspended_item_counts_as_in_progress() {
     let asks = run("a").asks_when("item == 'ask'");
     let mut world = World::of(vec![for_each("each", "['ask', 'go', 'go']", 2, vec![asks])]);
     assert_eq!(world.status(), Status::Running);
@@ -163,15 +163,15 @@ fn waiting_items_are_resumed_by_their_paths() {
     let refusal = format!("{:?}", world.refused(Some("a"), 1));
     assert!(refusal.contains("each[0]/a, each[1]/a"), "{refusal}");
     world.resume_at("each[1]/a", "second");
-    assert_eq!(world.at_work(), ["each[1]/a #1"]);
+    assert_eq!(world.running(), ["each[1]/a #1"]);
     world.resume_at("a", "first");
-    assert_eq!(world.at_work(), ["each[0]/a #1", "each[1]/a #1"]);
+    assert_eq!(world.running(), ["each[0]/a #1", "each[1]/a #1"]);
     let refusal = format!("{:?}", world.refused(Some("each[7]/a"), 1));
     assert!(refusal.contains("NotSuspended"), "{refusal}");
 }
 
 #[test]
-fn a_hold_begins_no_item() {
+fn no_item_starts_while_paused() {
     let mut world = over(json!(["1", "2"]), 1);
     world.hold();
     assert_eq!(world.finish("each[0]/a", 1), ["each[0]/a gives 1"]);
@@ -180,21 +180,21 @@ fn a_hold_begins_no_item() {
 }
 
 #[test]
-fn a_missing_function_holds_up_its_item_alone() {
+fn a_missing_function_blocks_only_its_item() {
     let missing = std::iter::once("b".to_owned()).collect();
     let choice = branch("way", vec![("item == 1", vec![run("b")])], Some(vec![run("c")]));
     let steps = vec![for_each("each", "[1, 2]", 2, vec![choice])];
     let mut world = Setting { missing, ..Setting::default() }.start(workflow(steps));
-    assert_eq!(world.at_work(), ["each[1]/way/default/c #1"]);
+    assert_eq!(world.running(), ["each[1]/way/default/c #1"]);
     world.finish("each[1]/way/default/c", "done");
     world.missing.clear();
     world.recover();
-    assert_eq!(world.at_work(), ["each[0]/way/case1/b #1"]);
+    assert_eq!(world.running(), ["each[0]/way/case1/b #1"]);
     assert_eq!(world.finish("each[0]/way/case1/b", 1).last().unwrap(), "completed [1,\"done\"]");
 }
 
 #[test]
-fn a_crash_repeats_the_items_that_were_cut_off_and_no_other() {
+fn only_interrupted_items_are_repeated_after_a_crash() {
     let mut world = over(json!(["1", "2", "3"]), 2);
     world.finish("each[0]/a", 1);
     world.crash();
@@ -209,7 +209,7 @@ fn a_crash_repeats_the_items_that_were_cut_off_and_no_other() {
 }
 
 #[test]
-fn what_steps_inside_gave_is_that_of_the_last_item() {
+fn outputs_of_inner_steps_are_those_of_the_last_item() {
     let mut world = World::of(vec![
         for_each("each", "[1, 2]", 2, vec![run("a")]),
         map("after", "[steps.a, steps.each]"),
@@ -220,7 +220,7 @@ fn what_steps_inside_gave_is_that_of_the_last_item() {
 }
 
 #[test]
-fn other_items_are_not_on_the_way() {
+fn outputs_of_other_items_are_not_in_scope() {
     let steps = vec![map("a", "item"), map("b", "steps.a")];
     let world = World::of(vec![for_each("each", "[1, 2]", 2, steps)]);
     assert_eq!(world.started().last().unwrap(), "completed [1,2]");
@@ -244,12 +244,12 @@ fn every_kind_runs_inside() {
     let done = greenroom_domain::machine::ChildStatus::Completed {
         result: std::sync::Arc::new(json!("of the child")),
     };
-    world.hear("each[0]/c", 5, done);
+    world.report("each[0]/c", 5, done);
     assert_eq!(world.due("each[0]/s").last().unwrap(), "completed [\"of the child\"]");
 }
 
 #[test]
-fn a_cancel_ends_what_is_at_work_inside() {
+fn a_cancel_ends_running_items() {
     let mut world = over(json!(["1", "2", "3"]), 2);
     assert_eq!(
         world.cancel(),
@@ -263,7 +263,7 @@ fn a_cancel_ends_what_is_at_work_inside() {
 }
 
 #[test]
-fn what_all_items_give_is_bounded_like_any_value() {
+fn the_output_of_all_items_is_limited_like_any_value() {
     let mut setting = Setting { input: json!("x".repeat(40)), ..Setting::default() };
     // Two items fit, the brackets and the comma included; a third does not.
     setting.limits.value_bytes_max = 2 * 42 + 3;
@@ -278,13 +278,13 @@ fn what_all_items_give_is_bounded_like_any_value() {
 }
 
 #[test]
-fn many_items_cost_what_the_live_ones_cost() {
+fn the_cost_of_many_items_is_that_of_the_live_ones() {
     let mut setting = Setting::default();
     setting.limits.events_max = 100_000;
     let steps = vec![for_each("each", "range(5000) | list", 1, vec![map("a", "item")])];
     let mut world = setting.start(workflow(steps));
     let mut turns = 1;
-    while world.machine.goes_on() {
+    while world.machine.has_more() {
         assert_eq!(world.status(), Status::Running);
         world.recover();
         turns += 1;
@@ -295,7 +295,7 @@ fn many_items_cost_what_the_live_ones_cost() {
 }
 
 #[test]
-fn what_takes_long_by_itself_lets_others_in_between_and_can_be_cancelled() {
+fn long_runs_are_split_and_can_be_cancelled() {
     let steps = vec![all(
         "both",
         [
@@ -304,26 +304,26 @@ fn what_takes_long_by_itself_lets_others_in_between_and_can_be_cancelled() {
         ],
     )];
     let mut world = World::of(steps);
-    assert!(world.machine.goes_on() && world.machine.has_work());
+    assert!(world.machine.has_more() && world.machine.has_work());
     assert_eq!(world.status(), Status::Running, "more follows by itself");
     world.crash();
     world.recover();
     world.hold();
-    assert!(!world.machine.goes_on(), "held");
+    assert!(!world.machine.has_more(), "held");
     world.resume(Value::Null);
     world.resume_at("q", 1);
-    assert_eq!(world.at_work(), ["both/asks/q #1"]);
+    assert_eq!(world.running(), ["both/asks/q #1"]);
     assert_eq!(world.cancel().last().unwrap(), "cancelled: enough");
 }
 
 #[test]
-fn all_values_of_an_execution_have_a_bound_together() {
+fn the_total_size_of_values_is_limited() {
     let steps = || vec![for_each("each", "[1, 2, 3, 4]", 1, vec![map("a", "input")])];
     for (max, ends) in [
         // The items, four values of 42 bytes, and all of them in one array.
         (4 + 4 * 42 + 173, "completed"),
-        (4 + 4 * 42 + 172, "failed: its values are larger than 344 bytes in all"),
-        (4 + 42, "failed: its values are larger than 46 bytes in all"),
+        (4 + 4 * 42 + 172, "failed: its values are larger than 344 bytes in total"),
+        (4 + 42, "failed: its values are larger than 46 bytes in total"),
     ] {
         let mut setting = Setting { input: json!("x".repeat(40)), ..Setting::default() };
         setting.limits.execution_bytes_max = max;

@@ -1,4 +1,4 @@
-//! An external suspend: what is in flight finishes, nothing else happens.
+//! A pause by a caller: running bodies finish, nothing else happens.
 
 use greenroom_domain::machine::{Command, Refusal};
 use greenroom_domain::status::Status;
@@ -10,13 +10,13 @@ use crate::machine::world::World;
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn what_is_in_flight_finishes_and_nothing_starts() {
+fn running_bodies_finish_and_nothing_starts() {
     let mut world = World::of(vec![run("a"), run("b")]);
     assert_eq!(world.hold(), ["held: stop", "suspended at a: stop"]);
     assert_eq!(world.status(), Status::Suspended);
-    assert_eq!(world.at_work(), ["a #1"]);
+    assert_eq!(world.running(), ["a #1"]);
     assert_eq!(world.finish("a", 5), ["a gives 5"]);
-    assert_eq!(world.at_work(), NOTHING);
+    assert_eq!(world.running(), NOTHING);
     assert_eq!(world.resume(Value::Null), ["lifted with null", "resumed", "b starts #1"]);
 }
 
@@ -35,7 +35,7 @@ fn a_failure_does_not_fail_the_execution() {
         World::of(vec![all("both", [("one", vec![run("a")]), ("two", vec![run("b")])])]);
     world.hold();
     assert_eq!(world.fail("both/one/a", "boom"), ["both/one/a fails: boom"]);
-    assert_eq!(world.at_work(), ["both/two/b #1"], "its sibling goes on");
+    assert_eq!(world.running(), ["both/two/b #1"], "its sibling continues");
     assert_eq!(
         world.resume(Value::Null),
         [
@@ -69,7 +69,7 @@ fn timers_that_come_due_are_recorded() {
 }
 
 #[test]
-fn a_timer_that_is_not_due_yet_goes_on_after_the_hold() {
+fn a_timer_outlasts_the_pause() {
     let mut world = World::of(vec![sleep("s", 100)]);
     world.hold();
     assert_eq!(world.resume(Value::Null), ["lifted with null", "resumed"]);
@@ -77,7 +77,7 @@ fn a_timer_that_is_not_due_yet_goes_on_after_the_hold() {
 }
 
 #[test]
-fn a_step_may_suspend_itself_meanwhile() {
+fn a_step_may_suspend_itself_during_a_pause() {
     let mut world = World::of(vec![run("a")]);
     world.hold();
     assert_eq!(world.ask("a"), ["a asks: Suspended at step a"]);
@@ -90,31 +90,31 @@ fn a_step_may_suspend_itself_meanwhile() {
 }
 
 #[test]
-fn only_what_runs_can_be_held() {
+fn only_running_executions_can_be_paused() {
     let suspend = || Command::Suspend { reason: "again".into(), by: None };
     let mut world = World::of(vec![run("a")]);
     world.hold();
-    assert_eq!(world.try_tell(suspend()), Err(Refusal::Already(Status::Suspended)));
+    assert_eq!(world.try_send(suspend()), Err(Refusal::Already(Status::Suspended)));
     let mut world = World::of(vec![run("a").asks()]);
-    assert_eq!(world.try_tell(suspend()), Err(Refusal::Already(Status::Suspended)));
+    assert_eq!(world.try_send(suspend()), Err(Refusal::Already(Status::Suspended)));
     let mut world = World::of(vec![map("a", "1")]);
-    assert_eq!(world.try_tell(suspend()), Err(Refusal::Already(Status::Completed)));
+    assert_eq!(world.try_send(suspend()), Err(Refusal::Already(Status::Completed)));
     let mut world = World::of(vec![map("a", "data.no")]);
-    assert_eq!(world.try_tell(suspend()), Err(Refusal::Already(Status::Error)));
+    assert_eq!(world.try_send(suspend()), Err(Refusal::Already(Status::Error)));
     let mut world = World::of(vec![run("a")]);
     world.cancel();
-    assert_eq!(world.try_tell(suspend()), Err(Refusal::Already(Status::Cancelled)));
+    assert_eq!(world.try_send(suspend()), Err(Refusal::Already(Status::Cancelled)));
 }
 
 #[test]
-fn it_names_the_top_level_step_that_was_in_flight_when_it_came() {
+fn it_names_the_running_top_level_step() {
     let mut world =
         World::of(vec![map("first", "data"), all("both", [("one", vec![run("a")])]), run("b")]);
     world.hold();
     let shown = world.machine.state().announced_suspension.clone().unwrap();
     assert_eq!((&*shown.step_id, &*shown.path, shown.step_index), ("both", "both", 1));
     world.finish("both/one/a", 5);
-    assert_eq!(world.shown().unwrap(), "both", "what callers were told stays true");
+    assert_eq!(world.shown().unwrap(), "both", "the published suspension stays valid");
     assert_eq!(world.refused(Some("b"), 1), Refusal::StepNotSuspended("b".to_owned()));
     assert_eq!(
         world.resume_at("both", Value::Null)[..2],
@@ -124,7 +124,7 @@ fn it_names_the_top_level_step_that_was_in_flight_when_it_came() {
 }
 
 #[test]
-fn it_names_the_next_step_when_none_is_in_flight() {
+fn it_names_the_next_step_if_none_is_running() {
     let mut world = World::of(vec![run("a"), run("b")]);
     world.missing.insert("b".to_owned());
     world.finish("a", 1);
@@ -144,7 +144,7 @@ fn its_data_is_the_resume_of_the_next_step() {
 }
 
 #[test]
-fn its_data_never_answers_a_steps_own_question() {
+fn its_data_never_resumes_a_suspended_step() {
     let mut world = World::of(vec![run("a"), map("b", "resume").asks(), map("c", "resume")]);
     world.hold();
     world.finish("a", 1);
@@ -166,7 +166,7 @@ fn its_data_never_answers_a_steps_own_question() {
 }
 
 #[test]
-fn its_data_goes_past_what_cannot_take_it() {
+fn its_data_skips_steps_that_cannot_take_it() {
     let mut world = World::of(vec![
         run("a"),
         when("w", "resume is none", vec![all("both", [("one", vec![map("b", "resume")])])]),
@@ -177,7 +177,7 @@ fn its_data_goes_past_what_cannot_take_it() {
 }
 
 #[test]
-fn its_data_is_kept_until_something_takes_or_replaces_it() {
+fn its_data_is_kept_until_taken_or_replaced() {
     let twice = |second: Value| {
         let mut world = World::of(vec![run("a"), map("b", "resume")]);
         world.hold();
@@ -193,7 +193,7 @@ fn its_data_is_kept_until_something_takes_or_replaces_it() {
 }
 
 #[test]
-fn answering_a_step_lifts_it() {
+fn resuming_a_step_ends_the_pause() {
     let mut world = World::of(vec![all(
         "both",
         [("one", vec![map("q", "resume").asks()]), ("two", vec![run("a")])],
@@ -212,7 +212,7 @@ fn answering_a_step_lifts_it() {
 }
 
 #[test]
-fn lifting_it_may_suspend_again_at_once() {
+fn ending_the_pause_may_suspend_again_at_once() {
     let mut world =
         World::of(vec![all("both", [("one", vec![run("q").asks()]), ("two", vec![run("a")])])]);
     world.hold();
@@ -224,7 +224,7 @@ fn lifting_it_may_suspend_again_at_once() {
 }
 
 #[test]
-fn nothing_at_all_starts_under_it() {
+fn no_kind_of_step_starts_during_a_pause() {
     let mut world = World::of(vec![all(
         "both",
         [

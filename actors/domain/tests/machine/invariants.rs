@@ -1,4 +1,4 @@
-//! What holds after every batch, whatever was asked.
+//! Invariants that are checked after every batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,30 +13,31 @@ use greenroom_domain::time::Timestamp;
 use greenroom_domain::usage::Usage;
 
 pub(crate) use crate::machine::law::children_of;
-use crate::machine::law::{numbers_have_no_gaps, the_history_is_lawful};
+use crate::machine::law::{numbers_have_no_gaps, the_order_of_facts_is_valid};
 use crate::machine::world::World;
 
 pub(crate) fn check(world: &World) {
     let facts = world.facts();
     numbers_have_no_gaps(&facts);
     facts_survive_writing(world.batches.last().map_or(&[], Vec::as_slice));
-    folding_gives_the_live_state(world, &facts);
-    the_history_is_lawful(&facts);
-    readers_were_told_the_status(world);
+    replay_gives_the_live_state(world, &facts);
+    the_order_of_facts_is_valid(&facts);
+    the_status_was_published(world);
     effects_have_durable_starts(&world.machine);
-    assert_eq!(world.timers, armed(&world.machine), "timers told and timers needed differ");
+    assert_eq!(world.timers, armed(&world.machine), "timers that are set and needed differ");
     every_child_is_accounted_for(world, &facts);
-    what_is_used_up_adds_up(world.machine.state(), &facts);
+    usage_adds_up(world.machine.state(), &facts);
 }
 
-fn readers_were_told_the_status(world: &World) {
-    let (derived, told) = (world.machine.state().derived_status(), world.machine.state().announced);
-    // What waits for something that this process does not have, or for its turn, goes on.
-    let is_kept_up = told == Status::Running && world.has_missed.get();
-    assert!(derived == told || is_kept_up, "readers were told {told:?} of what is {derived:?}");
+fn the_status_was_published(world: &World) {
+    let state = world.machine.state();
+    let (derived, announced) = (state.derived_status(), state.announced);
+    // An execution that is blocked, or has more to do, is published as running.
+    let is_blocked = announced == Status::Running && world.has_missed.get();
+    assert!(derived == announced || is_blocked, "published {announced:?}, but is {derived:?}");
 }
 
-fn what_is_used_up_adds_up(state: &State, facts: &[Recorded]) {
+fn usage_adds_up(state: &State, facts: &[Recorded]) {
     let used = facts.iter().filter_map(|recorded| match &recorded.fact {
         Fact::StepCompleted { usage, .. } | Fact::StepFailed { usage, .. } => usage.as_deref(),
         _ => None,
@@ -45,7 +46,7 @@ fn what_is_used_up_adds_up(state: &State, facts: &[Recorded]) {
     assert_eq!(state.usage.as_deref(), sum.as_ref(), "the tokens do not add up");
 }
 
-/// Every wait for time that is not over.
+/// Returns the timers that should be set.
 pub(crate) fn armed(machine: &Machine) -> BTreeMap<StepPath, Timestamp> {
     let mut armed = BTreeMap::new();
     machine.state().each_node(machine.plan(), &mut |_, path, _, node| {
@@ -56,7 +57,7 @@ pub(crate) fn armed(machine: &Machine) -> BTreeMap<StepPath, Timestamp> {
     armed
 }
 
-/// Children that somebody waits for.
+/// Returns the children that live nodes wait for.
 pub(crate) fn live_children(machine: &Machine) -> BTreeSet<ExecutionId> {
     let mut live = BTreeSet::new();
     machine.state().each_node(machine.plan(), &mut |_, _, _, node| {
@@ -73,10 +74,10 @@ fn facts_survive_writing(facts: &[Recorded]) {
     assert_eq!(read, facts, "facts were read as something else");
 }
 
-fn folding_gives_the_live_state(world: &World, facts: &[Recorded]) {
+fn replay_gives_the_live_state(world: &World, facts: &[Recorded]) {
     let (plan, id) = (Arc::clone(world.machine.plan()), world.machine.state().id.clone());
-    let folded = Machine::replay(plan, id, facts).expect("the facts belong together");
-    assert_eq!(folded.state(), world.machine.state(), "folding gives another state");
+    let replayed = Machine::replay(plan, id, facts).expect("the facts belong together");
+    assert_eq!(replayed.state(), world.machine.state(), "replay gives another state");
     let text = serde_json::to_string(world.machine.state()).unwrap();
     let mut read: State = serde_json::from_str(&text).unwrap();
     read.index(world.machine.plan());
@@ -87,7 +88,7 @@ fn effects_have_durable_starts(machine: &Machine) {
     let last = machine.state().last_seq();
     for effect in machine.effects(last) {
         let (step, node) = machine.node(&effect.path).expect("effects name nodes");
-        assert_eq!(effect.attempt, node.attempt, "attempt at work at {}", effect.path);
+        assert_eq!(effect.attempt, node.attempt, "running attempt at {}", effect.path);
         let is_child_asking = matches!(node.phase, Phase::Waiting(_)) && node.child.is_some();
         assert!(node.phase == Phase::Running || is_child_asking, "{} does not run", effect.path);
         match (&step.work, effect.kind) {
@@ -101,7 +102,7 @@ fn effects_have_durable_starts(machine: &Machine) {
     }
 }
 
-/// A child is waited for, has ended, or was said to be abandoned, once.
+/// Checks that every child is waited for, has ended, or was abandoned exactly once.
 fn every_child_is_accounted_for(world: &World, facts: &[Recorded]) {
     let live = live_children(&world.machine);
     let abandoned: BTreeSet<_> = world.abandoned.iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! What every record obeys, whoever made it: numbers, times, and what may follow what.
+//! Rules of every record: numbers, times, and the order of facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use greenroom_domain::fact::{Fact, Recorded};
 use greenroom_domain::ids::{ExecutionId, StepPath};
 use greenroom_domain::time::Timestamp;
 
-/// Every child that was ever started, with the path of its step.
+/// Returns every child that was ever recorded, with the path of its step.
 pub(crate) fn children_of(facts: &[Recorded]) -> BTreeMap<ExecutionId, StepPath> {
     let mut children = BTreeMap::new();
     for recorded in facts {
@@ -31,7 +31,7 @@ pub(crate) fn numbers_have_no_gaps(facts: &[Recorded]) {
     }
 }
 
-/// What the story so far allows next.
+/// Facts that are allowed next.
 #[derive(Default)]
 struct Law {
     has_ended: bool,
@@ -40,11 +40,11 @@ struct Law {
     attempts: BTreeMap<StepPath, u32>,
     finished: BTreeSet<StepPath>,
     waiting: BTreeSet<StepPath>,
-    /// Answers that were there before the question.
-    brought: BTreeSet<StepPath>,
+    /// Steps for which a replay supplied resume data.
+    supplied: BTreeSet<StepPath>,
 }
 
-pub(crate) fn the_history_is_lawful(facts: &[Recorded]) {
+pub(crate) fn the_order_of_facts_is_valid(facts: &[Recorded]) {
     let mut law = Law::default();
     for recorded in facts {
         assert!(!law.has_ended, "a fact after the end: {:?}", recorded.fact);
@@ -56,9 +56,9 @@ impl Law {
     fn allow(&mut self, fact: &Fact) {
         match fact {
             Fact::WorkflowStarted(start) => {
-                // A replay may bring the answer to what its first step would ask.
+                // A replay may supply resume data for its first step.
                 let replayed = start.replayed.iter().filter(|replayed| replayed.answer.is_some());
-                self.brought.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
+                self.supplied.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
             }
             Fact::TimerFired { .. } => {}
             Fact::StepStarted { path, attempt, .. } => {
@@ -83,8 +83,8 @@ impl Law {
                 self.waiting.insert(Arc::clone(path));
             }
             Fact::StepResumed { path, .. } | Fact::ChildResumed { path, .. } => {
-                let is_asked = self.waiting.remove(path) || self.brought.remove(path);
-                assert!(is_asked, "{path} is answered without a question");
+                let is_waiting = self.waiting.remove(path) || self.supplied.remove(path);
+                assert!(is_waiting, "{path} is resumed without a suspension");
             }
             Fact::ChildStarted { path, .. } => {
                 assert!(!self.is_held, "{path} starts a child during a hold");

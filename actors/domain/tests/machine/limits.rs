@@ -1,4 +1,4 @@
-//! Bounds of one execution.
+//! Limits of one execution.
 
 use greenroom_domain::status::Status;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn an_execution_with_too_many_events_fails() {
 }
 
 #[test]
-fn what_is_alive_is_cancelled_first() {
+fn live_steps_are_cancelled_first() {
     let mut world = of_events(6).start(workflow(vec![all(
         "both",
         [
@@ -47,7 +47,7 @@ fn what_is_alive_is_cancelled_first() {
 }
 
 #[test]
-fn a_hold_keeps_it_from_failing_yet() {
+fn a_paused_execution_does_not_fail_yet() {
     let mut world = of_events(3).start(workflow(vec![run("a").tries(2)]));
     world.hold();
     assert_eq!(world.fail("a", "boom"), ["a fails: boom; again at 100"]);

@@ -7,14 +7,14 @@ use crate::machine::build::{Adorned, all, for_each, map, repeat, run, when, work
 use crate::machine::world::{Setting, World};
 
 #[test]
-fn rounds_until_the_condition_says_enough() {
+fn iterations_end_with_the_condition() {
     for (until, when, bound, expected) in [
         (true, "data == 3", 5, "completed 3"),
-        (true, "data == 3", 1, "failed at rounds: asks for more after max_iterations = 1"),
+        (true, "data == 3", 1, "failed at rounds: `when` asks for more than max_iterations = 1"),
         (true, "data == 3", 2, "completed 3"),
         (true, "true", 1, "completed 2"),
         (false, "data < 4", 5, "completed 4"),
-        (false, "data < 4", 2, "failed at rounds: asks for more after max_iterations = 2"),
+        (false, "data < 4", 2, "failed at rounds: `when` asks for more than max_iterations = 2"),
         (false, "false", 1, "completed 2"),
         (true, "index == 2", 9, "completed 4"),
         (true, "steps.plus == 4 and input == 1", 9, "completed 4"),
@@ -26,7 +26,7 @@ fn rounds_until_the_condition_says_enough() {
 }
 
 #[test]
-fn each_round_has_a_path_and_the_output_of_the_one_before() {
+fn each_iteration_has_a_path_and_the_output_of_the_one_before() {
     let mut world =
         World::of(vec![repeat("rounds", true, "data == 'b'", 5, vec![run("a"), run("b")])]);
     assert_eq!(world.started(), ["start", "rounds starts #1", "rounds[0]/a starts #1"]);
@@ -45,7 +45,7 @@ fn each_round_has_a_path_and_the_output_of_the_one_before() {
 }
 
 #[test]
-fn earlier_rounds_are_on_the_way() {
+fn earlier_iterations_are_in_scope() {
     let count = map("count", "(steps.count if steps.count is defined else 0) + 1");
     let world = World::of(vec![
         repeat("rounds", true, "index == 3", 9, vec![count]),
@@ -55,7 +55,7 @@ fn earlier_rounds_are_on_the_way() {
 }
 
 #[test]
-fn what_did_not_run_in_the_newest_round_is_that_of_an_earlier_one() {
+fn outputs_of_earlier_iterations_stay_in_scope() {
     let first =
         crate::machine::build::branch("way", vec![("index == 0", vec![map("a", "'once'")])], None);
     let world =
@@ -73,7 +73,7 @@ fn a_condition_that_cannot_be_evaluated_fails_it() {
 }
 
 #[test]
-fn a_failed_round_fails_it() {
+fn a_failed_iteration_fails_it() {
     let mut world = World::of(vec![repeat("rounds", true, "false", 3, vec![run("a").tries(2)])]);
     world.finish("rounds[0]/a", 1);
     assert_eq!(world.fail("rounds[1]/a", "boom"), ["rounds[1]/a fails: boom; again at 100"]);
@@ -85,21 +85,21 @@ fn a_failed_round_fails_it() {
 }
 
 #[test]
-fn a_question_in_every_round() {
+fn every_iteration_may_suspend() {
     let ask = run("a").asks();
     let mut world = World::of(vec![repeat("rounds", true, "data == 'yes'", 5, vec![ask])]);
     world.resume("first");
     world.finish("rounds[0]/a", "no");
     assert_eq!(world.status(), Status::Suspended);
     assert_eq!(world.shown().unwrap(), "rounds[1]/a");
-    // A later round has the answer of its own question alone.
+    // A later iteration has only the data of its own resume.
     assert_eq!(world.machine.node("rounds[1]/a").unwrap().1.resume, None);
     world.resume_at("rounds[1]/a", "second");
     assert_eq!(world.finish("rounds[1]/a", "yes").last().unwrap(), "completed \"yes\"");
 }
 
 #[test]
-fn a_hold_between_two_rounds() {
+fn a_pause_between_two_iterations() {
     let mut world = World::of(vec![repeat("rounds", true, "data == 2", 5, vec![run("a")])]);
     world.hold();
     assert_eq!(world.finish("rounds[0]/a", 1), ["rounds[0]/a gives 1"]);
@@ -110,7 +110,7 @@ fn a_hold_between_two_rounds() {
 }
 
 #[test]
-fn a_crash_repeats_the_round_that_was_cut_off() {
+fn an_interrupted_iteration_is_repeated() {
     let mut world = World::of(vec![repeat("rounds", true, "data == 2", 5, vec![run("a")])]);
     world.finish("rounds[0]/a", 1);
     world.crash();
@@ -119,7 +119,7 @@ fn a_crash_repeats_the_round_that_was_cut_off() {
 }
 
 #[test]
-fn loops_inside_of_containers_inside_of_loops() {
+fn loops_inside_containers_inside_loops() {
     let inner = repeat("inner", true, "index == 1", 3, vec![map("a", "data + 1")]);
     let both = all("both", [("l", vec![inner]), ("r", vec![map("m", "data")])]);
     let each = for_each("each", "data", 2, vec![map("n", "item * 2")]);
@@ -139,9 +139,9 @@ fn a_loop_ends_with_the_events_of_an_execution() {
     assert_eq!(world.started().last().unwrap(), "failed: more than 50 events");
 }
 
-/// What ran long ago, in a container inside the round, in the round before and in this one.
+/// Outputs of early iterations, of inner containers, and of the last two iterations.
 #[test]
-fn the_newest_output_of_each_step_is_found_wherever_it_is() {
+fn the_newest_output_of_each_step_is_in_scope() {
     let inner = for_each("each", "[10, 20]", 1, vec![map("item", "item + index")]);
     let seen = json!({
         "rare": "steps.rare if steps.rare is defined else 'none'",

@@ -1,11 +1,11 @@
-//! Facts in words, so that a story reads as one.
+//! Facts as text.
 
 use greenroom_domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy};
 use greenroom_domain::time::Timestamp;
 use greenroom_domain::usage::Usage;
 use serde_json::Value;
 
-/// One line per fact; times count from the start of the execution.
+/// Returns one line for each fact; times count from the start of the execution.
 pub(crate) fn lines(facts: &[Recorded], zero: Timestamp) -> Vec<String> {
     facts.iter().map(|recorded| line(&recorded.fact, zero)).collect()
 }
@@ -34,11 +34,11 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
                     format!("{path} fails: {error}{used}; again at {}", clock(until))
                 }
                 AfterFailure::Continue { output } => {
-                    format!("{path} fails: {error}{used}; goes on with {output}")
+                    format!("{path} fails: {error}{used}; continues with {output}")
                 }
             }
         }
-        Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is let go"),
+        Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is released"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
         Fact::StepSuspended { path, reason, payload, deadline, id: _ } => {
@@ -62,7 +62,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
                 until(*deadline, zero)
             )
         }
-        Fact::ChildResumed { path, child_seq: _, id: _ } => format!("{path} child goes on"),
+        Fact::ChildResumed { path, child_seq: _, id: _ } => format!("{path} child resumes"),
         Fact::HoldPlaced { reason, id: _ } => format!("held: {reason}"),
         Fact::HoldLifted { data } => format!("lifted with {data}"),
         Fact::WorkflowSuspended { since: _, suspension, others: _ } => {

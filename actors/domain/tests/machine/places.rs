@@ -1,20 +1,20 @@
-//! Where a step may stand: in every container, and in containers in containers.
+//! Places of a step: in every container, and in nested containers.
 
 use greenroom_domain::definition::StepDefinition;
 use serde_json::{Value, json};
 
 use crate::machine::build::{all, branch, for_each, race, repeat, when};
 
-/// What a container makes of what its block gives.
+/// Output of a container as a function of its block's output.
 type Gives = fn(Value) -> Value;
 
 /// A container around one block.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     around: fn(&str, Vec<StepDefinition>) -> StepDefinition,
-    /// What stands between its id and the step inside.
+    /// Text between its id and the step inside.
     inside: &'static str,
-    /// What it makes of what its block gives.
+    /// Output as a function of its block's output.
     gives: Gives,
 }
 
@@ -63,7 +63,7 @@ const KINDS: [Kind; 7] = [
     },
 ];
 
-/// Where the step `a` stands: containers around it, the innermost first.
+/// Place of the step `a`, with the containers around it, innermost first.
 pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) around: Vec<(String, Gives)>,
@@ -83,7 +83,7 @@ impl Place {
         Self { path, around }
     }
 
-    /// The lines of the containers, and of the execution, once the block gives this.
+    /// Returns the lines of the containers and of the execution after the output of the block.
     pub(crate) fn completes(&self, output: impl Into<Value>) -> Vec<String> {
         let mut output = output.into();
         let mut lines = Vec::new();
@@ -99,7 +99,7 @@ impl Place {
         self.around.iter().fold(output.into(), |output, (_, gives)| gives(output))
     }
 
-    /// The lines once the step has failed for good.
+    /// Returns the lines after the failure of the step.
     pub(crate) fn fails(&self, error: &str) -> Vec<String> {
         let all = std::iter::once(&self.path).chain(self.around.iter().map(|(path, _)| path));
         let mut lines: Vec<_> = all.map(|path| format!("{path} fails: {error}")).collect();
@@ -119,7 +119,7 @@ pub(crate) fn definition(
     outermost(levels.fold(step, around))
 }
 
-/// Each kind, and each kind in each kind.
+/// Returns each kind, and each kind inside each kind.
 pub(crate) fn everywhere() -> Vec<Vec<&'static Kind>> {
     static ALL: [Kind; 7] = KINDS;
     let twice = ALL.iter().flat_map(|outer| ALL.iter().map(move |inner| vec![outer, inner]));

@@ -1,4 +1,4 @@
-//! Random definitions, random commands, random crashes: what holds always, and that it ends.
+//! Random definitions, commands and crashes: the invariants hold, and the execution ends.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::machine::world::{Setting, World};
 
 const DATA: [&str; 4] = ["null", "{\"ok\":true}", "7", "{\"ok\":1}"];
 
-/// What happens to an execution. Indexes choose among what there is at that moment.
+/// An event in the life of an execution. Indexes select among the possibilities of the moment.
 #[derive(Debug, Clone)]
 enum Happening {
     Ends {
@@ -31,7 +31,7 @@ enum Happening {
         which: sample::Index,
         is_early: bool,
     },
-    /// Backwards too: clocks are set.
+    /// Also backwards, since clocks are set.
     TimePasses(i64),
     Hold,
     Resume {
@@ -58,9 +58,9 @@ enum Happening {
         batches: sample::Index,
         recovers: bool,
     },
-    /// Functions come and go with the process.
+    /// The process restarts with other functions.
     Registry(bool),
-    /// Everything so far is on disk.
+    /// All facts so far become durable.
     Durable,
 }
 
@@ -105,7 +105,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// A world in which only what is durable has begun outside.
+/// A world in which only durable work has started.
 struct Drama {
     world: World,
     durable_batches: usize,
@@ -117,8 +117,8 @@ impl Drama {
         durable.flatten().last().map_or(0, |fact| fact.next_seq() - 1)
     }
 
-    /// Paths with bodies (or children) that may really be at work.
-    fn at_work(&self, children: bool) -> Vec<(Arc<str>, u32)> {
+    /// Returns paths of bodies or children that may have started.
+    fn running(&self, children: bool) -> Vec<(Arc<str>, u32)> {
         let effects = self.world.machine.effects(self.durable_seq());
         let wanted = |kind: EffectKind| (kind == EffectKind::Child) == children;
         effects
@@ -138,20 +138,20 @@ impl Drama {
                 if !is_early {
                     self.world.now = self.world.now.max(*until);
                 }
-                self.world.tell(Command::TimerFired { path: Arc::clone(path) });
+                self.world.send(Command::TimerFired { path: Arc::clone(path) });
             }
             Happening::TimePasses(ms) => self.world.now = Timestamp(self.world.now.0 + ms),
             Happening::Hold => self.holds(),
             Happening::Resume { target, data, repeats } => self.resumes(&target, data, repeats),
             Happening::ChildReports { which, how, ahead, is_repeated } => {
-                let Some((path, _)) = chosen(&self.at_work(true), which).cloned() else { return };
+                let Some((path, _)) = chosen(&self.running(true), which).cloned() else { return };
                 let (child, seq) = self.child(&path);
                 for _ in 0..=usize::from(is_repeated) {
-                    self.world.hear_of(&path, &child, seq + ahead, child_status(how));
+                    self.world.report_of(&path, &child, seq + ahead, child_status(how));
                 }
             }
             Happening::ChildTook { which, ahead } => {
-                let Some((path, _)) = chosen(&self.at_work(true), which).cloned() else { return };
+                let Some((path, _)) = chosen(&self.running(true), which).cloned() else { return };
                 let (_, seq) = self.child(&path);
                 self.world.child_took(&path, seq + ahead);
             }
@@ -181,7 +181,7 @@ impl Drama {
     }
 
     fn ends(&mut self, which: sample::Index, how: usize, is_stale: bool) {
-        let Some((path, attempt)) = chosen(&self.at_work(false), which).cloned() else { return };
+        let Some((path, attempt)) = chosen(&self.running(false), which).cloned() else { return };
         let attempt = attempt - u32::from(is_stale);
         let result = match how {
             0 => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, "boom")),
@@ -191,7 +191,7 @@ impl Drama {
         };
         let usage = Some(Usage { total_tokens: how as u64, ..Usage::default() });
         let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result, usage };
-        let lines = self.world.tell(finished);
+        let lines = self.world.send(finished);
         let ends = ["gives", "fails", "asks"].map(|what| format!("{path} {what}"));
         let is_recorded = lines.iter().any(|line| ends.iter().any(|end| line.starts_with(end)));
         assert_eq!(is_recorded, !is_stale, "the end of {path} in {lines:?}");
@@ -199,7 +199,7 @@ impl Drama {
 
     fn holds(&mut self) {
         let status = self.world.status();
-        let told = self.world.try_tell(Command::Suspend { reason: Arc::from("stop"), by: None });
+        let told = self.world.try_send(Command::Suspend { reason: Arc::from("stop"), by: None });
         if status == Status::Running {
             assert!(matches!(told, Ok(Handled::Decided(Decision::Recorded(_)))));
             assert_eq!(self.world.status(), Status::Suspended);
@@ -210,7 +210,7 @@ impl Drama {
 
     fn cancels(&mut self) {
         let status = self.world.status();
-        let told = self.world.try_tell(Command::Cancel { reason: Arc::from("enough"), by: None });
+        let told = self.world.try_send(Command::Cancel { reason: Arc::from("enough"), by: None });
         if status.is_terminal() {
             assert_eq!(told, Err(Refusal::Already(status)));
         } else {
@@ -218,8 +218,8 @@ impl Drama {
         }
     }
 
-    /// The same answer, as often as it is sent: one of them is taken at most, unless what
-    /// follows waits again.
+    /// Sends the same resume several times: at most one is accepted, unless a following step
+    /// suspends.
     fn resumes(&mut self, target: &Target, data: usize, repeats: usize) {
         let waiting = self.world.machine.state().waiting(self.world.machine.plan());
         let mut suspension_id = None;
@@ -249,7 +249,7 @@ impl Drama {
                 data: Arc::clone(&data),
                 by: None,
             };
-            match self.world.try_tell(Command::Resume(resume)) {
+            match self.world.try_send(Command::Resume(resume)) {
                 Ok(Handled::Decided(Decision::Recorded(_))) => {
                     assert!(suspension_id.is_none() || !taken, "a suspension was answered twice");
                     taken = true;
@@ -267,12 +267,12 @@ impl Drama {
                 }
                 Err(Refusal::UnknownStep(step)) => assert_eq!(step, "nobody"),
                 Err(Refusal::InvalidData(_)) => assert_ne!(DATA[1], data.to_string()),
-                // Answered a moment ago, or its deadline has passed during the hold.
+                // Resumed before, or its deadline has passed during the pause.
                 Err(Refusal::StepNotSuspended(_)) => {
                     assert!(repeat > 0 || self.world.machine.state().hold.is_some());
                 }
                 Err(Refusal::SeveralWait { .. }) => {
-                    // the one before may have lifted a hold, under which none had begun
+                    // the one before may have ended a pause, during which none had begun
                     let machine = &self.world.machine;
                     let waits_now = machine.state().waiting(machine.plan()).len();
                     assert!(step_id.is_none() && suspension_id.is_none() && waits_now > 1);
@@ -288,7 +288,7 @@ impl Drama {
         }
     }
 
-    /// Answers recorded so far: those of steps and those of holds.
+    /// Returns the number of recorded resumes of steps and of pauses.
     fn answers(&self) -> usize {
         let lines = self.world.all_lines();
         lines.iter().filter(|line| line.contains(" answered ") || line.contains("lifted")).count()
@@ -300,7 +300,9 @@ impl Drama {
         (child.id.clone(), child.seq)
     }
 
-    /// Everything succeeds, every question is answered, all time passes: it ends.
+    /// Completes all work, resumes all suspensions and fires all timers; returns true if the
+    /// execution
+    /// ends.
     fn goes_well(&mut self) -> bool {
         self.world.missing.clear();
         self.world.crash();
@@ -318,21 +320,21 @@ impl Drama {
     }
 
     fn moves_on(&mut self) -> bool {
-        if let Some((path, attempt)) = self.at_work(false).into_iter().next() {
+        if let Some((path, attempt)) = self.running(false).into_iter().next() {
             let result = StepResult::Completed(Arc::new(json!(1)));
-            self.world.tell(Command::StepFinished { path, attempt, result, usage: None });
+            self.world.send(Command::StepFinished { path, attempt, result, usage: None });
             return true;
         }
         let waiting = self.world.machine.state().waiting(self.world.machine.plan());
         let waits = |path: &str| waiting.iter().any(|suspension| &*suspension.path == path);
-        let child = self.at_work(true).into_iter().next();
+        let child = self.running(true).into_iter().next();
         if let Some((path, _)) = child {
             let (child, seq) = self.child(&path);
             if waits(&path) {
                 self.world.child_took(&path, seq + 1);
             } else {
                 let result = Arc::new(json!("done"));
-                self.world.hear_of(&path, &child, seq + 1, ChildStatus::Completed { result });
+                self.world.report_of(&path, &child, seq + 1, ChildStatus::Completed { result });
             }
             return true;
         }
@@ -374,7 +376,7 @@ fn child_status(how: usize) -> ChildStatus {
     }
 }
 
-/// `PROPTEST_CASES` takes the place of the number given here.
+/// `PROPTEST_CASES` overrides the number of cases.
 fn cases(number: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let seeds = FileFailurePersistence::Direct("proptest-regressions/machine.txt");
@@ -390,7 +392,7 @@ proptest! {
     #![proptest_config(cases(384))]
 
     #[test]
-    fn whatever_happens_the_rules_hold_and_it_ends(
+    fn invariants_hold_and_every_execution_ends(
         shapes in collection::vec(shape(), 1..5),
         happenings in collection::vec(happening(), 0..40),
         starts_without_functions in sample::select(vec![false, false, false, true]),
@@ -404,9 +406,9 @@ proptest! {
         for happening in happenings {
             drama.happens(happening);
         }
-        prop_assert!(drama.goes_well(), "it stands still: {:#?}", drama.world.all_lines());
+        prop_assert!(drama.goes_well(), "it makes no progress: {:#?}", drama.world.all_lines());
         let facts = drama.world.facts().len();
         drama.world.recover();
-        prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution went on");
+        prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution recorded facts");
     }
 }

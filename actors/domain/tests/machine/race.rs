@@ -24,7 +24,7 @@ fn the_first_to_complete_wins_and_the_losers_are_cancelled_with_it() {
         ]
     );
     assert_eq!(world.abandoned.len(), 1);
-    assert_eq!(world.at_work(), Vec::<String>::new());
+    assert_eq!(world.running(), Vec::<String>::new());
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_branch_that_fails_does_not_end_it() {
 }
 
 #[test]
-fn it_fails_with_the_first_error_when_every_branch_has_failed() {
+fn it_fails_with_the_first_error_if_every_branch_fails() {
     let mut world = World::of(vec![race("r", [("one", vec![run("a")]), ("two", vec![run("b")])])]);
     world.fail("r/two/b", "first");
     assert_eq!(
@@ -87,7 +87,7 @@ fn an_approval_races_against_a_sleep() {
 }
 
 #[test]
-fn a_forgiven_failure_completes_its_branch() {
+fn a_replaced_failure_completes_its_branch() {
     let mut world = World::of(vec![race(
         "r",
         [("one", vec![run("a").instead("'other'")]), ("two", vec![run("b")])],
@@ -96,7 +96,7 @@ fn a_forgiven_failure_completes_its_branch() {
 }
 
 #[test]
-fn under_a_hold_the_first_recorded_is_the_winner() {
+fn the_first_to_complete_during_a_pause_wins() {
     let mut world = World::of(vec![race("r", [("one", vec![run("a")]), ("two", vec![run("b")])])]);
     world.hold();
     assert_eq!(world.finish("r/two/b", 2), ["r/two/b gives 2"]);
@@ -108,7 +108,7 @@ fn under_a_hold_the_first_recorded_is_the_winner() {
 }
 
 #[test]
-fn a_race_whose_winner_is_unfit_fails_by_itself() {
+fn a_race_with_an_invalid_output_fails() {
     let step = race("r", [("one", vec![run("a")]), ("two", vec![run("b")])])
         .gives(json!({ "type": "number" }));
     let mut world = World::of(vec![step]);
@@ -132,5 +132,5 @@ fn a_lost_race_cancels_what_is_deep_inside() {
         lines[1..4],
         ["r/one/both/x/a is cancelled", "r/one/both/y/b is cancelled", "r/one/both is cancelled"]
     );
-    assert!(world.timers.is_empty(), "the pause before the retry is over");
+    assert!(world.timers.is_empty(), "the timer of the retry is cleared");
 }

@@ -1,7 +1,7 @@
-//! Two things at one moment, in both orders: the table of `docs/races.md`.
+//! Two simultaneous commands, in both orders: the table of `docs/races.md`.
 //!
-//! A step asks, with a deadline, beside one that works. Whatever happens first, the second is
-//! decided by what the first has recorded, and by nothing else.
+//! One step is suspended with a deadline, another one runs. The second command is decided by the
+//! facts of the first, and by nothing else.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::machine::world::{World, ZERO, resume};
 
 const HAPPENINGS: [&str; 6] = ["suspend", "lift", "answer", "deadline", "step end", "cancel"];
 
-/// The step `q` waits for an answer and `w` is at work; the deadline of `q` has just come.
+/// The step `q` is suspended and `w` is running; the deadline of `q` is due.
 fn world() -> World {
     let asking = run("q").asks_for(100).ignoring();
     let mut world = World::of(vec![all("both", [("one", vec![asking]), ("two", vec![run("w")])])]);
@@ -40,9 +40,9 @@ fn command(happening: &str) -> Command {
     }
 }
 
-/// What is recorded, or why nothing is.
+/// Returns the recorded facts, or the refusal.
 fn happens(world: &mut World, happening: &str) -> String {
-    match world.try_tell(command(happening)) {
+    match world.try_send(command(happening)) {
         Ok(Handled::Decided(Decision::Recorded(batch))) if batch.facts.is_empty() => {
             "nothing".to_owned()
         }
@@ -63,7 +63,7 @@ fn row(first: &str, second: &str) -> String {
 }
 
 #[test]
-fn of_two_at_once_the_second_finds_what_the_first_has_left() {
+fn the_second_of_two_commands_is_decided_by_the_facts_of_the_first() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/races.md");
     let document = std::fs::read_to_string(path).unwrap();
     let pairs = HAPPENINGS.iter().flat_map(|first| HAPPENINGS.map(|second| (*first, second)));

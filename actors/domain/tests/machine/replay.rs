@@ -1,4 +1,4 @@
-//! Executions that begin in the middle of another one.
+//! Replays.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use crate::machine::build::{Adorned, all, child, map, run, sleep, tap, when, wor
 use crate::machine::world::{Setting, World};
 
 #[test]
-fn what_came_before_is_taken_and_not_done_again() {
+fn earlier_steps_are_copied_and_not_repeated() {
     let mut first = World::of(vec![run("a"), map("b", json!(["data", "steps.a"])), run("c")]);
     first.finish("a", 5);
     first.fail("c", "no luck");
     assert_eq!(first.status(), Status::Error);
     let mut second = first.replay("c", None).unwrap();
-    assert_eq!(second.started(), ["start", "c starts #1"], "nothing is told of earlier steps");
+    assert_eq!(second.started(), ["start", "c starts #1"], "earlier steps have no events");
     assert_eq!(second.machine.node("c").unwrap().1.input, json!([5, 5]).into());
     assert_eq!(second.machine.node("a").unwrap().1, first.machine.node("a").unwrap().1);
     assert_eq!(second.finish("c", 9), ["c gives 9", "completed 9"]);
-    // the original is as it was
+    // the original is unchanged
     assert_eq!(first.status(), Status::Error);
 }
 
 #[test]
-fn it_survives_a_crash_and_a_kept_state_like_any_other() {
+fn a_replay_survives_a_crash_and_a_snapshot() {
     let mut first = World::of(vec![run("a"), run("b"), map("c", "[steps.a, steps.b]")]);
     first.finish("a", 1);
     let mut second = first.replay("b", None).unwrap();
@@ -45,7 +45,7 @@ fn it_survives_a_crash_and_a_kept_state_like_any_other() {
 }
 
 #[test]
-fn outputs_inside_blocks_come_along() {
+fn outputs_inside_blocks_are_copied() {
     let inner = all("both", [("l", vec![run("x")]), ("r", vec![map("y", json!(2))])]);
     let mut first = World::of(vec![inner, map("sum", "[data, steps.x, steps.y]")]);
     first.finish("both/l/x", 1);
@@ -54,7 +54,7 @@ fn outputs_inside_blocks_come_along() {
 }
 
 #[test]
-fn whatever_let_the_flow_pass_has_passed() {
+fn skipped_and_ignored_steps_count_as_ended() {
     let steps = vec![
         when("w", "false", vec![run("never")]),
         tap("t"),
@@ -65,14 +65,14 @@ fn whatever_let_the_flow_pass_has_passed() {
     let mut first = World::of(steps);
     first.fail("t", "no matter");
     first.fail("i", "no matter either");
-    first.hear("part", 2, ChildStatus::Completed { result: json!(7).into() });
+    first.report("part", 2, ChildStatus::Completed { result: json!(7).into() });
     let second = first.replay("z", None).unwrap();
     assert_eq!(second.started(), ["start", "z starts #1"]);
     assert!(second.effects().iter().all(|effect| &*effect.path == "z"), "the child is not asked");
 }
 
 #[test]
-fn a_step_is_refused_that_was_not_reached_or_is_none_of_the_workflow_itself() {
+fn steps_that_were_not_reached_or_are_inside_blocks_are_refused() {
     let steps = vec![
         all("both", [("l", vec![run("x")]), ("r", vec![sleep("nap", 5)])]),
         run("b"),
@@ -89,7 +89,7 @@ fn a_step_is_refused_that_was_not_reached_or_is_none_of_the_workflow_itself() {
     for step in ["x", "nap", "b", "c"] {
         assert_eq!(refusal(step), not_replayable(step, &["both"]));
     }
-    assert!(first.replay("both", None).is_ok(), "it may still be at work");
+    assert!(first.replay("both", None).is_ok(), "it may still be running");
     let mut failed = World::of(vec![run("a"), run("b")]);
     failed.fail("a", "no luck");
     assert_eq!(failed.replay("b", None).err(), Some(not_replayable("b", &["a"])));
@@ -97,7 +97,7 @@ fn a_step_is_refused_that_was_not_reached_or_is_none_of_the_workflow_itself() {
 }
 
 #[test]
-fn an_answer_is_given_before_the_question() {
+fn resume_data_is_supplied_before_the_suspension() {
     let schema = json!({ "type": "integer" });
     let mut first = World::of(vec![run("a"), run("b").asks_when("data > 1").wants(schema)]);
     first.finish("a", 5);
@@ -108,13 +108,13 @@ fn an_answer_is_given_before_the_question() {
     assert_eq!(second.machine.function_call("b").unwrap().resume, Some(json!(3).into()));
     second.crash();
     assert_eq!(second.recover(), ["b starts #2 after a crash"]);
-    // it answers that question alone
+    // it resumes that step only
     assert_eq!(second.ask("b").len(), 2);
     assert_eq!(second.status(), Status::Suspended);
 }
 
 #[test]
-fn null_is_an_answer_too() {
+fn null_is_resume_data_too() {
     let mut first = World::of(vec![run("a").asks()]);
     let mut second = first.replay("a", Some(json!(null))).unwrap();
     assert_eq!(second.started(), ["start", "a is answered null", "a starts #1"]);
@@ -125,7 +125,7 @@ fn null_is_an_answer_too() {
 }
 
 #[test]
-fn an_answer_without_a_question_is_refused_unless_the_body_may_ask() {
+fn resume_data_is_refused_unless_the_step_may_suspend() {
     let asking = all("both", [("l", vec![run("x").asks()])]);
     let first = World::of(vec![asking]);
     let refusal = |world: &World, step: &str| world.replay(step, Some(json!(1))).err();
@@ -140,14 +140,14 @@ fn an_answer_without_a_question_is_refused_unless_the_body_may_ask() {
 }
 
 #[test]
-fn a_condition_that_does_not_hold_lets_the_answer_lie() {
+fn resume_data_is_ignored_if_the_step_does_not_suspend() {
     let first = World::of(vec![map("a", "resume is none").asks_when("data > 1")]);
     let second = first.replay("a", Some(json!(5))).unwrap();
     assert_eq!(second.started(), ["start", "a starts #1", "a gives true", "completed true"]);
 }
 
 #[test]
-fn what_is_missing_is_waited_for_here_too() {
+fn a_missing_function_blocks_a_replay_too() {
     let mut setting = Setting::default();
     setting.missing.insert("b".to_owned());
     let mut first = setting.start(workflow(vec![run("a"), run("b")]));
@@ -163,12 +163,12 @@ fn plan(steps: Vec<StepDefinition>) -> Option<Arc<Plan>> {
 }
 
 #[test]
-fn without_a_step_it_begins_with_the_one_that_failed() {
+fn a_replay_begins_at_the_failed_step_by_default() {
     let from = ReplayFrom::default;
     let mut failed = World::of(vec![run("a"), all("both", [("l", vec![run("x")])]), run("z")]);
     failed.finish("a", 5);
     let none = ReplayRefusal::NoStepFailed { from: vec![Arc::from("a"), Arc::from("both")] };
-    assert_eq!(failed.replay_from(from()).err(), Some(none.clone()), "it is at work");
+    assert_eq!(failed.replay_from(from()).err(), Some(none.clone()), "it is running");
     failed.fail("both/l/x", "no luck");
     let again = failed.replay_from(from()).unwrap();
     assert_eq!(again.started(), ["start", "both starts #1", "both/l/x starts #1"]);
@@ -187,9 +187,9 @@ fn the_current_definition_may_differ_from_the_step_on() {
     let from = |plan| ReplayFrom { plan, ..ReplayFrom::default() };
     let second = first.replay_from(from(mended.clone())).unwrap();
     let lines = second.started();
-    assert_eq!(lines[..2], ["start", "b starts #1"], "what was recorded is not done again");
+    assert_eq!(lines[..2], ["start", "b starts #1"], "recorded steps are not repeated");
     assert_eq!(lines.last().unwrap(), "completed 12");
-    // A step that follows what was recorded need not have been there.
+    // A step after the recorded ones may be new.
     let inserted = plan(vec![run("a"), map("fresh", "data"), map("b", "data + 1")]);
     let begin = |plan, step: &str| {
         first.replay_from(ReplayFrom { step_id: Some(step.to_owned()), plan, ..from(None) })
@@ -203,7 +203,7 @@ fn the_current_definition_may_differ_from_the_step_on() {
 }
 
 #[test]
-fn what_was_recorded_has_to_fit_the_current_definition() {
+fn the_record_must_match_the_current_definition() {
     let block = |steps| all("both", [("l", steps)]);
     let mut first = World::of(vec![run("a"), block(vec![run("x")]), run("c")]);
     first.finish("a", 5);
@@ -212,27 +212,27 @@ fn what_was_recorded_has_to_fit_the_current_definition() {
     let rows = [
         (
             vec![run("b"), block(vec![run("x")]), run("c")],
-            "step 1 was a (andThen) and is b (andThen) now",
+            "step 1 was a (andThen) and is now b (andThen)",
         ),
         (
             vec![tap("a"), block(vec![run("x")]), run("c")],
-            "step 1 was a (andThen) and is a (andTap) now",
+            "step 1 was a (andThen) and is now a (andTap)",
         ),
         (
             vec![run("a"), all("both", [("r", vec![run("x")])]), run("c")],
-            "the blocks of both were l and are r now",
+            "the blocks of both were l and are now r",
         ),
         (
             vec![run("a"), block(vec![run("y")]), run("c")],
-            "in both/l, step 1 was x (andThen) and is y (andThen) now",
+            "in both/l, step 1 was x (andThen) and is now y (andThen)",
         ),
         (
             vec![run("a"), block(vec![run("x"), run("y")]), run("c")],
-            "in both/l, step 2 is y (andThen) now, and there was none",
+            "in both/l, step 2 is new: y (andThen)",
         ),
         (
             vec![run("a"), block(vec![run("x")]), run("b"), run("c")],
-            "step 3 was c (andThen) and is b (andThen) now",
+            "step 3 was c (andThen) and is now b (andThen)",
         ),
     ];
     for (steps, detail) in rows {
@@ -246,7 +246,7 @@ fn what_was_recorded_has_to_fit_the_current_definition() {
 }
 
 #[test]
-fn who_replayed_is_in_the_record_and_gave_the_answer() {
+fn the_principal_of_a_replay_is_recorded() {
     let first = World::of(vec![map("q", "[resume, resumed_by]").asks()]);
     let lea = Arc::new(Principal::verified("lea"));
     let from = ReplayFrom {
@@ -262,7 +262,7 @@ fn who_replayed_is_in_the_record_and_gave_the_answer() {
     assert_eq!(second.started().last().unwrap(), result);
 }
 
-/// What the steps before it were given and passed on stays what it was.
+/// Inputs and outputs of the earlier steps stay the same.
 #[test]
 fn another_input_changes_nothing_before_the_step() {
     let steps = vec![when("skipped", "false", vec![map("in", "1")]), map("a", "[data, input]")];

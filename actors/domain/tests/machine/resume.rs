@@ -1,4 +1,4 @@
-//! Whom a resume is for, and in which order it is checked.
+//! Resumes: the suspension that they end, and the order of checks.
 
 use greenroom_domain::machine::Refusal;
 use greenroom_domain::status::Status;
@@ -11,7 +11,7 @@ fn boolean() -> Value {
     json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } })
 }
 
-/// `q1` waits first, then `q2`; `a` runs.
+/// `q1` suspends first, then `q2`; `a` runs.
 fn two_questions() -> World {
     let mut world = World::of(vec![
         all(
@@ -30,7 +30,7 @@ fn two_questions() -> World {
 }
 
 #[test]
-fn without_a_step_it_answers_the_only_one_that_waits() {
+fn a_resume_without_a_step_ends_the_only_suspension() {
     let mut world = two_questions();
     world.finish("both/work/a", 3);
     assert_eq!(world.shown().unwrap(), "both/early/q1");
@@ -53,7 +53,7 @@ fn without_a_step_it_answers_the_only_one_that_waits() {
 }
 
 #[test]
-fn a_hold_is_lifted_without_a_step_whoever_else_waits() {
+fn a_resume_without_a_step_ends_a_pause_first() {
     for questions in [0, 1, 2] {
         let blocks = [("a", vec![run("aq")]), ("b", vec![run("bq")])];
         let mut world = World::of(vec![all("each", blocks)]);
@@ -78,7 +78,7 @@ fn it_names_a_step_or_its_path() {
 }
 
 #[test]
-fn while_it_runs_only_a_step_that_waits_is_answered() {
+fn only_suspended_steps_can_be_resumed_while_running() {
     let mut world = two_questions();
     assert_eq!(world.status(), Status::Running);
     for step in [None, Some("a"), Some("after"), Some("both"), Some("nobody")] {
@@ -143,7 +143,7 @@ fn the_workflows_schema_is_the_default() {
 }
 
 #[test]
-fn a_hold_has_no_schema_and_is_named_by_its_step() {
+fn a_pause_has_no_schema_and_is_found_by_its_step() {
     let mut world = World::of(vec![run("a").wants(boolean()), run("b")]);
     world.hold();
     assert_eq!(world.refused(Some("b"), 1), Refusal::StepNotSuspended("b".to_owned()));
@@ -153,9 +153,9 @@ fn a_hold_has_no_schema_and_is_named_by_its_step() {
 }
 
 #[test]
-fn of_many_resumes_one_is_taken() {
+fn only_one_of_many_resumes_is_accepted() {
     let mut world = World::of(vec![run("q").asks()]);
-    let taken = (0..50).filter(|_| world.try_tell(resume(None, 1)).is_ok()).count();
+    let taken = (0..50).filter(|_| world.try_send(resume(None, 1)).is_ok()).count();
     assert_eq!(taken, 1);
     let answers = world.all_lines().iter().filter(|line| line.contains("answered")).count();
     assert_eq!(answers, 1);

@@ -1,4 +1,4 @@
-//! Which failures are worth another attempt, how long it is waited for, and what is kept of them.
+//! Retry policies, delays, and errors of earlier attempts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use greenroom_domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptFailure, ErrorClass, ErrorKind,
 };
 use greenroom_domain::machine::ChildStatus;
-use greenroom_domain::plan::{Callers, Plan, findings};
+use greenroom_domain::plan::{Callers, Plan, lints};
 use serde_json::json;
 
 use crate::machine::build::{Adorned, all, child, map, run, workflow};
@@ -25,7 +25,7 @@ fn is_repeated(policy: RetryPolicy, failure: AttemptFailure) -> bool {
 }
 
 #[test]
-fn a_refusal_over_http_is_final_unless_the_policy_says_otherwise() {
+fn a_4xx_is_final_unless_the_policy_retries_it() {
     let http = |status| AttemptFailure::http(status, format!("HTTP {status}: no"));
     let timeout = || AttemptFailure::new(ErrorKind::Timeout, "too late");
     let rows = [
@@ -55,14 +55,14 @@ fn a_refusal_over_http_is_final_unless_the_policy_says_otherwise() {
 }
 
 #[test]
-fn what_an_earlier_version_recorded_of_no_kind_is_repeated() {
+fn failures_without_a_class_are_retried() {
     let unknown = AttemptFailure { class: None, ..AttemptFailure::new(ErrorKind::Tool, "boom") };
     assert!(is_repeated(policy(None, None), unknown.clone()));
     assert!(!is_repeated(policy(Some("error.kind == 'http'"), None), unknown));
 }
 
 #[test]
-fn a_policy_that_cannot_be_evaluated_ends_the_attempts_and_says_so() {
+fn a_policy_that_cannot_be_evaluated_ends_the_attempts() {
     let failure = || AttemptFailure::http(503, "HTTP 503");
     let mut world = World::of(vec![run("a").retrying(policy(Some("error.nope.x"), None))]);
     let said = world.fail_with("a", failure());
@@ -73,7 +73,7 @@ fn a_policy_that_cannot_be_evaluated_ends_the_attempts_and_says_so() {
 }
 
 #[test]
-fn a_pause_that_is_asked_for_is_kept_within_the_longest() {
+fn a_requested_delay_is_limited_by_the_policy() {
     let asked =
         |ms| AttemptFailure { retry_after_ms: Some(ms), ..AttemptFailure::http(429, "HTTP 429") };
     let hour = 3_600_000;
@@ -98,7 +98,7 @@ fn a_pause_that_is_asked_for_is_kept_within_the_longest() {
 }
 
 #[test]
-fn on_error_reads_what_failed() {
+fn on_error_reads_the_failure() {
     let seen = json!({ "kind": "error.kind", "status": "error.status", "at": "error.stepId",
                        "n": "error.attempt", "why": "error.message" });
     let on_error = || OnError::Value(Projection(seen.clone()));
@@ -135,12 +135,12 @@ fn the_newest_errors_are_kept_and_long_ones_shortened() {
         assert!(error.message.len() <= ATTEMPT_ERROR_BYTES_MAX, "{}", error.message.len());
         assert!(error.message.starts_with(&format!("{} xxx", error.attempt)));
     }
-    assert_eq!(step.error, None, "it is at work again");
+    assert_eq!(step.error, None, "it is running again");
     assert!(world.machine.state().bytes >= 10 * ATTEMPT_ERROR_BYTES_MAX as u64, "they count");
 }
 
 #[test]
-fn an_attempt_that_a_crash_cut_off_is_kept_among_the_errors() {
+fn an_interrupted_attempt_is_kept_among_the_errors() {
     let mut world = World::of(vec![run("a").tries(2)]);
     world.crash();
     world.recover();
@@ -151,16 +151,16 @@ fn an_attempt_that_a_crash_cut_off_is_kept_among_the_errors() {
 }
 
 #[test]
-fn a_chain_of_failing_children_tells_its_root_alone() {
+fn a_chain_of_failing_children_reports_the_first_failure() {
     let failed = |error: &str, kind| ChildStatus::Failed {
         error: Arc::from(error),
         class: Some(ErrorClass::of(kind)),
     };
     let mut world = World::of(vec![child("p")]);
-    let said = world.hear("p", 9, failed("boom", ErrorKind::Function));
+    let said = world.report("p", 9, failed("boom", ErrorKind::Function));
     assert_eq!(said.last().unwrap(), "failed at p: boom (execution c1)");
     let mut world = World::of(vec![child("p")]);
-    let said = world.hear("p", 9, failed("boom (execution c9)", ErrorKind::Workflow));
+    let said = world.report("p", 9, failed("boom (execution c9)", ErrorKind::Workflow));
     assert_eq!(said.last().unwrap(), "failed at p: boom (execution c9)");
 }
 
@@ -170,16 +170,16 @@ fn retry_and_on_error_alone_can_read_the_error() {
         run("a").retrying(policy(Some("error.kind == 'http'"), Some("error.status == 404"))),
         run("b").instead(json!({ "why": "error.message" })),
     ]);
-    assert_eq!(findings(&known, Callers::Any), []);
+    assert_eq!(lints(&known, Callers::Any), []);
     let unknown = workflow(vec![
         map("a", "error.kind"),
         run("b").retrying(policy(Some("eror.kind == 'http'"), None)),
     ]);
     let found: Vec<_> =
-        findings(&unknown, Callers::Any).into_iter().map(|it| (it.place, it.message)).collect();
+        lints(&unknown, Callers::Any).into_iter().map(|it| (it.place, it.message)).collect();
     let place = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
     assert_eq!(found[0].0, place(&["steps", "a", "map"]));
-    assert!(found[0].1.contains("`on_error` and `retry` can read it"), "{found:?}");
+    assert!(found[0].1.contains("only `on_error` and `retry` have it"), "{found:?}");
     assert_eq!(found[1].0, place(&["steps", "b", "retry", "on"]));
     assert!(found[1].1.starts_with("`eror` is not in scope"), "{found:?}");
 

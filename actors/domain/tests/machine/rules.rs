@@ -1,5 +1,5 @@
-//! Every rule inside of every container, and of containers in containers: whatever stands around a
-//! step, what becomes of it is the same, and what stands around it follows.
+//! Every rule inside every container and in nested containers: the containers around a step do not
+//! change its behaviour, and their ends follow from its end.
 
 use std::sync::Arc;
 
@@ -12,18 +12,27 @@ use crate::machine::places::{Kind, Place, definition, everywhere};
 use crate::machine::why;
 use crate::machine::world::{Setting, World};
 
-/// A rule: what is inside, what happens, and how the record ends then.
+/// A rule: the inner step, the commands, and the last lines of the record.
 struct Rule {
     name: &'static str,
     step: fn() -> StepDefinition,
-    /// What the outermost container has besides.
+    /// Modifiers of the outermost container.
     outermost: fn(StepDefinition) -> StepDefinition,
     happens: fn(&mut World, &str) -> Vec<String>,
     ends: fn(&Place) -> Vec<String>,
 }
 
-fn as_it_is(step: StepDefinition) -> StepDefinition {
+fn unchanged(step: StepDefinition) -> StepDefinition {
     step
+}
+
+const fn rule(
+    name: &'static str,
+    step: fn() -> StepDefinition,
+    happens: fn(&mut World, &str) -> Vec<String>,
+    ends: fn(&Place) -> Vec<String>,
+) -> Rule {
+    Rule { name, step, outermost: unchanged, happens, ends }
 }
 
 fn after(mut lines: Vec<String>, first: String) -> Vec<String> {
@@ -37,126 +46,113 @@ fn crash_once(world: &mut World) -> Vec<String> {
 }
 
 const RULES: &[Rule] = &[
+    rule(
+        "the containers end with the step",
+        || run("a"),
+        |world, path| world.finish(path, 9),
+        |place| after(place.completes(9), format!("{} gives 9", place.path)),
+    ),
+    rule(
+        "a pure step runs at once",
+        || map("a", "[data, item if item is not none else 1]"),
+        |world, _| world.started(),
+        |place| place.completes(json!([1, 1])),
+    ),
+    rule(
+        "a failure fails the containers",
+        || run("a"),
+        |world, path| world.fail(path, "boom"),
+        |place| place.fails("boom"),
+    ),
     Rule {
-        name: "an end is the end of what is around it",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, path| world.finish(path, 9),
-        ends: |place| after(place.completes(9), format!("{} gives 9", place.path)),
-    },
-    Rule {
-        name: "a pure step needs nobody",
-        step: || map("a", "[data, item if item is not none else 1]"),
-        outermost: as_it_is,
-        happens: |world, _| world.started(),
-        ends: |place| place.completes(json!([1, 1])),
-    },
-    Rule {
-        name: "a failure fails what is around it",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, path| world.fail(path, "boom"),
-        ends: |place| place.fails("boom"),
-    },
-    Rule {
-        name: "a failure that the container lets pass",
+        name: "the container ignores a failure",
         step: || run("a"),
         outermost: Adorned::ignoring,
         happens: |world, path| world.fail(path, "boom"),
-        ends: |_| vec!["c0 fails: boom; goes on with 1".to_owned(), "completed 1".to_owned()],
+        ends: |_| vec!["c0 fails: boom; continues with 1".to_owned(), "completed 1".to_owned()],
     },
     Rule {
-        name: "a failure that the container replaces",
+        name: "the container replaces a failure",
         step: || run("a"),
         outermost: |step| step.instead("data + 6"),
         happens: |world, path| world.fail(path, "boom"),
-        ends: |_| vec!["c0 fails: boom; goes on with 7".to_owned(), "completed 7".to_owned()],
+        ends: |_| vec!["c0 fails: boom; continues with 7".to_owned(), "completed 7".to_owned()],
     },
-    Rule {
-        name: "a failure that the step replaces",
-        step: || run("a").instead("data + 6"),
-        outermost: as_it_is,
-        happens: |world, path| world.fail(path, "boom"),
-        ends: |place| {
-            after(place.completes(7), format!("{} fails: boom; goes on with 7", place.path))
-        },
-    },
-    Rule {
-        name: "a retry after its pause, over a crash",
-        step: || run("a").tries(2),
-        outermost: as_it_is,
-        happens: |world, path| {
+    rule(
+        "the step replaces a failure",
+        || run("a").instead("data + 6"),
+        |world, path| world.fail(path, "boom"),
+        |place| after(place.completes(7), format!("{} fails: boom; continues with 7", place.path)),
+    ),
+    rule(
+        "a retry after its delay and a crash",
+        || run("a").tries(2),
+        |world, path| {
             world.fail(path, "boom");
             world.crash();
             world.due(path);
             world.finish(path, 9)
         },
-        ends: |place| place.completes(9),
-    },
-    Rule {
-        name: "the last attempt is the last",
-        step: || run("a").tries(2),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.completes(9),
+    ),
+    rule(
+        "the last attempt fails",
+        || run("a").tries(2),
+        |world, path| {
             world.fail(path, "boom");
             world.due(path);
             world.fail(path, "again")
         },
-        ends: |place| place.fails("again"),
-    },
-    Rule {
-        name: "a retry has no place under a hold",
-        step: || run("a").tries(2),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.fails("again"),
+    ),
+    rule(
+        "no retry while paused",
+        || run("a").tries(2),
+        |world, path| {
             world.fail(path, "boom");
             world.hold();
             world.due(path)
         },
-        ends: |place| vec![format!("{} is due", place.path)],
-    },
-    Rule {
-        name: "under a hold nothing around it ends",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| vec![format!("{} is due", place.path)],
+    ),
+    rule(
+        "no container ends while paused",
+        || run("a"),
+        |world, path| {
             world.hold();
             world.finish(path, 9)
         },
-        ends: |place| vec![format!("{} gives 9", place.path)],
-    },
-    Rule {
-        name: "after a hold everything around it ends, from a kept state",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| vec![format!("{} gives 9", place.path)],
+    ),
+    rule(
+        "containers end after a pause, from a snapshot",
+        || run("a"),
+        |world, path| {
             world.hold();
             world.finish(path, 9);
             world.restore_from(2);
             world.resume(Value::Null)
         },
-        ends: |place| place.completes(9),
-    },
-    Rule {
-        name: "what a crash cut off begins anew",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, _| crash_once(world),
-        ends: |place| vec![format!("{} starts #2 after a crash", place.path)],
-    },
-    Rule {
-        name: "it is cut off three times and no more",
-        step: || run("a").tries(5),
-        outermost: as_it_is,
-        happens: |world, _| {
+        |place| place.completes(9),
+    ),
+    rule(
+        "an interrupted body starts again",
+        || run("a"),
+        |world, _| crash_once(world),
+        |place| vec![format!("{} starts #2 after a crash", place.path)],
+    ),
+    rule(
+        "the third interruption fails the step",
+        || run("a").tries(5),
+        |world, _| {
             crash_once(world);
             crash_once(world);
             crash_once(world)
         },
-        ends: |place| place.fails("interrupted 3 times"),
-    },
+        |place| place.fails("interrupted 3 times"),
+    ),
     Rule {
-        name: "a cancel goes from the inside out",
+        name: "a cancel starts with the innermost step",
         step: || run("a"),
         outermost: |step| step.ignoring(),
         happens: |world, _| world.cancel(),
@@ -166,125 +162,114 @@ const RULES: &[Rule] = &[
             cancelled.chain(["cancelled: enough".to_owned()]).collect()
         },
     },
-    Rule {
-        name: "a question is shown by its path, and is answered by its id",
-        step: || run("a").asks(),
-        outermost: as_it_is,
-        happens: |world, path| {
+    rule(
+        "a suspension is shown by path and resumed by step id",
+        || run("a").asks(),
+        |world, path| {
             assert_eq!(world.shown().as_deref(), Some(path));
             world.resume_at("a", 5);
             assert_eq!(world.machine.function_call(path).unwrap().resume, Some(json!(5).into()));
             world.finish(path, 9)
         },
-        ends: |place| place.completes(9),
-    },
-    Rule {
-        name: "a question is answered by its path, under a hold, after a crash",
-        step: || run("a").asks(),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.completes(9),
+    ),
+    rule(
+        "a suspension is resumed by path after a crash",
+        || run("a").asks(),
+        |world, path| {
             world.crash();
             world.restore_from(1);
             world.resume_at(path, 5)
         },
-        ends: |place| vec![format!("{} starts #1", place.path)],
-    },
-    Rule {
-        name: "an answer is checked",
-        step: || run("a").asks().wants(json!({ "type": "boolean" })),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| vec![format!("{} starts #1", place.path)],
+    ),
+    rule(
+        "resume data is checked",
+        || run("a").asks().wants(json!({ "type": "boolean" })),
+        |world, path| {
             world.refused(Some(path), "perhaps");
             world.resume_at(path, true);
             world.finish(path, 9)
         },
-        ends: |place| place.completes(9),
-    },
-    Rule {
-        name: "a body asks by itself",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.completes(9),
+    ),
+    rule(
+        "a body suspends its step",
+        || run("a"),
+        |world, path| {
             world.ask(path);
             world.resume(5);
             world.finish(path, 9)
         },
-        ends: |place| place.completes(9),
-    },
-    Rule {
-        name: "a deadline fails",
-        step: || run("a").asks_for(1000),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.completes(9),
+    ),
+    rule(
+        "a deadline fails",
+        || run("a").asks_for(1000),
+        |world, path| {
             let mut lines = world.due(path);
             lines.retain(|line| line != "resumed");
             lines
         },
-        ends: |place| place.fails("deadline passed"),
-    },
-    Rule {
-        name: "a deadline answers, over a crash",
-        step: || run("a").asks_until(1000, "data + 1"),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.fails("deadline passed"),
+    ),
+    rule(
+        "a deadline resumes, after a crash",
+        || run("a").asks_until(1000, "data + 1"),
+        |world, path| {
             world.crash();
             world.due(path)
         },
-        ends: |place| vec![format!("{} starts #1", place.path)],
-    },
-    Rule {
-        name: "an answer to what asked under a hold lifts it",
-        step: || run("a"),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| vec![format!("{} starts #1", place.path)],
+    ),
+    rule(
+        "a resume of a step that suspended while paused ends the pause",
+        || run("a"),
+        |world, path| {
             world.hold();
             world.ask(path);
             world.resume_at(path, 5)
         },
-        ends: |place| vec![format!("{} starts #2", place.path)],
-    },
-    Rule {
-        name: "a sleep ends, over a crash",
-        step: || sleep("a", 50),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| vec![format!("{} starts #2", place.path)],
+    ),
+    rule(
+        "a sleep ends after a crash",
+        || sleep("a", 50),
+        |world, path| {
             world.crash();
             assert_eq!(world.recover(), [""; 0]);
             world.due(path)
         },
-        ends: |place| place.completes(1),
-    },
-    Rule {
-        name: "a child's result",
-        step: || child("a"),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |place| place.completes(1),
+    ),
+    rule(
+        "the result of a child",
+        || child("a"),
+        |world, path| {
             world.crash();
-            world.hear(path, 3, ChildStatus::Completed { result: json!(9).into() })
+            world.report(path, 3, ChildStatus::Completed { result: json!(9).into() })
         },
-        ends: |place| place.completes(9),
-    },
-    Rule {
-        name: "a child is abandoned with what is around it",
-        step: || child("a"),
-        outermost: as_it_is,
-        happens: |world, _| {
+        |place| place.completes(9),
+    ),
+    rule(
+        "a child is abandoned with its containers",
+        || child("a"),
+        |world, _| {
             let lines = world.cancel();
             assert_eq!(world.abandoned.len(), 1);
             lines
         },
-        ends: |_| vec!["c0 is cancelled".to_owned(), "cancelled: enough".to_owned()],
-    },
-    Rule {
-        name: "an output is checked where it is made",
-        step: || run("a").gives(json!({ "type": "string" })),
-        outermost: as_it_is,
-        happens: |world, path| {
+        |_| vec!["c0 is cancelled".to_owned(), "cancelled: enough".to_owned()],
+    ),
+    rule(
+        "an output is checked at its step",
+        || run("a").gives(json!({ "type": "string" })),
+        |world, path| {
             let lines = world.finish(path, 9);
             vec![lines.first().unwrap()[..path.len() + 32].to_owned()]
         },
-        ends: |place| vec![format!("{} fails: output validation failed", place.path)],
-    },
+        |place| vec![format!("{} fails: output validation failed", place.path)],
+    ),
     Rule {
         name: "a container's output is checked",
         step: || run("a"),
@@ -303,11 +288,10 @@ const RULES: &[Rule] = &[
         },
         ends: |_| vec!["completed \"saved\"".to_owned()],
     },
-    Rule {
-        name: "a late end is not heard",
-        step: || run("a").tries(3),
-        outermost: as_it_is,
-        happens: |world, path| {
+    rule(
+        "a late end is ignored",
+        || run("a").tries(3),
+        |world, path| {
             world.fail(path, "boom");
             world.due(path);
             let stale = greenroom_domain::machine::Command::StepFinished {
@@ -316,22 +300,22 @@ const RULES: &[Rule] = &[
                 result: StepResult::Completed(Arc::new(json!(0))),
                 usage: None,
             };
-            assert_eq!(world.tell(stale), [""; 0]);
+            assert_eq!(world.send(stale), [""; 0]);
             world.finish(path, 9)
         },
-        ends: |place| place.completes(9),
-    },
+        |place| place.completes(9),
+    ),
 ];
 
-/// Tells a story at every place; what they end with must be as expected.
+/// Runs a test at every place, and compares the last lines.
 fn assert_everywhere(
     rule: &str,
-    told: impl Fn(&[&Kind], &Place) -> (Vec<String>, Vec<String>),
+    run: impl Fn(&[&Kind], &Place) -> (Vec<String>, Vec<String>),
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for kinds in everywhere() {
         let place = Place::of(&kinds);
-        let (lines, ends) = told(&kinds, &place);
+        let (lines, ends) = run(&kinds, &place);
         if !lines.ends_with(&ends) {
             let names: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
             wrong.push(format!("{rule}, in {names:?}:\n  {lines:?}\n  instead of {ends:?}"));
@@ -341,7 +325,7 @@ fn assert_everywhere(
 }
 
 #[test]
-fn a_rule_is_the_same_wherever_a_step_stands() {
+fn rules_hold_in_every_container() {
     let mut wrong = Vec::new();
     for Rule { name, step, outermost, happens, ends } in RULES {
         wrong.extend(assert_everywhere(name, |kinds, place| {
@@ -353,12 +337,12 @@ fn a_rule_is_the_same_wherever_a_step_stands() {
 }
 
 #[test]
-fn a_missing_function_is_waited_for_wherever_a_step_stands() {
+fn a_missing_function_blocks_in_every_container() {
     let wrong = assert_everywhere("missing", |kinds, place| {
         let mut setting = Setting::default();
         setting.missing.insert("a".to_owned());
-        let mut world = setting.start(workflow(vec![definition(kinds, run("a"), as_it_is)]));
-        // It has not begun, so it has no place yet.
+        let mut world = setting.start(workflow(vec![definition(kinds, run("a"), unchanged)]));
+        // It has not begun, so it has no path yet.
         assert_eq!(why::why(&world), ["(a): function a is not registered from 0"]);
         assert_eq!(world.recover(), [""; 0]);
         world.missing.clear();
@@ -368,9 +352,9 @@ fn a_missing_function_is_waited_for_wherever_a_step_stands() {
 }
 
 #[test]
-fn the_result_and_a_replay_see_what_was_inside() {
+fn results_and_replays_read_inner_steps() {
     let wrong = assert_everywhere("replay", |kinds, place| {
-        let steps = vec![definition(kinds, run("a"), as_it_is), map("after", "[data, steps.a]")];
+        let steps = vec![definition(kinds, run("a"), unchanged), map("after", "[data, steps.a]")];
         let mut definition = workflow(steps);
         definition.result = Some(greenroom_domain::definition::Projection(json!({
             "after": "steps.after", "inner": "steps.a",
@@ -387,7 +371,7 @@ fn the_result_and_a_replay_see_what_was_inside() {
 }
 
 #[test]
-fn what_is_awaited_has_its_place() {
+fn causes_of_waiting_have_a_path() {
     for (step, expected) in [
         (run("a"), "works #1 from 0"),
         (run("a").within(500), "works #1 from 0 to 500"),
@@ -397,11 +381,11 @@ fn what_is_awaited_has_its_place() {
         (child("a"), "child c1 from 0"),
     ] {
         let wrong = assert_everywhere(expected, |kinds, place| {
-            let mut world = World::of(vec![definition(kinds, step.clone(), as_it_is)]);
+            let mut world = World::of(vec![definition(kinds, step.clone(), unchanged)]);
             world.crash();
             if expected.starts_with("works") {
-                let cut_off = format!("{}: cut off #1 from 0", place.path);
-                assert_eq!(why::why(&world), [cut_off]);
+                let interrupted = format!("{}: interrupted #1 from 0", place.path);
+                assert_eq!(why::why(&world), [interrupted]);
                 world.restore_from(1);
                 world.recover();
                 let again = expected.replace("#1", "#2");

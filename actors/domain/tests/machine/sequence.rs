@@ -1,4 +1,4 @@
-//! Steps one after the other, and what each of them sees.
+//! Consecutive steps, and their scopes.
 
 use std::sync::Arc;
 
@@ -34,11 +34,11 @@ fn pure_steps_run_to_the_end_in_one_batch() {
 fn each_output_is_the_next_data() {
     let mut world = World::of(vec![run("a"), run("b")]);
     assert_eq!(world.started(), ["start", "a starts #1"]);
-    assert_eq!(world.at_work(), ["a #1"]);
+    assert_eq!(world.running(), ["a #1"]);
     assert_eq!(world.finish("a", "one"), ["a gives \"one\"", "b starts #1"]);
     assert_eq!(*world.machine.function_call("b").unwrap().data, json!("one"));
     assert_eq!(world.finish("b", "two"), ["b gives \"two\"", "completed \"two\""]);
-    assert_eq!(world.at_work(), Vec::<String>::new());
+    assert_eq!(world.running(), Vec::<String>::new());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_result_that_cannot_be_made_fails_the_execution() {
 }
 
 #[test]
-fn a_body_that_has_ended_is_heard_once() {
+fn a_second_end_of_a_body_is_ignored() {
     let mut world = World::of(vec![run("a"), run("b")]);
     world.finish("a", 1);
     assert_eq!(world.finish("a", 2), Vec::<String>::new());
@@ -74,7 +74,7 @@ fn a_body_that_has_ended_is_heard_once() {
 }
 
 #[test]
-fn a_stale_attempt_is_not_heard() {
+fn a_stale_attempt_is_ignored() {
     let mut world = World::of(vec![run("a").tries(2)]);
     world.fail("a", "boom");
     assert_eq!(world.finish("a", 1), Vec::<String>::new(), "during the pause");
@@ -85,12 +85,12 @@ fn a_stale_attempt_is_not_heard() {
         result: greenroom_domain::machine::StepResult::Completed(Arc::new(json!(1))),
         usage: None,
     };
-    assert_eq!(world.tell(stale), Vec::<String>::new(), "the attempt before");
+    assert_eq!(world.send(stale), Vec::<String>::new(), "the attempt before");
     assert_eq!(world.finish("a", 2), ["a gives 2", "completed 2"]);
 }
 
 #[test]
-fn nobody_ends_a_step_that_the_machine_runs_itself() {
+fn pure_steps_and_containers_have_no_body_to_end() {
     let mut world = World::of(vec![all("both", [("left", vec![run("a")])])]);
     assert_eq!(world.finish("both", 5), Vec::<String>::new());
     assert_eq!(
@@ -100,7 +100,7 @@ fn nobody_ends_a_step_that_the_machine_runs_itself() {
 }
 
 #[test]
-fn a_step_sees_what_is_on_its_way() {
+fn a_step_sees_earlier_outputs() {
     let seen = json!({
         "first": "steps.first | default('none')",
         "inner": "steps.inner | default('none')",
@@ -136,7 +136,7 @@ fn a_step_sees_what_is_on_its_way() {
 }
 
 #[test]
-fn a_step_that_did_not_run_is_undefined() {
+fn a_skipped_step_is_undefined() {
     let world = World::of(vec![
         when("maybe", "false", vec![map("inner", "2")]),
         map("see", json!(["steps.maybe is defined", "steps.inner is defined", "data"])),
@@ -155,7 +155,7 @@ fn the_loser_of_a_race_did_not_run() {
 }
 
 #[test]
-fn a_failed_step_that_let_the_flow_pass_has_its_replacement_as_output() {
+fn a_replaced_failure_has_the_replacement_as_output() {
     let mut world = World::of(vec![run("a").instead("'other'"), tap("t"), map("see", "steps")]);
     world.finish("a", 1);
     world.fail("t", "boom");
@@ -206,7 +206,7 @@ fn a_value_that_is_too_large_fails_its_step() {
 }
 
 #[test]
-fn the_hash_is_that_of_the_tree_and_stays() {
+fn the_hash_of_a_definition_is_stable() {
     let hash = |definition| Plan::compile(definition).unwrap().hash;
     let definition = || workflow(vec![map("a", "data + 1"), run("b").tries(2)]);
     assert_eq!(hash(definition()), hash(definition()));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::machine::build::{self, Adorned};
 
-/// A definition without names: those are given when it is built.
+/// A step without names; these are added when it is built.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Map(usize),
@@ -49,7 +49,7 @@ const CONDITIONS: [&str; 5] = ["true", "false", "data is number", "resume is non
 const PAYLOADS: [Option<&str>; 3] = [None, Some("none"), Some("input")];
 const ANSWERS: [Option<&str>; 4] = [None, Some("{'ok': true}"), Some("none"), Some("data.no.such")];
 
-/// What [`Extras::wants_ok`] asks of an answer.
+/// Returns the schema of [`Extras::wants_ok`].
 pub(crate) fn ok_schema() -> Value {
     json!({
         "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } },

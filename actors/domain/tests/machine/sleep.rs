@@ -18,18 +18,18 @@ fn it_waits_and_lets_data_pass() {
 }
 
 #[test]
-fn a_timer_is_heard_when_its_time_has_come_and_once() {
+fn a_timer_fires_once_and_not_early() {
     let mut world = World::of(vec![sleep("s", 250), sleep("t", 250)]);
     let fired = Command::TimerFired { path: "s".into() };
-    assert_eq!(world.tell(fired.clone()), Vec::<String>::new(), "too early");
+    assert_eq!(world.send(fired.clone()), Vec::<String>::new(), "too early");
     world.due("s");
-    assert_eq!(world.tell(fired), Vec::<String>::new(), "once");
+    assert_eq!(world.send(fired), Vec::<String>::new(), "once");
     let unknown = Command::TimerFired { path: "nowhere".into() };
-    assert_eq!(world.tell(unknown), Vec::<String>::new());
+    assert_eq!(world.send(unknown), Vec::<String>::new());
 }
 
 #[test]
-fn it_keeps_its_end_over_a_crash() {
+fn it_keeps_its_end_after_a_crash() {
     let mut world = World::of(vec![sleep("s", 250)]);
     world.now = world.now.plus_ms(100);
     world.crash();
@@ -39,7 +39,7 @@ fn it_keeps_its_end_over_a_crash() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_turn_the_record_back() {
+fn times_of_facts_do_not_go_back_with_the_clock() {
     let mut world = World::of(vec![sleep("s", 250), sleep("t", 100)]);
     world.due("s");
     world.now = crate::machine::world::ZERO;
@@ -53,7 +53,7 @@ fn until_a_point_in_time() {
         ("'2023-11-14T22:13:20.100Z'", Some(100)),
         ("'2023-11-14T23:13:20.100+01:00'", Some(100)),
         ("1700000000250", Some(250)),
-        // What has passed is due at once.
+        // A time in the past is due at once.
         ("'2001-01-01T00:00:00Z'", Some(0)),
         ("'tomorrow'", None),
         ("'2023-11-14'", None),

@@ -1,4 +1,4 @@
-//! The status follows from the nodes, and every change of it is told.
+//! The status follows from the nodes, and every change of it is published.
 
 use greenroom_domain::failure::ErrorKind;
 use greenroom_domain::machine::Command;
@@ -10,7 +10,7 @@ use crate::machine::world::{Setting, World};
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn one_that_works_makes_it_running() {
+fn a_running_step_makes_it_running() {
     let mut world =
         World::of(vec![all("both", [("x", vec![run("q").asks()]), ("y", vec![run("a")])])]);
     assert_eq!(world.status(), Status::Running);
@@ -21,7 +21,7 @@ fn one_that_works_makes_it_running() {
 }
 
 #[test]
-fn sleeping_beside_waiting_is_suspended() {
+fn a_sleep_parallel_to_a_suspension_is_suspended() {
     let mut world = World::of(vec![all(
         "both",
         [("x", vec![run("q").asks()]), ("y", vec![sleep("s", 100), sleep("t", 100), run("a")])],
@@ -41,7 +41,7 @@ fn sleeping_beside_waiting_is_suspended() {
 }
 
 #[test]
-fn a_pause_before_a_retry_is_sleep() {
+fn a_delay_before_a_retry_counts_as_sleep() {
     let mut world = World::of(vec![all(
         "both",
         [("x", vec![run("q").asks()]), ("y", vec![run("a").tries(2)])],
@@ -62,28 +62,28 @@ fn only_sleeping_is_running() {
 }
 
 #[test]
-fn when_the_last_wait_is_over_and_only_sleep_is_left_it_runs_again() {
+fn only_a_sleep_left_after_the_last_suspension_is_running() {
     let mut world = World::of(vec![all(
         "both",
         [("x", vec![run("q").asks_for(50).ignoring()]), ("y", vec![sleep("s", 100)])],
     )]);
     assert_eq!(
         world.due("both/x/q"),
-        ["both/x/q is due", "both/x/q fails: deadline passed; goes on with 1", "resumed"]
+        ["both/x/q is due", "both/x/q fails: deadline passed; continues with 1", "resumed"]
     );
 }
 
 #[test]
-fn a_sleep_after_the_last_wait_is_running() {
+fn a_sleep_after_the_last_suspension_is_running() {
     let mut world = World::of(vec![run("q").asks_for(50).ignoring(), sleep("s", 100)]);
     assert_eq!(
         world.due("q"),
-        ["q is due", "q fails: deadline passed; goes on with 1", "resumed", "s sleeps until 150"]
+        ["q is due", "q fails: deadline passed; continues with 1", "resumed", "s sleeps until 150"]
     );
 }
 
 #[test]
-fn every_wait_is_listed_with_its_place() {
+fn every_suspension_is_listed_with_its_path() {
     let world = World::of(vec![all(
         "both",
         [("x", vec![run("q").asks()]), ("y", vec![run("r").asks_for(50)])],
@@ -94,19 +94,19 @@ fn every_wait_is_listed_with_its_place() {
 }
 
 #[test]
-fn a_function_that_is_not_there_blocks_and_does_not_fail() {
+fn a_missing_function_blocks_and_does_not_fail() {
     let mut setting = Setting::default();
     setting.missing.insert("a".to_owned());
     let mut world = setting.start(workflow(vec![run("a"), run("b")]));
     assert_eq!(world.started(), ["start"]);
-    assert_eq!((world.status(), world.at_work().len()), (Status::Running, 0));
+    assert_eq!((world.status(), world.running().len()), (Status::Running, 0));
     assert_eq!(world.recover(), NOTHING);
     world.missing.clear();
     assert_eq!(world.recover(), ["a starts #1"], "the next process has it");
 }
 
 #[test]
-fn a_function_that_is_gone_blocks_retries_and_answers() {
+fn a_missing_function_blocks_retries_and_resumes() {
     let mut world = World::of(vec![run("a").tries(2)]);
     world.fail("a", "boom");
     world.missing.insert("a".to_owned());
@@ -128,15 +128,15 @@ fn a_blocked_branch_does_not_stop_its_siblings() {
     setting.missing.insert("a".to_owned());
     let mut world =
         setting.start(workflow(vec![all("both", [("x", vec![run("a")]), ("y", vec![run("b")])])]));
-    assert_eq!(world.at_work(), ["both/y/b #1"]);
+    assert_eq!(world.running(), ["both/y/b #1"]);
     world.finish("both/y/b", 2);
     world.missing.clear();
     assert_eq!(world.recover(), ["both/x/a starts #1"]);
 }
 
-/// What is suspended is left alone after a restart; what runs is taken up.
+/// A restart loads running executions, but not suspended ones.
 #[test]
-fn what_cannot_begin_in_this_process_keeps_the_execution_running() {
+fn a_blocked_step_keeps_the_execution_running() {
     let question = || vec![run("q").asks()];
     let mut world =
         World::of(vec![all("both", [("x", question()), ("y", vec![run("a"), run("b")])])]);
@@ -147,7 +147,7 @@ fn what_cannot_begin_in_this_process_keeps_the_execution_running() {
     assert_eq!(world.recover(), ["both/y/b starts #1"]);
 
     world.missing.insert("b".to_owned());
-    assert_eq!(world.tell(Command::Release), ["both/y/b is let go"]);
+    assert_eq!(world.send(Command::Release), ["both/y/b is released"]);
     let cut_off = world.machine.node("both/y/b").unwrap().1.errors.clone();
     let kinds: Vec<_> = cut_off.iter().map(|it| (it.attempt, it.class.unwrap().kind)).collect();
     assert_eq!(kinds, [(1, ErrorKind::Interrupted)], "the attempt is told of, as after a crash");

@@ -54,7 +54,7 @@ fn reason_and_payload_are_evaluated_when_the_step_starts() {
     let shown = world.machine.state().shown_suspension(world.machine.plan()).unwrap();
     assert_eq!(*shown.payload.unwrap(), json!({ "amount": 5, "before": 5 }));
     assert_eq!(shown.deadline.unwrap(), *world.timers.get("b").unwrap());
-    assert_eq!((shown.step_index, world.at_work().len()), (1, 0));
+    assert_eq!((shown.step_index, world.running().len()), (1, 0));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_function_may_ask_by_itself_and_is_called_again() {
         ),
         ["a asks: sure? 5", "suspended at a: sure?"]
     );
-    assert_eq!(world.at_work(), Vec::<String>::new());
+    assert_eq!(world.running(), Vec::<String>::new());
     assert_eq!(world.resume("yes"), ["resumed", "a is answered \"yes\"", "a starts #2"]);
     assert_eq!(*world.machine.function_call("a").unwrap().resume.unwrap(), json!("yes"));
     assert_eq!(
@@ -162,7 +162,7 @@ fn the_first_deadline_fails_the_step() {
     let mut world = World::of(vec![run("a").asks_for(500).ignoring()]);
     assert_eq!(
         world.due("a"),
-        ["a is due", "a fails: deadline passed; goes on with 1", "resumed", "completed 1"]
+        ["a is due", "a fails: deadline passed; continues with 1", "resumed", "completed 1"]
     );
 }
 
@@ -192,7 +192,7 @@ fn what_a_deadline_answers_is_checked_like_a_resume() {
 
     let mut world = World::of(vec![map("a", "resume").asks_until(500, "data.no").instead("7")]);
     let line = world.due("a").remove(1);
-    assert!(line.ends_with("; goes on with 7"), "on_error applies: {line}");
+    assert!(line.ends_with("; continues with 7"), "on_error applies: {line}");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn the_first_of_answer_and_deadline_wins() {
     assert_eq!(world.resume("yes")[1], "a is answered \"yes\"", "late, but first");
     assert!(world.timers.is_empty());
     let fired = greenroom_domain::machine::Command::TimerFired { path: "a".into() };
-    assert_eq!(world.tell(fired), Vec::<String>::new());
+    assert_eq!(world.send(fired), Vec::<String>::new());
 
     let mut world = World::of(vec![run("a").asks_for(500)]);
     world.due("a");

@@ -54,13 +54,13 @@ fn an_id_names_its_wait_among_several() {
     for step in [None, Some("c"), Some("both/right/c")] {
         let mut world = two();
         let c = ids(&world).pop().unwrap();
-        assert_eq!(world.tell(answer(step, &c, 7))[1], "both/right/c is answered 7");
+        assert_eq!(world.send(answer(step, &c, 7))[1], "both/right/c is answered 7");
     }
     let mut world = two();
     let [a, c] = ids(&world).try_into().unwrap();
-    assert_eq!(passed(world.try_tell(answer(Some("a"), &c, 7))), ["both/left/a", "both/right/c"]);
+    assert_eq!(passed(world.try_send(answer(Some("a"), &c, 7))), ["both/left/a", "both/right/c"]);
     assert_eq!(
-        world.try_tell(answer(Some("both"), &a, 7)),
+        world.try_send(answer(Some("both"), &a, 7)),
         Err(Refusal::StepNotSuspended("both".to_owned())),
         "the step counts first"
     );
@@ -70,15 +70,15 @@ fn an_id_names_its_wait_among_several() {
 fn an_answer_to_one_wait_never_answers_the_next() {
     let mut world = two();
     let first = ids(&world).swap_remove(0);
-    world.tell(answer(None, &first, 1));
+    world.send(answer(None, &first, 1));
     assert_eq!(waiting(&world).len(), 2, "b waits now, and c still does");
-    assert_eq!(passed(world.try_tell(answer(None, &first, 1))), ["both/left/b", "both/right/c"]);
-    assert_eq!(passed(world.try_tell(answer(None, "no such", 1))).len(), 2);
+    assert_eq!(passed(world.try_send(answer(None, &first, 1))), ["both/left/b", "both/right/c"]);
+    assert_eq!(passed(world.try_send(answer(None, "no such", 1))).len(), 2);
     for id in ids(&world) {
-        world.tell(answer(None, &id, 2));
+        world.send(answer(None, &id, 2));
     }
     assert_eq!(world.status(), Status::Completed);
-    assert_eq!(world.try_tell(answer(None, &first, 1)), Err(Refusal::NotSuspended));
+    assert_eq!(world.try_send(answer(None, &first, 1)), Err(Refusal::NotSuspended));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn of_many_answers_to_one_wait_one_is_taken() {
     let mut world = two();
     for _ in 0..2 {
         let id = ids(&world).swap_remove(0);
-        let taken = (0..20).filter(|_| world.try_tell(answer(None, &id, 1)).is_ok()).count();
+        let taken = (0..20).filter(|_| world.try_send(answer(None, &id, 1)).is_ok()).count();
         assert_eq!(taken, 1);
     }
 }
@@ -120,16 +120,16 @@ fn a_hold_has_one_too_beside_what_waits_under_it() {
     world.hold();
     world.ask("both/l/a");
     let [hold, step] = ids(&world).try_into().unwrap();
-    assert_eq!(passed(world.try_tell(answer(Some("a"), &hold, 1))), ["both", "both/l/a"]);
-    assert_eq!(passed(world.try_tell(answer(Some("both"), &step, 1))), ["both", "both/l/a"]);
-    let lines = world.tell(answer(Some("a"), &step, 1));
+    assert_eq!(passed(world.try_send(answer(Some("a"), &hold, 1))), ["both", "both/l/a"]);
+    assert_eq!(passed(world.try_send(answer(Some("both"), &step, 1))), ["both", "both/l/a"]);
+    let lines = world.send(answer(Some("a"), &step, 1));
     assert_eq!(lines[..3], ["lifted with null", "resumed", "both/l/a is answered 1"]);
-    let told = world.try_tell(answer(None, &hold, 1));
+    let told = world.try_send(answer(None, &hold, 1));
     assert_eq!(told, Err(Refusal::NotSuspended), "both run");
     world.hold();
-    assert_eq!(passed(world.try_tell(answer(None, &hold, 1))), ["both"], "another one");
+    assert_eq!(passed(world.try_send(answer(None, &hold, 1))), ["both"], "another one");
     let hold = ids(&world).remove(0);
-    assert_eq!(world.tell(answer(None, &hold, 1)), ["lifted with 1", "resumed"]);
+    assert_eq!(world.send(answer(None, &hold, 1)), ["lifted with 1", "resumed"]);
 }
 
 #[test]
@@ -140,15 +140,15 @@ fn while_it_runs_an_id_answers_what_waits() {
     )]);
     let id = ids(&world).remove(0);
     assert_eq!(world.status(), Status::Running);
-    assert_eq!(world.tell(answer(None, &id, 5))[0], "both/l/q is answered 5");
-    assert_eq!(world.try_tell(answer(None, &id, 5)), Err(Refusal::NotSuspended));
+    assert_eq!(world.send(answer(None, &id, 5))[0], "both/l/q is answered 5");
+    assert_eq!(world.try_send(answer(None, &id, 5)), Err(Refusal::NotSuspended));
 }
 
 #[test]
 fn an_id_is_the_same_after_a_restart_and_in_a_record_that_has_none() {
     let mut world = two();
     let first = ids(&world).swap_remove(0);
-    world.tell(answer(None, &first, 1));
+    world.send(answer(None, &first, 1));
     let known = ids(&world);
     world.crash();
     assert_eq!(ids(&world), known);
@@ -231,10 +231,10 @@ fn a_childs_suspension_keeps_its_name() {
         deadline: None,
     };
     let mut world = World::of(vec![child("p")]);
-    world.hear("p", 4, asks("theirs"));
+    world.report("p", 4, asks("theirs"));
     assert_eq!(ids(&world), ["theirs"]);
     for (step, id) in [(None, None), (Some("p"), None), (None, Some("theirs"))] {
-        let told = world.try_tell(Command::Resume(Resume {
+        let told = world.try_send(Command::Resume(Resume {
             step_id: step.map(str::to_owned),
             suspension_id: id.map(str::to_owned),
             ..Resume::default()
@@ -244,7 +244,7 @@ fn a_childs_suspension_keeps_its_name() {
         };
         assert_eq!((resume.suspension_id.as_deref(), resume.step_id), (Some("theirs"), None));
     }
-    assert_eq!(passed(world.try_tell(answer(None, "other", 1))), ["p"]);
+    assert_eq!(passed(world.try_send(answer(None, "other", 1))), ["p"]);
     // One that was recorded without the child's own name is passed on without any.
     let older = world.facts().into_iter().map(|mut recorded| {
         if let Fact::ChildSuspended { id, .. } = &mut recorded.fact {
@@ -257,7 +257,7 @@ fn a_childs_suspension_keeps_its_name() {
     let machine = Machine::replay(plan, ExecutionId::trusted("e1"), &older).unwrap();
     world.machine = machine;
     let id = ids(&world).remove(0);
-    let told = world.try_tell(answer(None, &id, 1));
+    let told = world.try_send(answer(None, &id, 1));
     let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else { panic!("{told:?}") };
     assert_eq!(resume.suspension_id, None);
 }
@@ -276,7 +276,7 @@ fn who_answered_is_beside_the_answer() {
         ]);
         let by = by.map(Arc::new);
         let resume = Resume { data: Arc::new(json!(1)), by: by.clone(), ..Resume::default() };
-        world.tell(Command::Resume(resume));
+        world.send(Command::Resume(resume));
         let result = json!([[1, expected, "ann"], null]);
         assert_eq!(world.all_lines().last().unwrap(), &format!("completed {result}"));
         let node = &world.machine.state().root.nodes[0];
@@ -294,13 +294,13 @@ fn who_answered_is_beside_the_answer() {
 fn who_held_lifted_and_cancelled_is_recorded() {
     let by = |id: &str| Some(Arc::new(Principal::verified(id)));
     let mut world = World::of(vec![run("a"), map("b", "[resume, resumed_by.id]"), run("c")]);
-    world.tell(Command::Suspend { reason: Arc::from("stop"), by: by("ops") });
+    world.send(Command::Suspend { reason: Arc::from("stop"), by: by("ops") });
     assert_eq!(waiting(&world)[0].by, by("ops"));
     let data = Arc::new(json!("go"));
-    world.tell(Command::Resume(Resume { data, by: by("lea"), ..Resume::default() }));
+    world.send(Command::Resume(Resume { data, by: by("lea"), ..Resume::default() }));
     world.finish("a", 1);
     assert_eq!(world.machine.node("b").unwrap().1.output().unwrap(), json!(["go", "lea"]).into());
-    world.tell(Command::Cancel { reason: Arc::from("enough"), by: by("ann") });
+    world.send(Command::Cancel { reason: Arc::from("enough"), by: by("ann") });
     assert_eq!(world.machine.state().end.as_ref().unwrap().by, by("ann"));
     let called: Vec<_> = world.facts().iter().filter_map(|it| it.by.clone()).collect();
     assert_eq!(called.len(), 5, "held; lifted, resumed; c cancelled, cancelled");

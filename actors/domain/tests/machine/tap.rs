@@ -13,15 +13,15 @@ fn data_passes_through() {
 }
 
 #[test]
-fn a_failing_tap_is_recorded_and_the_flow_goes_on() {
+fn a_failing_tap_is_recorded_and_the_flow_continues() {
     let mut world = World::of(vec![tap("t").tries(2), run("a")]);
     assert_eq!(world.fail("t", "boom"), ["t fails: boom; again at 100"]);
     world.due("t");
-    assert_eq!(world.fail("t", "boom"), ["t fails: boom; goes on with 1", "a starts #1"]);
+    assert_eq!(world.fail("t", "boom"), ["t fails: boom; continues with 1", "a starts #1"]);
 }
 
 #[test]
 fn a_tap_cannot_suspend() {
     let mut world = World::of(vec![tap("t")]);
-    assert_eq!(world.ask("t"), ["t fails: andTap cannot suspend; goes on with 1", "completed 1"]);
+    assert_eq!(world.ask("t"), ["t fails: andTap cannot suspend; continues with 1", "completed 1"]);
 }

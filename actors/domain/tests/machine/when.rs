@@ -6,7 +6,7 @@ use crate::machine::build::{Adorned, map, run, when};
 use crate::machine::world::World;
 
 #[test]
-fn the_block_runs_when_the_condition_holds() {
+fn the_block_runs_if_the_condition_is_true() {
     let mut world = World::of(vec![when("w", "data > 0", vec![run("a"), map("b", "data + 1")])]);
     assert_eq!(world.started(), ["start", "w starts #1", "w/then/a starts #1"]);
     assert_eq!(
@@ -16,7 +16,7 @@ fn the_block_runs_when_the_condition_holds() {
 }
 
 #[test]
-fn data_passes_through_when_it_does_not() {
+fn data_passes_through_if_the_condition_is_false() {
     let world = World::of(vec![when("w", "data > 1", vec![run("a")]), map("b", "data")]);
     assert_eq!(
         world.started(),
@@ -35,7 +35,7 @@ fn a_condition_that_cannot_be_evaluated_fails_the_step() {
 }
 
 #[test]
-fn a_failure_inside_is_that_of_the_step_inside() {
+fn an_inner_failure_names_the_inner_step() {
     let mut world = World::of(vec![when("w", "true", vec![run("a")])]);
     assert_eq!(
         world.fail("w/then/a", "boom"),
@@ -44,10 +44,10 @@ fn a_failure_inside_is_that_of_the_step_inside() {
 }
 
 #[test]
-fn a_failure_inside_may_be_forgiven_outside() {
+fn an_inner_failure_may_be_replaced_by_the_container() {
     let mut world = World::of(vec![when("w", "true", vec![run("a")]).instead("'other'")]);
     assert_eq!(
         world.fail("w/then/a", "boom"),
-        ["w/then/a fails: boom", "w fails: boom; goes on with \"other\"", "completed \"other\""]
+        ["w/then/a fails: boom", "w fails: boom; continues with \"other\"", "completed \"other\""]
     );
 }

@@ -1,4 +1,4 @@
-//! What an execution waits for, for every way to stand still.
+//! Causes of waiting.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::machine::build::{Adorned, all, child, map, run, sleep, workflow};
 use crate::machine::world::{Setting, World, ZERO};
 
-/// `place: what, since, until` of each, times in milliseconds since the start.
+/// Returns one line for each: path, cause, since, until; times in milliseconds since the start.
 fn lines(awaited: &[Awaited]) -> Vec<String> {
     awaited.iter().map(line).collect()
 }
@@ -45,7 +45,7 @@ fn line(awaited: &Awaited) -> String {
         }
         Cause::Body { attempt, .. } => format!("works #{attempt}"),
         Cause::Missing { what } => what.clone(),
-        Cause::CutOff { attempt } => format!("cut off #{attempt}"),
+        Cause::CutOff { attempt } => format!("interrupted #{attempt}"),
         Cause::Turn => "its turn".to_owned(),
         Cause::AtWork => "what is being decided".to_owned(),
         Cause::Draining => "drain".to_owned(),
@@ -137,9 +137,9 @@ fn a_child_is_awaited_while_it_works_and_while_it_asks() {
         deadline,
     };
     let mut other = World::of(vec![child("a")]);
-    other.hear("a", 3, asks(Some(other.now.plus_ms(70))));
+    other.report("a", 3, asks(Some(other.now.plus_ms(70))));
     assert_eq!(why(&other), ["a: child c1 asks may I from 0 to 70"]);
-    world.hear("a", 3, asks(None));
+    world.report("a", 3, asks(None));
     assert_eq!(why(&world), ["a: child c1 asks may I from 9"]);
 }
 
@@ -172,7 +172,7 @@ fn a_step_at_the_top_that_has_not_begun_has_a_place() {
 fn what_a_crash_cut_off_waits_for_this_process_or_for_the_name_that_it_lost() {
     let mut world = World::of(vec![run("a")]);
     world.crash();
-    assert_eq!(why(&world), ["a: cut off #1 from 0"]);
+    assert_eq!(why(&world), ["a: interrupted #1 from 0"]);
     assert_eq!(lines(&world.why(true)), ["a: drain from 0"]);
     world.missing.insert("a".to_owned());
     assert_eq!(why(&world), ["a: function a is not registered from 0"]);

@@ -1,4 +1,4 @@
-//! One execution and everything around it: a clock, a registry of functions, timers, children.
+//! One execution with its environment: a clock, a registry of functions, timers, children.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,32 +24,32 @@ use serde_json::{Value, json};
 use crate::machine::build::workflow;
 use crate::machine::{invariants, picture};
 
-/// When every execution starts.
+/// Start of every execution.
 pub(crate) const ZERO: Timestamp = Timestamp(1_700_000_000_000);
 
 pub(crate) struct World {
     pub(crate) machine: Machine,
     pub(crate) now: Timestamp,
     pub(crate) limits: MachineLimits,
-    /// Functions that this process does not have.
+    /// Functions that are not registered.
     pub(crate) missing: BTreeSet<String>,
-    /// Something was missing once when it was looked for.
+    /// True once a lookup found something missing.
     pub(crate) has_missed: Cell<bool>,
     /// Every batch recorded so far.
     pub(crate) batches: Vec<Vec<Recorded>>,
-    /// What the batches said of timers.
+    /// Timers set by the batches.
     pub(crate) timers: BTreeMap<StepPath, Timestamp>,
     pub(crate) abandoned: Vec<ExecutionId>,
-    /// Children whose beginning and end of interest were one batch: nobody ever started them.
+    /// Children that were recorded and dropped in one batch, and so never started.
     pub(crate) never_begun: Vec<ExecutionId>,
-    /// Children that reported an end that was recorded.
+    /// Children whose reported end was recorded.
     pub(crate) ended_children: BTreeSet<ExecutionId>,
-    /// What a decision may cost.
+    /// Budget of decisions.
     pub(crate) budget: Budget,
     next_child: Cell<u32>,
 }
 
-/// What stands around an execution when it starts.
+/// Environment of an execution at its start.
 pub(crate) struct Setting {
     pub(crate) input: Value,
     pub(crate) context: Value,
@@ -68,7 +68,7 @@ impl Default for Setting {
     }
 }
 
-/// An answer to a step, or to whatever waits.
+/// Returns a resume of a step, or of the only suspension.
 pub(crate) fn resume(step: Option<&str>, data: impl Into<Value>) -> Command {
     let (step_id, data) = (step.map(str::to_owned), Arc::new(data.into()));
     Command::Resume(Resume { step_id, data, ..Resume::default() })
@@ -125,7 +125,7 @@ impl Setting {
 }
 
 impl World {
-    /// Another execution that begins in the middle of this one.
+    /// Starts a replay of this execution.
     pub(crate) fn replay(&self, step: &str, answer: Option<Value>) -> Result<Self, ReplayRefusal> {
         let (step_id, answer) = (Some(step.to_owned()), answer.map(Arc::new));
         self.replay_from(ReplayFrom { step_id, answer, ..ReplayFrom::default() })
@@ -135,7 +135,7 @@ impl World {
         self.replay_with(Setting::default().input, from)
     }
 
-    /// The same with another input.
+    /// Starts a replay with another input.
     pub(crate) fn replay_with(
         &self,
         input: Value,
@@ -147,7 +147,7 @@ impl World {
         Ok(setting.begin(plan, Some(Box::new(replayed))))
     }
 
-    /// An execution of these steps with input `1`.
+    /// Starts an execution of these steps with input `1`.
     pub(crate) fn of(steps: Vec<StepDefinition>) -> Self {
         Setting::default().start(workflow(steps))
     }
@@ -168,7 +168,7 @@ impl World {
         self.machine.state().announced
     }
 
-    /// What it waits for; `is_draining`: while its process takes up nothing new.
+    /// Returns what it waits for; `is_draining`: the process starts nothing new.
     pub(crate) fn why(&self, is_draining: bool) -> Vec<Awaited> {
         let new_id = || counted(&self.next_child);
         let missing = |step: &Step| missing_of(&self.missing, &Cell::new(false), step);
@@ -182,29 +182,29 @@ impl World {
         self.machine.waits_for(&moment, is_draining)
     }
 
-    /// What the lines of a step's node say: whether it waits, runs, and so on.
+    /// Returns the phase of a node.
     pub(crate) fn phase(&self, path: &str) -> &Phase {
-        &self.machine.node(path).expect("the node has come to life").1.phase
+        &self.machine.node(path).expect("the node has begun").1.phase
     }
 
     pub(crate) fn effects(&self) -> Vec<Effect> {
         self.machine.effects(self.machine.state().last_seq())
     }
 
-    /// Paths of everything that should be at work, with the attempt.
-    pub(crate) fn at_work(&self) -> Vec<String> {
+    /// Returns the paths of all running work, with the attempts.
+    pub(crate) fn running(&self) -> Vec<String> {
         let line = |effect: Effect| format!("{} #{}", effect.path, effect.attempt);
         self.effects().into_iter().map(line).collect()
     }
 
-    /// Path of the suspension that callers see.
+    /// Returns the path of the shown suspension.
     pub(crate) fn shown(&self) -> Option<String> {
         let shown = self.machine.state().shown_suspension(self.machine.plan());
         shown.map(|suspension| suspension.path.to_string())
     }
 
-    /// Tells the machine a command. A refusal must leave everything as it was.
-    pub(crate) fn try_tell(&mut self, command: Command) -> Result<Handled, Refusal> {
+    /// Sends a command to the machine. A refusal must change nothing.
+    pub(crate) fn try_send(&mut self, command: Command) -> Result<Handled, Refusal> {
         let before = self.machine.state().clone();
         let effects = self.effects();
         let new_id = || counted(&self.next_child);
@@ -222,20 +222,20 @@ impl World {
                 Ok(Handled::Decided(Decision::Recorded(batch)))
             }
             Ok(other @ (Handled::Decided(Decision::Forward { .. }) | Handled::PutOff(_))) => {
-                assert_eq!(*self.machine.state(), before, "nothing was decided, and all the same");
+                assert_eq!(*self.machine.state(), before, "the state changed without a decision");
                 Ok(other)
             }
             Err(refusal) => {
                 assert_eq!(*self.machine.state(), before, "a refused command changed the state");
-                assert_eq!(self.effects(), effects, "a refused command changed what is at work");
+                assert_eq!(self.effects(), effects, "a refused command changed the running work");
                 Err(refusal)
             }
         }
     }
 
-    /// Tells a command that is taken; returns what was recorded, in words.
-    pub(crate) fn tell(&mut self, command: Command) -> Vec<String> {
-        match self.try_tell(command) {
+    /// Sends a command that is not refused; returns the recorded facts as text.
+    pub(crate) fn send(&mut self, command: Command) -> Vec<String> {
+        match self.try_send(command) {
             Ok(Handled::Decided(Decision::Recorded(batch))) => picture::lines(&batch.facts, ZERO),
             other => panic!("the command was not decided here: {other:?}"),
         }
@@ -249,8 +249,8 @@ impl World {
             };
         }
         self.abandoned.extend(batch.abandoned);
-        if self.machine.goes_on() {
-            // A later process takes up what this one had not come to.
+        if self.machine.has_more() {
+            // A later process continues from here.
             self.has_missed.set(true);
         }
         let live = invariants::live_children(&self.machine);
@@ -266,15 +266,15 @@ impl World {
         self.end_step_using(path, result, None)
     }
 
-    /// The end of an agent's attempt, with the tokens that it took.
+    /// Ends an attempt of an agent, with the tokens that it used.
     pub(crate) fn end_step_using(
         &mut self,
         path: &str,
         result: StepResult,
         usage: Option<Usage>,
     ) -> Vec<String> {
-        let attempt = self.machine.node(path).expect("the node has come to life").1.attempt;
-        self.tell(Command::StepFinished { path: Arc::from(path), attempt, result, usage })
+        let attempt = self.machine.node(path).expect("the node has begun").1.attempt;
+        self.send(Command::StepFinished { path: Arc::from(path), attempt, result, usage })
     }
 
     pub(crate) fn finish(&mut self, path: &str, output: impl Into<Value>) -> Vec<String> {
@@ -289,58 +289,58 @@ impl World {
         self.end_step(path, StepResult::Failed(failure))
     }
 
-    /// A body that asks for a resume by itself.
+    /// Ends a body with a request to suspend.
     pub(crate) fn ask(&mut self, path: &str) -> Vec<String> {
         self.end_step(path, StepResult::Suspended { reason: None, payload: None })
     }
 
     pub(crate) fn hold(&mut self) -> Vec<String> {
-        self.tell(Command::Suspend { reason: Arc::from("stop"), by: None })
+        self.send(Command::Suspend { reason: Arc::from("stop"), by: None })
     }
 
     pub(crate) fn resume(&mut self, data: impl Into<Value>) -> Vec<String> {
-        self.tell(resume(None, data))
+        self.send(resume(None, data))
     }
 
     pub(crate) fn resume_at(&mut self, step: &str, data: impl Into<Value>) -> Vec<String> {
-        self.tell(resume(Some(step), data))
+        self.send(resume(Some(step), data))
     }
 
-    /// A resume that is not taken.
+    /// Sends a resume that is refused.
     pub(crate) fn refused(&mut self, step: Option<&str>, data: impl Into<Value>) -> Refusal {
-        self.try_tell(resume(step, data)).expect_err("the resume is not taken")
+        self.try_send(resume(step, data)).expect_err("the resume is refused")
     }
 
-    /// The child that a resume is passed to.
+    /// Sends a resume that is forwarded; returns the child.
     pub(crate) fn forwarded(&mut self, step: Option<&str>, data: impl Into<Value>) -> ExecutionId {
-        match self.try_tell(resume(step, data)) {
+        match self.try_send(resume(step, data)) {
             Ok(Handled::Decided(Decision::Forward { child, .. })) => child,
-            other => panic!("the resume was not passed on: {other:?}"),
+            other => panic!("the resume was not forwarded: {other:?}"),
         }
     }
 
     pub(crate) fn child_took(&mut self, path: &str, child_seq: u64) -> Vec<String> {
-        self.tell(Command::ChildTookResume { path: Arc::from(path), child_seq, by: None })
+        self.send(Command::ChildTookResume { path: Arc::from(path), child_seq, by: None })
     }
 
     pub(crate) fn cancel(&mut self) -> Vec<String> {
-        self.tell(Command::Cancel { reason: Arc::from("enough"), by: None })
+        self.send(Command::Cancel { reason: Arc::from("enough"), by: None })
     }
 
-    /// Moves the clock to the moment that the node waits for and tells the machine.
+    /// Moves the clock to the timer of a node, and fires it.
     pub(crate) fn due(&mut self, path: &str) -> Vec<String> {
         let until = *self.timers.get(path).expect("a timer is armed");
         self.now = self.now.max(until);
-        self.tell(Command::TimerFired { path: Arc::from(path) })
+        self.send(Command::TimerFired { path: Arc::from(path) })
     }
 
-    pub(crate) fn hear(&mut self, path: &str, seq: u64, status: ChildStatus) -> Vec<String> {
-        let (_, node) = self.machine.node(path).expect("the node has come to life");
+    pub(crate) fn report(&mut self, path: &str, seq: u64, status: ChildStatus) -> Vec<String> {
+        let (_, node) = self.machine.node(path).expect("the node has begun");
         let child = node.child.as_ref().expect("there is a child").id.clone();
-        self.hear_of(path, &child, seq, status)
+        self.report_of(path, &child, seq, status)
     }
 
-    pub(crate) fn hear_of(
+    pub(crate) fn report_of(
         &mut self,
         path: &str,
         child: &ExecutionId,
@@ -357,15 +357,15 @@ impl World {
             self.ended_children.insert(child.clone());
         }
         let report = ChildReport { child: child.clone(), seq, status };
-        self.tell(Command::ChildReported { path: Arc::from(path), report })
+        self.send(Command::ChildReported { path: Arc::from(path), report })
     }
 
-    /// The process dies and another one reads what was recorded.
+    /// Simulates a crash: rebuilds the machine from the record.
     pub(crate) fn crash(&mut self) {
         self.crash_losing(0);
     }
 
-    /// Like [`Self::crash`], with the last batches lost before they were durable.
+    /// Simulates a crash before the last batches were durable.
     pub(crate) fn crash_losing(&mut self, batches: usize) {
         let kept = self.batches.len().saturating_sub(batches).max(1);
         self.batches.truncate(kept);
@@ -373,12 +373,12 @@ impl World {
         let id = self.machine.state().id.clone();
         self.machine = Machine::replay(plan, id, &self.facts()).expect("the facts belong together");
         if batches > 0 {
-            self.forget_what_was_lost();
+            self.drop_lost();
         }
         invariants::check(self);
     }
 
-    /// Rebuilds from a kept state, the way snapshots are stored, and the batches after it.
+    /// Rebuilds the machine from a stored snapshot and the batches after it.
     pub(crate) fn restore_from(&mut self, batches_in_snapshot: usize) {
         let plan = Arc::clone(self.machine.plan());
         let id = self.machine.state().id.clone();
@@ -392,12 +392,11 @@ impl World {
     }
 
     pub(crate) fn recover(&mut self) -> Vec<String> {
-        self.tell(Command::Recover)
+        self.send(Command::Recover)
     }
 
-    /// The store keeps timers and children in the transaction of the batch: what is lost with
-    /// it is lost here too.
-    fn forget_what_was_lost(&mut self) {
+    /// Drops timers and children of lost batches, which the store keeps in the same transaction.
+    fn drop_lost(&mut self) {
         self.timers = invariants::armed(&self.machine);
         let known = invariants::children_of(&self.facts());
         self.abandoned.retain(|child| known.contains_key(child));

@@ -68,7 +68,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "\"item.name\", number",
             "\"item.nmae\", number",
             &[
-                "57:16: warning: workflows.ticket.blocks.line.book.map.name: nothing says that `item` has a `nmae`; what is listed: cents, name; did you mean name?",
+                "57:16: warning: workflows.ticket.blocks.line.book.map.name: `item` is not known to have a `nmae`; known: cents, name; did you mean name?",
             ],
         ),
         // list length
@@ -90,7 +90,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "\"resume.approved\"",
             "\"resume.aproved\"",
             &[
-                "45:20: warning: workflows.ticket.blocks.ask.boss.map.approved: nothing says that `resume` has a `aproved`; what is listed: approved; did you mean approved?",
+                "45:20: warning: workflows.ticket.blocks.ask.boss.map.approved: `resume` is not known to have a `aproved`; known: approved; did you mean approved?",
             ],
         ),
         // key of an output with a schema
@@ -122,7 +122,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "\"steps.letter.text\"",
             "\"steps.letter.txt\"",
             &[
-                "16:50: warning: workflows.ticket.result.letter: nothing says that `steps.letter` has a `txt`; what is listed: text, usage; did you mean text?",
+                "16:50: warning: workflows.ticket.result.letter: `steps.letter` is not known to have a `txt`; known: text, usage; did you mean text?",
             ],
         ),
         // key of execution
@@ -138,7 +138,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "prompt = \"Write to {{ steps.total.name }}, {{ 'who was asked about' if steps.boss is defined else 'about' }} {{ steps.total.cents }}\"",
             "prompt = \"steps.total.name\"",
             &[
-                "63:10: warning: workflows.ticket.steps.letter.prompt: stands for itself; `{{ steps.total.name }}` gives the value",
+                "63:10: warning: workflows.ticket.steps.letter.prompt: is literal text; write `{{ steps.total.name }}` for the value",
             ],
         ),
         // foreign template
@@ -146,7 +146,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "Pay {{ steps.total.cents }}?",
             "Pay ${steps.total.cents}?",
             &[
-                "47:22: warning: workflows.ticket.blocks.ask.boss.suspend.reason: `${steps.total.cents}` is not filled in: a template writes `{{ steps.total.cents }}`",
+                "47:22: warning: workflows.ticket.blocks.ask.boss.suspend.reason: `${steps.total.cents}` is not replaced: write `{{ steps.total.cents }}`",
             ],
         ),
         // single braces
@@ -154,7 +154,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "Pay {{ steps.total.cents }}?",
             "Pay {steps.total.cents}?",
             &[
-                "47:22: warning: workflows.ticket.blocks.ask.boss.suspend.reason: `{steps.total.cents}` is not filled in: a template writes `{{ steps.total.cents }}`",
+                "47:22: warning: workflows.ticket.blocks.ask.boss.suspend.reason: `{steps.total.cents}` is not replaced: write `{{ steps.total.cents }}`",
             ],
         ),
         // template in a text of an expression
@@ -162,7 +162,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "\"item.name\", number",
             "\"'Dear {{ item.name }}'\", number",
             &[
-                "57:16: warning: workflows.ticket.blocks.line.book.map.name: a text in an expression is not filled in: join its parts with `~` instead of `{{ }}`",
+                "57:16: warning: workflows.ticket.blocks.line.book.map.name: `{{ }}` in a string of an expression is not replaced: concatenate with `~`",
             ],
         ),
         // a branch that may not run
@@ -170,7 +170,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "letter = \"steps.letter.text\" }",
             "ok = \"steps.boss.approved\" }",
             &[
-                "16:46: warning: workflows.ticket.result.ok: step boss does not run when the condition of big does not hold: say what holds then with `default()`",
+                "16:46: warning: workflows.ticket.result.ok: step boss does not run if the condition of big is false; add a `default()`",
             ],
         ),
         // braces around an expression
@@ -178,7 +178,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "\"data.cents > 100\"",
             "\"{{ data.cents > 100 }}\"",
             &[
-                "40:8: workflows.ticket.steps.big.when: syntax error: unexpected `}`, expected `:` in `{{ data.cents > 100 }}`; an expression stands without {{ }}",
+                "40:8: workflows.ticket.steps.big.when: syntax error: unexpected `}`, expected `:` in `{{ data.cents > 100 }}`; write an expression without {{ }}",
             ],
         ),
         // &&
@@ -232,7 +232,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "\"index + 1\"",
             "\"first\"",
             &[
-                "57:38: workflows.ticket.blocks.line.book.map.number: `first` is not in scope; data, input, steps, resume, resumed_by, context, user, item, index, execution are; a text is written \"'first'\"",
+                "57:38: workflows.ticket.blocks.line.book.map.number: `first` is not in scope; in scope: data, input, steps, resume, resumed_by, context, user, item, index, execution; a string is written \"'first'\"",
             ],
         ),
         // unknown format
@@ -240,7 +240,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "format = \"date-time\"",
             "format = \"datetime\"",
             &[
-                "23:45: warning: workflows.ticket.input_schema.properties.at.format: format `datetime` is not known: no value is held to it; did you mean date-time?",
+                "23:45: warning: workflows.ticket.input_schema.properties.at.format: unknown format `datetime`: it is not checked; did you mean date-time?",
             ],
         ),
         // duplicate id
@@ -317,7 +317,7 @@ fn a_typical_mistake_is_reported_once_at_its_place() {
             "args = { id =",
             "args = { ident =",
             &[
-                "29:18: workflows.ticket.steps.who.args.ident: does not fit the parameters of tool lookup: it has no key `ident`",
+                "29:18: workflows.ticket.steps.who.args.ident: does not match the parameters of tool lookup: unknown key `ident`",
             ],
         ),
         // no deadline

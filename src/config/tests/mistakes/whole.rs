@@ -115,8 +115,9 @@ fn undefined_names() {
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\n\
              id = \"check-it\"\nmap = \"steps['chek-it'].x + dta.y\"\n",
             &[
-                "6:7: steps.check-it.map: `dta` is not in scope; data, input, steps, resume, \
-                 resumed_by, context, user, item, index, execution are; did you mean data?",
+                "6:7: steps.check-it.map: `dta` is not in scope; in scope: data, input, steps, \
+                 resume, \
+                 resumed_by, context, user, item, index, execution; did you mean data?",
                 "6:7: steps.check-it.map: there is no step chek-it; did you mean check-it?",
             ],
         ),
@@ -126,9 +127,10 @@ fn undefined_names() {
              = { q = [\"steps.b\"] } }\n",
             &[
                 "6:16: steps.b.http.url: there is no step c",
-                "6:61: steps.b.http.headers.x-a: `itm` is not in scope; data, input, steps, \
-                 resume, resumed_by, context, user, item, index, execution are; did you mean item?",
-                "6:91: steps.b.http.query.q[0]: step b is this step, which has given nothing yet",
+                "6:61: steps.b.http.headers.x-a: `itm` is not in scope; in scope: data, input, \
+                 steps, \
+                 resume, resumed_by, context, user, item, index, execution; did you mean item?",
+                "6:91: steps.b.http.query.q[0]: step b is this step, which has no output yet",
             ],
         ),
         (
@@ -136,11 +138,14 @@ fn undefined_names() {
              command = { argv = [\"ls\", \"{{ dat }}\"], env = { A = \"{{ item }}\" }, input = \
              \"inptu\" }\n",
             &[
-                "6:27: steps.b.command.argv[1]: `dat` is not in scope; data, input, steps, \
-                 resume, resumed_by, context, user, item, index, execution are; did you mean data?",
-                "6:53: steps.b.command.env.A: `item` is none here: no andForEach is around this",
-                "6:77: steps.b.command.input: `inptu` is not in scope; data, input, steps, \
-                 resume, resumed_by, context, user, item, index, execution are; a text is written \
+                "6:27: steps.b.command.argv[1]: `dat` is not in scope; in scope: data, input, \
+                 steps, \
+                 resume, resumed_by, context, user, item, index, execution; did you mean data?",
+                "6:53: steps.b.command.env.A: `item` is none here: this is not inside an \
+                 andForEach",
+                "6:77: steps.b.command.input: `inptu` is not in scope; in scope: data, input, \
+                 steps, \
+                 resume, resumed_by, context, user, item, index, execution; a string is written \
                  \"'inptu'\"; did you mean input?",
             ],
         ),
@@ -151,14 +156,15 @@ fn undefined_names() {
              \"steps.zz\" }, deadline = \"1h\", on_timeout = { resume = { x = \"indx\" } } }\n\
              on_error = { value = \"steps.b\" }\n",
             &[
-                "7:20: steps.b.suspend.when: step b is this step, which has given nothing yet",
-                "7:40: warning: steps.b.suspend.reason: `resume` is none here: this is asked \
-                 before anybody answers",
+                "7:20: steps.b.suspend.when: step b is this step, which has no output yet",
+                "7:40: warning: steps.b.suspend.reason: `resume` is none here: this is evaluated \
+                 before the resume",
                 "7:72: steps.b.suspend.payload.a: there is no step zz",
-                "7:133: steps.b.suspend.on_timeout.resume.x: `indx` is not in scope; data, \
-                 input, steps, resume, resumed_by, context, user, item, index, execution are; a \
-                 text is written \"'indx'\"; did you mean index?",
-                "8:22: steps.b.on_error.value: step b is this step, which has given nothing yet",
+                "7:133: steps.b.suspend.on_timeout.resume.x: `indx` is not in scope; in scope: \
+                 data, \
+                 input, steps, resume, resumed_by, context, user, item, index, execution; a string \
+                 is written \"'indx'\"; did you mean index?",
+                "8:22: steps.b.on_error.value: step b is this step, which has no output yet",
             ],
         ),
         (
@@ -166,9 +172,9 @@ fn undefined_names() {
              steps = [{ id = \"a\", map = \"resume\" }]\n",
             &[
                 "2:16: result.a: there is no step b",
-                "2:31: result.c: `item` is none here: no andForEach is around this",
-                "3:28: warning: steps.a.map: `resume` is none here, unless the execution was \
-                 suspended from outside: the step has no `suspend`",
+                "2:31: result.c: `item` is none here: this is not inside an andForEach",
+                "3:28: warning: steps.a.map: `resume` is none here unless a caller paused the \
+                 execution: the step has no `suspend`",
             ],
         ),
     ]);
@@ -180,18 +186,18 @@ fn constant_conditions_and_endless_waits() {
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = false\nblock = \"x\"\n\
              [[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
-            &["4:8: warning: steps.a.when: never holds: block x can never run"],
+            &["4:8: warning: steps.a.when: is never true: block x never runs"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andBranch\"\n\
              cases = [{ when = true, block = \"x\" }]\ndefault = \"y\"\n[[workflows.w.blocks.x]]\n\
              id = \"in_x\"\nmap = 1\n[[workflows.w.blocks.y]]\nid = \"in_y\"\nmap = 1\n",
-            &["4:19: warning: steps.a.cases[0].when: always holds: block y can never run"],
+            &["4:19: warning: steps.a.cases[0].when: is always true: block y never runs"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andDoWhile\"\nwhen = true\n\
              max_iterations = 3\nblock = \"x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
-            &["4:8: warning: steps.a.when: always holds: the step fails after max_iterations = \
+            &["4:8: warning: steps.a.when: is always true: the step fails after max_iterations = \
                  3"],
         ),
         (
@@ -211,7 +217,7 @@ fn arguments_of_workflows_and_tools() {
              input = { n = \"'x'\" }\n[workflows.v]\n\
              input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
              \"integer\" } }, additionalProperties = false }\nsteps = [{ id = \"a\", map = 1 }]\n",
-            &["5:9: steps.a.input: does not fit the input of workflow v: n: \"x\" is not of \
+            &["5:9: steps.a.input: does not match the input of workflow v: n: \"x\" is not of \
                  type \"integer\""],
         ),
         (
@@ -219,7 +225,7 @@ fn arguments_of_workflows_and_tools() {
              input = { nn = \"data\" }\n[workflows.v]\n\
              input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
              \"integer\" } }, additionalProperties = false }\nsteps = [{ id = \"a\", map = 1 }]\n",
-            &["5:16: steps.a.input.nn: does not fit the input of workflow v: it has no key \
+            &["5:16: steps.a.input.nn: does not match the input of workflow v: unknown key \
                  `nn`; did \
                  you mean n?"],
         ),
@@ -229,7 +235,7 @@ fn arguments_of_workflows_and_tools() {
              [workflows.v]\n\
              input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
              \"integer\" } } }\nsteps = [{ id = \"a\", map = 1 }]\n",
-            &["4:8: steps.a.args: does not fit the parameters of tool t: key `n` is missing"],
+            &["4:8: steps.a.args: does not match the parameters of tool t: key `n` is missing"],
         ),
     ]);
 }

@@ -1,4 +1,4 @@
-//! What stands for the operators: the same as they give, paid for.
+//! Filters that replace operators: the same results, with charges.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,10 +10,10 @@ use crate::effort;
 use crate::expression::charged::charged;
 use crate::expression::engine;
 
-/// Longest tuple that is made by repeating one: nothing pays when a tuple is walked.
+/// Longest tuple that repetition may create, because reading a tuple is not charged.
 const TUPLE_ITEMS_MAX: usize = 1_000;
 
-/// An operator of the engine, for what is not known to be two numbers before it is evaluated.
+/// An operator of the engine, for operands of any type.
 struct Original(LazyLock<minijinja::Expression<'static, 'static>>);
 
 static PRODUCT: Original = Original(LazyLock::new(|| compiled("left * right")));
@@ -27,7 +27,7 @@ fn compiled(source: &'static str) -> minijinja::Expression<'static, 'static> {
 
 impl Original {
     fn of(&self, left: &Value, right: &Value) -> Result<Value, Error> {
-        // it was made at a place of its own
+        // without the place inside the constant source
         let elsewhere = |error: Error| match error.detail() {
             Some(detail) => Error::new(error.kind(), detail.to_owned()),
             None => Error::from(error.kind()),
@@ -36,8 +36,8 @@ impl Original {
     }
 }
 
-/// Multiplies. What it repeats is paid for here, and a list wherever it is walked too: what spins
-/// through the copies of one that has become empty, the budget being spent, cannot be stopped.
+/// Multiplies. Charges for the copies here, and again when a list of them is read: a loop over the
+/// copies of a list that appears empty, because the budget is spent, could not be stopped.
 pub(super) fn times(
     state: &mut State<'_, '_>,
     left: &Value,
@@ -51,7 +51,7 @@ pub(super) fn times(
     PRODUCT.of(left, right).map(charged)
 }
 
-/// Adds. Texts are joined; what lists give is walked through the lists, which pay for themselves.
+/// Adds numbers and joins texts. Lists charge by themselves.
 pub(super) fn plus(state: &mut State<'_, '_>, left: &Value, right: &Value) -> Result<Value, Error> {
     if let Some(sum) = of_integers(left, right, i64::checked_add) {
         return Ok(sum);
@@ -62,14 +62,14 @@ pub(super) fn plus(state: &mut State<'_, '_>, left: &Value, right: &Value) -> Re
     }
 }
 
-/// Joins two values as texts.
+/// Concatenates two values as texts.
 pub(super) fn concat(
     state: &mut State<'_, '_>,
     left: &Value,
     right: &Value,
 ) -> Result<Value, Error> {
     if left.is_undefined() || right.is_undefined() {
-        // looked into, a value that is not there knows what it was called
+        // a lookup in an undefined value gives an error with its name
         let named = || [left, right].into_iter().find(|it| it.is_undefined())?.get_attr("").err();
         return CONCATENATION.of(left, right).map_err(|error| named().unwrap_or(error));
     }

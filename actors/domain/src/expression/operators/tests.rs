@@ -1,4 +1,4 @@
-//! Operators that are written anew give what the engine gives, and are paid for.
+//! Rewritten operators: same results as the engine, with charges.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn scope() -> Scope {
 }
 
 #[test]
-fn sources_are_written_anew_where_something_may_be_repeated() {
+fn operators_that_may_grow_a_value_are_rewritten() {
     let cases = [
         ("input.a", None),
         ("60 * 60 * -24", None),
@@ -49,7 +49,7 @@ fn sources_are_written_anew_where_something_may_be_repeated() {
     }
     let template = "a * b {# c * d #}{% for x in y * 2 %}{{- x * x -}}{% endfor %}\r\n";
     let (operators, has_loops) = syntax::operators_and_loops(template);
-    let written = written_anew(template, operators).unwrap();
+    let written = rewritten(template, operators).unwrap();
     let expected = "a * b {# c * d #}{% for x in (y )|engine.times( 2) %}\
                     {{- (x )|engine.times( x) -}}{% endfor %}\r\n";
     assert!(has_loops);
@@ -57,7 +57,7 @@ fn sources_are_written_anew_where_something_may_be_repeated() {
 }
 
 #[test]
-fn products_are_those_of_the_engine() {
+fn products_equal_those_of_the_engine() {
     let cases = [
         ("input.two * 3", Ok(json!(6))),
         ("input.two * 3.0", Ok(json!(6.0))),
@@ -98,7 +98,7 @@ fn products_are_those_of_the_engine() {
 }
 
 #[test]
-fn what_is_repeated_is_paid_for() {
+fn repetition_is_charged() {
     let costly = [
         "1 in [0] * input.n",
         "[0] * input.n == [0] * input.n",
@@ -135,7 +135,7 @@ fn large() -> Scope {
 }
 
 #[test]
-fn texts_that_are_joined_are_paid_for() {
+fn concatenation_is_charged() {
     let most = "text larger than 1048576 bytes in";
     let spent = |source: &str| {
         let expression = Expression::compile(source).unwrap();
@@ -167,7 +167,7 @@ fn texts_that_are_joined_are_paid_for() {
 }
 
 #[test]
-fn doublings_of_large_texts_are_too_costly_where_others_wait() {
+fn doubling_large_texts_is_too_costly_on_shared_threads() {
     let doubled = |how: &str| {
         let sets: String = ('b'..='h')
             .zip('a'..)
@@ -185,7 +185,7 @@ fn doublings_of_large_texts_are_too_costly_where_others_wait() {
 }
 
 #[test]
-fn texts_are_joined_as_the_engine_does() {
+fn concatenation_equals_that_of_the_engine() {
     let cases = [
         ("input.text ~ 1 ~ none ~ true ~ 1.5", Ok(json!("ab1NoneTrue1.5"))),
         ("input.list ~ '' ~ input.rows", Ok(json!("[1,2][{\"price\":3,\"count\":4}]"))),

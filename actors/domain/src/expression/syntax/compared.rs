@@ -1,4 +1,4 @@
-//! Values that a text compares with constants.
+//! Comparisons with constants.
 
 use minijinja::machinery::ast;
 use minijinja::value::ValueKind;
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::{Path, Walk, path_of, start};
 
-/// A value that is compared with a constant, for being equal or among others.
+/// A comparison of a value with a constant, by equality or membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compared {
     pub path: Path,
     pub constant: Value,
 }
 
-/// How a value is compared.
+/// Kind of a comparison.
 #[derive(Clone, Copy)]
 pub(super) enum How {
     Equal,
@@ -39,7 +39,7 @@ impl How {
 }
 
 impl Walk<'_> {
-    /// Notes `value == 'constant'` and the like.
+    /// Notes `value == 'constant'` and similar comparisons.
     pub(super) fn compared(&mut self, left: &ast::Expr<'_>, right: &ast::Expr<'_>, how: How) {
         let (value, constants) = match (how, left.as_const(), right.as_const()) {
             (How::Equal, None, Some(constant)) => (left, vec![constant]),

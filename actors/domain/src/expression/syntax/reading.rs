@@ -1,46 +1,46 @@
-//! What is read from the syntax tree of a text.
+//! Result of the analysis of a text.
 
 use std::collections::BTreeSet;
 
 use super::compared::Compared;
 
-/// What a text reads and uses.
+/// Names and words that a text uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// What it reads by name, without what it sets itself, in the order of the text.
+    /// Paths that it reads, without names that it sets itself, in order.
     pub paths: Vec<Path>,
-    /// Where it asks whether a value is a constant.
+    /// Comparisons with constants.
     pub compared: Vec<Compared>,
-    /// The filters, tests and functions that it uses.
+    /// Filters, tests and functions.
     pub used: Vec<Used>,
-    /// Constant texts inside of its code.
+    /// String literals in its code.
     pub constants: Vec<Part>,
-    /// What of a template is no code.
+    /// Literal text of a template.
     pub plain: Vec<Part>,
-    /// Whether the text is an expression that is one path and nothing else.
+    /// True if the text is an expression that is a single path.
     pub is_path: bool,
 }
 
-/// A name, and the keys that are looked up in its value one after the other.
+/// A name and the keys that are looked up in its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     pub root: String,
     pub keys: Vec<PathKey>,
-    /// Whether the text allows for it not to be there.
+    /// True if the text handles its absence.
     pub is_optional: bool,
-    /// Where it begins, in bytes.
+    /// Byte offset.
     pub at: usize,
 }
 
-/// What is looked up.
+/// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathKey {
     Name(String),
-    /// An item, or a key that only a run knows.
+    /// An index, or a key that is known only at run time.
     Computed,
 }
 
-/// Something of the engine that a text uses by name.
+/// Use of a filter, test, function or method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Used {
     pub kind: UsedKind,
@@ -48,17 +48,17 @@ pub struct Used {
     pub at: usize,
 }
 
-/// What a name of the engine stands for.
+/// Kind of a used name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsedKind {
     Filter,
     Test,
     Function,
-    /// Called on a value: `text.upper()`.
+    /// A call on a value: `text.upper()`.
     Method,
 }
 
-/// A part of a text.
+/// A literal part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub text: String,
@@ -66,19 +66,19 @@ pub struct Part {
 }
 
 impl Reading {
-    /// The names that it reads.
+    /// Returns the names that it reads.
     pub fn names(&self) -> BTreeSet<&str> {
         self.paths.iter().map(|path| path.root.as_str()).collect()
     }
 
-    /// Ids of the steps that it reads.
+    /// Returns the ids of the steps that it reads.
     pub fn steps(&self) -> BTreeSet<&str> {
         self.paths.iter().filter_map(Path::step).collect()
     }
 }
 
 impl Path {
-    /// The step that is read.
+    /// Returns the step that is read.
     pub fn step(&self) -> Option<&str> {
         match self.keys.first() {
             Some(PathKey::Name(id)) if self.root == "steps" => Some(id),

@@ -1,4 +1,4 @@
-//! Texts, and what is read from them.
+//! Analysis of expressions and templates.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn an_expression_reads_names_and_keys() {
 }
 
 #[test]
-fn a_template_reads_what_it_does_not_set() {
+fn a_template_does_not_read_names_that_it_sets() {
     for (source, expected) in [
         ("see steps['a'] and {data}", ""),
         ("{{ steps['a'] }}, don't {{ steps.b }}{# {{ steps['c'] }} #}", "steps.a steps.b"),
@@ -67,7 +67,7 @@ fn a_template_reads_what_it_does_not_set() {
 }
 
 #[test]
-fn what_is_used_by_name_has_a_place() {
+fn uses_of_filters_tests_and_functions_have_a_place() {
     for (source, expected) in [
         ("data | total('x')", "Filter total 7"),
         (
@@ -89,7 +89,7 @@ fn what_is_used_by_name_has_a_place() {
 }
 
 #[test]
-fn what_is_no_code_is_kept_apart() {
+fn literal_text_is_separate_from_code() {
     let template = Template::compile("Dear ${user}, {{ 'a{{b' }}").unwrap();
     let reading = template.reading();
     let part = |text: &str, at| vec![Part { text: text.to_owned(), at }];

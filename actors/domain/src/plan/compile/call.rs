@@ -1,4 +1,4 @@
-//! Bodies of steps that leave the machine.
+//! Compilation of bodies that call out of the machine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::definition::{Body, CommandBody, HttpBody, HttpMethod, Projection};
 use crate::expression::CompiledProjection;
 use crate::plan::{Call, Problem, Work};
 
-/// Checks and compiles a run of a program that is not in a workflow.
+/// Checks and compiles a run of a program outside of workflows.
 pub fn compile_command(body: &CommandBody) -> Result<CommandCall, Vec<Problem>> {
     let mut compiler = Compiler::default();
     let call = compiler.command(body);
@@ -84,14 +84,14 @@ impl Compiler {
             return None;
         };
         if program.contains("{{") {
-            self.problem("argv.0", "the program is no template: data must not choose it");
+            self.problem("argv.0", "the program cannot be a template: data must not select it");
         }
         for (index, text) in argv.iter().enumerate() {
             if text.contains('\0') {
-                self.problem(&format!("argv.{index}"), "holds a zero byte");
+                self.problem(&format!("argv.{index}"), "contains a NUL byte");
             }
             if !secrets_of(text).0.is_empty() {
-                let message = "everyone on the machine can see arguments; hand a secret over in \
+                let message = "arguments are visible to all users of the machine; pass a secret in \
                                `env`";
                 self.problem(&format!("argv.{index}"), message);
             }
@@ -133,7 +133,7 @@ impl Compiler {
         }
     }
 
-    /// None inside when there is none, none outside when it is broken.
+    /// Compiles a projection that may be absent; the outer `None` is a problem.
     fn optional_projection(
         &mut self,
         key: &str,

@@ -1,15 +1,15 @@
-//! What its author cannot have meant, in a definition that would run: names that cannot be there,
-//! keys that a schema does not have, conditions that never change, texts that look like others.
+//! Lints: probable mistakes in definitions that compile, such as names that are not in scope, keys
+//! that a schema does not have, constant conditions, and syntax of other languages.
 //!
-//! Not a part of [`Plan::compile`](super::Plan::compile): executions go on with definitions that
-//! were stored before anybody looked for this.
+//! Not a part of [`Plan::compile`](super::Plan::compile), because executions continue with stored
+//! definitions that are older than a lint.
 
 mod absent;
 mod comparisons;
 mod conditions;
+mod constant_inputs;
 mod fields;
 mod formats;
-mod given;
 mod here;
 mod lookalikes;
 mod outputs;
@@ -25,8 +25,8 @@ use crate::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
 use crate::expression::{PathKey, Reading, SCOPE_NAMES};
 use crate::failure::ErrorKind;
 
+pub use self::constant_inputs::{Callee, ConstantInput, constant_inputs};
 pub use self::formats::format_remarks;
-pub use self::given::{Callee, Given, given};
 pub use self::remarks::{Form, Remark, remarks};
 pub use self::shape::Shape;
 
@@ -34,7 +34,7 @@ use self::absent::Allowed;
 use self::here::Here;
 use self::remarks::{not_in_scope, of_reading, reading};
 use self::shape::{NUMBER, TEXT};
-use self::texts::{Asked, Text};
+use self::texts::{Text, Timing};
 use self::unrun::{not_yet, resume_problem, unsure};
 
 /// Keys of `execution`.
@@ -46,40 +46,40 @@ pub const PRINCIPAL_KEYS: [&str; 2] = ["id", "verified"];
 /// Keys of `error`.
 pub const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
 
-/// What is known of those who start executions.
+/// Authentication of the callers that start executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callers {
-    /// Each has a token, and is in `user`; or nothing is known of them.
+    /// Every caller has a token, so `user` is set; or this is unknown.
     Named,
-    /// Some have no token.
+    /// Some callers have no token.
     Any,
 }
 
-/// Something that its author cannot have meant.
+/// A probable mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// As in [`Problem`](super::Problem).
     pub place: Vec<String>,
     pub message: String,
-    /// Whether it must be put right; else it works, but hardly as it was meant.
+    /// True if it must be corrected; otherwise it is a warning.
     pub is_error: bool,
     pub misspelt: Option<Misspelt>,
 }
 
-/// A name that stands for nothing.
+/// An unknown name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misspelt {
     pub written: String,
-    /// What could have been meant.
+    /// Names that may have been meant.
     pub known: Vec<String>,
 }
 
-/// Everything of the kind in a definition, in the order of its steps. What does not compile is
-/// passed over: the plan says so.
-pub fn findings(definition: &WorkflowDefinition, callers: Callers) -> Vec<Finding> {
+/// Returns the lints of a definition, in the order of its steps. Skips sources that do not
+/// compile, since the plan reports them.
+pub fn lints(definition: &WorkflowDefinition, callers: Callers) -> Vec<Finding> {
     let mut search = Search::new(definition, callers);
     search.found.extend(formats::of_workflow(definition));
-    search.learn(&definition.steps, &Way::new());
+    search.index(&definition.steps, &Containers::new());
     let data = Rc::clone(&search.input);
     search.steps(&definition.steps, Here { data, ..Here::default() });
     let mut end = Here::default();
@@ -90,17 +90,17 @@ pub fn findings(definition: &WorkflowDefinition, callers: Callers) -> Vec<Findin
     search.found
 }
 
-/// The containers around a step, and the block of each that it is in.
-type Way<'d> = Vec<(&'d StepDefinition, usize)>;
+/// The containers around a step, each with the index of the block that contains the step.
+type Containers<'d> = Vec<(&'d StepDefinition, usize)>;
 
 struct Search<'d> {
     definition: &'d WorkflowDefinition,
     callers: Callers,
-    /// Each step and where it is, by id.
-    ways: HashMap<&'d str, (&'d StepDefinition, Way<'d>)>,
-    /// Ids of several steps: nobody knows which of them is meant.
+    /// Steps with the containers around them, by id.
+    known_steps: HashMap<&'d str, (&'d StepDefinition, Containers<'d>)>,
+    /// Ids that more than one step has.
     ambiguous: HashSet<&'d str>,
-    /// What is known of the outputs of the steps that were passed.
+    /// Shapes of the outputs of the steps so far.
     outputs: HashMap<&'d str, Rc<Shape>>,
     input: Rc<Shape>,
     found: Vec<Finding>,
@@ -111,7 +111,7 @@ impl<'d> Search<'d> {
         Self {
             definition,
             callers,
-            ways: HashMap::new(),
+            known_steps: HashMap::new(),
             ambiguous: HashSet::new(),
             outputs: HashMap::new(),
             input: definition.input_schema.as_ref().map_or_else(Rc::default, schema_shape),
@@ -119,34 +119,35 @@ impl<'d> Search<'d> {
         }
     }
 
-    fn learn(&mut self, steps: &'d [StepDefinition], way: &Way<'d>) {
+    fn index(&mut self, steps: &'d [StepDefinition], way: &Containers<'d>) {
         for step in steps {
-            if self.ways.insert(&step.id, (step, way.clone())).is_some() {
+            if self.known_steps.insert(&step.id, (step, way.clone())).is_some() {
                 self.ambiguous.insert(&step.id);
             }
             for (lane, block) in step.kind.blocks().into_iter().enumerate() {
                 let mut inner = way.clone();
                 inner.push((step, lane));
-                self.learn(&block.steps, &inner);
+                self.index(&block.steps, &inner);
             }
         }
     }
 
-    /// Goes through steps one after the other; gives what is known of the last one's output.
+    /// Checks consecutive steps; returns the shape of the last one's output.
     fn steps(&mut self, steps: &'d [StepDefinition], mut here: Here<'d>) -> Rc<Shape> {
         for step in steps {
-            let (last, first): (Vec<_>, Vec<_>) =
-                texts::of_step(step).into_iter().partition(|text| text.asked == Asked::AfterRound);
+            let (last, first): (Vec<_>, Vec<_>) = texts::of_step(step)
+                .into_iter()
+                .partition(|text| text.timing == Timing::AfterIteration);
             first.iter().for_each(|text| self.text(Some(step), text, &here));
             let before_blocks = self.found.len();
             let blocks = self.blocks(step, &here);
             let of_blocks = self.found.split_off(before_blocks);
             let mut round = here.inside(step);
-            round.of_earlier_rounds.clone_from(&here.of_earlier_rounds);
+            round.of_earlier_iterations.clone_from(&here.of_earlier_iterations);
             round.data = blocks.first().map_or_else(Rc::default, Rc::clone);
             last.iter().for_each(|text| self.text(Some(step), text, &round));
             self.found.extend(conditions::of_step(step));
-            self.found.extend(given::of_suspension(step, self.definition));
+            self.found.extend(constant_inputs::of_suspension(step, self.definition));
             self.found.extend(unrun::idle_schemas(step));
             self.found.extend(formats::of_step(step));
             self.found.extend(of_blocks);
@@ -159,7 +160,7 @@ impl<'d> Search<'d> {
         here.data
     }
 
-    /// Goes through the blocks of a step; gives what is known of what each of them gives.
+    /// Checks the blocks of a step; returns the shapes of their outputs.
     fn blocks(&mut self, step: &'d StepDefinition, here: &Here<'d>) -> Vec<Rc<Shape>> {
         let mut inside = here.inside(step);
         if let StepKind::ForEach { items, .. } = &step.kind {
@@ -176,8 +177,8 @@ impl<'d> Search<'d> {
         let blocks = step.kind.blocks().into_iter().enumerate();
         let of_block = |(lane, block): (usize, &'d Block)| {
             let mut inner = inside.clone();
-            inner.around.push((step, lane));
-            inner.asked_about.extend(conditions::asked_about(step, lane));
+            inner.containers.push((step, lane));
+            inner.tested_paths.extend(conditions::tested_paths(step, lane));
             self.steps(&block.steps, inner)
         };
         blocks.map(of_block).collect()
@@ -192,7 +193,7 @@ impl<'d> Search<'d> {
             .collect();
         found.extend(of_reading(&reading, text.source, text.form, &names_at(text)));
         found.extend(self.references(&reading, step, here));
-        let allowed = Allowed { reading: &reading, around: &here.asked_about };
+        let allowed = Allowed { reading: &reading, around: &here.tested_paths };
         for path in &reading.paths {
             if self.name(&path.root, step, text, here).is_none() {
                 found.extend(absent::none(path, step, self.callers, &allowed));
@@ -217,7 +218,7 @@ impl<'d> Search<'d> {
         }
     }
 
-    /// What is wrong with a name that is read at a place.
+    /// Checks a name that is read at a place.
     fn name(
         &self,
         name: &str,
@@ -227,20 +228,19 @@ impl<'d> Search<'d> {
     ) -> Option<Remark> {
         match name {
             "item" if !here.has_item => {
-                let message = "`item` is none here: no andForEach is around this";
+                let message = "`item` is none here: this is not inside an andForEach";
                 Some(Remark::error(message.to_owned()))
             }
             "index" if !here.has_index => {
-                let message =
-                    "`index` is none here: neither an andForEach nor a loop is around this";
+                let message = "`index` is none here: this is not inside an andForEach or a loop";
                 Some(Remark::error(message.to_owned()))
             }
             "resume" | "resumed_by" => {
                 let problem = resume_problem(step, text)?;
                 Some(Remark::warning(format!("`{name}` is none here{problem}")))
             }
-            "error" if text.asked != Asked::AfterFailure => {
-                let message = "`error` is none here: `on_error` and `retry` can read it";
+            "error" if text.timing != Timing::AfterFailure => {
+                let message = "`error` is none here: only `on_error` and `retry` have it";
                 Some(Remark::error(message.to_owned()))
             }
             _ if SCOPE_NAMES.contains(&name) => None,
@@ -248,7 +248,7 @@ impl<'d> Search<'d> {
         }
     }
 
-    /// What is wrong with the steps that are read at a place.
+    /// Checks the steps that are read at a place.
     fn references(
         &self,
         reading: &Reading,
@@ -259,20 +259,19 @@ impl<'d> Search<'d> {
         for id in reading.steps().into_iter().filter(|id| !self.ambiguous.contains(id)) {
             let is_optional =
                 reading.paths.iter().all(|path| path.step() != Some(id) || path.is_optional);
-            match self.ways.get(id) {
+            match self.known_steps.get(id) {
                 Some((read, way)) if here.visible.contains(id) => {
                     let reason = unsure(read, way, here).filter(|_| !is_optional);
                     found.extend(reason.map(|reason| {
-                        let message =
-                            format!("step {id} {reason}: say what holds then with `default()`");
+                        let message = format!("step {id} {reason}; add a `default()`");
                         Remark::warning(message)
                     }));
                 }
                 Some((_, way)) => found.push(Remark::error(not_yet(id, way, step, here))),
-                // it may be one of those whose id another step has, too
+                // it may be a step whose id is ambiguous
                 None if !self.ambiguous.is_empty() => {}
                 None => {
-                    let mut known: Vec<_> = self.ways.keys().copied().collect();
+                    let mut known: Vec<_> = self.known_steps.keys().copied().collect();
                     known.sort_unstable();
                     found.push(Remark::error(format!("there is no step {id}")).meant(id, known));
                 }
@@ -281,7 +280,7 @@ impl<'d> Search<'d> {
         found
     }
 
-    /// What is known of a value at a place.
+    /// Returns the shape of a value at a place.
     fn shape(
         &self,
         root: &str,
@@ -293,7 +292,7 @@ impl<'d> Search<'d> {
         root.map_or(Shape::Any, |root| root.shape.under(root.keys).clone())
     }
 
-    /// Where a path begins that something is known of.
+    /// Returns the longest beginning of a path whose shape is known.
     fn root<'k>(
         &self,
         root: &str,
@@ -328,20 +327,20 @@ impl<'d> Search<'d> {
     }
 }
 
-/// The names that a text can read.
+/// Returns the names in scope of a text.
 fn names_at(text: &Text<'_>) -> Vec<&'static str> {
     let names = SCOPE_NAMES.into_iter();
-    names.filter(|name| *name != "error" || text.asked == Asked::AfterFailure).collect()
+    names.filter(|name| *name != "error" || text.timing == Timing::AfterFailure).collect()
 }
 
-/// A value that something is known of, and the keys that are looked up in it.
+/// A value of known shape, and the keys that are looked up in it.
 struct Root<'k> {
     way: String,
     keys: &'k [PathKey],
     shape: Rc<Shape>,
 }
 
-/// What is known of `error`.
+/// Returns the shape of `error`.
 fn error_shape() -> Shape {
     let kinds = ErrorKind::ALL.map(|kind| kind.as_str().to_owned());
     Shape::closed(ERROR_KEYS.map(|key| {
@@ -362,7 +361,7 @@ fn place_of(step: &StepDefinition) -> Vec<String> {
     vec!["steps".to_owned(), step.id.clone()]
 }
 
-/// Adds the ids of all steps inside of a step.
+/// Adds the ids of all steps inside a step.
 fn collect_inside<'d>(step: &'d StepDefinition, ids: &mut HashSet<&'d str>) {
     for inner in step.kind.blocks().into_iter().flat_map(|block| &block.steps) {
         ids.insert(&inner.id);

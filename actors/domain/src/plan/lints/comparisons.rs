@@ -1,4 +1,4 @@
-//! Comparisons with constants that a value of a known form never equals.
+//! Comparisons with constants that a value of a known shape never equals.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::expression::{Compared, PathKey};
 use super::remarks::{Remark, listed};
 use super::shape::{NUMBER, Shape, TEXT, TRUTH};
 
-/// What is wrong with comparing a value with a constant.
+/// Checks the comparison of a value with a constant.
 pub(super) fn remark(compared: &Compared, shape: &Shape) -> Option<Remark> {
     let Compared { path, constant } = compared;
     let keys = path.keys.iter().map(|key| match key {
@@ -25,7 +25,7 @@ pub(super) fn remark(compared: &Compared, shape: &Shape) -> Option<Remark> {
     }
     let what = shape.plain()?;
     let instead = match (what, constant) {
-        (TEXT, Value::Number(number)) => format!("; a text is written '{number}'"),
+        (TEXT, Value::Number(number)) => format!("; a string is written '{number}'"),
         (NUMBER, Value::String(text)) if text.parse::<f64>().is_ok() => {
             format!("; a number is written {text}")
         }

@@ -1,4 +1,4 @@
-//! The expressions and templates of a definition, each with its key.
+//! Expressions and templates of a definition, with their keys.
 
 use serde_json::Value;
 
@@ -8,37 +8,37 @@ use crate::definition::{
     StepKind, SuspendRule, WorkflowDefinition,
 };
 
-/// A text that is evaluated.
+/// An expression or a template.
 pub(super) struct Text<'d> {
-    /// From the step down; from the workflow down when it belongs to none.
+    /// Keys from the step down, or from the workflow down if it belongs to no step.
     pub(super) keys: Vec<String>,
     pub(super) source: &'d str,
     pub(super) form: Form,
-    pub(super) asked: Asked,
+    pub(super) timing: Timing,
 }
 
-/// When it is evaluated.
+/// Time of an evaluation, relative to its step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// While the step asks for a resume.
-    BeforeAnswer,
-    AtWork,
-    /// Where the round of a loop ends.
-    AfterRound,
-    /// When an attempt has failed.
+pub(super) enum Timing {
+    /// Before the step is resumed.
+    BeforeResume,
+    InBody,
+    /// After an iteration of a loop.
+    AfterIteration,
+    /// After a failed attempt.
     AfterFailure,
 }
 
-/// Those of the workflow's result.
+/// Returns those of the workflow's result.
 pub(super) fn of_result(definition: &WorkflowDefinition) -> Vec<Text<'_>> {
-    let mut texts = Texts::new(Asked::AtWork);
+    let mut texts = Texts::new(Timing::InBody);
     texts.projection(&["result"], definition.result.as_ref());
     texts.found
 }
 
-/// Those of a step, without the steps inside of it.
+/// Returns those of a step, without the steps inside it.
 pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
-    let mut texts = Texts::new(Asked::BeforeAnswer);
+    let mut texts = Texts::new(Timing::BeforeResume);
     if let Some(SuspendRule { when, reason, payload, deadline_ms: _, on_timeout }) = &step.suspend {
         texts.expression(&["suspend", "when"], when.as_deref());
         texts.template(&["suspend", "reason"], reason.as_deref());
@@ -50,9 +50,9 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
             }
         }
     }
-    texts.asked = Asked::AtWork;
+    texts.timing = Timing::InBody;
     texts.kind(&step.kind);
-    texts.asked = Asked::AfterFailure;
+    texts.timing = Timing::AfterFailure;
     if let Some(policy) = &step.retry {
         texts.expression(&["retry", "on"], policy.on.as_deref());
         texts.expression(&["retry", "never"], policy.never.as_deref());
@@ -66,16 +66,16 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
 
 struct Texts<'d> {
     found: Vec<Text<'d>>,
-    asked: Asked,
+    timing: Timing,
 }
 
 impl<'d> Texts<'d> {
-    fn new(asked: Asked) -> Self {
-        Self { found: Vec::new(), asked }
+    fn new(timing: Timing) -> Self {
+        Self { found: Vec::new(), timing }
     }
 
     fn push(&mut self, keys: Vec<String>, source: &'d str, form: Form) {
-        self.found.push(Text { keys, source, form, asked: self.asked });
+        self.found.push(Text { keys, source, form, timing: self.timing });
     }
 
     fn expression(&mut self, keys: &[&str], source: Option<&'d str>) {
@@ -116,7 +116,7 @@ impl<'d> Texts<'d> {
 
     fn kind(&mut self, kind: &'d StepKind) {
         if kind.loop_rule().is_some() {
-            self.asked = Asked::AfterRound;
+            self.timing = Timing::AfterIteration;
         }
         if let Some(body) = kind.body() {
             self.body(body);

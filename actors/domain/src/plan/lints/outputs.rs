@@ -1,4 +1,4 @@
-//! What is known of what steps give.
+//! Shapes of the outputs of steps.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -8,8 +8,8 @@ use crate::expression::PathKey;
 
 use super::shape::{Shape, TEXT};
 
-/// What is known of the output of a step that was given `data`. `known` tells of what its texts
-/// read, `block` is what its first block gives.
+/// Returns the shape of a step's output. `data`: shape of its input; `known`: shapes of the values
+/// that its texts read; `block`: shape of its first block's output.
 pub(super) fn of_step(
     step: &StepDefinition,
     data: &Rc<Shape>,
@@ -43,7 +43,7 @@ fn of_kind(
     } else if let StepKind::ForEach { .. } = kind {
         Shape::List(Box::new(Shape::clone(&first_block()))).into()
     } else if let StepKind::All { .. } = kind {
-        // a list in the order of its blocks, whose items differ
+        // the items, one for each block, have different shapes
         Shape::List(Box::default()).into()
     } else if kind.loop_rule().is_some() {
         first_block()

@@ -1,5 +1,5 @@
-//! Values that may not be there when a text reads them: lookups in what is none, and keys that a
-//! schema does not require. The engine refuses both, unless the text allows for it.
+//! Values that may be absent: lookups in `none`, and keys that a schema does not require. Both
+//! fail at run time, unless the text handles them.
 
 use crate::definition::StepDefinition;
 use crate::expression::{Path, PathKey, Reading};
@@ -9,15 +9,15 @@ use super::conditions::truth;
 use super::remarks::Remark;
 use super::shape::Shape;
 
-/// What a text allows not to be there.
+/// Paths that a text allows to be absent.
 pub(super) struct Allowed<'r> {
     pub(super) reading: &'r Reading,
-    /// What the conditions around the text read: where those hold it is there, or was asked about.
+    /// Paths that the conditions around the text read, and which therefore exist or were tested.
     pub(super) around: &'r [Path],
 }
 
 impl Allowed<'_> {
-    /// Whether the value may be missing that the first keys of a path lead to.
+    /// Returns true if the text handles an absent value at the first `count` keys of a path.
     fn covers(&self, path: &Path, count: usize) -> bool {
         let keys = &path.keys[..count.min(path.keys.len())];
         let is_asked = |it: &Path| it.is_optional && it.root == path.root && it.keys == keys;
@@ -25,16 +25,17 @@ impl Allowed<'_> {
         self.reading.paths.iter().any(is_asked) || self.around.iter().any(is_around)
     }
 
-    /// Whether the text reads a name without looking anything up in it, as `if user` does, or a
-    /// condition around it reads the name.
+    /// Returns true if the text tests a name itself, as in `if user`, or a condition around the
+    /// text
+    /// reads it.
     fn names(&self, root: &str) -> bool {
         self.reading.paths.iter().any(|it| it.root == root && it.keys.is_empty())
             || self.around.iter().any(|it| it.root == root)
     }
 }
 
-/// The first key on a path that its schema does not require. The last `keys` of the path are
-/// looked up in the shape of what stands under `way`.
+/// Reports the first key of a path that its schema does not require. `keys` are the last keys of
+/// the path, looked up in the shape of the value at `way`.
 pub(super) fn optional(
     path: &Path,
     way: &str,
@@ -50,7 +51,7 @@ pub(super) fn optional(
                 way = format!("{way}.{name}");
                 if optional.contains(name) && !allowed.covers(path, before + index + 1) {
                     let message = format!("`{way}` may be missing: its schema does not require it");
-                    return Some(unsaid(&message));
+                    return Some(without_default(&message));
                 }
                 keys.get(name)?
             }
@@ -66,7 +67,7 @@ pub(super) fn optional(
     None
 }
 
-/// What is wrong with a lookup in a name whose value may be none.
+/// Reports a lookup in a name whose value may be none.
 pub(super) fn none(
     path: &Path,
     step: Option<&StepDefinition>,
@@ -76,19 +77,19 @@ pub(super) fn none(
     let root = path.root.as_str();
     let reason = match root {
         "user" if callers == Callers::Any => "for a request without a token",
-        "resumed_by" => "when a resume names no user, and when a deadline resumes the step",
+        "resumed_by" => "if a resume has no user, and if a deadline resumes the step",
         "resume" => {
             let when = step?.suspend.as_ref()?.when.as_ref()?;
-            (truth(when) != Some(true)).then_some("when `suspend.when` does not hold")?
+            (truth(when) != Some(true)).then_some("if `suspend.when` is false")?
         }
         _ => return None,
     };
     if path.keys.is_empty() || allowed.names(root) || allowed.covers(path, 1) {
         return None;
     }
-    Some(unsaid(&format!("`{root}` is none {reason}")))
+    Some(without_default(&format!("`{root}` is none {reason}")))
 }
 
-fn unsaid(problem: &str) -> Remark {
-    Remark::warning(format!("{problem}; say what holds then with `default()`"))
+fn without_default(problem: &str) -> Remark {
+    Remark::warning(format!("{problem}; add a `default()`"))
 }

@@ -1,4 +1,4 @@
-//! What is known of a value before it is there.
+//! Shapes: knowledge about values before the workflow runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,38 +6,38 @@ use serde_json::{Map, Value};
 
 use crate::expression::{Expression, PathKey};
 
-/// References followed one after the other, and levels looked at.
+/// Maximum nesting of schemas, references included.
 const DEPTH_MAX: usize = 32;
 
-/// What is known of a value.
+/// Knowledge about a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Shape {
-    /// Nothing.
+    /// Unknown.
     #[default]
     Any,
-    /// That it has no keys: what it is, with its article.
+    /// A scalar; the text is its type with an article.
     Plain(&'static str),
-    /// That it is one of these texts.
+    /// One of these strings.
     OneOf(Vec<String>),
-    /// Keys that it may have, those of them that may be missing, and whether it can have others.
+    /// An object: its possible keys, those of them that may be missing, and whether others are
+    /// forbidden.
     Object { keys: BTreeMap<String, Shape>, optional: BTreeSet<String>, is_closed: bool },
-    /// That its items are alike.
+    /// An array of items of one shape.
     List(Box<Shape>),
 }
 
-/// What a plain value is.
-pub(super) const TEXT: &str = "a text";
+pub(super) const TEXT: &str = "a string";
 pub(super) const NUMBER: &str = "a number";
 pub(super) const TRUTH: &str = "true or false";
 
 impl Shape {
-    /// An object that has all of these keys and no others.
+    /// Returns the shape of an object with exactly these keys.
     pub(super) fn closed<'k>(keys: impl IntoIterator<Item = (&'k str, Self)>) -> Self {
         let keys = keys.into_iter().map(|(key, shape)| (key.to_owned(), shape)).collect();
         Self::Object { keys, optional: BTreeSet::new(), is_closed: true }
     }
 
-    /// What the value is, where it has no keys.
+    /// Returns the type of a scalar, with an article.
     pub(super) fn plain(&self) -> Option<&'static str> {
         match self {
             Self::Plain(what) => Some(what),
@@ -46,13 +46,12 @@ impl Shape {
         }
     }
 
-    /// What a JSON Schema says of a value.
+    /// Returns the shape that a JSON Schema describes.
     pub fn of_schema(schema: &Value) -> Self {
         of_schema(schema, schema, 0)
     }
 
-    /// What is known of the value that expressions in a table give. `known` tells of the values
-    /// that they read.
+    /// Returns the shape of a projection. `known`: shapes of the values that it reads.
     pub(super) fn of_projection(
         projection: &Value,
         known: &dyn Fn(&str, &[PathKey]) -> Self,
@@ -73,7 +72,7 @@ impl Shape {
         }
     }
 
-    /// What is known of the value under these keys.
+    /// Returns the shape of the value at these keys.
     pub(super) fn under(&self, keys: &[PathKey]) -> &Self {
         static ANY: Shape = Shape::Any;
         let Some((key, rest)) = keys.split_first() else { return self };
@@ -113,7 +112,7 @@ fn of_schema(schema: &Value, root: &Value, depth: usize) -> Shape {
                 "patternProperties",
             ];
             let is_whole = is_closed || !ELSEWHERE.iter().any(|key| keywords.contains_key(*key));
-            // a schema for other keys expects them
+            // a schema for other keys allows them
             let names_others = keywords.get("additionalProperties").is_some_and(Value::is_object);
             if !is_whole || names_others || (listed.is_none() && !is_closed) {
                 return Shape::Any;
@@ -122,7 +121,7 @@ fn of_schema(schema: &Value, root: &Value, depth: usize) -> Shape {
             let optional = listed.clone().map(|(key, _)| key).filter(|key| {
                 let required = keywords.get("required").and_then(Value::as_array);
                 let mut required = required.into_iter().flatten().filter_map(Value::as_str);
-                // what is required elsewhere is not looked at
+                // subschemas may require more keys; they are not examined
                 !ELSEWHERE.iter().any(|key| keywords.contains_key(*key))
                     && !required.any(|it| it == key.as_str())
             });
@@ -142,7 +141,7 @@ fn of_schema(schema: &Value, root: &Value, depth: usize) -> Shape {
     }
 }
 
-/// The texts that a value is one of; it may also be null.
+/// Returns the allowed strings of `enum` or `const`, without null.
 fn texts_of(keywords: &Map<String, Value>) -> Option<Vec<String>> {
     let listed = match (keywords.get("enum"), keywords.get("const")) {
         (Some(Value::Array(listed)), None) => listed.as_slice(),
@@ -154,7 +153,7 @@ fn texts_of(keywords: &Map<String, Value>) -> Option<Vec<String>> {
     texts.filter(|texts| !texts.is_empty())
 }
 
-/// The one type that a value has when it is not null.
+/// Returns the only type of the value, without null.
 fn kind_of(schema: &Value) -> Option<&str> {
     match schema.get("type") {
         Some(Value::String(kind)) => Some(kind),

@@ -1,16 +1,17 @@
-//! What may not be there when a text reads it, and comparisons that never hold.
+//! Values that may be absent, and comparisons that are never true.
 
 use super::*;
 
-/// Asks, and then gives this.
+/// A step that suspends, and then evaluates `map`.
 fn asks(map: &str, rule: Value) -> Value {
     let mut step = step("a", json!({ "map": { "map": map } }));
     step["suspend"] = rule;
     step
 }
 
-/// What is said of a workflow whose input may lack a note, and always has a kind and lines.
-fn said(steps: &[Value], callers: Callers) -> Vec<String> {
+/// Returns the messages for a workflow whose input may lack a note, and always has a kind and
+/// lines.
+fn messages(steps: &[Value], callers: Callers) -> Vec<String> {
     let line = json!({ "required": ["n"], "properties": {
         "n": { "type": "integer" }, "unit": { "enum": ["kg", "lb", null] },
     } });
@@ -29,24 +30,21 @@ fn said(steps: &[Value], callers: Callers) -> Vec<String> {
         },
     }));
     Plan::compile(definition.clone()).unwrap();
-    findings(&definition, callers).into_iter().map(|it| it.message).collect()
+    lints(&definition, callers).into_iter().map(|it| it.message).collect()
 }
 
 #[track_caller]
 fn rows(rows: &[(Value, &str)]) {
     for (step, expected) in rows {
         let expected: Vec<_> = Some(*expected).into_iter().filter(|it| !it.is_empty()).collect();
-        assert_eq!(said(std::slice::from_ref(step), Callers::Any), expected, "{step}");
+        assert_eq!(messages(std::slice::from_ref(step), Callers::Any), expected, "{step}");
     }
 }
 
 #[test]
-fn a_property_that_is_not_required_may_be_missing() {
+fn reads_of_optional_properties_are_reported() {
     let missing = |way: &str| {
-        format!(
-            "`{way}` may be missing: its schema does not require it; say what holds then with \
-             `default()`"
-        )
+        format!("`{way}` may be missing: its schema does not require it; add a `default()`")
     };
     let (note, unit, who) = (missing("input.note"), missing("item.unit"), missing("input.who"));
     rows(&[
@@ -56,11 +54,11 @@ fn a_property_that_is_not_required_may_be_missing() {
         (map("a", "input.note | default('')"), ""),
         (map("a", "input.note if input.note is defined else ''"), ""),
         (map("a", "input.note if 'note' in input else ''"), ""),
-        // a truth is no question: the engine refuses what is not there
+        // a condition on the value itself fails if it is missing
         (map("a", "input.note if input.note else ''"), &note),
         (map("a", "input.open.anything"), &missing("input.open")),
         (map("a", "input.who.id"), &who),
-        // nor does the end of a way speak of its middle
+        // a default at the end of a path does not cover its middle
         (map("a", "input.who.id | default('')"), &who),
         (map("a", "(input.who | default({})).id | default('')"), ""),
         (map("a", "input.who.id if input.who is defined else ''"), ""),
@@ -82,7 +80,7 @@ fn a_property_that_is_not_required_may_be_missing() {
 }
 
 #[test]
-fn what_is_required_elsewhere_is_not_said_to_be_missing() {
+fn properties_that_subschemas_may_require_are_not_reported() {
     for key in ["allOf", "anyOf", "oneOf", "if", "dependentRequired"] {
         let mut definition = definition(&[map("a", "input.note")]);
         let mut schema = json!({
@@ -101,13 +99,12 @@ fn what_is_required_elsewhere_is_not_said_to_be_missing() {
 }
 
 #[test]
-fn what_is_none_has_no_keys() {
-    let told = |what: &str| format!("{what}; say what holds then with `default()`");
-    let user = told("`user` is none for a request without a token");
-    let by = told(
-        "`resumed_by` is none when a resume names no user, and when a deadline resumes the step",
-    );
-    let resume = told("`resume` is none when `suspend.when` does not hold");
+fn lookups_in_names_that_may_be_none_are_reported() {
+    let warning = |what: &str| format!("{what}; add a `default()`");
+    let user = warning("`user` is none for a request without a token");
+    let by =
+        warning("`resumed_by` is none if a resume has no user, and if a deadline resumes the step");
+    let resume = warning("`resume` is none if `suspend.when` is false");
     let always = || json!({ "on_timeout": "fail" });
     let sometimes = || json!({ "when": "input.is_large", "on_timeout": "fail" });
     rows(&[
@@ -126,11 +123,11 @@ fn what_is_none_has_no_keys() {
         (asks("resume.ok if resume is not none else true", sometimes()), ""),
         (asks("resume.ok", json!({ "when": "true", "on_timeout": "fail" })), ""),
     ]);
-    assert_eq!(said(&[map("a", "user.id")], Callers::Named), Vec::<String>::new());
+    assert_eq!(messages(&[map("a", "user.id")], Callers::Named), Vec::<String>::new());
 }
 
 #[test]
-fn comparisons_that_never_hold_are_told() {
+fn comparisons_that_are_never_true_are_reported() {
     let retry = |on: &str| {
         let mut step = map("a", "1");
         step["retry"] =
@@ -163,7 +160,7 @@ fn comparisons_that_never_hold_are_told() {
         (map("a", "input.kind == none or input.name == 'x'"), ""),
         (
             map("a", "input.name == 5"),
-            "`input.name` is a text and never equals 5; a text is written '5'",
+            "`input.name` is a string and never equals 5; a string is written '5'",
         ),
         (
             map("a", "input.is_large == 'true'"),
@@ -174,14 +171,14 @@ fn comparisons_that_never_hold_are_told() {
 }
 
 #[test]
-fn schemas_of_a_suspension_that_never_is_are_told() {
+fn unused_schemas_of_suspensions_are_reported() {
     let schemas = |mut step: Value| {
         step["suspend_schema"] = json!({ "type": "object" });
         step["resume_schema"] = json!({ "type": "object" });
         step
     };
     let run = step("a", json!({ "then": { "body": { "run": { "function": "f" } } } }));
-    let idle = "warning: nothing is held to it: the step has no `suspend`";
+    let idle = "warning: is not used: the step has no `suspend`";
     table(&[
         (&[schemas(asks("1", json!({ "on_timeout": "fail" })))], &[]),
         (&[schemas(run)], &[]),
@@ -196,13 +193,13 @@ fn schemas_of_a_suspension_that_never_is_are_told() {
 }
 
 #[test]
-fn items_that_are_no_array_are_refused() {
+fn items_that_are_not_an_array_are_reported() {
     let inner = || vec![map("b", "1")];
     rows(&[
         (each("f", "input.lines", &inner()), ""),
         (each("f", "input.lines | list", &inner()), ""),
-        (each("f", "input.name", &inner()), "must give an array; `input.name` is a text"),
-        (each("f", "input.kind", &inner()), "must give an array; `input.kind` is a text"),
-        (each("f", "input", &inner()), "must give an array; `input` is an object"),
+        (each("f", "input.name", &inner()), "must be an array; `input.name` is a string"),
+        (each("f", "input.kind", &inner()), "must be an array; `input.kind` is a string"),
+        (each("f", "input", &inner()), "must be an array; `input` is an object"),
     ]);
 }

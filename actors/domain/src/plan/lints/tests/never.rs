@@ -1,17 +1,17 @@
-//! What can never be, or never change: resumes without a question, constant conditions, misfits.
+//! Resume data without a suspension, constant conditions, and inputs that do not match.
 
 use super::*;
 
 #[test]
-fn resume_belongs_to_a_step_that_asks() {
+fn resume_data_without_a_suspension_is_reported() {
     let asks = |map: &str, rule: Value| {
         let mut step = step("a", json!({ "map": { "map": map } }));
         step["suspend"] = rule;
         step
     };
     let rule = |when: &str| json!({ "when": when, "on_timeout": "fail" });
-    let without = "`resume` is none here, unless the execution was suspended from outside: the \
-                   step has no `suspend`";
+    let without = "`resume` is none here unless a caller paused the execution: the step has no \
+                   `suspend`";
     let mut function = step("a", json!({ "then": { "body": { "run": { "function": "f" } } } }));
     function["on_error"] = json!({ "value": "resume" });
     table(&[
@@ -23,10 +23,8 @@ fn resume_belongs_to_a_step_that_asks() {
         ),
         (
             &[asks("1", rule("resume"))],
-            &[
-                "steps.a.suspend.when: warning: `resume` is none here: this is asked before anybody \
-               answers",
-            ],
+            &["steps.a.suspend.when: warning: `resume` is none here: this is evaluated before \
+                 the resume"],
         ),
         (&[map("a", "resume.x")], &[&format!("steps.a.map: warning: {without}")]),
         (&[function], &[]),
@@ -36,44 +34,44 @@ fn resume_belongs_to_a_step_that_asks() {
     assert_eq!(
         found(&definition),
         [
-            "result.0: warning: `resume` is none here: a result is made when nothing waits; \
-             `steps.<id>` has what a step gave",
+            "result.0: warning: `resume` is none here: `result` is evaluated after all steps; \
+             `steps.<id>` is the output of a step",
             "result.1: there is no step b",
         ]
     );
 }
 
 #[test]
-fn conditions_that_nothing_can_change_are_told() {
+fn constant_conditions_are_reported() {
     let inner: &[Value] = &[map("a", "1")];
     let other: &[Value] = &[map("b", "1")];
     table(&[
         (&[when("w", "true", inner)], &[]),
         (
             &[when("w", "1 > 2", inner)],
-            &["steps.w.when: warning: never holds: block yes can never run"],
+            &["steps.w.when: warning: is never true: block yes never runs"],
         ),
         (
             &[cases("k", &[("false", inner), ("data", other)], &[])],
-            &["steps.k.cases.0.when: warning: never holds: block case0 can never run"],
+            &["steps.k.cases.0.when: warning: is never true: block case0 never runs"],
         ),
         (
             &[cases("k", &[("true", inner), ("false", other)], &[map("c", "1")])],
-            &["steps.k.cases.0.when: warning: always holds: blocks case1, default can never run"],
+            &["steps.k.cases.0.when: warning: is always true: blocks case1, default never run"],
         ),
         (&[cases("k", &[("data", inner), ("true", other)], &[])], &[]),
         (
             &[until("u", "false", inner)],
-            &["steps.u.when: warning: never holds: the step fails after max_iterations = 3"],
+            &["steps.u.when: warning: is never true: the step fails after max_iterations = 3"],
         ),
         (&[until("u", "true", inner)], &[]),
-        (&[each("f", "'abc'", inner)], &["steps.f.items: must give an array"]),
+        (&[each("f", "'abc'", inner)], &["steps.f.items: must be an array"]),
         (&[each("f", "[1, 2]", inner)], &[]),
     ]);
 }
 
 #[test]
-fn what_is_handed_on_has_to_fit() {
+fn known_inputs_must_match_the_schema() {
     let schema = Schema::compile(&json!({
         "type": "object",
         "required": ["n"],
@@ -87,7 +85,7 @@ fn what_is_handed_on_has_to_fit() {
         (json!({ "n": "data.n" }), None),
         (json!("data"), None),
         (json!({ "n": "'1'" }), Some("input: n: \"1\" is not of type \"integer\"")),
-        (json!({ "n": 1, "unt": "data" }), Some("input.unt: it has no key `unt`")),
+        (json!({ "n": 1, "unt": "data" }), Some("input.unt: unknown key `unt`")),
         (json!({ "unit": "data" }), Some("input: key `n` is missing")),
         (
             json!({ "n": "data.n", "unit": 5 }),
@@ -96,10 +94,10 @@ fn what_is_handed_on_has_to_fit() {
         (json!([1]), Some("input: [1] is not of type \"object\"")),
     ] {
         let kind = json!({ "workflow": { "workflow": "child", "input": input } });
-        let given = given(&definition(&[each("f", "data", &[step("a", kind)])]));
-        let misfit = given.iter().find_map(|given| given.misfit(&schema));
-        let said = misfit.map(|it| {
-            let message = it.message.replace("does not fit the input of workflow child: ", "");
+        let inputs = constant_inputs(&definition(&[each("f", "data", &[step("a", kind)])]));
+        let mismatch = inputs.iter().find_map(|input| input.mismatch(&schema));
+        let said = mismatch.map(|it| {
+            let message = it.message.replace("does not match the input of workflow child: ", "");
             format!("{}: {message}", it.place[2..].join("."))
         });
         assert_eq!(said.as_deref(), expected, "{input}");
@@ -107,7 +105,7 @@ fn what_is_handed_on_has_to_fit() {
 }
 
 #[test]
-fn what_a_suspension_shows_and_what_a_deadline_answers_fit_the_schemas() {
+fn known_payloads_and_timeout_data_must_match_the_schemas() {
     let closed = |key: &str, kind: &str| {
         let properties = json!({ key: { "type": kind }, "note": { "type": "string" } });
         json!({ "type": "object", "required": [key], "properties": properties, "additionalProperties": false })
@@ -120,38 +118,38 @@ fn what_a_suspension_shows_and_what_a_deadline_answers_fit_the_schemas() {
         (
             json!({ "amnt": 5 }),
             json!({ "approved": "false" }),
-            "suspend.payload: does not fit the suspend_schema: Additional properties are not \
+            "suspend.payload: does not match the suspend_schema: Additional properties are not \
              allowed ('amnt' was unexpected)"
                 .into(),
         ),
         (
             json!({ "amount": "data", "amnt": 5 }),
             json!({ "approved": "false" }),
-            "suspend.payload.amnt: does not fit the suspend_schema: it has no key `amnt`".into(),
+            "suspend.payload.amnt: does not match the suspend_schema: unknown key `amnt`".into(),
         ),
         (
             json!({ "amount": 1 }),
             json!({ "approved": "'yes'" }),
             format!(
-                "{answer}: does not fit the resume_schema: approved: \"yes\" is not of type \"boolean\""
+                "{answer}: does not match the resume_schema: approved: \"yes\" is not of type \"boolean\""
             ),
         ),
         (
             json!({ "amount": 1 }),
             json!({ "approved": "'yes'", "note": "input.note" }),
             format!(
-                "{answer}.approved: does not fit the resume_schema: approved: \"yes\" is not of type \"boolean\""
+                "{answer}.approved: does not match the resume_schema: approved: \"yes\" is not of type \"boolean\""
             ),
         ),
         (
             json!({ "amount": 1 }),
             json!({ "aproved": "data.ok" }),
-            format!("{answer}.aproved: does not fit the resume_schema: it has no key `aproved`"),
+            format!("{answer}.aproved: does not match the resume_schema: unknown key `aproved`"),
         ),
         (
             json!({ "amount": 1 }),
             json!({ "note": "data" }),
-            format!("{answer}: does not fit the resume_schema: key `approved` is missing"),
+            format!("{answer}: does not match the resume_schema: key `approved` is missing"),
         ),
     ] {
         let mut asks = map("a", "1");
@@ -166,7 +164,7 @@ fn what_a_suspension_shows_and_what_a_deadline_answers_fit_the_schemas() {
         asks["suspend_schema"] = shown.clone();
         asks["resume_schema"] = asked.clone();
         of_workflow = definition(&[asks]);
-        // the step's own come first
+        // the schemas of the step take precedence
         (of_workflow.suspend_schema, of_workflow.resume_schema) =
             (Some(json!(false)), Some(json!(false)));
         assert_eq!(found(&of_workflow), expected);

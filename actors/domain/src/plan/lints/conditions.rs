@@ -1,4 +1,4 @@
-//! Conditions that nothing can change, and what follows from them.
+//! Constant conditions, and blocks that never run because of them.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{Finding, place_of};
 use crate::definition::{Block, Case, LoopRule, Projection, StepDefinition, StepKind};
 use crate::expression::{CompiledProjection, Expression, Path, Scope};
 
-/// What is odd about the conditions of a step itself.
+/// Returns the lints of a step's own conditions.
 pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
     let finding = |keys: &[&str], message: String, is_error: bool| {
         let keys = keys.iter().map(|key| (*key).to_owned());
@@ -19,20 +19,20 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
     if let Some(LoopRule { when, again_if, max_iterations }) = kind.loop_rule() {
         let word = if again_if { "always" } else { "never" };
         let message =
-            format!("{word} holds: the step fails after max_iterations = {max_iterations}");
+            format!("is {word} true: the step fails after max_iterations = {max_iterations}");
         let is_endless = truth(when) == Some(again_if);
         return is_endless.then(|| finding(&["when"], message, false)).into_iter().collect();
     }
     if let StepKind::When { when, block } = kind
         && truth(when) == Some(false)
     {
-        let message = format!("never holds: block {} can never run", block.name);
+        let message = format!("is never true: block {} never runs", block.name);
         return vec![finding(&["when"], message, false)];
     }
     if let StepKind::ForEach { items, .. } = kind
         && constant(items).is_some_and(|items| !items.is_array())
     {
-        return vec![finding(&["items"], "must give an array".to_owned(), true)];
+        return vec![finding(&["items"], "must be an array".to_owned(), true)];
     }
     let StepKind::Branch { cases, default } = kind else { return Vec::new() };
     of_cases(cases, default.as_ref())
@@ -41,9 +41,8 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
         .collect()
 }
 
-/// What the conditions read that are evaluated before a lane begins: it is there then, or they
-/// have asked about it.
-pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> Vec<Path> {
+/// Returns the paths read by the conditions that are evaluated before a lane begins.
+pub(super) fn tested_paths(step: &StepDefinition, lane: usize) -> Vec<Path> {
     let conditions = if let StepKind::When { when, .. } = &step.kind {
         vec![when]
     } else if let StepKind::Branch { cases, .. } = &step.kind {
@@ -55,34 +54,34 @@ pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> Vec<Path> {
     readings.flat_map(|reading| reading.paths).collect()
 }
 
-/// Items that are known not to be an array.
+/// Reports items that are known not to be an array.
 pub(super) fn of_items(step: &StepDefinition, items: &Value, shape: &Shape) -> Option<Finding> {
     let what =
         shape.plain().or_else(|| matches!(shape, Shape::Object { .. }).then_some("an object"))?;
     let message = match items {
-        Value::String(source) => format!("must give an array; `{}` is {what}", source.trim()),
+        Value::String(source) => format!("must be an array; `{}` is {what}", source.trim()),
         _ => return None,
     };
     let place = place_of(step).into_iter().chain(["items".to_owned()]).collect();
     Some(Finding { place, message, is_error: true, misspelt: None })
 }
 
-/// The cases that never hold, and the one that leaves nothing to those behind it.
+/// Reports the cases that are never true, and the first that always is if others follow it.
 fn of_cases(cases: &[Case], default: Option<&Block>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         match truth(&case.when) {
             Some(false) => {
                 let name = &case.block.name;
-                found.push((index, format!("never holds: block {name} can never run")));
+                found.push((index, format!("is never true: block {name} never runs")));
             }
             Some(true) => {
                 let behind = cases.iter().skip(index + 1).map(|case| &case.block).chain(default);
                 let names: Vec<_> = behind.map(|block| block.name.as_str()).collect();
                 let message = match names.as_slice() {
                     [] => return found,
-                    [name] => format!("always holds: block {name} can never run"),
-                    names => format!("always holds: blocks {} can never run", names.join(", ")),
+                    [name] => format!("is always true: block {name} never runs"),
+                    names => format!("is always true: blocks {} never run", names.join(", ")),
                 };
                 found.push((index, message));
                 return found;
@@ -93,7 +92,7 @@ fn of_cases(cases: &[Case], default: Option<&Block>) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether a condition holds, when nothing can change that.
+/// Returns the value of a constant condition.
 pub(super) fn truth(source: &str) -> Option<bool> {
     let expression = Expression::compile(source).ok()?;
     if expression.names().next().is_some() {
@@ -102,7 +101,7 @@ pub(super) fn truth(source: &str) -> Option<bool> {
     expression.holds(&Scope::new()).ok()
 }
 
-/// What a projection gives, when nothing can change that.
+/// Returns the value of a constant projection.
 pub(super) fn constant(source: &Projection) -> Option<Value> {
     let projection = CompiledProjection::compile(source).ok()?;
     if projection.names().next().is_some() {

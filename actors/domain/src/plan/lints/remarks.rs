@@ -1,4 +1,4 @@
-//! What is odd about a text itself, wherever it stands.
+//! Lints of expressions and templates, independent of their place.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::expression::{
 use super::absent::{self, Allowed};
 use super::{Finding, Misspelt, Shape, comparisons, fields, lookalikes};
 
-/// Names that are listed where none is near.
+/// Maximum number of names that a message lists.
 const LISTED_MAX: usize = 8;
 
-/// Names in a message: the first of them.
+/// Joins the first names for a message.
 pub(super) fn listed<'k>(names: impl Iterator<Item = &'k str>) -> String {
     let mut shown: Vec<_> = names.take(LISTED_MAX + 1).collect();
     if let Some(last) = shown.get_mut(LISTED_MAX) {
@@ -21,18 +21,18 @@ pub(super) fn listed<'k>(names: impl Iterator<Item = &'k str>) -> String {
     if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
 }
 
-/// What a text is.
+/// Kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Expression,
     Template,
 }
 
-/// Something odd about a text.
+/// A lint without its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     pub message: String,
-    /// Whether it must be put right.
+    /// True if it must be corrected.
     pub is_error: bool,
     pub misspelt: Option<Misspelt>,
 }
@@ -46,7 +46,7 @@ impl Remark {
         Self { message, is_error: false, misspelt: None }
     }
 
-    /// The same at a place.
+    /// Adds the place.
     pub(super) fn at(self, place: Vec<String>) -> Finding {
         let Self { message, is_error, misspelt } = self;
         Finding { place, message, is_error, misspelt }
@@ -63,8 +63,8 @@ impl Remark {
     }
 }
 
-/// Everything odd about a text that can read these names, of which the values of some are known.
-/// Nothing of one that does not compile.
+/// Returns the lints of a text. `names`: names in scope; `shapes`: shapes of some of them. Empty if
+/// the text does not compile.
 pub fn remarks(
     source: &str,
     form: Form,
@@ -94,7 +94,7 @@ pub fn remarks(
     found
 }
 
-/// What a text reads and uses.
+/// Returns what a text reads and uses.
 pub(super) fn reading(source: &str, form: Form) -> Result<Reading, ExpressionError> {
     match form {
         Form::Expression => Ok(Expression::compile(source)?.reading()),
@@ -102,7 +102,7 @@ pub(super) fn reading(source: &str, form: Form) -> Result<Reading, ExpressionErr
     }
 }
 
-/// What is odd whatever the values are.
+/// Returns the lints that do not depend on values.
 pub(super) fn of_reading(
     reading: &Reading,
     source: &str,
@@ -114,21 +114,21 @@ pub(super) fn of_reading(
     found
 }
 
-/// A name that nothing has.
+/// Reports a name that is not in scope.
 pub(super) fn not_in_scope(name: &str, source: &str, names: &[&str]) -> Remark {
     if ["null", "nil", "undefined"].contains(&name) {
         return Remark::error(format!("`{name}` is written `none`"));
     }
     let known = names.join(", ");
     let quoted = match source.trim() == name {
-        true => format!("; a text is written \"'{name}'\""),
+        true => format!("; a string is written \"'{name}'\""),
         false => String::new(),
     };
-    let message = format!("`{name}` is not in scope; {known} are{quoted}");
+    let message = format!("`{name}` is not in scope; in scope: {known}{quoted}");
     Remark::error(message).meant(name, names.iter().copied())
 }
 
-/// Filters, tests, functions and methods that the engine does not have.
+/// Reports filters, tests, functions and methods that the engine does not have.
 fn of_words(reading: &Reading) -> Vec<Remark> {
     let missing = reading.used.iter().filter_map(|used| {
         let name = used.name.as_str();

@@ -1,5 +1,5 @@
-//! Texts that look like something else: templates in expressions, expressions in templates, and
-//! what other languages write.
+//! Syntax in the wrong place: templates in expressions, expressions in templates, and syntax of
+//! other languages.
 
 use crate::expression::{Expression, Reading};
 
@@ -9,8 +9,8 @@ pub(super) fn of(reading: &Reading, source: &str, form: Form, names: &[&str]) ->
     let mut found = Vec::new();
     for constant in &reading.constants {
         if constant.text.contains("{{") {
-            let message = "a text in an expression is not filled in: join its parts with `~` \
-                           instead of `{{ }}`";
+            let message =
+                "`{{ }}` in a string of an expression is not replaced: concatenate with `~`";
             found.push(Remark::warning(message.to_owned()));
         }
         found.extend(foreign(&constant.text, form, names));
@@ -18,15 +18,15 @@ pub(super) fn of(reading: &Reading, source: &str, form: Form, names: &[&str]) ->
     for plain in &reading.plain {
         found.extend(foreign(&plain.text, form, names));
     }
-    if form == Form::Template && is_forgotten(reading, source, names) {
+    if form == Form::Template && lacks_braces(reading, source, names) {
         let path = source.trim();
-        let message = format!("stands for itself; `{{{{ {path} }}}}` gives the value");
+        let message = format!("is literal text; write `{{{{ {path} }}}}` for the value");
         found.push(Remark::warning(message));
     }
     found
 }
 
-/// `${steps.x}` or `{steps.x}`, which nothing fills in.
+/// Reports `${steps.x}` and `{steps.x}`, which are not replaced.
 fn foreign(text: &str, form: Form, names: &[&str]) -> Option<Remark> {
     text.match_indices('{').find_map(|(at, _)| {
         let rest = &text[at + 1..];
@@ -43,15 +43,15 @@ fn foreign(text: &str, form: Form, names: &[&str]) -> Option<Remark> {
         }
         let dollar = if has_dollar { "$" } else { "" };
         let instead = match form {
-            Form::Expression => format!("join the text with `~ {inside}`"),
-            Form::Template => format!("a template writes `{{{{ {inside} }}}}`"),
+            Form::Expression => format!("concatenate with `~ {inside}`"),
+            Form::Template => format!("write `{{{{ {inside} }}}}`"),
         };
-        Some(Remark::warning(format!("`{dollar}{{{inside}}}` is not filled in: {instead}")))
+        Some(Remark::warning(format!("`{dollar}{{{inside}}}` is not replaced: {instead}")))
     })
 }
 
-/// Whether a template is nothing but the way to a value.
-fn is_forgotten(reading: &Reading, source: &str, names: &[&str]) -> bool {
+/// Returns true if a template consists of a path to a value, without braces.
+fn lacks_braces(reading: &Reading, source: &str, names: &[&str]) -> bool {
     if !reading.paths.is_empty() || source.contains(['{', '\n']) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! What is odd about schemas: formats that no value is held to, keys that no value can have.
+//! Lints of schemas: formats that are not checked, required keys that are not allowed.
 
 use serde_json::Value;
 
@@ -45,16 +45,16 @@ fn of_schemas<'s>(
     found.collect()
 }
 
-/// What is odd about a schema, each with its keys from the schema down.
+/// Returns the lints of a schema, each with its keys from the schema down.
 pub fn format_remarks(schema: &Value) -> Vec<(Vec<String>, Remark)> {
     let remark = |UnknownFormat { place, name }: UnknownFormat| {
-        let message = format!("format `{name}` is not known: no value is held to it");
+        let message = format!("unknown format `{name}`: it is not checked");
         let known = UnknownFormat::known().iter().copied();
         (place, Remark::warning(message).meant(&name, known))
     };
     let formats = unknown_formats(schema).into_iter().map(remark);
     let forbidden = |ForbiddenKey { place, name, known }: ForbiddenKey| {
-        let message = format!("no value passes: key `{name}` is required and not allowed");
+        let message = format!("no value is valid: key `{name}` is required but not allowed");
         (place, Remark::warning(message).meant(&name, known.iter().map(String::as_str)))
     };
     formats.chain(forbidden_keys(schema).into_iter().map(forbidden)).collect()

@@ -1,31 +1,31 @@
-//! Why what a text reads is not there, or may not be.
+//! Reads of resume data and of steps that are not available, or may not be.
 
 use crate::definition::{Body, StepDefinition, StepKind};
 
 use super::conditions::truth;
 use super::here::Here;
-use super::texts::{Asked, Text};
-use super::{Finding, Way, place_of};
+use super::texts::{Text, Timing};
+use super::{Containers, Finding, place_of};
 
-/// Why the data of a resume cannot be read, if it cannot.
+/// Returns the reason why resume data is not available to a text.
 pub(super) fn resume_problem(
     step: Option<&StepDefinition>,
     text: &Text<'_>,
 ) -> Option<&'static str> {
     let Some(step) = step else {
-        return Some(": a result is made when nothing waits; `steps.<id>` has what a step gave");
+        return Some(
+            ": `result` is evaluated after all steps; `steps.<id>` is the output of a step",
+        );
     };
-    match (&step.suspend, text.asked) {
-        (Some(_), Asked::BeforeAnswer) => Some(": this is asked before anybody answers"),
-        (Some(_), Asked::AtWork | Asked::AfterRound | Asked::AfterFailure) => None,
+    match (&step.suspend, text.timing) {
+        (Some(_), Timing::BeforeResume) => Some(": this is evaluated before the resume"),
+        (Some(_), Timing::InBody | Timing::AfterIteration | Timing::AfterFailure) => None,
         (None, _) if may_suspend_itself(step) => None,
-        (None, _) => {
-            Some(", unless the execution was suspended from outside: the step has no `suspend`")
-        }
+        (None, _) => Some(" unless a caller paused the execution: the step has no `suspend`"),
     }
 }
 
-/// The schemas of a suspension that a step never has.
+/// Reports schemas of suspensions on a step that never suspends.
 pub(super) fn idle_schemas(step: &StepDefinition) -> Vec<Finding> {
     if step.suspend.is_some() || may_suspend_itself(step) {
         return Vec::new();
@@ -36,36 +36,36 @@ pub(super) fn idle_schemas(step: &StepDefinition) -> Vec<Finding> {
     ];
     let idle = written.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| {
         let place = place_of(step).into_iter().chain([key.to_owned()]).collect();
-        let message = "nothing is held to it: the step has no `suspend`".to_owned();
+        let message = "is not used: the step has no `suspend`".to_owned();
         Finding { place, message, is_error: false, misspelt: None }
     });
     idle.collect()
 }
 
-/// Whether the work of a step may ask for a resume.
+/// Returns true if the body of a step may suspend it.
 fn may_suspend_itself(step: &StepDefinition) -> bool {
     matches!(step.kind, StepKind::Then { body: Body::Run { .. } })
 }
 
-/// Why a step that there is cannot have run.
+/// Returns the reason why an existing step cannot have run yet.
 pub(super) fn not_yet(
     id: &str,
-    way: &Way<'_>,
+    way: &Containers<'_>,
     step: Option<&StepDefinition>,
     here: &Here<'_>,
 ) -> String {
     let own = step.map_or("", |step| &step.id);
     if id == own {
-        return format!("step {id} is this step, which has given nothing yet");
+        return format!("step {id} is this step, which has no output yet");
     }
-    if here.around.iter().any(|(container, _)| container.id == id) {
-        return format!("step {id} has given nothing yet: this is inside of it");
+    if here.containers.iter().any(|(container, _)| container.id == id) {
+        return format!("step {id} has no output yet: this is inside it");
     }
     if way.iter().any(|(container, _)| container.id == own) {
-        return format!("step {id} has not run yet: it is inside of this step");
+        return format!("step {id} has not run yet: it is inside this step");
     }
     let parting = here
-        .around
+        .containers
         .iter()
         .zip(way)
         .find(|((one, lane), (other, its_lane))| one.id != other.id || lane != its_lane);
@@ -82,28 +82,32 @@ pub(super) fn not_yet(
     format!("step {id} has not run yet: it comes later")
 }
 
-/// Why a step that comes before may not have run, if it may not.
-pub(super) fn unsure(step: &StepDefinition, way: &Way<'_>, here: &Here<'_>) -> Option<String> {
+/// Returns the reason why an earlier step may not have run.
+pub(super) fn unsure(
+    step: &StepDefinition,
+    way: &Containers<'_>,
+    here: &Here<'_>,
+) -> Option<String> {
     let id = step.id.as_str();
-    if here.asked_about.iter().any(|path| path.step() == Some(id)) {
+    if here.tested_paths.iter().any(|path| path.step() == Some(id)) {
         return None;
     }
-    if here.of_earlier_rounds.contains(id) {
-        return Some("has not run in the first round".to_owned());
+    if here.of_earlier_iterations.contains(id) {
+        return Some("has not run in the first iteration".to_owned());
     }
     let outside = way.iter().filter(|(container, lane)| !here.is_inside(container, *lane));
     let mut reasons = outside.filter_map(|(container, _)| {
         let (kind, container) = (&container.kind, &container.id);
         if let StepKind::When { when, .. } = kind {
             let is_sure = truth(when) == Some(true);
-            let reason = || format!("does not run when the condition of {container} does not hold");
+            let reason = || format!("does not run if the condition of {container} is false");
             (!is_sure).then(reason)
         } else if let StepKind::Branch { .. } = kind {
-            Some(format!("does not run when {container} takes another case"))
+            Some(format!("does not run if {container} takes another case"))
         } else if let StepKind::Race { .. } = kind {
-            Some(format!("does not end when another block of {container} is faster"))
+            Some(format!("is cancelled if another block of {container} is faster"))
         } else if let StepKind::ForEach { .. } = kind {
-            Some(format!("does not run when {container} has no items"))
+            Some(format!("does not run if {container} has no items"))
         } else {
             None
         }
@@ -111,18 +115,18 @@ pub(super) fn unsure(step: &StepDefinition, way: &Way<'_>, here: &Here<'_>) -> O
     reasons.next().or_else(|| skipped(step))
 }
 
-/// Why a step itself may be skipped, which gives nothing then.
+/// Returns the reason why a step may be skipped, and have no output.
 fn skipped(step: &StepDefinition) -> Option<String> {
     let is_sure = |when: &str| truth(when) == Some(true);
     if let StepKind::When { when, .. } = &step.kind
         && !is_sure(when)
     {
-        return Some("gives nothing when its condition does not hold".to_owned());
+        return Some("has no output if its condition is false".to_owned());
     }
     if let StepKind::Branch { cases, default: None } = &step.kind
         && !cases.iter().any(|case| is_sure(&case.when))
     {
-        return Some("gives nothing when none of its cases holds".to_owned());
+        return Some("has no output if none of its cases is true".to_owned());
     }
     None
 }

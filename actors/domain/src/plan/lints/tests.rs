@@ -1,4 +1,4 @@
-//! Definitions that run, and what is wrong with them nevertheless.
+//! Lints of definitions that compile.
 
 mod absent;
 mod never;
@@ -53,14 +53,14 @@ fn definition(steps: &[Value]) -> WorkflowDefinition {
     serde_json::from_value(definition).unwrap()
 }
 
-/// What is found, one line each; the definition is sound in itself.
+/// Returns the lints of a definition that compiles, one line each.
 fn found(definition: &WorkflowDefinition) -> Vec<String> {
     Plan::compile(definition.clone()).unwrap();
     let shown = |it: Finding| {
         let severity = if it.is_error { "" } else { "warning: " };
         format!("{}: {severity}{}", it.place.join("."), it.message)
     };
-    findings(definition, Callers::Any).into_iter().map(shown).collect()
+    lints(definition, Callers::Any).into_iter().map(shown).collect()
 }
 
 #[track_caller]
@@ -79,10 +79,10 @@ fn a_step_reads_only_what_may_have_run() {
         (&[map("a", "steps['b']"), map("b", "1")], &[later]),
         (
             &[map("a", "steps.a | default(1)")],
-            &["steps.a.map: step a is this step, which has given nothing yet"],
+            &["steps.a.map: step a is this step, which has no output yet"],
         ),
         (&[map("a", "steps.x")], &["steps.a.map: there is no step x"]),
-        // what is inside of an earlier step may have run
+        // steps inside an earlier step may have run
         (
             &[
                 when("w", "data", &[map("a", "1")]),
@@ -93,14 +93,11 @@ fn a_step_reads_only_what_may_have_run() {
                 map("end", "steps.b + steps.c + steps.i + steps.p + steps.k + steps.f + steps.u"),
             ],
             &[
-                "steps.c.map: warning: step a does not run when the condition of w does not hold: \
-                 say what holds then with `default()`",
-                "steps.g.map: warning: step d does not run when k takes another case: say what \
-                 holds then with `default()`",
-                "steps.g.map: warning: step e does not run when k takes another case: say what \
-                 holds then with `default()`",
-                "steps.i.map: warning: step h does not run when f has no items: say what holds \
-                 then with `default()`",
+                "steps.c.map: warning: step a does not run if the condition of w is false; add a \
+                 `default()`",
+                "steps.g.map: warning: step d does not run if k takes another case; add a `default()`",
+                "steps.g.map: warning: step e does not run if k takes another case; add a `default()`",
+                "steps.i.map: warning: step h does not run if f has no items; add a `default()`",
             ],
         ),
         (
@@ -122,8 +119,8 @@ fn a_step_reads_only_what_may_have_run() {
         (
             &[when("w", "steps.a", &[map("a", "steps.w")])],
             &[
-                "steps.w.when: step a has not run yet: it is inside of this step",
-                "steps.a.map: step w has given nothing yet: this is inside of it",
+                "steps.w.when: step a has not run yet: it is inside this step",
+                "steps.a.map: step w has no output yet: this is inside it",
             ],
         ),
         (
@@ -134,19 +131,17 @@ fn a_step_reads_only_what_may_have_run() {
 }
 
 #[test]
-fn what_may_not_have_run_is_told_unless_the_text_allows_for_it() {
+fn reads_of_steps_that_may_not_have_run_are_reported() {
     let inner: &[Value] = &[map("a", "1")];
     let race = |id: &str, one: &[Value], other: &[Value]| {
         step(id, json!({ "race": { "blocks": [block("one", one), block("other", other)] } }))
     };
-    let told = |why: &str| {
-        format!("steps.end.map: warning: step {why}: say what holds then with `default()`")
-    };
+    let warning = |why: &str| format!("steps.end.map: warning: step {why}; add a `default()`");
     let optional = map("end", "steps.a | default(1)");
-    let asked = map("end", "steps.a.x if steps.a is defined else 1");
+    let tested = map("end", "steps.a.x if steps.a is defined else 1");
     table(&[
         (&[when("w", "data", inner), optional], &[]),
-        (&[when("w", "data", inner), asked], &[]),
+        (&[when("w", "data", inner), tested], &[]),
         (&[when("w", "true", inner), map("end", "steps.a + steps.w")], &[]),
         (
             &[when("w", "data", inner), when("v", "steps.a is defined", &[map("end", "steps.a")])],
@@ -162,25 +157,25 @@ fn what_may_not_have_run_is_told_unless_the_text_allows_for_it() {
         (&[when("w", "data", &[map("a", "1"), map("end", "steps.a")])], &[]),
         (
             &[when("w", "data", inner), map("end", "steps.w")],
-            &[&told("w gives nothing when its condition does not hold")],
+            &[&warning("w has no output if its condition is false")],
         ),
         (
             &[cases("k", &[("data", inner)], &[]), map("end", "steps.k")],
-            &[&told("k gives nothing when none of its cases holds")],
+            &[&warning("k has no output if none of its cases is true")],
         ),
         (
             &[race("r", inner, &[map("b", "1")]), map("end", "steps.a")],
-            &[&told("a does not end when another block of r is faster")],
+            &[&warning("a is cancelled if another block of r is faster")],
         ),
         (
             &[until("u", "data", &[map("end", "steps.b"), map("b", "1")])],
-            &[&told("b has not run in the first round")],
+            &[&warning("b has not run in the first iteration")],
         ),
     ]);
 }
 
 #[test]
-fn a_loop_shows_its_earlier_rounds() {
+fn a_loop_can_read_its_earlier_iterations() {
     table(&[
         (&[until("u", "steps.b", &[map("a", "steps.b | default(0)"), map("b", "steps.a")])], &[]),
         (
@@ -194,21 +189,24 @@ fn a_loop_shows_its_earlier_rounds() {
         (
             &[until("u", "steps.u", &[map("a", "steps.u")])],
             &[
-                "steps.u.when: step u is this step, which has given nothing yet",
-                "steps.a.map: step u has given nothing yet: this is inside of it",
+                "steps.u.when: step u is this step, which has no output yet",
+                "steps.a.map: step u has no output yet: this is inside it",
             ],
         ),
     ]);
 }
 
 #[test]
-fn names_are_those_of_the_place() {
-    let no_item = "`item` is none here: no andForEach is around this";
-    let no_index = "`index` is none here: neither an andForEach nor a loop is around this";
+fn names_depend_on_the_place() {
+    let no_item = "`item` is none here: this is not inside an andForEach";
+    let no_index = "`index` is none here: this is not inside an andForEach or a loop";
     let known = "data, input, steps, resume, resumed_by, context, user, item, index, execution";
     table(&[
         (&[map("a", "[data, input, context, user, execution, range(3)]")], &[]),
-        (&[map("a", "dta.x")], &[&format!("steps.a.map: `dta` is not in scope; {known} are")]),
+        (
+            &[map("a", "dta.x")],
+            &[&format!("steps.a.map: `dta` is not in scope; in scope: {known}")],
+        ),
         (
             &[map("a", "[item, index]")],
             &[&format!("steps.a.map: {no_index}"), &format!("steps.a.map: {no_item}")],
@@ -226,7 +224,7 @@ fn names_are_those_of_the_place() {
     ]);
 }
 
-/// A definition whose input has a closed schema, and whose answers to suspensions an open one.
+/// Returns a definition with a closed schema of its input, and an open one of its resume data.
 fn with_schemas(steps: &[Value]) -> WorkflowDefinition {
     let mut definition = definition(steps);
     definition.input_schema = Some(json!({
@@ -252,7 +250,7 @@ fn with_schemas(steps: &[Value]) -> WorkflowDefinition {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn keys_that_a_schema_does_not_have_are_found() {
+fn keys_that_a_schema_does_not_have_are_reported() {
     let mut asks = map("a", "resume.aproved");
     asks["suspend"] = json!({ "on_timeout": "fail" });
     let mut agent = step(
@@ -272,7 +270,7 @@ fn keys_that_a_schema_does_not_have_are_found() {
         (vec![map("a", "data.custmer")], format!("`data` has no `custmer`; it has {has}")),
         (vec![map("a", "input.custmer | default('x')")], String::new()),
         (vec![map("a", "input.custmer is defined and input.custmer > 1")], String::new()),
-        (vec![map("a", "input.customer.name")], "`input.customer` is a text and has no `name`".into()),
+        (vec![map("a", "input.customer.name")], "`input.customer` is a string and has no `name`".into()),
         (
             vec![map("a", "input.lines.length")],
             "`input.lines` is a list and has no `length`; `| length` counts its items".into(),
@@ -291,7 +289,7 @@ fn keys_that_a_schema_does_not_have_are_found() {
         ),
         (
             vec![asks],
-            "warning: nothing says that `resume` has a `aproved`; what is listed: approved".into(),
+            "warning: `resume` is not known to have a `aproved`; known: approved".into(),
         ),
         (vec![asked, map("b", "steps.a.scroe")], "`steps.a` has no `scroe`; it has score".into()),
         (vec![agent, map("b", "steps.a.scroe")], String::new()),
@@ -321,15 +319,15 @@ fn keys_that_a_schema_does_not_have_are_found() {
                 .into(),
         ),
     ] {
-        let said = found(&with_schemas(&steps));
-        let said: Vec<_> = said.iter().filter_map(|line| line.split_once(": ")).collect();
+        let lines = found(&with_schemas(&steps));
+        let lines: Vec<_> = lines.iter().filter_map(|line| line.split_once(": ")).collect();
         let expected: Vec<_> = (!expected.is_empty()).then_some(expected).into_iter().collect();
-        assert_eq!(said.iter().map(|(_, it)| *it).collect::<Vec<_>>(), expected, "{steps:?}");
+        assert_eq!(lines.iter().map(|(_, it)| *it).collect::<Vec<_>>(), expected, "{steps:?}");
     }
 }
 
 #[test]
-fn what_the_engine_does_not_have_is_found() {
+fn unknown_filters_tests_and_functions_are_reported() {
     let agent = |prompt: &str| step("a", json!({ "agent": { "agent": "x", "prompt": prompt } }));
     for (step, expected) in [
         (map("a", "data | total('x')"), "there is no filter `total`"),
@@ -360,33 +358,27 @@ fn what_the_engine_does_not_have_is_found() {
 }
 
 #[test]
-fn texts_that_look_like_something_else_are_told() {
+fn syntax_of_other_languages_is_reported() {
     let agent = |prompt: &str| step("a", json!({ "agent": { "agent": "x", "prompt": prompt } }));
     for (step, expected) in [
         (agent("Dear {{ input.name }}, {a: 1} and ${HOME} and {thing}"), ""),
         (agent("input data"), ""),
         (agent("data"), ""),
-        (agent("input.name"), "stands for itself; `{{ input.name }}` gives the value"),
+        (agent("input.name"), "is literal text; write `{{ input.name }}` for the value"),
         (
             agent("input.name | upper"),
-            "stands for itself; `{{ input.name | upper }}` gives the value",
+            "is literal text; write `{{ input.name | upper }}` for the value",
         ),
-        (
-            agent("Hi ${input.name}!"),
-            "`${input.name}` is not filled in: a template writes `{{ input.name }}`",
-        ),
-        (agent("Hi ${data}!"), "`${data}` is not filled in: a template writes `{{ data }}`"),
-        (
-            agent("Hi {input.name}!"),
-            "`{input.name}` is not filled in: a template writes `{{ input.name }}`",
-        ),
+        (agent("Hi ${input.name}!"), "`${input.name}` is not replaced: write `{{ input.name }}`"),
+        (agent("Hi ${data}!"), "`${data}` is not replaced: write `{{ data }}`"),
+        (agent("Hi {input.name}!"), "`{input.name}` is not replaced: write `{{ input.name }}`"),
         (
             map("a", "'Hi ${input.name}'"),
-            "`${input.name}` is not filled in: join the text with `~ input.name`",
+            "`${input.name}` is not replaced: concatenate with `~ input.name`",
         ),
         (
             map("a", "'Hi {{ input.name }}'"),
-            "a text in an expression is not filled in: join its parts with `~` instead of `{{ }}`",
+            "`{{ }}` in a string of an expression is not replaced: concatenate with `~`",
         ),
     ] {
         let said: Vec<_> = found(&definition(&[step])).into_iter().collect();
@@ -397,14 +389,13 @@ fn texts_that_look_like_something_else_are_told() {
 }
 
 #[test]
-fn schemas_that_hold_nothing_or_everything_are_told() {
+fn unknown_formats_and_impossible_keys_are_reported() {
     let mut definition = definition(&[map("a", "1")]);
     definition.input_schema = Some(json!({ "properties": { "at": { "format": "datetime" } } }));
     definition.steps[0].output_schema = Some(json!({ "format": "int64" }));
     definition.resume_schema = Some(json!({ "required": ["ok"], "additionalProperties": false }));
-    let forbidden =
-        "resume_schema.required.0: warning: no value passes: key `ok` is required and not allowed";
-    let said = "input_schema.properties.at.format: warning: format `datetime` is not known: no value \
-                is held to it";
-    assert_eq!(found(&definition), [said, forbidden]);
+    let forbidden = "resume_schema.required.0: warning: no value is valid: key `ok` is required but not allowed";
+    let unknown =
+        "input_schema.properties.at.format: warning: unknown format `datetime`: it is not checked";
+    assert_eq!(found(&definition), [unknown, forbidden]);
 }

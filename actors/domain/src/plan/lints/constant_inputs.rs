@@ -1,5 +1,5 @@
-//! What steps hand to other workflows, to tools and to their own schemas, as far as it is known
-//! before they run.
+//! Inputs of workflows and tools, and payloads of suspensions, as far as they are known before a
+//! run, checked against the schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -10,54 +10,54 @@ use crate::definition::{
 };
 use crate::schema::Schema;
 
-/// Who is given something.
+/// Receiver of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callee {
     Workflow,
     Tool,
 }
 
-/// What a step hands on.
+/// Input of a workflow or a tool that is at least partly constant.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct ConstantInput {
     /// As in [`Problem`](super::super::Problem).
     pub place: Vec<String>,
     pub callee: Callee,
-    /// Of the workflow or the tool.
+    /// Name of the workflow or the tool.
     pub name: String,
     value: Known,
 }
 
-/// What can be said of a value before anything runs.
+/// Known part of a value.
 #[derive(Debug, Clone, PartialEq)]
 enum Known {
     /// All of it.
     Whole(Value),
-    /// Its keys, with the values that nothing can change.
+    /// Its keys, with those values that are constant.
     Keys(Vec<(String, Option<Value>)>),
 }
 
-/// Everything that steps hand on and that can be said something of.
-pub fn given(definition: &WorkflowDefinition) -> Vec<Given> {
+/// Returns the inputs in a definition that are at least partly known.
+pub fn constant_inputs(definition: &WorkflowDefinition) -> Vec<ConstantInput> {
     let mut found = Vec::new();
     collect(&definition.steps, &mut found);
     found
 }
 
-fn collect(steps: &[StepDefinition], found: &mut Vec<Given>) {
+fn collect(steps: &[StepDefinition], found: &mut Vec<ConstantInput>) {
     for step in steps {
-        let handed = if let StepKind::Workflow { workflow, input: Some(input) } = &step.kind {
+        let input = if let StepKind::Workflow { workflow, input: Some(input) } = &step.kind {
             Some((Callee::Workflow, "input", workflow, input))
         } else if let Some(Body::Tool { tool, args: Some(args) }) = step.kind.body() {
             Some((Callee::Tool, "args", tool, args))
         } else {
             None
         };
-        if let Some((callee, key, name, projection)) = handed
+        if let Some((callee, key, name, projection)) = input
             && let Some(value) = known(projection)
         {
             let place = place_of(step).into_iter().chain([key.to_owned()]).collect();
-            found.push(Given { place, callee, name: name.clone(), value });
+            found.push(ConstantInput { place, callee, name: name.clone(), value });
         }
         for block in step.kind.blocks() {
             collect(&block.steps, found);
@@ -75,8 +75,8 @@ fn known(projection: &Projection) -> Option<Known> {
     Some(Known::Keys(members.iter().map(member).collect()))
 }
 
-/// What a step shows and answers when it suspends, against the schemas that it meets then: the
-/// step's own, else those of the workflow.
+/// Checks the payload of a suspension and the data of `on_timeout` against the schemas of the
+/// step, or those of the workflow.
 pub(super) fn of_suspension(
     step: &StepDefinition,
     definition: &WorkflowDefinition,
@@ -92,17 +92,17 @@ pub(super) fn of_suspension(
         (payload.as_ref(), shown, "suspend_schema", ["suspend", "payload"].as_slice()),
         (answer, asked, "resume_schema", &["suspend", "on_timeout", "resume"]),
     ];
-    let misfits = checked.into_iter().filter_map(|(value, schema, key, keys)| {
+    let mismatchs = checked.into_iter().filter_map(|(value, schema, key, keys)| {
         let value = known(value?)?;
         let schema = Schema::compile(schema?).ok()?;
         let place = place_of(step).into_iter().chain(keys.iter().map(|key| (*key).to_owned()));
-        value.misfit(&schema, &place.collect::<Vec<_>>(), key)
+        value.mismatch(&schema, &place.collect::<Vec<_>>(), key)
     });
-    misfits.collect()
+    mismatchs.collect()
 }
 
-impl Given {
-    /// Every place that a misfit can have.
+impl ConstantInput {
+    /// Returns all places that a mismatch can have.
     pub fn places(&self) -> Vec<Vec<String>> {
         let keys = match &self.value {
             Known::Whole(_) => [].as_slice(),
@@ -112,21 +112,21 @@ impl Given {
         keys.iter().map(inner).chain([self.place.clone()]).collect()
     }
 
-    /// The first thing about it that the callee's schema does not allow.
-    pub fn misfit(&self, schema: &Schema) -> Option<Finding> {
+    /// Returns the first mismatch with the schema of the callee.
+    pub fn mismatch(&self, schema: &Schema) -> Option<Finding> {
         let callee = match self.callee {
             Callee::Workflow => "input of workflow",
             Callee::Tool => "parameters of tool",
         };
-        self.value.misfit(schema, &self.place, &format!("{callee} {}", self.name))
+        self.value.mismatch(schema, &self.place, &format!("{callee} {}", self.name))
     }
 }
 
 impl Known {
-    /// The first thing about it that the schema of `taker` does not allow.
-    fn misfit(&self, schema: &Schema, place: &[String], taker: &str) -> Option<Finding> {
+    /// Returns the first mismatch with a schema. `taker` names the schema in the message.
+    fn mismatch(&self, schema: &Schema, place: &[String], taker: &str) -> Option<Finding> {
         let finding = |key: Option<&String>, why: String, misspelt| {
-            let message = format!("does not fit the {taker}: {why}");
+            let message = format!("does not match the {taker}: {why}");
             let place = place.iter().chain(key).cloned().collect();
             Some(Finding { place, message, is_error: true, misspelt })
         };
@@ -137,11 +137,11 @@ impl Known {
             }
             Self::Keys(keys) => keys,
         };
-        match misfit_of_keys(keys, schema.source()) {
-            Some(Misfit::Missing(key)) => finding(None, format!("key `{key}` is missing"), None),
-            Some(Misfit::Unknown(misspelt)) => {
+        match mismatch_of_keys(keys, schema.source()) {
+            Some(Mismatch::Missing(key)) => finding(None, format!("key `{key}` is missing"), None),
+            Some(Mismatch::Unknown(misspelt)) => {
                 let key = misspelt.written.clone();
-                finding(Some(&key), format!("it has no key `{key}`"), Some(misspelt))
+                finding(Some(&key), format!("unknown key `{key}`"), Some(misspelt))
             }
             None => keys.iter().find_map(|(key, value)| {
                 let violation =
@@ -152,7 +152,7 @@ impl Known {
     }
 }
 
-/// What a schema says of members, each for itself.
+/// Returns the part of a schema that concerns single members.
 fn of_members(schema: &Value) -> Option<Schema> {
     const KEPT: [&str; 5] = ["$schema", "$id", "$defs", "definitions", "properties"];
     let kept = |(key, value): (&String, &Value)| {
@@ -162,24 +162,24 @@ fn of_members(schema: &Value) -> Option<Schema> {
     Schema::compile(&Value::Object(kept)).ok()
 }
 
-enum Misfit {
+enum Mismatch {
     Missing(String),
     Unknown(Misspelt),
 }
 
-/// Of values that are not known, the keys still are: one that is required and not there, one that
-/// is there and not allowed. What else a schema says of keys is seen when the value is there.
-fn misfit_of_keys(keys: &[(String, Option<Value>)], schema: &Value) -> Option<Misfit> {
+/// Finds a required key that is missing, or a key that is not allowed. Other rules about keys are
+/// checked when the value is known.
+fn mismatch_of_keys(keys: &[(String, Option<Value>)], schema: &Value) -> Option<Mismatch> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
         && schema.get("patternProperties").is_none();
     let is_known = |key: &String| properties.is_some_and(|it| it.contains_key(key));
     if let Some(unknown) = keys.iter().map(|(key, _)| key).find(|key| is_closed && !is_known(key)) {
         let known = properties.map(|it| it.keys().cloned().collect()).unwrap_or_default();
-        return Some(Misfit::Unknown(Misspelt { written: unknown.clone(), known }));
+        return Some(Mismatch::Unknown(Misspelt { written: unknown.clone(), known }));
     }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let mut required = required.filter_map(Value::as_str);
     let missing = required.find(|key| !keys.iter().any(|(there, _)| there == key))?;
-    Some(Misfit::Missing(missing.to_owned()))
+    Some(Mismatch::Missing(missing.to_owned()))
 }

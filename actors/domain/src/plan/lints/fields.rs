@@ -1,11 +1,11 @@
-//! Keys that a value of a known form does not have.
+//! Keys that a value of a known shape does not have.
 
 use crate::expression::PathKey;
 
 use super::remarks::{Remark, listed};
 use super::shape::Shape;
 
-/// What is wrong with looking up keys in the value that stands under `way`.
+/// Checks the lookup of keys in the value at `way`.
 pub(super) fn remark(way: &str, keys: &[PathKey], shape: &Shape) -> Option<Remark> {
     let (key, rest) = keys.split_first()?;
     match (shape, key) {
@@ -42,9 +42,9 @@ fn unknown<'k>(
     let shown = listed(known.clone());
     let remark = match is_closed {
         true => Remark::error(format!("`{way}` has no `{name}`; it has {shown}")),
-        false => Remark::warning(format!(
-            "nothing says that `{way}` has a `{name}`; what is listed: {shown}"
-        )),
+        false => {
+            Remark::warning(format!("`{way}` is not known to have a `{name}`; known: {shown}"))
+        }
     };
     remark.meant(name, known)
 }
