@@ -41,7 +41,7 @@ impl StepArguments {
         schema_of: impl Fn(Callee, &str) -> Option<Schema>,
     ) -> Option<ConfigProblem> {
         let Self { given, spots } = self;
-        let finding: Finding = given.misfit(&schema_of(given.callee, &given.name)?)?;
+        let finding: Finding = given.mismatch(&schema_of(given.callee, &given.name)?)?;
         let (_, spot) = spots.iter().find(|(place, _)| *place == finding.place)?;
         Some(problem(finding, spot))
     }
