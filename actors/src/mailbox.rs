@@ -20,7 +20,7 @@ where
 }
 
 /// The same to a recipient of one kind of message.
-#[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see `tell`")]
+#[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]
 pub(crate) fn report<M>(recipient: &Recipient<M>, message: M)
 where
     M: Message + Send + 'static,

@@ -347,7 +347,7 @@ async fn after_a_kill_during_a_pause_the_agent_runs_only_after_the_resume() {
 async fn a_generation_that_is_not_run_again_is_ended_in_the_history() {
     tokio::time::pause();
     for (name, end) in
-        [("cancelled", GenerationStatus::Cancelled), ("cut", GenerationStatus::Error)]
+        [("cancelled", GenerationStatus::Cancelled), ("interrupted", GenerationStatus::Error)]
     {
         let model = Model::new(std::iter::repeat_n(ScriptedAnswer::Hang, 3));
         let mut world = world(&model, vec![agent("a")]).await;

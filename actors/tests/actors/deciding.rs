@@ -258,7 +258,7 @@ fn pairs() -> Vec<(&'static str, &'static str)> {
 async fn row(middle: &str, happening: &str) -> String {
     let mut scene = Scene::new(middle).await;
     let refused = scene.happens(happening).await;
-    let meanwhile = refused.unwrap_or(scene.news().await);
+    let during = refused.unwrap_or(scene.news().await);
     if happening != "stop" {
         // Queries are answered during the evaluation, too.
         scene.runtime().describe(&target("w", "e")).await.unwrap();
@@ -273,7 +273,7 @@ async fn row(middle: &str, happening: &str) -> String {
     let (children, _) = scene.world().store.list(&filter, None, 10).await.unwrap();
     let external_calls = scene.done_outside();
     format!(
-        "| {middle} | {happening} | {meanwhile} | {after} | {external_calls} calls, {} children |",
+        "| {middle} | {happening} | {during} | {after} | {external_calls} calls, {} children |",
         children.len()
     )
 }

@@ -134,19 +134,22 @@ async fn a_stalled_subscriber_is_disconnected_and_delays_no_one() {
     let mut failing = retried(run("boom", "boom"), 40, 1000);
     failing.retry.as_mut().unwrap().factor = 1.0;
     let world = world(vec![failing]).await;
-    let was_cut = Arc::new(AtomicBool::new(false));
-    let cut = Arc::clone(&was_cut);
+    let was_disconnected = Arc::new(AtomicBool::new(false));
+    let disconnected = Arc::clone(&was_disconnected);
     let stalled = Stalled.start();
     let subscriber = Subscriber {
         events: stalled.clone().recipient(),
         progress: None,
-        disconnect: Arc::new(move || cut.store(true, Ordering::SeqCst)),
+        disconnect: Arc::new(move || disconnected.store(true, Ordering::SeqCst)),
     };
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(15)).await;
-    assert!(!was_cut.load(Ordering::SeqCst), "its mailbox has been full for less than 10 s");
+    assert!(
+        !was_disconnected.load(Ordering::SeqCst),
+        "its mailbox has been full for less than 10 s"
+    );
     pass(Duration::from_secs(15)).await;
-    assert!(was_cut.load(Ordering::SeqCst));
+    assert!(was_disconnected.load(Ordering::SeqCst));
     pass(Duration::from_secs(15)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!(state.steps[0].attempts, 40);
