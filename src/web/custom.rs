@@ -65,7 +65,7 @@ pub struct AddedRoute {
     is_stream: bool,
 }
 
-/// Methods of [`Routes`] that add a route.
+/// Defines methods of [`Routes`] that add a route.
 macro_rules! adding {
     ($($name:ident, $method:ident, $doc:literal;)*) => {
         impl Routes {

@@ -56,7 +56,7 @@ impl Answer {
 
     /// Asserts the status and the text of a refusal.
     #[track_caller]
-    fn is_refusal(&self, status: u16, text: &str) {
+    fn assert_refusal(&self, status: u16, text: &str) {
         assert_eq!((self.status, self.json()["error"].as_str()), (status, Some(text)));
     }
 

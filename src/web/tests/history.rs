@@ -57,6 +57,6 @@ async fn refusals_have_their_texts() {
     ];
     for (path, status, text) in rows {
         let answer = site.get(path).await;
-        answer.is_refusal(status, text);
+        answer.assert_refusal(status, text);
     }
 }

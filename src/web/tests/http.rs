@@ -79,7 +79,7 @@ async fn an_approval_is_suspended_resumed_once_and_listed() {
     let resumed = site.post(path, &json!({ "resumeData": { "ok": true } })).await;
     assert_eq!(resumed.json()["data"]["result"], json!({ "ok": true }), "{}", resumed.body);
     let late = site.post(path, &json!({ "resumeData": { "ok": true } })).await;
-    late.is_refusal(404, "Execution a-1 is not suspended");
+    late.assert_refusal(404, "Execution a-1 is not suspended");
 
     let list = site.get("/workflows/approval/executions?status=completed&limit=1").await;
     assert_eq!(list.json()["data"]["executions"][0]["executionId"], "a-1");

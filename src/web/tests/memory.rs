@@ -103,7 +103,7 @@ async fn a_conversation_is_created_shown_changed_and_deleted() {
         (&json!("c 1"), &json!("assistant"), &json!("ann"))
     );
     let again = site.post(CONVERSATIONS, &new).await;
-    again.is_refusal(409, "Conversation already exists: c 1");
+    again.assert_refusal(409, "Conversation already exists: c 1");
 
     let path = "/api/memory/conversations/c%201";
     let shown = site.data(&format!("{path}?userId=ann")).await;
@@ -117,7 +117,7 @@ async fn a_conversation_is_created_shown_changed_and_deleted() {
     let deleted = site.delete(&format!("{path}?userId=ann")).await;
     assert_eq!(deleted.json()["data"], json!({ "deleted": true }), "{}", deleted.body);
     let again = site.delete(&format!("{path}?userId=ann")).await;
-    again.is_refusal(404, "Conversation not found");
+    again.assert_refusal(404, "Conversation not found");
     let fresh = site.send("POST", CONVERSATIONS, "", None).await;
     assert_eq!(fresh.status, 201);
     assert_eq!(fresh.json()["data"]["conversation"]["id"].as_str().unwrap().len(), 36);
@@ -246,9 +246,9 @@ async fn agent_id_is_required_if_there_are_several_agents() {
     for (agent, status, text) in rows {
         let query = agent.map(|id| format!("?agentId={id}")).unwrap_or_default();
         let answer = site.get(&format!("{CONVERSATIONS}{query}")).await;
-        answer.is_refusal(status, text);
+        answer.assert_refusal(status, text);
         let answer = site.post(CONVERSATIONS, &json!({ "agentId": agent })).await;
-        answer.is_refusal(status, text);
+        answer.assert_refusal(status, text);
     }
     for agent in ["assistant", "other"] {
         let answer = site.post(CONVERSATIONS, &json!({ "agentId": agent, "id": "same" })).await;

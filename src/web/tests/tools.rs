@@ -101,7 +101,7 @@ async fn refusals_have_their_texts() {
     ];
     for (path, body, status, code, text) in rows {
         let answer = site.send("POST", path, "", Some(body)).await;
-        answer.is_refusal(status, text);
+        answer.assert_refusal(status, text);
         assert_eq!(answer.header("x-error-code"), Some(code));
     }
     let wrong = site.post("/tools/double/execute", &json!({ "input": { "n": "x" } })).await;
