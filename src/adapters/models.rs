@@ -44,7 +44,7 @@ pub use self::retry::RetryPolicy;
 pub use self::retrying::RetryingModel;
 
 use self::answer::Answer;
-use self::exchange::{Exchange, collected};
+use self::exchange::{Exchange, State, collected};
 use self::failure::Failures;
 use self::merge::merge_options;
 use self::names::ToolNames;
@@ -176,7 +176,8 @@ impl Endpoint {
         let call = format.authorized(call, failures.key.as_ref());
         let messages = Arc::clone(&request.messages);
         let answer = Answer::new(Arc::clone(&names), messages, served.clone());
-        Ok(Exchange::new(call, reader, answer, failures.clone(), config.first_token))
+        let state = State::Unsent(Box::new(call));
+        Ok(Exchange::new(state, reader, answer, failures.clone(), config.first_token))
     }
 }
 

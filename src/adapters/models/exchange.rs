@@ -37,36 +37,15 @@ pub(super) struct Exchange {
     has_begun: bool,
 }
 
-enum State {
+pub(super) enum State {
     Unsent(Box<RequestBuilder>),
+    /// The body that arrives.
     Open(Body),
     Closed,
 }
 
 impl Exchange {
     pub(super) fn new(
-        call: RequestBuilder,
-        reader: Box<dyn Reader>,
-        answer: Answer,
-        failures: Failures,
-        silence_max: Duration,
-    ) -> Self {
-        Self::of(State::Unsent(Box::new(call)), reader, answer, failures, silence_max)
-    }
-
-    /// Reads a given body instead of sending a request.
-    #[cfg(test)]
-    pub(super) fn over(
-        body: Body,
-        reader: Box<dyn Reader>,
-        answer: Answer,
-        failures: Failures,
-        silence_max: Duration,
-    ) -> Self {
-        Self::of(State::Open(body), reader, answer, failures, silence_max)
-    }
-
-    fn of(
         state: State,
         reader: Box<dyn Reader>,
         answer: Answer,

@@ -56,7 +56,7 @@ fn exchange(
     let answer =
         Answer::new(Arc::clone(&names), Arc::clone(&request.messages), Served::of(&config.model));
     let failures = Failures { provider: config.provider.name, key: None };
-    Exchange::over(body, reader, answer, failures, SILENCE_MAX).events()
+    Exchange::new(State::Open(body), reader, answer, failures, SILENCE_MAX).events()
 }
 
 async fn read_in_pieces(
