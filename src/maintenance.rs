@@ -41,7 +41,7 @@ pub enum IndexError {
     Status(u16),
     #[error("the registry's answer is larger than {bytes_max} bytes")]
     TooLarge { bytes_max: usize },
-    #[error("the registry's answer is no index of {PACKAGE}")]
+    #[error("the registry's answer is not an index of {PACKAGE}")]
     NoIndex,
 }
 
@@ -64,7 +64,7 @@ pub enum InstallError {
     Signal(i32),
     #[error("the command did not end within {}", humantime::format_duration(*.0))]
     TooSlow(Duration),
-    #[error("the command was given up")]
+    #[error("the installation failed unexpectedly")]
     GivenUp,
 }
 
@@ -191,7 +191,7 @@ impl Maintenance {
             drop(turn);
             written
         });
-        work.await.unwrap_or_else(|error| Err(FileError(format!("it was not written: {error}"))))
+        work.await.unwrap_or_else(|error| Err(FileError(format!("cannot write it: {error}"))))
     }
 }
 

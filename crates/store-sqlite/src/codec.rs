@@ -27,7 +27,7 @@ pub(super) fn status_code(status: Status) -> i64 {
 pub(super) fn status_of(row: &Row<'_>, column: usize) -> Result<Status> {
     let code: i64 = row.get(column)?;
     let found = Status::ALL.into_iter().find(|status| status_code(*status) == code);
-    found.ok_or_else(|| unreadable(column, Type::Integer, format!("{code} is no status")))
+    found.ok_or_else(|| unreadable(column, Type::Integer, format!("{code} is not a status")))
 }
 
 pub(super) fn generation_code(status: GenerationStatus) -> i64 {
@@ -46,7 +46,7 @@ pub(super) fn generation_status_of(row: &Row<'_>, column: usize) -> Result<Gener
         1 => Ok(GenerationStatus::Completed),
         2 => Ok(GenerationStatus::Error),
         3 => Ok(GenerationStatus::Cancelled),
-        _ => Err(unreadable(column, Type::Integer, format!("{code} is no status"))),
+        _ => Err(unreadable(column, Type::Integer, format!("{code} is not a status"))),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn role_of(row: &Row<'_>, column: usize) -> Result<Role> {
         1 => Ok(Role::User),
         2 => Ok(Role::Assistant),
         3 => Ok(Role::Tool),
-        _ => Err(unreadable(column, Type::Integer, format!("{code} is no role"))),
+        _ => Err(unreadable(column, Type::Integer, format!("{code} is not a role"))),
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn level_code(level: LogLevel) -> i64 {
 pub(super) fn level_of(row: &Row<'_>, column: usize) -> Result<LogLevel> {
     let code: i64 = row.get(column)?;
     let found = LogLevel::ALL.into_iter().find(|level| level_code(*level) == code);
-    found.ok_or_else(|| unreadable(column, Type::Integer, format!("{code} is no level")))
+    found.ok_or_else(|| unreadable(column, Type::Integer, format!("{code} is not a level")))
 }
 
 const NODE: &str = "node:";
@@ -118,7 +118,7 @@ pub(super) fn timer_key_of(row: &Row<'_>, column: usize) -> Result<TimerKey> {
     } else if text == ABANDONED {
         Ok(TimerKey::Abandoned)
     } else {
-        Err(unreadable(column, Type::Text, format!("{text:?} is no timer")))
+        Err(unreadable(column, Type::Text, format!("{text:?} is not a timer")))
     }
 }
 

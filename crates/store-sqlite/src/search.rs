@@ -47,37 +47,26 @@ struct Listing {
     count: &'static str,
 }
 
-const OF_ALL: Listing = Listing {
-    page: concat!(
-        "SELECT ",
-        columns!(),
-        " FROM conversations INDEXED BY conversations_by_change",
-        page!()
-    ),
-    count: "SELECT count(*) FROM conversations INDEXED BY conversations_by_change",
-};
+macro_rules! listing {
+    ($range:literal) => {
+        Listing {
+            page: concat!(
+                "SELECT ",
+                columns!(),
+                " FROM conversations INDEXED BY ",
+                $range,
+                page!()
+            ),
+            count: concat!("SELECT count(*) FROM conversations INDEXED BY ", $range),
+        }
+    };
+}
 
-const OF_AGENT: Listing = Listing {
-    page: concat!(
-        "SELECT ",
-        columns!(),
-        " FROM conversations INDEXED BY conversations_by_agent WHERE agent = :agent",
-        page!()
-    ),
-    count: "SELECT count(*) FROM conversations INDEXED BY conversations_by_agent
-        WHERE agent = :agent",
-};
+const OF_ALL: Listing = listing!("conversations_by_change");
 
-const OF_USER: Listing = Listing {
-    page: concat!(
-        "SELECT ",
-        columns!(),
-        " FROM conversations INDEXED BY conversations_by_user WHERE user = :user",
-        page!()
-    ),
-    count: "SELECT count(*) FROM conversations INDEXED BY conversations_by_user
-        WHERE user = :user",
-};
+const OF_AGENT: Listing = listing!("conversations_by_agent WHERE agent = :agent");
+
+const OF_USER: Listing = listing!("conversations_by_user WHERE user = :user");
 
 /// Filters the user's rows by agent, which keeps them in the order of the index.
 const OF_AGENT_AND_USER: Listing = Listing {

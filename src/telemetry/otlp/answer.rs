@@ -56,7 +56,7 @@ pub(super) enum Answer {
 impl Answer {
     /// Interprets the status, the header `Retry-After` and the body of a response.
     pub(super) fn read(status: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
-        let why = format!("it answers with status {status}");
+        let why = format!("it responded with status {status}");
         match status {
             200..=299 => {
                 // the responses of the three signals have the same fields; if the body is none of
@@ -86,11 +86,12 @@ mod tests {
     #[test]
     fn the_status_decides_whether_to_retry() {
         let later = |after: Option<u64>, status| Answer::Later {
-            why: format!("it answers with status {status}"),
+            why: format!("it responded with status {status}"),
             after: after.map(Duration::from_secs),
         };
         let taken = || Answer::Taken { rejected: 0, message: String::new() };
-        let refused = |status| Answer::Refused { why: format!("it answers with status {status}") };
+        let refused =
+            |status| Answer::Refused { why: format!("it responded with status {status}") };
         let rows = [
             (200, None, taken()),
             (204, None, taken()),

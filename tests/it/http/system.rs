@@ -92,7 +92,7 @@ fn a_registry_that_fails_is_a_failure_in_our_words() {
     let rows = [
         (format!("http://{closed}/secret-path"), "the registry cannot be reached"),
         (registry(503, ""), "the registry answered with status 503"),
-        (registry(200, "<html>"), "the registry's answer is no index of greenroom"),
+        (registry(200, "<html>"), "the registry's answer is not an index of greenroom"),
     ];
     for (address, why) in rows {
         let site = looking_at(&address);
