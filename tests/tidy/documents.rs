@@ -22,6 +22,7 @@ const FOLDERS: &[&str] =
 /// keep the words of their time.
 fn is_guide(path: &str) -> bool {
     let is_record = path.starts_with("docs/adr/")
+        || path.starts_with("docs/open-questions/")
         || ["CHANGELOG.md", "docs/open-questions.md", "docs/races.md", "docs/performance.md"]
             .contains(&path)
         // their tables are made from texts of the code
