@@ -133,7 +133,8 @@ impl Exporter {
         let timeout = self.shared.finish_timeout;
         if tokio::time::timeout(timeout, ended).await.is_err() {
             log::warn!(
-                "the remaining telemetry is lost: the collector did not accept it within {timeout:?}"
+                "the remaining telemetry is lost: the collector did not accept it within \
+                 {timeout:?}"
             );
         }
     }
