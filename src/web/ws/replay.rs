@@ -105,8 +105,8 @@ impl Replay {
                     continue;
                 }
                 let view = runtime.trace(&trace_id, &roots.visibility).await?.unwrap_or_default();
-                let told = events_of(&view.spans).into_iter();
-                let wanted = told.map(|event| Event::Span(Box::new(event)));
+                let replayed = events_of(&view.spans).into_iter();
+                let wanted = replayed.map(|event| Event::Span(Box::new(event)));
                 let before = events.len();
                 events.extend(wanted.filter(|event| self.since.is_none_or(|it| event.at() >= it)));
                 spans = spans.saturating_sub(events.len() - before);
@@ -149,8 +149,8 @@ fn events_of(spans: &[Span]) -> Vec<SpanEvent> {
     let mut events = Vec::with_capacity(spans.len() * 2);
     // Stack of the remaining visits.
     let mut left = vec![Visit::Children(None)];
-    while let Some(told) = left.pop() {
-        match told {
+    while let Some(visit) = left.pop() {
+        match visit {
             Visit::Children(of) => {
                 let below = children.remove(&of).unwrap_or_default();
                 left.extend(below.into_iter().rev().map(Visit::Whole));
