@@ -93,7 +93,7 @@ impl Default for MachineLimits {
     }
 }
 
-/// Facts that a command led to, and their consequences outside the machine.
+/// Facts of a command, and their consequences outside the machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     pub facts: Vec<Recorded>,

@@ -49,7 +49,7 @@ pub struct State {
     pub hold: Option<Hold>,
     /// Data of the resume that ended a pause, until a step takes it.
     pub hold_data: Option<Arc<Value>>,
-    /// That resume.
+    /// The resume that supplied `hold_data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_lifted: Option<Box<Resumed>>,
     /// Number of pauses so far.

@@ -36,7 +36,7 @@ const REMOVED_FUNCTIONS: [&str; 2] = ["namespace", "debug"];
 /// Work of a filter or a test, in addition to what its arguments charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walks {
-    /// Nothing.
+    /// None.
     Nothing,
     /// Reads every character of its first text, several times.
     Text,

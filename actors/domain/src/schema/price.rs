@@ -224,7 +224,7 @@ mod tests {
     use crate::effort::{Budget, within};
     use crate::schema::Schema;
 
-    /// Expensive checks exceed the budget and say so.
+    /// Expensive checks exceed the budget, and the error names it.
     #[test]
     fn expensive_checks_exceed_the_budget() {
         let counted = "^(([a-z]{1,10} ?){1,20}){1,20}$";

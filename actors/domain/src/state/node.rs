@@ -37,7 +37,7 @@ pub struct Node {
     /// Data of the resume. `null` is data too, also in a snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub resume: Option<Arc<Value>>,
-    /// That resume.
+    /// Time and principal of the resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Box<Resumed>>,
     /// Number of suspensions so far.

@@ -30,7 +30,7 @@ fn called(world: &World) -> Option<Result<Callee, String>> {
     let limits = MachineLimits::default();
     let moment = Moment {
         now: world.now,
-        new_id: &|| unreachable!("nobody needs an id"),
+        new_id: &|| unreachable!("no child is started"),
         missing: &|_| None,
         limits: &limits,
         budget: &Budget::turn(),

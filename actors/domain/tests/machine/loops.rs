@@ -92,7 +92,7 @@ fn every_iteration_may_suspend() {
     world.finish("rounds[0]/a", "no");
     assert_eq!(world.status(), Status::Suspended);
     assert_eq!(world.shown().unwrap(), "rounds[1]/a");
-    // A later iteration has only the data of its own resume.
+    // A later iteration does not see the data of an earlier resume.
     assert_eq!(world.machine.node("rounds[1]/a").unwrap().1.resume, None);
     world.resume_at("rounds[1]/a", "second");
     assert_eq!(world.finish("rounds[1]/a", "yes").last().unwrap(), "completed \"yes\"");

@@ -251,12 +251,12 @@ impl Drama {
             };
             match self.world.try_send(Command::Resume(resume)) {
                 Ok(Handled::Decided(Decision::Recorded(_))) => {
-                    assert!(suspension_id.is_none() || !taken, "a suspension was answered twice");
+                    assert!(suspension_id.is_none() || !taken, "a suspension was resumed twice");
                     taken = true;
                     assert!(!status.is_terminal(), "an ended execution was resumed");
                     assert!(self.answers() > before, "a resume left no trace");
                 }
-                Ok(Handled::PutOff(_)) => panic!("nothing costs that much"),
+                Ok(Handled::PutOff(_)) => panic!("no command is that costly"),
                 Ok(Handled::Decided(Decision::Forward { path, child, .. })) => {
                     let (known, seq) = self.child(&path);
                     assert_eq!(known, child);
@@ -301,8 +301,7 @@ impl Drama {
     }
 
     /// Completes all work, resumes all suspensions and fires all timers; returns true if the
-    /// execution
-    /// ends.
+    /// execution ends.
     fn goes_well(&mut self) -> bool {
         self.world.missing.clear();
         self.world.crash();

@@ -45,7 +45,7 @@ fn it_fails_with_the_first_error_if_every_branch_fails() {
 }
 
 #[test]
-fn a_branch_that_waits_does_not_end_it() {
+fn a_suspended_branch_does_not_end_it() {
     let mut world =
         World::of(vec![race("r", [("ask", vec![run("q").asks()]), ("work", vec![run("a")])])]);
     assert_eq!(world.status(), Status::Running);
@@ -118,7 +118,7 @@ fn a_race_with_an_invalid_output_fails() {
 }
 
 #[test]
-fn a_lost_race_cancels_what_is_deep_inside() {
+fn a_lost_race_cancels_nested_steps() {
     let mut world = World::of(vec![race(
         "r",
         [

@@ -50,7 +50,7 @@ fn happens(world: &mut World, happening: &str) -> String {
             picture::lines(&batch.facts, ZERO).join("; ")
         }
         Ok(Handled::Decided(Decision::Forward { .. })) => panic!("there is no child"),
-        Ok(Handled::PutOff(_)) => panic!("nothing costs that much"),
+        Ok(Handled::PutOff(_)) => panic!("no command is that costly"),
         Err(refusal) => format!("refused: {refusal:?}"),
     }
 }

@@ -35,7 +35,7 @@ fn a_sleep_parallel_to_a_suspension_is_suspended() {
     assert_eq!(
         world.due("both/y/t"),
         ["both/y/t is due", "both/y/t gives 1", "resumed", "both/y/a starts #1"],
-        "a timer may move it on"
+        "a timer may continue it"
     );
     assert_eq!(world.status(), Status::Running);
 }
@@ -141,7 +141,7 @@ fn a_blocked_step_keeps_the_execution_running() {
     let mut world =
         World::of(vec![all("both", [("x", question()), ("y", vec![run("a"), run("b")])])]);
     world.missing.insert("b".to_owned());
-    assert_eq!(world.finish("both/y/a", 1), ["both/y/a gives 1"], "no suspension is told");
+    assert_eq!(world.finish("both/y/a", 1), ["both/y/a gives 1"], "no suspension is published");
     assert_eq!(world.status(), Status::Running);
     world.missing.clear();
     assert_eq!(world.recover(), ["both/y/b starts #1"]);
@@ -150,7 +150,7 @@ fn a_blocked_step_keeps_the_execution_running() {
     assert_eq!(world.send(Command::Release), ["both/y/b is released"]);
     let cut_off = world.machine.node("both/y/b").unwrap().1.errors.clone();
     let kinds: Vec<_> = cut_off.iter().map(|it| (it.attempt, it.class.unwrap().kind)).collect();
-    assert_eq!(kinds, [(1, ErrorKind::Interrupted)], "the attempt is told of, as after a crash");
+    assert_eq!(kinds, [(1, ErrorKind::Interrupted)], "the attempt is listed, as after a crash");
     assert_eq!(world.status(), Status::Running);
     world.crash();
     world.missing.clear();

@@ -1,4 +1,4 @@
-//! Steps that wait for an answer.
+//! Suspended steps.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::machine::build::{Adorned, all, map, run, workflow};
 use crate::machine::world::{Setting, World};
 
 #[test]
-fn the_step_waits_and_its_body_runs_after_the_answer() {
+fn the_body_of_a_suspended_step_runs_after_the_resume() {
     let mut world = World::of(vec![map("a", json!(["data", "resume"])).asks()]);
     assert_eq!(
         world.started(),
@@ -30,7 +30,7 @@ fn the_step_waits_and_its_body_runs_after_the_answer() {
 }
 
 #[test]
-fn a_condition_that_does_not_hold_lets_the_body_run_at_once() {
+fn the_body_runs_at_once_if_the_condition_is_false() {
     let world = World::of(vec![map("a", "resume is none").asks_when("data > 1")]);
     assert_eq!(world.started(), ["start", "a starts #1", "a gives true", "completed true"]);
 }
@@ -103,7 +103,7 @@ fn a_payload_of_null_is_none() {
 }
 
 #[test]
-fn it_is_asked_once_and_a_retry_keeps_the_answer() {
+fn a_retry_keeps_the_resume_data() {
     let mut world = World::of(vec![run("a").asks().tries(2)]);
     world.resume("yes");
     assert_eq!(*world.machine.function_call("a").unwrap().resume.unwrap(), json!("yes"));
@@ -113,7 +113,7 @@ fn it_is_asked_once_and_a_retry_keeps_the_answer() {
 }
 
 #[test]
-fn a_function_may_ask_by_itself_and_is_called_again() {
+fn a_function_may_suspend_its_step_and_is_called_again() {
     let mut world = World::of(vec![run("a").tries(2)]);
     assert_eq!(world.machine.function_call("a").unwrap().resume, None);
     assert_eq!(
@@ -142,7 +142,7 @@ fn a_function_may_ask_by_itself_and_is_called_again() {
 }
 
 #[test]
-fn an_answer_of_null_is_an_answer_after_the_state_was_kept() {
+fn resume_data_of_null_survives_a_snapshot() {
     let mut world = World::of(vec![run("a")]);
     world.ask("a");
     world.resume(Value::Null);
@@ -167,7 +167,7 @@ fn the_first_deadline_fails_the_step() {
 }
 
 #[test]
-fn a_deadline_may_answer() {
+fn a_deadline_may_resume_the_step() {
     let answer = json!({ "n": "data + 1" });
     let mut world = World::of(vec![map("a", "resume.n").asks_until(500, answer)]);
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_deadline_may_answer() {
 }
 
 #[test]
-fn what_a_deadline_answers_is_checked_like_a_resume() {
+fn the_data_of_a_deadline_is_checked_like_that_of_a_resume() {
     let schema = json!({ "type": "string" });
     let mut world = World::of(vec![map("a", "resume").asks_until(500, "data").wants(schema)]);
     let line = world.due("a").remove(1);
@@ -196,7 +196,7 @@ fn what_a_deadline_answers_is_checked_like_a_resume() {
 }
 
 #[test]
-fn the_first_of_answer_and_deadline_wins() {
+fn the_first_of_resume_and_deadline_wins() {
     let mut world = World::of(vec![run("a").asks_for(500)]);
     world.now = world.now.plus_ms(900);
     assert_eq!(world.resume("yes")[1], "a is answered \"yes\"", "late, but first");
@@ -210,7 +210,7 @@ fn the_first_of_answer_and_deadline_wins() {
 }
 
 #[test]
-fn a_deadline_runs_under_a_hold_and_acts_when_it_is_lifted() {
+fn a_deadline_during_a_pause_takes_effect_after_it() {
     let mut world = World::of(vec![all(
         "both",
         [("one", vec![run("q").asks_for(500)]), ("two", vec![run("a")])],
@@ -229,7 +229,7 @@ fn a_deadline_runs_under_a_hold_and_acts_when_it_is_lifted() {
 }
 
 #[test]
-fn a_recorded_deadline_acts_whatever_the_clock_says_later() {
+fn a_recorded_deadline_does_not_depend_on_the_clock() {
     let mut world = World::of(vec![all(
         "both",
         [("one", vec![run("q").asks_for(500)]), ("two", vec![run("a")])],
@@ -241,7 +241,7 @@ fn a_recorded_deadline_acts_whatever_the_clock_says_later() {
 }
 
 #[test]
-fn an_answer_under_a_hold_that_comes_before_the_deadline_counts() {
+fn a_resume_during_a_pause_before_the_deadline_is_accepted() {
     let answer = OnTimeout::Resume(Projection(json!("'nobody'")));
     let rule = SuspendRule { deadline_ms: Some(500), on_timeout: answer, ..SuspendRule::default() };
     let mut world = World::of(vec![all(

@@ -1,4 +1,4 @@
-//! Ids of suspensions: each names one wait, and an answer that carries it is for that wait alone.
+//! Ids of suspensions: a resume with an id ends only that suspension.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn waiting(world: &World) -> Vec<Suspension> {
     world.machine.state().suspensions(world.machine.plan())
 }
 
-/// The ids of what waits, those that have waited longest first.
+/// Returns the ids of the suspensions, oldest first.
 fn ids(world: &World) -> Vec<String> {
     waiting(world).iter().map(|wait| wait.id.as_deref().unwrap().to_owned()).collect()
 }
@@ -43,14 +43,14 @@ fn passed(refusal: Result<Handled, Refusal>) -> Vec<String> {
     }
 }
 
-/// Two ask at once, one of them twice.
+/// Two steps suspend, one of them twice.
 fn two() -> World {
     let left = vec![map("a", "resume").asks(), map("b", "resume").asks()];
     World::of(vec![all("both", [("left", left), ("right", vec![map("c", "resume").asks()])])])
 }
 
 #[test]
-fn an_id_names_its_wait_among_several() {
+fn an_id_selects_one_of_several_suspensions() {
     for step in [None, Some("c"), Some("both/right/c")] {
         let mut world = two();
         let c = ids(&world).pop().unwrap();
@@ -62,12 +62,12 @@ fn an_id_names_its_wait_among_several() {
     assert_eq!(
         world.try_send(answer(Some("both"), &a, 7)),
         Err(Refusal::StepNotSuspended("both".to_owned())),
-        "the step counts first"
+        "the step is checked first"
     );
 }
 
 #[test]
-fn an_answer_to_one_wait_never_answers_the_next() {
+fn a_resume_of_one_suspension_never_ends_the_next() {
     let mut world = two();
     let first = ids(&world).swap_remove(0);
     world.send(answer(None, &first, 1));
@@ -82,7 +82,7 @@ fn an_answer_to_one_wait_never_answers_the_next() {
 }
 
 #[test]
-fn of_many_answers_to_one_wait_one_is_taken() {
+fn only_one_of_many_resumes_of_a_suspension_is_accepted() {
     let mut world = two();
     for _ in 0..2 {
         let id = ids(&world).swap_remove(0);
@@ -92,11 +92,11 @@ fn of_many_answers_to_one_wait_one_is_taken() {
 }
 
 #[test]
-fn every_wait_has_an_id_of_its_own() {
+fn every_suspension_has_a_unique_id() {
     let again = repeat("again", false, "data < 3", 5, vec![run("ask"), map("next", "data")]);
     let mut world = World::of(vec![again, run("last")]);
     let mut seen = BTreeSet::new();
-    // A function asks as often as it likes, in each round.
+    // A function may suspend several times, in each iteration.
     for (round, output) in [(0, 1), (1, 2), (2, 3)] {
         let path = format!("again[{round}]/ask");
         for _ in 0..2 {
@@ -115,7 +115,7 @@ fn every_wait_has_an_id_of_its_own() {
 }
 
 #[test]
-fn a_hold_has_one_too_beside_what_waits_under_it() {
+fn a_pause_has_an_id_beside_those_of_steps() {
     let mut world = World::of(vec![all("both", [("l", vec![run("a")]), ("r", vec![run("b")])])]);
     world.hold();
     world.ask("both/l/a");
@@ -133,7 +133,7 @@ fn a_hold_has_one_too_beside_what_waits_under_it() {
 }
 
 #[test]
-fn while_it_runs_an_id_answers_what_waits() {
+fn an_id_selects_a_suspension_while_running() {
     let mut world = World::of(vec![all(
         "both",
         [("l", vec![map("q", "resume").asks()]), ("r", vec![run("b")])],
@@ -145,7 +145,7 @@ fn while_it_runs_an_id_answers_what_waits() {
 }
 
 #[test]
-fn an_id_is_the_same_after_a_restart_and_in_a_record_that_has_none() {
+fn ids_are_stable_over_restarts_and_old_records() {
     let mut world = two();
     let first = ids(&world).swap_remove(0);
     world.send(answer(None, &first, 1));
@@ -168,7 +168,7 @@ fn an_id_is_the_same_after_a_restart_and_in_a_record_that_has_none() {
     assert_eq!(folded.state(), world.machine.state(), "{known:?}");
 }
 
-/// As a version wrote it that knew of no ids.
+/// Returns the record in the form of a version without ids.
 fn without_ids(mut recorded: Recorded) -> Recorded {
     match &mut recorded.fact {
         Fact::StepSuspended { id, .. } | Fact::HoldPlaced { id, .. } => *id = None,
@@ -182,7 +182,7 @@ fn without_ids(mut recorded: Recorded) -> Recorded {
 }
 
 #[test]
-fn what_is_announced_tells_of_all_that_wait() {
+fn announcements_list_all_suspensions() {
     let world = two();
     let facts = world.facts();
     let Fact::WorkflowSuspended { suspension, others, .. } = &facts.last().unwrap().fact else {
@@ -194,7 +194,7 @@ fn what_is_announced_tells_of_all_that_wait() {
 }
 
 #[test]
-fn what_is_announced_is_bounded() {
+fn announcements_are_limited_in_size() {
     let omitted = |payload: usize, reason: usize| {
         let shown = Projection(json!(format!("'{}'", "x".repeat(payload))));
         let rule = SuspendRule {
@@ -223,7 +223,7 @@ fn what_is_announced_is_bounded() {
 }
 
 #[test]
-fn a_childs_suspension_keeps_its_name() {
+fn the_suspension_of_a_child_keeps_its_id() {
     let asks = |id: &str| ChildStatus::Suspended {
         id: Arc::from(id),
         reason: Arc::from("sure?"),
@@ -245,7 +245,7 @@ fn a_childs_suspension_keeps_its_name() {
         assert_eq!((resume.suspension_id.as_deref(), resume.step_id), (Some("theirs"), None));
     }
     assert_eq!(passed(world.try_send(answer(None, "other", 1))), ["p"]);
-    // One that was recorded without the child's own name is passed on without any.
+    // A suspension recorded without the child's id is forwarded without an id.
     let older = world.facts().into_iter().map(|mut recorded| {
         if let Fact::ChildSuspended { id, .. } = &mut recorded.fact {
             *id = None;
@@ -263,7 +263,7 @@ fn a_childs_suspension_keeps_its_name() {
 }
 
 #[test]
-fn who_answered_is_beside_the_answer() {
+fn the_principal_of_a_resume_is_recorded_with_its_data() {
     let rows = [
         (Some(Principal::verified("lea")), json!({ "id": "lea", "verified": true })),
         (Some(Principal::claimed("lea")), json!({ "id": "lea", "verified": false })),
@@ -285,13 +285,13 @@ fn who_answered_is_beside_the_answer() {
         assert_eq!(
             of_resume,
             if by.is_some() { 2 } else { 0 },
-            "what follows by itself is nobody's"
+            "facts that follow have no principal"
         );
     }
 }
 
 #[test]
-fn who_held_lifted_and_cancelled_is_recorded() {
+fn principals_of_pauses_resumes_and_cancels_are_recorded() {
     let by = |id: &str| Some(Arc::new(Principal::verified(id)));
     let mut world = World::of(vec![run("a"), map("b", "[resume, resumed_by.id]"), run("c")]);
     world.send(Command::Suspend { reason: Arc::from("stop"), by: by("ops") });

@@ -47,7 +47,7 @@ fn line(awaited: &Awaited) -> String {
         Cause::Missing { what } => what.clone(),
         Cause::CutOff { attempt } => format!("interrupted #{attempt}"),
         Cause::Turn => "its turn".to_owned(),
-        Cause::AtWork => "what is being decided".to_owned(),
+        Cause::AtWork => "deciding".to_owned(),
         Cause::Draining => "drain".to_owned(),
     };
     format!("{place}: {what} from {}{until}", awaited.since.ms_since(ZERO))
@@ -62,15 +62,15 @@ fn without(function: &str) -> Setting {
 }
 
 #[test]
-fn a_body_at_work_is_awaited_until_its_time_is_over() {
+fn a_running_body_is_listed_until_its_timeout() {
     let mut world = World::of(vec![map("a", json!(1)), run("b").within(500)]);
     assert_eq!(why(&world), ["b: works #1 from 0 to 500"]);
     world.finish("b", 2);
-    assert_eq!(why(&world), [""; 0], "what has ended waits for nothing");
+    assert_eq!(why(&world), [""; 0], "an ended execution waits for nothing");
 }
 
 #[test]
-fn a_waiting_step_says_what_it_takes_and_what_its_deadline_does() {
+fn a_suspended_step_shows_its_schema_and_deadline() {
     let rule = SuspendRule {
         payload: Some(Projection(json!({ "n": "data" }))),
         deadline_ms: Some(1000),
@@ -89,7 +89,7 @@ fn a_waiting_step_says_what_it_takes_and_what_its_deadline_does() {
 }
 
 #[test]
-fn a_hold_comes_first_and_what_is_in_flight_after_it() {
+fn a_pause_is_listed_before_running_work() {
     let mut world =
         World::of(vec![all("c", [("l", vec![run("a")]), ("r", vec![run("b").asks()])])]);
     world.now = world.now.plus_ms(7);
@@ -98,7 +98,7 @@ fn a_hold_comes_first_and_what_is_in_flight_after_it() {
         why(&world),
         ["c: hold stop from 7", "c/l/a: works #1 from 0", "c/r/b: asks Suspended at step b from 0"]
     );
-    // what would come next does not wait for anything else as long as it is held
+    // steps that would come next are not listed during a pause
     world.finish("c/l/a", 1);
     world.resume_at("b", 1);
     world.hold();
@@ -107,7 +107,7 @@ fn a_hold_comes_first_and_what_is_in_flight_after_it() {
 }
 
 #[test]
-fn time_is_awaited_with_the_last_error_if_it_is_the_pause_before_a_retry() {
+fn timers_are_listed_with_the_last_error_before_a_retry() {
     let policy = RetryPolicy { attempts: 3, delay_ms: 200, ..RetryPolicy::default() };
     let mut world = World::of(vec![
         all("c", [("l", vec![sleep("nap", 900)]), ("r", vec![run("b").retrying(policy)])]),
@@ -126,7 +126,7 @@ fn time_is_awaited_with_the_last_error_if_it_is_the_pause_before_a_retry() {
 }
 
 #[test]
-fn a_child_is_awaited_while_it_works_and_while_it_asks() {
+fn a_child_is_listed_while_running_and_suspended() {
     let mut world = World::of(vec![child("a")]);
     assert_eq!(why(&world), ["a: child c1 from 0"]);
     world.now = world.now.plus_ms(9);
@@ -144,7 +144,7 @@ fn a_child_is_awaited_while_it_works_and_while_it_asks() {
 }
 
 #[test]
-fn a_missing_name_is_awaited_wherever_a_step_would_need_it() {
+fn a_missing_name_is_listed_at_every_step_that_needs_it() {
     let blocks = [("l", vec![run("a"), run("gone")]), ("r", vec![sleep("nap", 5)])];
     let mut world = without("gone").start(workflow(vec![all("c", blocks), run("gone-too")]));
     assert_eq!(why(&world), ["c/l/a: works #1 from 0", "c/r/nap: sleeps from 0 to 5"]);
@@ -161,7 +161,7 @@ fn a_missing_name_is_awaited_wherever_a_step_would_need_it() {
 }
 
 #[test]
-fn a_step_at_the_top_that_has_not_begun_has_a_place() {
+fn a_top_level_step_that_has_not_begun_has_a_path() {
     let mut world = without("b").start(workflow(vec![run("a"), run("b")]));
     world.now = world.now.plus_ms(4);
     world.finish("a", 1);
@@ -169,7 +169,7 @@ fn a_step_at_the_top_that_has_not_begun_has_a_place() {
 }
 
 #[test]
-fn what_a_crash_cut_off_waits_for_this_process_or_for_the_name_that_it_lost() {
+fn an_interrupted_body_waits_for_this_process_or_for_a_missing_name() {
     let mut world = World::of(vec![run("a")]);
     world.crash();
     assert_eq!(why(&world), ["a: interrupted #1 from 0"]);

@@ -15,7 +15,7 @@ use super::{Containers, collect_inside};
 pub(super) struct Here<'d> {
     /// Steps that may have run.
     pub(super) visible: HashSet<&'d str>,
-    /// Those of them that have run in an earlier iteration of a loop, or not at all.
+    /// Visible steps that have run in an earlier iteration of a loop, or never.
     pub(super) of_earlier_iterations: HashSet<&'d str>,
     /// Paths that the conditions around this place read, and which therefore exist or were tested.
     pub(super) tested_paths: Vec<Path>,
