@@ -123,16 +123,7 @@ fn is_number(expression: &ast::Expr<'_>) -> bool {
             | ast::BinOpKind::Pow => true,
             ast::BinOpKind::Add => is_number(&operation.left) || is_number(&operation.right),
             ast::BinOpKind::Mul => is_number(&operation.left) && is_number(&operation.right),
-            ast::BinOpKind::Eq
-            | ast::BinOpKind::Ne
-            | ast::BinOpKind::Lt
-            | ast::BinOpKind::Lte
-            | ast::BinOpKind::Gt
-            | ast::BinOpKind::Gte
-            | ast::BinOpKind::ScAnd
-            | ast::BinOpKind::ScOr
-            | ast::BinOpKind::Concat
-            | ast::BinOpKind::In => false,
+            _ => false,
         },
         _ => false,
     }

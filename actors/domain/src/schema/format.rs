@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::guard::Reading;
+use super::guard::each_schema;
 
 /// Formats that are asserted for strings.
 const ASSERTED: [&str; 19] = [
@@ -52,37 +52,15 @@ impl UnknownFormat {
 /// Returns every `format` of a schema with an unknown name.
 pub fn unknown_formats(schema: &Value) -> Vec<UnknownFormat> {
     let mut found = Vec::new();
-    collect(schema, Reading::Schema, &mut Vec::new(), &mut found);
+    each_schema(schema, &mut |schema, place| {
+        let name = schema.get("format").and_then(Value::as_str);
+        let is_known = |name: &&str| ASSERTED.contains(name) || DESCRIPTIVE.contains(name);
+        if let Some(name) = name.filter(|name| !is_known(name)) {
+            let place = place.iter().cloned().chain(["format".to_owned()]).collect();
+            found.push(UnknownFormat { place, name: name.to_owned() });
+        }
+    });
     found
-}
-
-fn collect(
-    value: &Value,
-    reading: Reading,
-    place: &mut Vec<String>,
-    found: &mut Vec<UnknownFormat>,
-) {
-    let members: Vec<(String, &Value)> = match value {
-        Value::Array(items) => {
-            items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
-        }
-        Value::Object(members) => {
-            members.iter().map(|(key, member)| (key.clone(), member)).collect()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
-    };
-    for (key, member) in members {
-        let below = if value.is_array() { reading } else { reading.below(&key) };
-        let is_format = value.is_object() && reading == Reading::Schema && key == "format";
-        place.push(key);
-        match member.as_str().filter(|_| is_format) {
-            Some(name) if !ASSERTED.contains(&name) && !DESCRIPTIVE.contains(&name) => {
-                found.push(UnknownFormat { place: place.clone(), name: name.to_owned() });
-            }
-            Some(_) | None => collect(member, below, place, found),
-        }
-        place.pop();
-    }
 }
 
 #[cfg(test)]

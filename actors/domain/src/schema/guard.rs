@@ -52,6 +52,40 @@ impl Reading {
     }
 }
 
+/// Visits every object of a schema whose keys are keywords, with its place.
+pub(super) fn each_schema(schema: &Value, visit: &mut dyn FnMut(&Value, &[String])) {
+    each_below(schema, Reading::Schema, &mut Vec::new(), visit);
+}
+
+fn each_below(
+    value: &Value,
+    reading: Reading,
+    place: &mut Vec<String>,
+    visit: &mut dyn FnMut(&Value, &[String]),
+) {
+    if reading == Reading::Schema && value.is_object() {
+        visit(value, place);
+    }
+    let mut inside = |key: String, value: &Value, reading: Reading| {
+        place.push(key);
+        each_below(value, reading, place, visit);
+        place.pop();
+    };
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                inside(index.to_string(), item, reading);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                inside(key.clone(), member, reading.below(key));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Rejects a schema that could cost too much or refers outside itself. Returns its references, its
 /// size with references expanded, and its patterns.
 pub(super) fn check(schema: &Value) -> Result<(References<'_>, usize, Patterns), SchemaError> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::guard::Reading;
+use super::guard::each_schema;
 
 /// A key that is required but not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,36 +17,8 @@ pub struct ForbiddenKey {
 /// Returns every key of a schema that is required but not allowed.
 pub fn forbidden_keys(schema: &Value) -> Vec<ForbiddenKey> {
     let mut found = Vec::new();
-    collect(schema, Reading::Schema, &mut Vec::new(), &mut found);
+    each_schema(schema, &mut |schema, place| found.extend(of_object(schema, place)));
     found
-}
-
-fn collect(
-    value: &Value,
-    reading: Reading,
-    place: &mut Vec<String>,
-    found: &mut Vec<ForbiddenKey>,
-) {
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                place.push(index.to_string());
-                collect(item, reading, place, found);
-                place.pop();
-            }
-        }
-        Value::Object(members) => {
-            if reading == Reading::Schema {
-                found.extend(of_object(value, place));
-            }
-            for (key, member) in members {
-                place.push(key.clone());
-                collect(member, reading.below(key), place, found);
-                place.pop();
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 fn of_object(schema: &Value, place: &[String]) -> Vec<ForbiddenKey> {

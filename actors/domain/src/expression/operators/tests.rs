@@ -56,6 +56,22 @@ fn operators_that_may_grow_a_value_are_rewritten() {
     assert_eq!(written, expected);
 }
 
+/// Evaluates each source, and compares the result or the beginning of the error.
+#[track_caller]
+fn assert_results(cases: &[(&str, Result<serde_json::Value, &str>)]) {
+    for (source, expected) in cases {
+        let given = Expression::compile(source).unwrap().evaluate(&scope());
+        match (given, expected) {
+            (Ok(given), Ok(expected)) => assert_eq!(given, *expected, "{source}"),
+            (Err(error), Err(beginning)) => {
+                assert!(error.to_string().starts_with(beginning), "{source}: {error}");
+                assert!(!error.is_undefined || beginning.starts_with('`'), "{source}");
+            }
+            (given, _) => panic!("{source}: {given:?}"),
+        }
+    }
+}
+
 #[test]
 fn products_equal_those_of_the_engine() {
     let cases = [
@@ -81,17 +97,7 @@ fn products_equal_those_of_the_engine() {
         ("input.a * 2", Err("tried to use * operator on unsupported types undefined and")),
         ("input.a.b * 2", Err("`input.a` is undefined in `input.a.b * 2`")),
     ];
-    for (source, expected) in cases {
-        let given = Expression::compile(source).unwrap().evaluate(&scope());
-        match (given, expected) {
-            (Ok(given), Ok(expected)) => assert_eq!(given, expected, "{source}"),
-            (Err(error), Err(said)) => {
-                assert!(error.to_string().starts_with(said), "{source}: {error}");
-                assert!(!error.is_undefined || said.starts_with('`'), "{source}");
-            }
-            (given, _) => panic!("{source}: {given:?}"),
-        }
-    }
+    assert_results(&cases);
     let many = vec!["input.two"; 499].join(" * ");
     let template = Template::compile(&format!("{{{{ 0 * {many} }}}}")).unwrap();
     assert_eq!(template.render(&scope()), Ok("0".to_owned()), "a long chain");
@@ -200,14 +206,5 @@ fn concatenation_equals_that_of_the_engine() {
         ("'b' ~ input.a", Err("`input.a` is undefined in `'b' ~ input.a`")),
         ("('x' if false) ~ 'a'", Ok(json!("a"))),
     ];
-    for (source, expected) in cases {
-        let given = Expression::compile(source).unwrap().evaluate(&scope());
-        match (given, expected) {
-            (Ok(given), Ok(expected)) => assert_eq!(given, expected, "{source}"),
-            (Err(error), Err(said)) => {
-                assert!(error.to_string().starts_with(said), "{source}: {error}");
-            }
-            (given, _) => panic!("{source}: {given:?}"),
-        }
-    }
+    assert_results(&cases);
 }
