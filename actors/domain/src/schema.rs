@@ -149,8 +149,8 @@ impl Schema {
             return Ok(());
         }
         if !self.inner.recursion.affords(instance) {
-            let detail = "does not match, and has too many levels for its recursive schema to say \
-                          where";
+            let detail = "does not match its recursive schema; the value is too large or too deep \
+                          to find the place";
             return Err(SchemaViolation::of_whole(detail));
         }
         self.inner.validator.validate(instance).map_err(|error| violation(instance, &error))

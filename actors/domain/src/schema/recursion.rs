@@ -1,10 +1,10 @@
-//! What saying why a value is wrong may cost under a schema that refers to itself.
+//! Cost of explaining a mismatch under a schema that refers to itself.
 //!
-//! Whether a value is valid is answered once for each definition and each place, however many
-//! branches ask. Why it is not valid is collected for every branch anew: with `anyOf` of two
-//! branches that both go on with the same definition under the same key, each level of the value
-//! doubles the work, and 130 bytes take minutes. So the branches are counted when the schema is
-//! compiled, and a reason is looked for only when it comes cheap.
+//! The validator decides once for each definition and place if a value is valid, however many
+//! branches ask. But it collects the reasons for every branch again: with `anyOf` of two branches
+//! that both continue with the same definition under the same key, each level of the value doubles
+//! the work, and 130 bytes take minutes. So the branches are counted when the schema is compiled,
+//! and a reason is collected only if it is cheap.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ use serde_json::Value;
 use super::SchemaError;
 use super::guard::{self, References};
 
-/// Visits of a place in a value times the size of the schema.
+/// Maximum cost: visits of places in the value, times the size of the schema.
 const COST_MAX: u64 = 200_000;
 
-/// How often the places of a value can be visited.
+/// Upper bound of the visits of each place in a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recursion {
-    /// Most subschemas leading back to themselves that one visit applies to one child; 0 where
-    /// nothing recurs.
+    /// Maximum number of recursive subschemas that one visit applies to a child; 0 without
+    /// recursion.
     branching: u64,
-    /// Subschemas of the schema with its references written out.
+    /// Number of values in the schema with references expanded.
     size: u64,
 }
 
 impl Recursion {
-    /// Counts the branches of a schema that [`guard::check`] let pass.
+    /// Counts the branches of a schema that passed [`guard::check`].
     pub(super) fn of(
         schema: &Value,
         references: &References<'_>,
@@ -43,7 +43,7 @@ impl Recursion {
         Ok(Self { branching, size: u64::try_from(size).unwrap_or(u64::MAX) })
     }
 
-    /// Whether the reason why this value is wrong can be looked for.
+    /// Returns true if the reason of a mismatch can be collected for this value.
     pub(super) fn affords(&self, instance: &Value) -> bool {
         if self.branching < 2 {
             return true;
@@ -64,12 +64,12 @@ impl Recursion {
     }
 }
 
-/// Which part of a value a subschema is for.
+/// Part of a value that a subschema applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Applies<'a> {
     /// The value itself.
     Here,
-    /// The member of this name.
+    /// The member with this name.
     Member(&'a str),
     /// Any member.
     Members,
@@ -79,7 +79,7 @@ enum Applies<'a> {
     Items,
 }
 
-/// Every subschema of a schema, and what its references refer to; `None` is outside.
+/// Returns the subschemas of a schema and the targets of its references; `None` for one outside.
 fn subschemas<'a>(
     schema: &'a Value,
     references: &References<'a>,
@@ -117,7 +117,7 @@ fn subschemas<'a>(
     found
 }
 
-/// Finds the subschemas from which a chain of subschemas and references leads into a circle.
+/// Finds the subschemas that lead into a circle of subschemas and references.
 struct Reach<'a, 'r> {
     references: &'r References<'a>,
     /// By address; `None` while being visited.
@@ -136,7 +136,7 @@ impl<'a> Reach<'a, '_> {
         for (_, below) in subschemas(schema, self.references) {
             recursive |= match below {
                 Some(below) => self.visit(below, depth + 1)?,
-                // The schema of schemas is all there is outside.
+                // Only the schemas of the drafts are outside, and they are recursive.
                 None => true,
             };
         }
@@ -148,7 +148,7 @@ impl<'a> Reach<'a, '_> {
     }
 }
 
-/// How many recursive subschemas one visit applies to a child.
+/// Number of recursive subschemas that one visit applies to each child.
 #[derive(Debug, Clone, Default)]
 struct Steps<'a> {
     named: HashMap<&'a str, u64>,
@@ -157,7 +157,7 @@ struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// The schema of schemas, whose keywords have different names.
+    /// Returns the steps of the schemas of the drafts.
     fn outside() -> Self {
         Self { named: HashMap::new(), members: 1, items: 1 }
     }
@@ -177,7 +177,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Adds up what applies to one place: branches and references, without going into children.
+/// Counts the subschemas that apply to one place: branches and references, without children.
 struct Walk<'a, 'r> {
     references: &'r References<'a>,
     reach: &'r HashMap<*const Value, Option<bool>>,
@@ -188,7 +188,7 @@ struct Walk<'a, 'r> {
 impl<'a> Walk<'a, '_> {
     fn visit(&mut self, schema: &'a Value, depth: usize) -> Result<Steps<'a>, SchemaError> {
         if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
-            // The number of ways round such circles is not bounded by the depth of the value.
+            // The depth of the value does not limit the number of ways around such a circle.
             return known.clone().ok_or_else(|| {
                 let message = "refers to itself without going into a property or an item";
                 SchemaError::at("", message)
@@ -229,7 +229,7 @@ mod tests {
     use super::super::Schema;
     use super::*;
 
-    const SAYS_NO_PLACE: &str = "does not match, and has too many levels";
+    const WITHOUT_PLACE: &str = "does not match its recursive schema";
 
     fn go_on() -> Value {
         json!({"properties": {"x": {"$ref": "#/$defs/n"}}})
@@ -272,7 +272,7 @@ mod tests {
                     "n": {"$ref": "#/$defs/m", "properties": {"x": n}}, "m": go_on()}}),
                 2,
             ),
-            // Two definitions that take turns double each level, not each turn.
+            // Two alternating definitions double the work on each level.
             (
                 json!({"$ref": "#/$defs/a", "$defs": {
                     "a": {"anyOf": [{"items": {"$ref": "#/$defs/b"}}, {"items": {"$ref": "#/$defs/b"}}]},
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Schemas where the work doubles or triples on each level of `{"x":…}`.
+    /// Returns schemas with which the work doubles or triples on each level of `{"x":…}`.
     fn explosive() -> Vec<Value> {
         let with = |key: &str| {
             let mut branch = go_on();
@@ -344,7 +344,7 @@ mod tests {
             let compiled = Schema::compile(&schema).unwrap();
             for innermost in [json!({}), json!(1)] {
                 let value = nested(100, &innermost);
-                // A test waits for its turn on a busy machine, but not three times.
+                // On a busy machine one run may be slow, but not all three.
                 let took = (0..3).map(|_| {
                     let start = Instant::now();
                     let _ = compiled.check(&value);
@@ -353,14 +353,14 @@ mod tests {
                 let took = took.min().unwrap();
                 assert!(took < Duration::from_millis(100), "{schema} took {took:?}");
                 let answer = compiled.check(&value);
-                let said = answer.map_or_else(|bad| bad.to_string(), |()| SAYS_NO_PLACE.to_owned());
-                assert!(said.starts_with(SAYS_NO_PLACE), "{schema}: {said}");
+                let said = answer.map_or_else(|bad| bad.to_string(), |()| WITHOUT_PLACE.to_owned());
+                assert!(said.starts_with(WITHOUT_PLACE), "{schema}: {said}");
             }
         }
     }
 
     #[test]
-    fn the_dearest_reasons_take_no_second() {
+    fn the_most_expensive_reasons_take_less_than_two_seconds() {
         for schema in explosive() {
             let compiled = Schema::compile(&schema).unwrap();
             let affords = |value: &Value| compiled.inner.recursion.affords(value);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_values_may_be_deep_and_wrong_ones_are_explained() {
+    fn deep_values_are_valid_and_mismatches_are_explained() {
         let list = json!({"type": "object", "properties": {"x": {"$ref": "#"}}});
         let tree = json!({"type": "object", "properties": {
             "x": {"$ref": "#"}, "y": {"$ref": "#"}}});
@@ -394,7 +394,7 @@ mod tests {
             let innermost = if schema["oneOf"].is_array() { json!(true) } else { json!({}) };
             assert_eq!(compiled.check(&nested(100, &innermost)), Ok(()), "{schema}");
             let said = compiled.check(&nested(100, &json!("no"))).unwrap_err().to_string();
-            assert!(!said.starts_with(SAYS_NO_PLACE), "{schema}: {said}");
+            assert!(!said.starts_with(WITHOUT_PLACE), "{schema}: {said}");
         }
         let bomb = Schema::compile(&bomb()).unwrap();
         assert_eq!(bomb.check(&nested(100, &json!({}))), Ok(()));
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn width_counts_where_work_multiplies() {
+    fn wide_values_are_too_expensive_if_work_multiplies() {
         let wide = json!({ "x": vec![json!({"x": 1}); 100_000] });
         let bomb = Schema::compile(&bomb()).unwrap();
         assert!(!bomb.inner.recursion.affords(&wide));
