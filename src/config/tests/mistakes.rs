@@ -240,7 +240,7 @@ fn containers() {
         ),
         (
             "type = \"andForEach\"\nitems = 3\nblock = \"x\"",
-            &["4:9: steps.a.items: must give an array"],
+            &["4:9: steps.a.items: must be an array"],
         ),
         (
             "type = \"andForEach\"\nitem = \"data\"\nblock = \"x\"",
