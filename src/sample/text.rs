@@ -81,10 +81,15 @@ fn write(pattern: &Hir, extra: usize, variant: usize, text: &mut String) -> Opti
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => text.push_str(std::str::from_utf8(&literal.0).ok()?),
         HirKind::Class(Class::Unicode(class)) => {
-            let is_in = |c: &char| class.iter().any(|it| (it.start()..=it.end()).contains(c));
+            // sorted and without overlaps; a class such as `\W` has hundreds of ranges
+            let ranges = class.ranges();
+            let is_in = |c: &char| {
+                let at = ranges.partition_point(|range| range.end() < *c);
+                ranges.get(at).is_some_and(|range| range.start() <= *c)
+            };
             let common: Vec<char> = COMMON.chars().filter(is_in).collect();
             let picked = common.get(variant % common.len().max(1)).copied();
-            text.push(picked.or_else(|| Some(class.iter().next()?.start()))?);
+            text.push(picked.or_else(|| Some(ranges.first()?.start()))?);
         }
         HirKind::Class(Class::Bytes(_)) => return None,
         HirKind::Capture(capture) => write(&capture.sub, extra, variant, text)?,

@@ -320,7 +320,7 @@ fn check_trace(name: &str, live: &[SpanEvent], world: &World, is_remote: bool) {
 }
 
 #[actix::test]
-async fn a_failed_question_is_in_the_history_with_its_error() {
+async fn a_failed_turn_is_recorded_with_its_error() {
     tokio::time::pause();
     let down = ModelError::new(ModelErrorKind::RateLimited, "too many");
     let world = World::local([ScriptedAnswer::Error(down)]);
