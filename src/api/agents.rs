@@ -102,7 +102,7 @@ pub async fn generate_object(
     let mut generation =
         generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
     let object = generation.object.take().ok_or_else(|| {
-        log::error!("generation {} has a schema and no object", generation.id);
+        log::error!("bug in the server: generation {} has a schema and no object", generation.id);
         ApiError::Internal
     })?;
     Ok((object, generation))

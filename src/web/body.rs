@@ -36,7 +36,7 @@ impl FromRequest for Body {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let Some(settings) = request.app_data::<Data<Settings>>() else {
-            log::error!("the application has no settings");
+            log::error!("bug in the server: the application has no settings");
             return ready(Err(ApiError::Internal));
         };
         let kind = kind_of(request.headers());

@@ -99,7 +99,7 @@ impl SparseIndex {
     async fn ask(&self) -> Result<Vec<Version>, IndexError> {
         // A client per request, at most one a minute: no connection stays open.
         let client = client().map_err(|error| {
-            log::error!("the HTTP client for the registry cannot be made: {error}");
+            log::error!("cannot create the HTTP client for the registry: {error}");
             IndexError::Unreachable
         })?;
         let response = async {

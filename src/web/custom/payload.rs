@@ -31,7 +31,7 @@ pub(crate) async fn bound<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let Some(settings) = request.app_data::<Data<Settings>>().cloned() else {
-        log::error!("the application has no settings");
+        log::error!("bug in the server: the application has no settings");
         return Ok(request.into_response(ApiError::Internal.error_response()));
     };
     // After an upgrade the bytes are no body.
