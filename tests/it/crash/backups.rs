@@ -96,7 +96,7 @@ fn a_backup_that_fails_says_why() {
     let target = home.path("copy.db");
     for (config, target, says) in [
         ("", target.clone(), "there is no store at store.db"),
-        ("store.url = \"memory:\"\n", target.clone(), "\"memory:\", of which there is nothing"),
+        ("store.url = \"memory:\"\n", target.clone(), "\"memory:\", which cannot be backed up"),
         ("store.url = \"sqlite://config.toml\"\n", target.clone(), "is not a SQLite database"),
         ("store.url = \"sqlite://config.toml\"\n", home.path("config.toml"), "exists"),
         ("store.url = \"sqlite://config.toml\"\n", home.path("no/copy.db"), "no does not exist"),

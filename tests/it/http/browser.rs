@@ -87,7 +87,7 @@ fn serve_once(page: &'static str) -> String {
 }
 
 #[test]
-fn pages_ask_nobody_but_the_server() {
+fn pages_request_only_from_the_server() {
     let Some(browser) = Browser::find() else { return };
     let elsewhere = "http://elsewhere.example/x.png";
     let control = browser.load(&serve_once("<img src=\"http://elsewhere.example/x.png\">"));

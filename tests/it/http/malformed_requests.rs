@@ -55,7 +55,7 @@ fn harmless(rows: Vec<(&str, Vec<u8>, &[u16])>) {
 }
 
 #[test]
-fn broken_heads_are_refused_and_harm_nobody() {
+fn malformed_heads_are_refused_and_harm_no_other_client() {
     let line = |text: &str| format!("{text}\r\nhost: localhost\r\n\r\n").into_bytes();
     let many = "a: b\r\n".repeat(200);
     let long = format!("a: {}\r\n", "b".repeat(10_000));
@@ -101,7 +101,7 @@ fn broken_heads_are_refused_and_harm_nobody() {
 }
 
 #[test]
-fn broken_framing_is_refused_and_harms_nobody() {
+fn malformed_framing_is_refused_and_harms_no_other_client() {
     let post = |headers: &str, body: &str| {
         let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\n";
         format!("{head}{headers}\r\n{body}").into_bytes()

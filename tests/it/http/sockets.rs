@@ -137,7 +137,7 @@ fn an_observer_sees_every_span_of_an_execution() {
 }
 
 #[test]
-fn a_filter_holds_for_children_and_for_nobody_else() {
+fn a_filter_covers_children_and_nothing_else() {
     let site = Site::start();
     let filter = "entityType=workflow&entityId=parent";
     let mut socket = Socket::open(&site, &format!("/ws/observability?{filter}"));

@@ -50,7 +50,7 @@ fn ask(server: &Server, path: &str) -> TcpStream {
 }
 
 #[test]
-fn readers_that_never_read_cost_little_and_slow_nobody() {
+fn clients_that_never_read_cost_little_and_slow_no_other() {
     const READERS: u32 = 200;
     const EACH_MAX: usize = 200 * 1024;
     let (_home, server) = with_a_large_execution(PATIENT);
@@ -125,7 +125,7 @@ fn answers_that_are_not_read_leave_streams_their_room() {
     let refused = server.get(state);
     assert_eq!(refused.header("x-error-code"), Some("at_capacity"), "{}", refused.text());
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
-    server.says("large answers are refused");
+    server.says("refusing new large answers");
     assert_eq!(figure(&server, "greenroom_refused_total{what=\"bytes\"}"), Some(1.0));
 
     let read = server.events("large", "e", 0, u64::MAX);

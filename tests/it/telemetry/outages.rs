@@ -130,7 +130,7 @@ fn a_rejected_batch_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_collector_that_is_silent_or_gone_holds_nobody_up() {
+fn a_silent_or_missing_collector_delays_no_request() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let hung = Collector::start(std::iter::repeat_n(Manner::Hang, 100));
     for endpoint in [format!("http://{closed}"), hung.endpoint()] {

@@ -66,7 +66,7 @@ fn a_key_set_is_fetched_when_it_is_needed() {
 }
 
 #[test]
-fn keys_that_cannot_be_had_are_nobodys_mistake() {
+fn an_unreachable_key_set_is_a_server_error() {
     let issuer = Provider::start([]);
     let url = format!("{}keys.json", issuer.base_url());
     let home =
