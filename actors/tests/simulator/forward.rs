@@ -23,10 +23,10 @@ use crate::simulator::store::SimStore;
 /// [`SimStore::now`]; methods in brackets are taken as they are.
 macro_rules! forward {
     ($port:ident [$($own:tt)*]
-     $($how:ident $name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {
+     $($how:ident $name:ident$(<$life:lifetime>)?($($arg:ident: $type:ty),*) -> $out:ty;)*) => {
         impl $port for SimStore {
             $($own)*
-            $(fn $name<'a>(&'a self, $($arg: $type),*) -> $out {
+            $(fn $name$(<$life>)?(&$($life)? self, $($arg: $type),*) -> $out {
                 self.$how($port::$name(&*self.disk, $($arg),*))
             })*
         }
@@ -34,23 +34,23 @@ macro_rules! forward {
 }
 
 forward! { Executions []
-    late load(id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>>;
-    late describe(id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
-    late facts(id: &'a ExecutionId, after: u64, limit: usize) -> Read<'a, Vec<Recorded>>;
-    late portion(id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
-    late list(filter: &'a ExecutionFilter, after: Option<Cursor>, limit: usize)
+    late load<'a>(id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>>;
+    late describe<'a>(id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
+    late facts<'a>(id: &'a ExecutionId, after: u64, limit: usize) -> Read<'a, Vec<Recorded>>;
+    late portion<'a>(id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
+    late list<'a>(filter: &'a ExecutionFilter, after: Option<Cursor>, limit: usize)
         -> Read<'a, (Vec<Projection>, Option<Cursor>)>;
-    late counts() -> Read<'a, Vec<ExecutionCount>>;
-    late counts_of_user(user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
-    late running(after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>>;
-    late timers_due(until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>>;
-    late timers_of(id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
-    late idempotency(scope: &'a str, now: Timestamp) -> Read<'a, Option<IdempotencyRecord>>;
+    late counts() -> Read<'_, Vec<ExecutionCount>>;
+    late counts_of_user<'a>(user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
+    late running(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
+    late timers_due(until: Timestamp, limit: usize) -> Read<'_, Vec<Timer>>;
+    late timers_of<'a>(id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
+    late idempotency<'a>(scope: &'a str, now: Timestamp) -> Read<'a, Option<IdempotencyRecord>>;
 }
 
 forward! { Definitions []
-    now put_definition(hash: &'a str, definition: &'a Value) -> Read<'a, ()>;
-    late definition(hash: &'a str) -> Read<'a, Option<Value>>;
+    now put_definition<'a>(hash: &'a str, definition: &'a Value) -> Read<'a, ()>;
+    late definition<'a>(hash: &'a str) -> Read<'a, Option<Value>>;
 }
 
 forward! { Generations [
@@ -59,19 +59,19 @@ forward! { Generations [
     }
 ]
     now next_generation_row() -> Row;
-    late generation(id: &'a str) -> Read<'a, Option<GenerationEntry>>;
-    late generations(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, limit: usize)
+    late generation<'a>(id: &'a str) -> Read<'a, Option<GenerationEntry>>;
+    late generations<'a>(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, limit: usize)
         -> Read<'a, GenerationPage>;
     now interrupt_working(now: Timestamp) -> Written<()>;
 }
 
 forward! { Conversations []
-    now conversation(key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
-    now conversations(filter: &'a ConversationFilter, offset: u64, limit: usize)
+    now conversation<'a>(key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
+    now conversations<'a>(filter: &'a ConversationFilter, offset: u64, limit: usize)
         -> Read<'a, (Vec<Conversation>, u64)>;
-    now messages(key: &'a ConversationKey, before: Option<&'a str>, limit: usize)
+    now messages<'a>(key: &'a ConversationKey, before: Option<&'a str>, limit: usize)
         -> Read<'a, Vec<StoredMessage>>;
-    now search_messages(agent_id: &'a str, user_id: Option<&'a str>, text: &'a str, limit: usize)
+    now search_messages<'a>(agent_id: &'a str, user_id: Option<&'a str>, text: &'a str, limit: usize)
         -> Read<'a, Vec<(ConversationKey, StoredMessage)>>;
     now create_conversation(conversation: Conversation) -> Written<()>;
     now change_conversation(key: ConversationKey, patch: ConversationPatch, at: Timestamp)
@@ -83,23 +83,23 @@ forward! { Conversations []
 
 forward! { Logs []
     now write_logs(batch: Vec<Arc<LogRecord>>) -> Written<()>;
-    now logs(filter: &'a LogFilter, before: Option<LogNumber>, limit: usize) -> Read<'a, LogPage>;
+    now logs<'a>(filter: &'a LogFilter, before: Option<LogNumber>, limit: usize) -> Read<'a, LogPage>;
     now prune_logs(before: Timestamp, rows_max: u64) -> Written<u64>;
-    now log_count() -> Read<'a, u64>;
+    now log_count() -> Read<'_, u64>;
 }
 
 forward! { Traces []
-    now roots(filter: &'a RootFilter, after: Option<RootCursor>, limit: usize)
+    now roots<'a>(filter: &'a RootFilter, after: Option<RootCursor>, limit: usize)
         -> Read<'a, RootPage>;
-    now trace(query: &'a TraceQuery) -> Read<'a, TraceRecord>;
-    now trace_of(root: RootRow) -> Read<'a, Option<Arc<str>>>;
+    now trace<'a>(query: &'a TraceQuery) -> Read<'a, TraceRecord>;
+    now trace_of(root: RootRow) -> Read<'_, Option<Arc<str>>>;
 }
 
 forward! { Retention []
-    now workflow_after(name: &'a str) -> Read<'a, Option<Arc<str>>>;
-    now ended_executions(sought: &'a EndedExecutions, limit: usize) -> Read<'a, Ended<Cursor>>;
+    now workflow_after<'a>(name: &'a str) -> Read<'a, Option<Arc<str>>>;
+    now ended_executions<'a>(sought: &'a EndedExecutions, limit: usize) -> Read<'a, Ended<Cursor>>;
     now drop_executions(rows: Vec<Row>) -> Written<u64>;
-    now agent_after(name: &'a str) -> Read<'a, Option<Arc<str>>>;
-    now ended_generations(sought: &'a EndedGenerations, limit: usize) -> Read<'a, Ended<u64>>;
+    now agent_after<'a>(name: &'a str) -> Read<'a, Option<Arc<str>>>;
+    now ended_generations<'a>(sought: &'a EndedGenerations, limit: usize) -> Read<'a, Ended<u64>>;
     now drop_generations(rows: Vec<Row>) -> Written<u64>;
 }
