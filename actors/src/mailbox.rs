@@ -9,7 +9,7 @@ use actix::{Actor, Addr, Handler, Message, Recipient};
 /// for each pause of the execution), and the notice that something missing is configured again (one
 /// per registry).
 #[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]
-pub(crate) fn tell<A, M>(address: &Addr<A>, message: M)
+pub(crate) fn force_send<A, M>(address: &Addr<A>, message: M)
 where
     A: Actor + Handler<M>,
     A::Context: ToEnvelope<A, M>,
@@ -19,7 +19,7 @@ where
     address.do_send(message);
 }
 
-/// The same to a recipient of one kind of message.
+/// Sends such a message to a recipient of one kind of message.
 #[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]
 pub(crate) fn report<M>(recipient: &Recipient<M>, message: M)
 where

@@ -18,7 +18,7 @@ pub enum ReplayError {
     NotReplayable { step: String, from: Vec<Arc<str>> },
     #[error("no step failed")]
     NoStepFailed { from: Vec<Arc<str>> },
-    #[error("the record does not fit the current definition: {0}")]
+    #[error("the record does not match the current definition: {0}")]
     DefinitionDiffers(String),
     #[error("step {0} does not suspend")]
     DoesNotSuspend(String),

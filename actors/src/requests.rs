@@ -208,9 +208,9 @@ pub struct EventBatch {
 #[rtype(result = "()")]
 pub struct EventsRecorded(pub Arc<EventBatch>);
 
-/// Progress of a step.
+/// Progress of a step: of its agent, or of its function.
 #[derive(Debug, Clone)]
-pub enum Said {
+pub enum StepProgress {
     /// Events of its running agent.
     Agent(GenerationProgress),
     /// A value that its function sent.
@@ -232,7 +232,7 @@ pub struct ProgressBatch {
     pub path: StepPath,
     pub at: Timestamp,
     /// In order, never empty.
-    pub said: Vec<Said>,
+    pub progress: Vec<StepProgress>,
     /// The wire form, made by the first subscriber that needs it and shared with the others.
     pub rendered: OnceLock<Arc<[u8]>>,
 }
@@ -240,10 +240,10 @@ pub struct ProgressBatch {
 impl ProgressBatch {
     /// Returns the events one by one.
     pub fn events(&self) -> impl Iterator<Item = ProgressEvent<'_>> {
-        self.said.iter().flat_map(|said| {
-            let (agent, own) = match said {
-                Said::Agent(progress) => (Some(progress.0.iter()), None),
-                Said::Function(event) => (None, Some(ProgressEvent::Function(event))),
+        self.progress.iter().flat_map(|progress| {
+            let (agent, own) = match progress {
+                StepProgress::Agent(progress) => (Some(progress.0.iter()), None),
+                StepProgress::Function(event) => (None, Some(ProgressEvent::Function(event))),
             };
             agent.into_iter().flatten().map(ProgressEvent::Agent).chain(own)
         })
@@ -294,8 +294,8 @@ pub enum Unavailable {
     Draining { execution: Option<ExecutionId> },
     #[error("the server is busy")]
     Busy { execution: Option<ExecutionId> },
-    /// The executions in memory hold as much as they may.
-    #[error("the executions in memory hold all that limits.executions_memory_max leaves them")]
+    /// The executions in memory have reached their limit.
+    #[error("the executions in memory use all of limits.executions_memory_max")]
     NoMemory,
     /// With the execution if it is recorded: a repeated request would make another one.
     #[error("{reason}")]

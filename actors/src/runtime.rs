@@ -187,7 +187,7 @@ impl Runtime {
     }
 
     /// Returns when observers were sent everything that is durable by now.
-    pub async fn observers_told(&self) {
+    pub async fn observers_settled(&self) {
         self.shared.feed.settled().await;
     }
 

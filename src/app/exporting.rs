@@ -113,7 +113,7 @@ impl Telemetry {
         #[cfg(feature = "otel")]
         if let Some((exporter, forwarder)) = &self.exporter {
             let settled = async {
-                runtime.observers_told().await;
+                runtime.observers_settled().await;
                 // fails if the forwarder has ended; then nothing remains
                 let _ = forwarder.send(Settle).await;
             };

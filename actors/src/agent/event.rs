@@ -62,7 +62,7 @@ pub enum GenerationEvent {
         finish_reason: FinishReason,
         usage: Usage,
     },
-    /// The answer did not meet the schema and the model is asked again; discard the text of this
+    /// The answer did not match the schema and the model is asked again; discard the text of this
     /// turn.
     ObjectRejected {
         detail: String,
@@ -89,7 +89,7 @@ pub enum GenerationEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     Model(ModelErrorKind),
-    /// The agent's own configuration, or an answer that does not meet the schema.
+    /// The agent's own configuration, or an answer that does not match the schema.
     Agent,
     /// The process is shutting down.
     Draining,

@@ -40,7 +40,7 @@ pub enum GenerateError {
     InvalidRequest(String),
     #[error("{0}")]
     Model(#[from] crate::ports::model::ModelError),
-    /// The answer did not meet the schema, or the instructions could not be rendered.
+    /// The answer did not match the schema, or the instructions could not be rendered.
     #[error("{0}")]
     Failed(String),
     #[error("the generation was cancelled")]

@@ -12,9 +12,9 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::time::Timestamp;
 use crate::execution::publish::Subscribers;
 use crate::function::ProgressSender;
-use crate::mailbox::tell;
+use crate::mailbox::force_send;
 use crate::ports::clock::Clock;
-use crate::requests::{ProgressBatch, Said};
+use crate::requests::{ProgressBatch, StepProgress};
 use crate::shared::Shared;
 
 /// Mailbox capacity of a relay, in messages of a generation.
@@ -32,7 +32,7 @@ pub(super) struct ProgressRelay {
     subscribers: Subscribers,
     clock: Arc<dyn Clock>,
     /// Progress since the last batch.
-    said: Vec<Said>,
+    progress: Vec<StepProgress>,
 }
 
 /// A progress value of the attempt's function.
@@ -63,7 +63,7 @@ impl ProgressRelay {
         subscribers: Subscribers,
         clock: Arc<dyn Clock>,
     ) -> RelayGuard {
-        let relay = Self { execution_id, path, subscribers, clock, said: Vec::new() };
+        let relay = Self { execution_id, path, subscribers, clock, progress: Vec::new() };
         let relay = Self::create(|ctx| {
             ctx.set_mailbox_capacity(RELAY_MAILBOX);
             relay
@@ -117,7 +117,7 @@ fn is_in_time(window: &Mutex<(Timestamp, u32)>, now: Timestamp) -> bool {
 
 impl Drop for RelayGuard {
     fn drop(&mut self) {
-        tell(&self.relay, AttemptEnded);
+        force_send(&self.relay, AttemptEnded);
     }
 }
 
@@ -133,11 +133,11 @@ impl Handler<GenerationProgress> for ProgressRelay {
         if progress.0.is_empty() {
             return;
         }
-        if self.said.is_empty() {
+        if self.progress.is_empty() {
             // Queued behind the messages already in the mailbox, so that they form one batch.
             ctx.notify(Flush);
         }
-        self.said.push(Said::Agent(progress));
+        self.progress.push(StepProgress::Agent(progress));
     }
 }
 
@@ -145,10 +145,10 @@ impl Handler<FunctionProgress> for ProgressRelay {
     type Result = ();
 
     fn handle(&mut self, FunctionProgress(event): FunctionProgress, ctx: &mut Self::Context) {
-        if self.said.is_empty() {
+        if self.progress.is_empty() {
             ctx.notify(Flush);
         }
-        self.said.push(Said::Function(Arc::new(event)));
+        self.progress.push(StepProgress::Function(Arc::new(event)));
     }
 }
 
@@ -156,13 +156,13 @@ impl Handler<Flush> for ProgressRelay {
     type Result = ();
 
     fn handle(&mut self, _: Flush, _: &mut Self::Context) {
-        let said = std::mem::take(&mut self.said);
-        if !said.is_empty() {
+        let progress = std::mem::take(&mut self.progress);
+        if !progress.is_empty() {
             self.subscribers.publish_progress(ProgressBatch {
                 execution_id: self.execution_id.clone(),
                 path: Arc::clone(&self.path),
                 at: self.clock.now(),
-                said,
+                progress,
                 rendered: OnceLock::new(),
             });
         }

@@ -151,7 +151,7 @@ impl FeedHandle {
     }
 
     pub(crate) fn forget(&self, id: ObserverId) {
-        crate::mailbox::tell(&self.feed, Forget(id));
+        crate::mailbox::force_send(&self.feed, Forget(id));
     }
 
     /// Returns the number of observers.

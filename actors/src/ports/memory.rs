@@ -252,7 +252,7 @@ impl State {
 impl Journal for MemoryStore {
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.sink.set(sink).is_err() {
-            log::error!("the store has a receiver of commits already; a second one was ignored");
+            log::error!("ignored a second commit sink");
         }
     }
 
@@ -286,7 +286,7 @@ impl Journal for MemoryStore {
 
     fn change_timers(&self, changes: Vec<TimerChange>) {
         if self.write(|state| state.change_timers(changes)).is_err() {
-            log::warn!("timer changes were lost: writes are switched off");
+            log::warn!("lost a change of timers: writes are switched off");
         }
     }
 }

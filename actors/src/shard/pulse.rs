@@ -41,7 +41,7 @@ pub(crate) struct Pulse {
 struct Beats {
     /// Milliseconds since the start.
     last: AtomicU64,
-    at_work: Mutex<Option<HeldBy>>,
+    polled: Mutex<Option<HeldBy>>,
 }
 
 impl Pulse {
@@ -74,7 +74,7 @@ impl Pulse {
     fn stalled_at(&self, now_ms: u64) -> Vec<StalledThread> {
         let silent = self.threads.iter().enumerate().filter_map(|(thread, beats)| {
             let silent_ms = now_ms.saturating_sub(beats.last.load(Ordering::Relaxed));
-            let held_by = || beats.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let held_by = || beats.polled.lock().unwrap_or_else(PoisonError::into_inner).clone();
             (silent_ms >= STALLED_AFTER_MS).then(|| StalledThread {
                 thread,
                 silent_for: Duration::from_millis(silent_ms),
@@ -87,7 +87,7 @@ impl Pulse {
 
 impl Beats {
     fn note(&self, by: Option<HeldBy>) {
-        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = by;
+        *self.polled.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
 }
 

@@ -24,7 +24,7 @@ use crate::counters::Counters;
 use crate::domain::failure::ErrorKind;
 use crate::domain::ids::ExecutionId;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
-use crate::mailbox::tell;
+use crate::mailbox::force_send;
 use crate::observe::log_record::LogScope;
 use crate::requests::Unavailable;
 use crate::shard::messages::{Committed, ExecutionEvent, ExecutionReport, ExitCause};
@@ -144,7 +144,7 @@ impl Supervisor {
             return;
         };
         if command.must_arrive() {
-            tell(&live.address, Perform(command));
+            force_send(&live.address, Perform(command));
             live.delivered += 1;
             return;
         }
@@ -258,7 +258,7 @@ impl Handler<Committed> for Supervisor {
         for outcome in message.0 {
             let id = self.keys.get(&outcome.ticket.key);
             if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get(id)) {
-                tell(&live.address, crate::execution::Appended(outcome));
+                force_send(&live.address, crate::execution::Appended(outcome));
             }
         }
     }

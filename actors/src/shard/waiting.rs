@@ -60,12 +60,12 @@ impl Shared {
     pub(crate) fn report_while_busy(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
         let mut wait_report = self.report_now(header, machine);
         for awaited in &mut wait_report.waits_for {
-            if matches!(awaited.cause, Cause::Turn | Cause::CutOff { .. }) {
-                awaited.cause = Cause::AtWork;
+            if matches!(awaited.cause, Cause::Turn | Cause::Interrupted { .. }) {
+                awaited.cause = Cause::Deciding;
             }
         }
         if wait_report.waits_for.is_empty() && wait_report.ending.is_none() {
-            let (since, cause) = (machine.state().updated_at, Cause::AtWork);
+            let (since, cause) = (machine.state().updated_at, Cause::Deciding);
             wait_report.waits_for.push(Awaited {
                 step_id: None,
                 path: None,

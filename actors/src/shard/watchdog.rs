@@ -143,7 +143,7 @@ impl Shared {
             is_movable |= !matches!(awaited.cause, Cause::Missing { .. });
             match &awaited.cause {
                 Cause::Missing { what } => missing.push(what.as_str()),
-                Cause::CutOff { .. } | Cause::Turn => is_forgotten = true,
+                Cause::Interrupted { .. } | Cause::Turn => is_forgotten = true,
                 Cause::Child { child, .. } => {
                     self.check_child(id, child, wait_report.children.get(child));
                 }
@@ -152,7 +152,7 @@ impl Shared {
                         self.check_timer(id, path, due).await;
                     }
                 }
-                Cause::Hold { .. } | Cause::Body { .. } | Cause::AtWork | Cause::Draining => {}
+                Cause::Hold { .. } | Cause::Body { .. } | Cause::Deciding | Cause::Draining => {}
             }
         }
         if is_forgotten {

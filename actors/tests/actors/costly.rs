@@ -107,7 +107,7 @@ async fn an_execution_being_evaluated_is_reported_as_at_work() {
             causes.extend(wait_report.waits_for.into_iter().map(|awaited| awaited.cause));
         }
     }
-    assert!(!causes.is_empty() && causes.iter().all(|it| *it == Cause::AtWork), "{causes:?}");
+    assert!(!causes.is_empty() && causes.iter().all(|it| *it == Cause::Deciding), "{causes:?}");
     assert_eq!(executing.await.unwrap().unwrap().status(), Status::Completed);
     assert_eq!(world.runtime.stats().evaluations_moved, 1);
 }

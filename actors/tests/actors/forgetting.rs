@@ -77,7 +77,7 @@ async fn a_forgotten_user_is_in_no_span_that_ends_afterwards() {
     world.runtime.suspend(&it, None, Some(Principal::verified("lea"))).await.unwrap();
     world.runtime.forget_user("lea").await.unwrap();
     world.runtime.resume(&it, ResumeExecution::default()).await.unwrap();
-    world.runtime.observers_told().await;
+    world.runtime.observers_settled().await;
     let observed = observed.borrow();
     let ended = observed.iter().filter(|event| event.phase == SpanPhase::Ended);
     let users: Vec<&str> = ended

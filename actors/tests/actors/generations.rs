@@ -156,7 +156,7 @@ async fn a_generation_is_cancelled_by_its_id() {
     let not_found = |id: &str| Err(CancelGenerationError::NotFound(id.to_owned()));
 
     assert_eq!(cancel("writer", Arc::from("nothing")).await, not_found("nothing"));
-    assert_eq!(cancel("collector", Arc::clone(&stream.id)).await, not_found(&stream.id));
+    assert_eq!(cancel("editor", Arc::clone(&stream.id)).await, not_found(&stream.id));
     assert_eq!(cancel("writer", Arc::clone(&stream.id)).await, Ok(()));
     assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
     let status = GenerationStatus::Cancelled;

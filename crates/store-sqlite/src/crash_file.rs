@@ -65,8 +65,8 @@ impl CrashFile {
             && !self.has_failed.swap(true, Ordering::Relaxed)
         {
             log::warn!(
-                "cannot write crash marks, so that an execution that repeatedly ends the process \
-                 is not detected: {error}"
+                "cannot write crash marks; an execution that repeatedly ends the process is not \
+                 detected: {error}"
             );
         }
     }

@@ -258,7 +258,7 @@ impl<'a> AwaitedView<'a> {
                 let how = "a server with this registration continues it";
                 plain("missing", what.clone(), vec![MoverView::new("server", how)])
             }
-            Cause::CutOff { attempt } => {
+            Cause::Interrupted { attempt } => {
                 let message =
                     format!("attempt {attempt} was interrupted and has not been restarted");
                 let moved_by = vec![MoverView::new("server", "the server starts the next attempt")];
@@ -268,7 +268,7 @@ impl<'a> AwaitedView<'a> {
                 let moved_by = vec![MoverView::new("server", "the server resumes it")];
                 plain("server", "queued; the server has not resumed it yet".to_owned(), moved_by)
             }
-            Cause::AtWork => {
+            Cause::Deciding => {
                 let moved_by = vec![MoverView::new("server", "the server continues it")];
                 plain("server", "the server computes or records its next step".to_owned(), moved_by)
             }
@@ -347,9 +347,9 @@ mod tests {
             Cause::Retry { failures: 1, attempts_max: 3, errors: Vec::new() },
             Cause::Body { attempt: 2, timeout_ms: Some(5) },
             Cause::Missing { what: "function f is not registered".into() },
-            Cause::CutOff { attempt: 2 },
+            Cause::Interrupted { attempt: 2 },
             Cause::Turn,
-            Cause::AtWork,
+            Cause::Deciding,
             Cause::Draining,
         ]
     }

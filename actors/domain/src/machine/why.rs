@@ -56,11 +56,11 @@ pub enum Cause {
     /// Something that this process does not have registered.
     Missing { what: String },
     /// An attempt that was interrupted, and has not started again.
-    CutOff { attempt: u32 },
+    Interrupted { attempt: u32 },
     /// This process, which has not resumed the execution since its start.
     Turn,
     /// This process, which is deciding or recording the next facts.
-    AtWork,
+    Deciding,
     /// The shutdown of this process: nothing new starts before the restart.
     Draining,
 }
@@ -163,7 +163,8 @@ impl Machine {
         if step.work.class() != WorkClass::Outside {
             return None;
         }
-        let interrupted = if is_draining { Cause::Draining } else { Cause::CutOff { attempt } };
+        let interrupted =
+            if is_draining { Cause::Draining } else { Cause::Interrupted { attempt } };
         let absent = (moment.missing)(step).filter(|_| !is_draining);
         let cause = match absent {
             Some(what) => Cause::Missing { what },

@@ -1,10 +1,11 @@
 //! Cost of explaining a mismatch under a schema that refers to itself.
 //!
-//! The validator decides once for each definition and place if a value is valid, however many
-//! branches ask. But it collects the reasons for every branch again: with `anyOf` of two branches
-//! that both continue with the same definition under the same key, each level of the value doubles
-//! the work, and 130 bytes take minutes. So the branches are counted when the schema is compiled,
-//! and a reason is collected only if it is cheap.
+//! The validator decides only once for each definition and place whether a value is valid, no
+//! matter how many branches refer to it. But it collects the reasons of a mismatch for every
+//! branch again: with `anyOf` of two branches that both continue with the same definition under
+//! the same key, each level of the value doubles the work, and 130 bytes take minutes. So the
+//! branches are counted when the schema is compiled, and a reason is collected only if that is
+//! cheap.
 
 use std::collections::HashMap;
 
@@ -79,7 +80,8 @@ enum Applies<'a> {
     Items,
 }
 
-/// Returns the subschemas of a schema and the targets of its references; `None` for one outside.
+/// Returns the subschemas of a schema and the targets of its references; `None` for a target
+/// outside.
 fn subschemas<'a>(
     schema: &'a Value,
     references: &References<'a>,
@@ -188,7 +190,7 @@ struct Walk<'a, 'r> {
 impl<'a> Walk<'a, '_> {
     fn visit(&mut self, schema: &'a Value, depth: usize) -> Result<Steps<'a>, SchemaError> {
         if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
-            // The depth of the value does not limit the number of ways around such a circle.
+            // The depth of the value does not bound how often such a circle can be followed.
             return known.clone().ok_or_else(|| {
                 let message = "refers to itself without going into a property or an item";
                 SchemaError::at("", message)
@@ -231,7 +233,7 @@ mod tests {
 
     const WITHOUT_PLACE: &str = "does not match its recursive schema";
 
-    fn go_on() -> Value {
+    fn through_x() -> Value {
         json!({"properties": {"x": {"$ref": "#/$defs/n"}}})
     }
 
@@ -240,7 +242,7 @@ mod tests {
     }
 
     fn bomb() -> Value {
-        defining(&json!({"type": "object", "anyOf": [go_on(), go_on()]}))
+        defining(&json!({"type": "object", "anyOf": [through_x(), through_x()]}))
     }
 
     fn nested(levels: usize, innermost: &Value) -> Value {
@@ -260,16 +262,16 @@ mod tests {
             (json!({"prefixItems": [{"$ref": "#"}], "items": {"$ref": "#"}}), 2),
             (json!({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}), 2),
             (bomb(), 2),
-            (defining(&json!({"anyOf": [go_on(), {"properties": {"y": n}}]})), 1),
-            (defining(&json!({"anyOf": [go_on(), {"additionalProperties": n}]})), 2),
-            (defining(&json!({"oneOf": [go_on(), go_on(), {"not": go_on()}]})), 3),
-            (defining(&json!({"if": go_on(), "then": go_on(), "else": go_on()})), 3),
-            (defining(&json!({"dependentSchemas": {"x": go_on()}, "properties": {"x": n}})), 2),
+            (defining(&json!({"anyOf": [through_x(), {"properties": {"y": n}}]})), 1),
+            (defining(&json!({"anyOf": [through_x(), {"additionalProperties": n}]})), 2),
+            (defining(&json!({"oneOf": [through_x(), through_x(), {"not": through_x()}]})), 3),
+            (defining(&json!({"if": through_x(), "then": through_x(), "else": through_x()})), 3),
+            (defining(&json!({"dependentSchemas": {"x": through_x()}, "properties": {"x": n}})), 2),
             (defining(&json!({"patternProperties": {"x": n, "^x": n}})), 2),
-            (defining(&json!({"allOf": [go_on()], "unevaluatedProperties": n})), 2),
+            (defining(&json!({"allOf": [through_x()], "unevaluatedProperties": n})), 2),
             (
                 json!({"$ref": "#/$defs/n", "$defs": {
-                    "n": {"$ref": "#/$defs/m", "properties": {"x": n}}, "m": go_on()}}),
+                    "n": {"$ref": "#/$defs/m", "properties": {"x": n}}, "m": through_x()}}),
                 2,
             ),
             // Two alternating definitions double the work on each level.
@@ -306,22 +308,22 @@ mod tests {
     /// Returns schemas with which the work doubles or triples on each level of `{"x":…}`.
     fn explosive() -> Vec<Value> {
         let with = |key: &str| {
-            let mut branch = go_on();
+            let mut branch = through_x();
             branch["required"] = json!([key]);
             branch
         };
         let n = json!({"$ref": "#/$defs/n"});
         let parts = [
-            json!({"anyOf": [go_on(), go_on()]}),
-            json!({"anyOf": [go_on(), go_on(), go_on()]}),
+            json!({"anyOf": [through_x(), through_x()]}),
+            json!({"anyOf": [through_x(), through_x(), through_x()]}),
             json!({"anyOf": [with("a"), with("b")]}),
-            json!({"oneOf": [go_on(), go_on()]}),
-            json!({"allOf": [go_on(), go_on()]}),
-            json!({"not": {"allOf": [go_on(), go_on()]}}),
-            json!({"if": go_on(), "then": go_on(), "else": go_on()}),
-            json!({"dependentSchemas": {"x": go_on()}, "anyOf": [go_on(), with("a")]}),
-            json!({"patternProperties": {"x": n, "^x": n}, "anyOf": [go_on(), with("a")]}),
-            json!({"anyOf": [{"anyOf": [{"unevaluatedProperties": n}, go_on()]}, go_on()],
+            json!({"oneOf": [through_x(), through_x()]}),
+            json!({"allOf": [through_x(), through_x()]}),
+            json!({"not": {"allOf": [through_x(), through_x()]}}),
+            json!({"if": through_x(), "then": through_x(), "else": through_x()}),
+            json!({"dependentSchemas": {"x": through_x()}, "anyOf": [through_x(), with("a")]}),
+            json!({"patternProperties": {"x": n, "^x": n}, "anyOf": [through_x(), with("a")]}),
+            json!({"anyOf": [{"anyOf": [{"unevaluatedProperties": n}, through_x()]}, through_x()],
                 "unevaluatedProperties": false}),
             json!({"allOf": [{"unevaluatedProperties": n}, {"unevaluatedProperties": n}],
                 "unevaluatedProperties": n}),
@@ -383,13 +385,13 @@ mod tests {
             {"type": "boolean"},
             {"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#"}}},
             {"type": "object", "required": ["and"], "properties": {"and": {"items": {"$ref": "#"}}}}]});
-        let taking_turns = json!({"$ref": "#/$defs/a", "$defs": {
+        let alternating = json!({"$ref": "#/$defs/a", "$defs": {
             "a": {"type": "object", "properties": {"x": {"$ref": "#/$defs/b"}}},
             "b": {"type": "object", "additionalProperties": {"$ref": "#/$defs/a"}}}});
         let of_schemas = json!({"properties": {
             "x": {"$ref": "#"}, "not": {"$ref": "#"}, "minimum": {"type": "number"},
             "allOf": {"type": "array", "items": {"$ref": "#"}}}, "type": ["object", "boolean"]});
-        for schema in [list, tree, expression, taking_turns, of_schemas] {
+        for schema in [list, tree, expression, alternating, of_schemas] {
             let compiled = Schema::compile(&schema).unwrap();
             let innermost = if schema["oneOf"].is_array() { json!(true) } else { json!({}) };
             assert_eq!(compiled.check(&nested(100, &innermost)), Ok(()), "{schema}");

@@ -45,9 +45,9 @@ fn line(awaited: &Awaited) -> String {
         }
         Cause::Body { attempt, .. } => format!("works #{attempt}"),
         Cause::Missing { what } => what.clone(),
-        Cause::CutOff { attempt } => format!("interrupted #{attempt}"),
+        Cause::Interrupted { attempt } => format!("interrupted #{attempt}"),
         Cause::Turn => "its turn".to_owned(),
-        Cause::AtWork => "deciding".to_owned(),
+        Cause::Deciding => "deciding".to_owned(),
         Cause::Draining => "drain".to_owned(),
     };
     format!("{place}: {what} from {}{until}", awaited.since.ms_since(ZERO))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use actix::Addr;
 
 use crate::agent::AgentDefinition;
-use crate::mailbox::tell;
+use crate::mailbox::force_send;
 use crate::ports::store::ConversationKey;
 use crate::shard::messages::KillForTest;
 use crate::visibility::Visibility;
@@ -47,7 +47,7 @@ impl GenerationRegistry {
         let actor = entry.actor.clone();
         let mut entries = self.entries();
         if entries.is_closed {
-            tell(&actor, Interrupt);
+            force_send(&actor, Interrupt);
         }
         if !is_id_ours && entries.generations.contains_key(&id) {
             return None;
@@ -92,14 +92,14 @@ impl GenerationRegistry {
         let mut entries = self.entries();
         entries.is_closed = true;
         for Entry { actor, .. } in entries.generations.values() {
-            tell(actor, Interrupt);
+            force_send(actor, Interrupt);
         }
     }
 
     /// Kills all without recording anything, like a crash: for tests of recovery.
     pub(crate) fn vanish(&self) {
         for Entry { actor, .. } in self.entries().generations.values() {
-            tell(actor, KillForTest);
+            force_send(actor, KillForTest);
         }
     }
 

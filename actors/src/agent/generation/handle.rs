@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::{Actor as _, Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
-use crate::mailbox::tell;
+use crate::mailbox::force_send;
 use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
@@ -147,7 +147,7 @@ impl GenerationHandle {
     /// already ended.
     pub fn cancel(&self) {
         if let Some(actor) = self.actor() {
-            tell(actor, CancelGeneration { ended: None });
+            force_send(actor, CancelGeneration { ended: None });
         }
     }
 
@@ -186,14 +186,14 @@ impl PauseHandle {
     /// Pauses: what runs finishes, no further turn begins.
     pub fn pause(&self) {
         if let Some(actor) = &self.actor {
-            tell(actor, PauseGeneration);
+            force_send(actor, PauseGeneration);
         }
     }
 
     /// Ends a [`PauseHandle::pause`].
     pub fn unpause(&self) {
         if let Some(actor) = &self.actor {
-            tell(actor, UnpauseGeneration);
+            force_send(actor, UnpauseGeneration);
         }
     }
 }
@@ -208,7 +208,7 @@ struct CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if !self.is_detached {
-            tell(&self.actor, CancelGeneration { ended: None });
+            force_send(&self.actor, CancelGeneration { ended: None });
         }
     }
 }

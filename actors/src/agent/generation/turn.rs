@@ -208,8 +208,8 @@ impl Turns {
 
     fn ask_for_repair(&mut self, text: String, detail: &str) {
         let complaint = format!(
-            "Your answer does not meet the schema: {detail}. \
-             Answer again, with nothing but JSON that meets it."
+            "Your answer does not match the schema: {detail}. \
+             Answer again, with only JSON that matches it."
         );
         Arc::make_mut(&mut self.prompt.messages)
             .extend([Message::text(Role::Assistant, text), Message::text(Role::User, complaint)]);

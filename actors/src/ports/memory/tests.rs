@@ -4,7 +4,7 @@ use super::*;
 use crate::ports::conformance;
 
 #[tokio::test]
-async fn the_store_conforms() {
+async fn the_store_conforms_to_the_ports() {
     conformance::run(|| Arc::new(MemoryStore::new())).await;
 }
 

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use crate::counters::Counters;
 use crate::execution::TakeSnapshot;
-use crate::mailbox::tell;
+use crate::mailbox::force_send;
 use crate::shard::messages::Idle;
 use crate::shard::supervisor::{Entry, RESTART_WINDOW, Supervisor};
 
@@ -58,7 +58,7 @@ impl Supervisor {
         match live.idle.take().filter(|since| since.handled == live.delivered) {
             // The snapshot is requested through the mailbox, in order with other messages.
             Some(since) if since.until <= until && since.needs_snapshot => {
-                tell(&live.address, TakeSnapshot)
+                force_send(&live.address, TakeSnapshot)
             }
             Some(since) if since.until <= until => {
                 Counters::add_one(&self.shared.counters.passivated);

@@ -4,7 +4,7 @@ use actix::{Context, Handler, Message};
 
 use crate::commands::ExecutionCommand;
 use crate::execution::Perform;
-use crate::mailbox::tell;
+use crate::mailbox::force_send;
 use crate::shard::supervisor::{Entry, Supervisor};
 
 /// A missing name may be registered now.
@@ -22,7 +22,7 @@ impl Handler<RegistryChanged> for Supervisor {
         }
         for entry in self.entries.values_mut() {
             if let Entry::Live(live) = entry {
-                tell(&live.address, Perform(ExecutionCommand::Continue));
+                force_send(&live.address, Perform(ExecutionCommand::Continue));
                 live.delivered += 1;
             }
         }

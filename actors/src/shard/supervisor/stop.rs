@@ -27,7 +27,10 @@ impl Handler<StopAll> for Supervisor {
             match entry {
                 Entry::Live(live) => {
                     let (answer, reply) = oneshot::channel();
-                    crate::mailbox::tell(&live.address, Perform(ExecutionCommand::Stop { answer }));
+                    crate::mailbox::force_send(
+                        &live.address,
+                        Perform(ExecutionCommand::Stop { answer }),
+                    );
                     live.delivered += 1;
                     stopped.push(reply);
                 }
@@ -52,7 +55,7 @@ impl Handler<KillForTest> for Supervisor {
         self.stopping = true;
         for entry in self.entries.values() {
             if let Entry::Live(live) = entry {
-                crate::mailbox::tell(&live.address, KillForTest);
+                crate::mailbox::force_send(&live.address, KillForTest);
             }
         }
         self.keys.clear();

@@ -81,36 +81,37 @@ mod tests {
     use greenroom_actors::agent::generation::{GenerationEvent, GenerationProgress};
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::requests::Said;
+    use greenroom_actors::requests::StepProgress;
     use serde_json::json;
 
     use super::*;
 
-    fn batch(path: &str, said: Vec<Said>) -> ProgressBatch {
+    fn batch(path: &str, progress: Vec<StepProgress>) -> ProgressBatch {
         ProgressBatch {
             execution_id: ExecutionId::trusted("e1"),
             path: Arc::from(path),
             at: Timestamp(1_700_000_000_000),
-            said,
+            progress,
             rendered: OnceLock::new(),
         }
     }
 
     #[test]
     fn progress_names_its_step_and_has_no_number() {
-        let mut said: Vec<_> = [GenerationEvent::StepStart, GenerationEvent::Abort]
-            .map(|event| Said::Agent(GenerationProgress(Arc::from([event]))))
+        let mut progress: Vec<_> = [GenerationEvent::StepStart, GenerationEvent::Abort]
+            .map(|event| StepProgress::Agent(GenerationProgress(Arc::from([event]))))
             .into();
-        said.push(Said::Function(Arc::new(json!({ "done": 3 }))));
-        let text = String::from_utf8(render_progress(&batch("checks/letter/write", said))).unwrap();
+        progress.push(StepProgress::Function(Arc::new(json!({ "done": 3 }))));
+        let text =
+            String::from_utf8(render_progress(&batch("checks/letter/write", progress))).unwrap();
         let frames: Vec<&str> = text.split_terminator("\n\n").collect();
         let data: Vec<Value> = frames
             .iter()
             .map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap())
             .collect();
-        let said =
+        let progress =
             [json!({ "type": "start-step" }), json!({ "type": "abort" }), json!({ "done": 3 })];
-        let expected = said.map(|event| {
+        let expected = progress.map(|event| {
             json!({
                 "type": "step-progress", "executionId": "e1",
                 "timestamp": "2023-11-14T22:13:20.000Z", "from": "write",

@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use greenroom_actors::agent::generation::{GenerationEvent, GenerationProgress};
 use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::requests::{ProgressBatch, Said};
+use greenroom_actors::requests::{ProgressBatch, StepProgress};
 use serde_json::{Value, json};
 
 use super::*;
@@ -130,15 +130,18 @@ fn batch(facts: Vec<Recorded>) -> EventsRecorded {
 
 /// Progress of a step's agent, one delta per word.
 fn progress(words: &[&str]) -> StepProgressed {
-    let said = words.iter().map(|word| {
+    let progress = words.iter().map(|word| {
         let (id, delta) = (Arc::from("t"), (*word).to_owned());
-        Said::Agent(GenerationProgress(Arc::from([GenerationEvent::TextDelta { id, delta }])))
+        StepProgress::Agent(GenerationProgress(Arc::from([GenerationEvent::TextDelta {
+            id,
+            delta,
+        }])))
     });
     StepProgressed(Arc::new(ProgressBatch {
         execution_id: ExecutionId::trusted("x"),
         path: "s".into(),
         at: Timestamp(0),
-        said: said.collect(),
+        progress: progress.collect(),
         rendered: OnceLock::new(),
     }))
 }

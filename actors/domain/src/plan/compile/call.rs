@@ -80,7 +80,7 @@ impl Compiler {
     fn command(&mut self, body: &CommandBody) -> Option<CommandCall> {
         let CommandBody { argv, input, env, cwd, memory_bytes_max, output_bytes_max } = body;
         let Some((program, arguments)) = argv.split_first().filter(|(it, _)| !it.is_empty()) else {
-            self.problem("argv", "names no program");
+            self.problem("argv", "must name a program");
             return None;
         };
         if program.contains("{{") {

@@ -92,13 +92,13 @@ pub(super) fn of_suspension(
         (payload.as_ref(), shown, "suspend_schema", ["suspend", "payload"].as_slice()),
         (answer, asked, "resume_schema", &["suspend", "on_timeout", "resume"]),
     ];
-    let mismatchs = checked.into_iter().filter_map(|(value, schema, key, keys)| {
+    let mismatches = checked.into_iter().filter_map(|(value, schema, key, keys)| {
         let value = known(value?)?;
         let schema = Schema::compile(schema?).ok()?;
         let place = place_of(step).into_iter().chain(keys.iter().map(|key| (*key).to_owned()));
         value.mismatch(&schema, &place.collect::<Vec<_>>(), key)
     });
-    mismatchs.collect()
+    mismatches.collect()
 }
 
 impl ConstantInput {

@@ -139,7 +139,7 @@ async fn perform(
         ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
         ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
             Some(prompt) => agent::ask(deps, id, prompt, &context, depth).await,
-            None => ToolReturn::error("invalid arguments: prompt: not a text"),
+            None => ToolReturn::error("invalid arguments: prompt: must be a string"),
         },
         ToolBody::Delegate(ids) => match delegate::task(ids, &arguments) {
             Ok((id, task)) => agent::ask(deps, id, task, &context, depth).await,

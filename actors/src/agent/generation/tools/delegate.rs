@@ -69,7 +69,7 @@ pub(super) fn task<'a>(
     arguments: &'a Value,
 ) -> Result<(&'a str, &'a str), String> {
     let id = chosen(ids, arguments);
-    let id = id.ok_or_else(|| format!("agent: not one of {}", ids.join(", ")))?;
+    let id = id.ok_or_else(|| format!("agent: must be one of {}", ids.join(", ")))?;
     let task = arguments.get("task").and_then(Value::as_str);
-    Ok((id, task.ok_or("task: not a text")?))
+    Ok((id, task.ok_or("task: must be a string")?))
 }

@@ -183,7 +183,7 @@ async fn every_call_returns() {
         ),
         ("fits", json!({}), ToolOutcome::Output("x".repeat(998).into())),
         ("flow", json!({}), error("workflow nowhere not found")),
-        ("agent", json!({}), error("invalid arguments: prompt: not a text")),
+        ("agent", json!({}), error("invalid arguments: prompt: must be a string")),
         ("agent", json!({ "prompt": "hi" }), error("agent missing not found")),
         ("closed", json!({}), error("the tool no longer accepts calls")),
     ];

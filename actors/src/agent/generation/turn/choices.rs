@@ -81,7 +81,7 @@ fn names_of(
         .get_or_make(source, || Expression::compile(source))
         .and_then(|expression| expression.evaluate(&scope(context)))
         .map_err(|error| error.to_string())?;
-    serde_json::from_value(names).map_err(|_| "must give an array of names".to_owned())
+    serde_json::from_value(names).map_err(|_| "must be an array of names".to_owned())
 }
 
 /// Calls the user's function; a panic becomes an error. The panic message is in the panic hook's
@@ -188,7 +188,7 @@ mod tests {
             ("by the context", source("['add'] if context.admin else []"), true, Ok(1)),
             ("by another context", source("['add'] if context.admin else []"), false, Ok(0)),
             ("a function", function(|_| Ok(Vec::new())), true, Ok(0)),
-            ("no names", source("7"), true, Err("tools: must give an array of names")),
+            ("no names", source("7"), true, Err("tools: must be an array of names")),
             ("unknown", source("['gone']"), true, Err("tool gone is not registered")),
         ];
         for (name, choice, is_admin, expected) in rows {
