@@ -158,7 +158,7 @@ fn websocket_sessions_stay_in_one_module() {
 }
 
 #[test]
-fn modules_look_in_one_direction() {
+fn modules_depend_in_one_direction() {
     let rows: [(&str, &[&str]); 15] = [
         (
             "src/auth",
@@ -212,7 +212,7 @@ fn time_and_ids_come_from_the_clock() {
 }
 
 #[test]
-fn wire_names_are_spelt_in_one_place() {
+fn wire_names_are_in_one_place() {
     // Elsewhere a rename is part of what is stored: changing it needs a migration.
     let stored = [
         "actors/domain/src/definition",
@@ -240,7 +240,7 @@ fn no_mailbox_is_overfilled() {
 }
 
 #[test]
-fn nothing_is_left_undone() {
+fn no_unfinished_code_is_left() {
     let marks = ["todo!", "unimplemented!", "dbg!", "#[ignore", "#![allow", "#[allow"];
     let bad = |line: &str| marks.iter().any(|mark| line.contains(mark));
     let sources = sources();
@@ -248,7 +248,7 @@ fn nothing_is_left_undone() {
 }
 
 #[test]
-fn every_file_says_what_it_is_for() {
+fn every_file_begins_with_a_comment() {
     let sources = sources();
     let silent = sources.iter().filter(|source| !source.text.starts_with("//!"));
     none(silent.map(|source| source.path.clone()), "no `//!` at the top");

@@ -24,7 +24,7 @@ fn start(home: &Home) -> Server {
 }
 
 #[test]
-fn promtool_finds_nothing_to_say_about_the_metrics() {
+fn promtool_accepts_the_metrics() {
     let Some(promtool) = promtool() else { return };
     let home = Home::new(CONFIG);
     let server = start(&home);
@@ -36,7 +36,7 @@ fn promtool_finds_nothing_to_say_about_the_metrics() {
 }
 
 #[test]
-fn the_rules_say_what_they_are_to_say() {
+fn the_alert_rules_pass_their_tests() {
     let Some(promtool) = promtool() else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grafana");
     promtool.runs(&folder, &["check", "rules", "alerts.yml"]);
@@ -64,7 +64,7 @@ fn queries() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_query_of_the_dashboard_has_something_to_show() {
+fn every_query_of_the_dashboard_has_data() {
     let Some(prometheus) = Prometheus::find() else { return };
     let home = Home::new(CONFIG);
     let server = start(&home);

@@ -23,7 +23,7 @@ const EXAMPLES: &str = "25";
 const SEED: &str = "1";
 
 #[test]
-fn the_document_is_valid_and_the_server_keeps_its_word() {
+fn the_document_is_valid_and_the_server_conforms_to_it() {
     let Some(python) = python() else {
         let missing = "Python with tests/openapi/requirements.txt is missing: python3 -m venv \
                        target/python && target/python/bin/pip install -r \

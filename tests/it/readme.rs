@@ -188,7 +188,7 @@ fn the_tour_prints_what_its_commands_print() {
 }
 
 #[test]
-fn answers_differ_in_ids_and_times_alone() {
+fn answers_differ_only_in_ids_and_times() {
     let time = "2026-11-20T11:49:15.923Z";
     let uuid = "01a1f8ca-1613-765c-8757-0675b0114d1f";
     let other = "01a1f8ca-18a1-73ae-b7f4-31cb8a7030a3";

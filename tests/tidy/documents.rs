@@ -95,7 +95,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn links_of_documents_lead_somewhere() {
+fn links_of_documents_are_valid() {
     let mut broken = Vec::new();
     for document in documents() {
         let text = read(&document);

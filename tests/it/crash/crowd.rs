@@ -52,7 +52,7 @@ fn assert_one_winner(replies: &[Reply], status: u16, text: &str) {
 }
 
 #[test]
-fn of_many_resumes_one_wins() {
+fn one_of_many_concurrent_resumes_wins() {
     let _noise = noise();
     let home = Home::new("");
     let server = Server::start(home.test_server());
@@ -74,7 +74,7 @@ fn of_many_resumes_one_wins() {
 }
 
 #[test]
-fn of_many_executes_with_one_id_one_starts() {
+fn one_of_many_concurrent_starts_with_an_id_wins() {
     let _noise = noise();
     let home = Home::new("");
     let server = Server::start(home.test_server());
@@ -100,7 +100,7 @@ fn of_many_executes_with_one_id_one_starts() {
 }
 
 #[test]
-fn a_suspend_does_not_wait_for_the_step_that_runs() {
+fn a_suspend_does_not_wait_for_the_running_step() {
     let _quiet = QUIET.write().unwrap_or_else(PoisonError::into_inner);
     let home = Home::new("");
     let server = Server::start(home.test_server());

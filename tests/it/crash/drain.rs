@@ -30,7 +30,7 @@ fn assert_refused_as_draining(reply: &Reply, execution: Option<&str>) {
 }
 
 #[test]
-fn running_steps_finish_and_waiting_callers_are_told() {
+fn running_steps_finish_and_waiting_callers_are_answered() {
     let _noise = super::crowd::noise();
     let home = Home::new("server.shutdown_grace = \"3s\"");
     let mut server = Server::start(home.test_server());
@@ -110,7 +110,7 @@ fn an_idle_server_ends_at_once() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     let _noise = super::crowd::noise();
     let home = Home::new("server.shutdown_grace = \"60s\"");
     let mut server = Server::start(home.test_server());

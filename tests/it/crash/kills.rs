@@ -210,7 +210,7 @@ fn heal(clients: &mut [Client], server: &Server) {
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_or_done_twice() {
+fn acknowledged_work_is_never_lost_or_repeated() {
     let _noise = super::crowd::noise();
     let kills = std::env::var("GREENROOM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut rng = Rng::new();

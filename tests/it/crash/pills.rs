@@ -68,7 +68,7 @@ fn status(server: &Server, id: &str) -> Value {
 
 /// Whatever the cause, an evaluation that ends the process does so at most twice.
 #[test]
-fn an_execution_that_crashes_the_process_twice_is_quarantined() {
+fn an_execution_that_crashes_the_process_twice_is_set_aside() {
     let _noise = super::crowd::noise();
     let home = Home::new(CONFIG);
     let server = Server::start(home.test_server());
@@ -106,7 +106,7 @@ fn kill_in_the_middle(server: Server, home: &Home) {
 }
 
 #[test]
-fn others_are_answered_beside_what_costs_too_much() {
+fn other_executions_are_answered_during_costly_evaluations() {
     let _noise = super::crowd::noise();
     let home = Home::new(CONFIG);
     let server = Server::start(home.test_server());

@@ -159,7 +159,7 @@ fn undisturbed() -> Vec<Told> {
 }
 
 #[test]
-fn every_kind_of_step_ends_as_if_there_had_been_no_kill() {
+fn every_kind_of_step_ends_the_same_with_and_without_a_kill() {
     let _noise = super::crowd::noise();
     let expected = undisturbed();
 

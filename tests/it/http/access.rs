@@ -239,7 +239,7 @@ fn a_rule_asks_for_its_role_on_every_route() {
 }
 
 #[test]
-fn no_row_is_open_that_is_no_probe_or_page() {
+fn only_probes_and_pages_are_always_open() {
     let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
     assert!(pages.clone().count() == 3 && pages.into_iter().all(is_page));
     let open = ROUTES.iter().filter(|row| row.access == Access::Open);

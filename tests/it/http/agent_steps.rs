@@ -118,7 +118,7 @@ fn a_step_with_a_schema_gives_the_object() {
 }
 
 #[test]
-fn a_step_whose_provider_fails_fails_or_is_tried_again() {
+fn a_step_whose_provider_fails_fails_or_is_retried() {
     let refusal = whole(500, &[], "{\"error\":{\"message\":\"it broke\"}}");
     let server = Provider::start([refusal.clone(), refusal, says("at last")]);
     let site = site(&server);
@@ -174,7 +174,7 @@ fn live(site: &Site, workflow: &str) -> String {
 }
 
 #[test]
-fn a_lost_race_ends_the_call_upstream() {
+fn a_lost_race_cancels_the_upstream_call() {
     for script in silences() {
         ends_upstream("race", &script, |site, rival| {
             let id = live(site, "race");
@@ -186,7 +186,7 @@ fn a_lost_race_ends_the_call_upstream() {
 }
 
 #[test]
-fn a_cancelled_execution_ends_the_call_upstream() {
+fn a_cancelled_execution_cancels_the_upstream_call() {
     for script in silences() {
         ends_upstream("letter", &script, |site, _| {
             let id = live(site, "letter");
@@ -214,7 +214,7 @@ fn an_execution_survives_the_disconnect_of_its_caller() {
 }
 
 #[test]
-fn a_step_that_a_kill_cuts_off_asks_anew() {
+fn an_agent_step_interrupted_by_a_kill_runs_again() {
     let server = Provider::start([vec![Deed::Hold], says("Dear Ann")]);
     let site = site(&server);
     drop(follow(&site, "letter", "e1", json!({})));

@@ -71,7 +71,7 @@ fn a_resume_names_one_of_several_waiting_steps() {
 }
 
 #[test]
-fn a_second_click_answers_no_other_question() {
+fn a_second_click_resumes_no_other_suspension() {
     let site = site();
     let first = site.execute("rounds", "r1", &json!({}))["suspension"].clone();
     let click = answer(&first, json!({ "ok": false }));
@@ -94,7 +94,7 @@ fn a_second_click_answers_no_other_question() {
 }
 
 #[test]
-fn a_suspension_of_another_step_is_told_from_one_that_has_passed() {
+fn a_suspension_of_another_step_is_refused_with_its_place() {
     let site = site();
     let waits = letters(&site, "l1")["suspensions"].clone();
     let mut crossed = answer(&waits[0], json!(1));
@@ -107,7 +107,7 @@ fn a_suspension_of_another_step_is_told_from_one_that_has_passed() {
 }
 
 #[test]
-fn a_name_that_is_null_answers_nothing() {
+fn a_null_step_or_suspension_id_is_refused() {
     let site = site();
     site.execute("rounds", "r1", &json!({}));
     for key in ["suspensionId", "stepId"] {
@@ -119,7 +119,7 @@ fn a_name_that_is_null_answers_nothing() {
 }
 
 #[test]
-fn of_many_clicks_at_once_one_wins_for_each_question() {
+fn one_of_many_concurrent_resumes_wins_for_each_suspension() {
     let site = site();
     let waits = letters(&site, "l1")["suspensions"].as_array().unwrap().clone();
     let mut replies = Vec::new();
@@ -137,7 +137,7 @@ fn of_many_clicks_at_once_one_wins_for_each_question() {
 }
 
 #[test]
-fn an_id_is_the_same_wherever_a_suspension_is_shown_and_after_a_kill() {
+fn a_suspension_has_one_id_everywhere_and_after_a_kill() {
     let site = site();
     let executed = letters(&site, "l1");
     let ids = |suspensions: &Value| -> Vec<String> {
@@ -179,7 +179,7 @@ fn waits_by_payload(executed: &Value) -> Value {
 }
 
 #[test]
-fn a_childs_suspension_is_answered_here_or_there_once() {
+fn a_suspension_of_a_child_is_resumed_once_through_either_execution() {
     let site = Site::start();
     for (by_parent, id) in [(true, "p1"), (false, "p2")] {
         let seen = site.execute("parent", id, &json!({ "who": "ann" }))["suspension"].clone();
@@ -196,7 +196,7 @@ fn a_childs_suspension_is_answered_here_or_there_once() {
 }
 
 #[test]
-fn a_hold_has_an_id_and_says_who_placed_it() {
+fn a_pause_has_an_id_and_names_its_user() {
     let site = Site::start();
     site.begin("nap", "n1", &json!({}));
     let body = json!({ "reason": "lunch", "options": { "userId": "ops" } });
@@ -235,7 +235,7 @@ fn a_hold_has_an_id_and_says_who_placed_it() {
 }
 
 #[test]
-fn unknown_keys_are_refused_with_the_one_that_was_meant() {
+fn unknown_keys_are_refused_with_the_nearest_known() {
     let site = site();
     letters(&site, "l1");
     let rows = [

@@ -136,7 +136,7 @@ fn message(state: &Value) -> &str {
 }
 
 #[test]
-fn a_call_carries_what_it_is_told_and_keeps_its_secrets() {
+fn a_call_has_its_values_and_hides_its_secrets() {
     let upstream = Upstream::start();
     let url = upstream.url("/orders/{{ input.id }}");
     let headers = "{ authorization = \"Bearer secret:LEDGER_TOKEN\", x-a = \"{{ data.n }}\" }";
@@ -189,7 +189,7 @@ fn a_call_carries_what_it_is_told_and_keeps_its_secrets() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn every_failure_is_told_apart_and_nothing_else_suffers() {
+fn every_kind_of_failure_has_its_error_and_affects_no_other() {
     let upstream = Upstream::start();
     let refusing = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -284,7 +284,7 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
 }
 
 #[test]
-fn a_call_without_a_limit_of_its_own_has_one() {
+fn a_call_without_a_timeout_uses_the_default_limit() {
     let upstream = Upstream::start();
     let config = [
         "[limits]\ncall_timeout = \"100ms\"\n".to_owned(),
@@ -299,7 +299,7 @@ fn a_call_without_a_limit_of_its_own_has_one() {
 }
 
 #[test]
-fn a_tool_is_a_body() {
+fn a_tool_can_be_the_body_of_a_step() {
     let tool = "[tools.shout]\nkind = \"command\"\ndescription = \"d\"\n\
                 parameters = { type = \"object\", required = [\"text\"], \
                 properties = { text = { type = \"string\" } } }\n\
@@ -364,7 +364,7 @@ fn an_interrupted_call_is_repeated_with_its_idempotency_key() {
 }
 
 #[test]
-fn a_secret_that_is_not_there_keeps_the_server_from_starting() {
+fn a_missing_secret_prevents_the_start() {
     let step = "http = { url = \"https://a.example\", headers = { a = \"secret:NO_SUCH_KEY\" } }";
     let home = Home::new(&workflow("w", step));
     let output = home.run(home.greenroom(&[]));
@@ -376,7 +376,7 @@ fn a_secret_that_is_not_there_keeps_the_server_from_starting() {
 }
 
 #[test]
-fn a_kept_connection_that_the_other_side_has_just_closed_costs_no_attempt() {
+fn a_closed_keep_alive_connection_costs_no_attempt() {
     let seen = Arc::new(Watched::<Vec<Request>>::default());
     let noted = Arc::clone(&seen);
     let address = listen(move |mut stream| {

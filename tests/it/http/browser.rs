@@ -126,7 +126,7 @@ fn every_operation_can_be_browsed() {
 }
 
 #[test]
-fn the_first_page_shows_what_runs() {
+fn the_landing_page_shows_workflows_and_agents() {
     let Some(browser) = Browser::find() else { return };
     let site = Site::start();
     let Loaded { dom, .. } = browser.load(&format!("http://{}/", site.address));

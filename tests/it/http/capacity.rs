@@ -80,7 +80,7 @@ fn more_streams_than_fit_leave_room_for_requests() {
 }
 
 #[test]
-fn a_full_server_says_so_and_still_tells_whether_it_lives() {
+fn a_full_server_refuses_connections_but_answers_probes() {
     let home = Home::new(&format!("server.keep_alive = \"10m\"\n{CONFIG}"));
     let server = with_open_files(&home, "-n 256");
     let kept = kept_connections(&server, 56);
@@ -124,7 +124,7 @@ fn refused_with(home: &Home, files: usize) -> Option<Vec<String>> {
 }
 
 #[test]
-fn a_server_that_cannot_open_enough_files_says_so_and_does_not_start() {
+fn a_server_without_enough_open_files_does_not_start() {
     let home = Home::new(&format!("server.workers = 1\nlimits.arbiters = 1\n{CONFIG}"));
     for files in [8, 12, 16, 18, 20, 22, 24, 28, 32, 40] {
         let said = refused_with(&home, files).unwrap();
@@ -140,7 +140,7 @@ fn a_server_that_cannot_open_enough_files_says_so_and_does_not_start() {
 }
 
 #[test]
-fn probes_are_answered_while_clients_hold_every_place_for_the_refused() {
+fn probes_are_answered_while_refused_connections_are_at_their_limit() {
     let home = Home::new(&format!("server.keep_alive = \"10m\"\n{CONFIG}"));
     let server = with_open_files(&home, "-n 256");
     let _kept = kept_connections(&server, 56);
@@ -197,7 +197,7 @@ const CONTINUATION: u8 = 0x00;
 const PING: u8 = 0x89;
 
 #[test]
-fn a_message_of_endlessly_many_empty_fragments_ends_the_connection() {
+fn endless_empty_fragments_end_the_connection() {
     let frames = [empty(FIRST).to_vec(), empty(CONTINUATION).repeat(200)].concat();
     assert_eq!(closed_after(&frames), CloseCode::Size);
 }
@@ -210,7 +210,7 @@ fn endless_pings_end_the_connection() {
 }
 
 #[test]
-fn as_many_fragments_as_may_be_are_a_message() {
+fn a_message_with_the_maximum_of_fragments_is_accepted() {
     let site = Site::with("limits.websocket_fragments_max = 50\n");
     let mut socket = Socket::open(&site, "/ws");
     socket.next();

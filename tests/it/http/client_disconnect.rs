@@ -144,7 +144,7 @@ fn cancel_once(site: &Site, server: &Provider, left: usize) {
 }
 
 #[test]
-fn an_answer_under_way_is_cancelled_once() {
+fn a_running_generation_is_cancelled_once() {
     let server = Provider::start(vec![vec![Deed::Hold]; ROUTES.len()]);
     let site = Site::with(&clerk(&server, ""));
     for (at, route) in ROUTES.iter().enumerate() {
@@ -170,7 +170,7 @@ fn an_answer_under_way_is_cancelled_once() {
 }
 
 #[test]
-fn a_stream_under_way_is_cancelled_once() {
+fn a_running_stream_is_cancelled_once() {
     let routes = ["stream", "chat", "stream-object"];
     let begun = [begins("openai", "{\"name\":\"A"), vec![Deed::Hold]].concat();
     let server = Provider::start(vec![begun; routes.len()]);
@@ -188,7 +188,7 @@ fn a_stream_under_way_is_cancelled_once() {
 }
 
 #[test]
-fn a_chat_that_goes_on_is_told_from_its_start() {
+fn a_continued_chat_is_replayed_from_its_start() {
     let site = Site::with(PACED);
     let words: Vec<_> = (0..40).map(|number| format!("w{number}")).collect();
     let options = json!({ "userId": "ann", "conversationId": "c" });
@@ -222,7 +222,7 @@ fn a_chat_that_goes_on_is_told_from_its_start() {
 }
 
 #[test]
-fn a_killed_server_knows_what_it_was_doing() {
+fn a_killed_generation_is_interrupted_in_the_history() {
     let begun = [begins("openai", "half "), vec![Deed::Hold]].concat();
     let server = Provider::start([says("before"), begun, says("after")]);
     let site = Site::with(&clerk(&server, ""));
@@ -259,7 +259,7 @@ fn a_killed_server_knows_what_it_was_doing() {
 }
 
 #[test]
-fn slow_words_arrive_as_they_are_said() {
+fn slow_output_arrives_as_it_is_generated() {
     let frame =
         format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": "grün 🙂" } }] }));
     let cut = frame.find('🙂').unwrap() + 2;

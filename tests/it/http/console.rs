@@ -60,7 +60,7 @@ fn unread(format: &str) -> (Home, Server, BufReader<ChildStderr>) {
 }
 
 #[test]
-fn a_console_that_is_not_read_holds_nothing_up() {
+fn an_unread_console_blocks_nothing() {
     let (_home, mut server, _stderr) = unread("text");
     assert_eq!(server.post("/workflows/add/execute", &json!({ "input": { "n": 1 } })).status, 200);
     server.signal("TERM");
@@ -68,7 +68,7 @@ fn a_console_that_is_not_read_holds_nothing_up() {
 }
 
 #[test]
-fn a_second_signal_ends_the_process_although_the_console_is_not_read() {
+fn a_second_signal_ends_the_process_with_an_unread_console() {
     let (_home, mut server, _stderr) = unread("text");
     let mut wire = Wire::open(server.address).unwrap();
     let body = json!({ "input": {} }).to_string();
@@ -81,7 +81,7 @@ fn a_second_signal_ends_the_process_although_the_console_is_not_read() {
 }
 
 #[test]
-fn a_console_that_is_read_again_is_told_how_much_it_has_missed() {
+fn a_console_that_is_read_again_shows_the_number_of_missed_lines() {
     for format in ["text", "json"] {
         let (_home, server, mut stderr) = unread(format);
         let mut line = String::new();
@@ -97,7 +97,7 @@ fn a_console_that_is_read_again_is_told_how_much_it_has_missed() {
 }
 
 #[test]
-fn a_panic_is_a_line_like_any_other() {
+fn a_panic_is_logged_as_one_line() {
     let home = Home::new("[logs]\nformat = \"json\"\n");
     let mut program = home.test_server();
     program.env("RUST_BACKTRACE", "1");
@@ -124,7 +124,7 @@ fn a_panic_is_a_line_like_any_other() {
 }
 
 #[test]
-fn a_program_with_a_logger_of_its_own_keeps_it_and_is_told_what_it_misses() {
+fn the_logger_of_a_program_is_kept_with_a_warning() {
     for (has_own, expected) in [(false, 0), (true, 1)] {
         let home = Home::new("");
         let mut program = home.test_server();

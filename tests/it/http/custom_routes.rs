@@ -106,7 +106,7 @@ fn post(server: &Server, path: &str, headers: &[(&str, &str)], body: &Value) -> 
 }
 
 #[test]
-fn a_way_to_a_workflow_answers_as_the_built_in_route() {
+fn an_added_route_to_a_workflow_answers_like_the_built_in_one() {
     let (_home, server) = start("");
     let body = json!({ "input": { "n": 1 }, "options": { "executionId": "x1", "userId": "u" } });
     let reply = post(&server, "/orders", &[], &body);
@@ -137,7 +137,7 @@ fn a_way_to_a_workflow_answers_as_the_built_in_route() {
 }
 
 #[test]
-fn a_webhook_s_body_is_the_input() {
+fn the_body_of_a_webhook_is_the_input() {
     let (_home, server) = start("");
     let key = [("idempotency-key", "delivery-1")];
     let body = json!({ "n": 1, "options": { "executionId": "mine" } });
@@ -162,7 +162,7 @@ fn a_webhook_s_body_is_the_input() {
 }
 
 #[test]
-fn a_way_to_an_agent_answers_as_the_built_in_route() {
+fn an_added_route_to_an_agent_answers_like_the_built_in_one() {
     let (_home, server) = start("");
     let said = post(&server, "/ask", &[], &json!({ "input": "hello" }));
     assert!(said.header("x-generation-id").is_some());
@@ -186,7 +186,7 @@ fn a_way_to_an_agent_answers_as_the_built_in_route() {
 }
 
 #[test]
-fn files_are_shown_with_their_types_and_validators() {
+fn files_are_served_with_their_types_and_validators() {
     let (home, server) = start("");
     let rows = [
         ("/page", "<p>home", "text/html; charset=utf-8"),
@@ -256,7 +256,7 @@ fn head_is_answered_like_get_without_the_file() {
 }
 
 #[test]
-fn nothing_beside_the_folder_is_shown() {
+fn nothing_outside_the_folder_is_served() {
     let (home, server) = start("");
     let long = format!("/site/{}", "x".repeat(300));
     let paths = [
@@ -346,7 +346,7 @@ fn added_routes_are_routes_like_others() {
 }
 
 #[test]
-fn a_path_that_is_taken_keeps_the_server_from_starting() {
+fn a_path_in_use_prevents_the_start() {
     let home = Home::new(CONFIG);
     let rows = [
         (

@@ -178,7 +178,7 @@ fn deeper_values_of_earlier_versions_are_read_and_continue() {
 }
 
 #[test]
-fn a_record_that_makes_no_sense_costs_its_execution_alone() {
+fn a_corrupt_record_affects_only_its_execution() {
     let site = Site::with(CONFIG);
     site.execute("keep", "k", &of(5));
     site.execute("keep", "other", &of(5));

@@ -6,7 +6,7 @@ use super::orders::start_example;
 use support::server::Home;
 
 #[test]
-fn the_desk_is_an_agent_beside_the_configured_ones() {
+fn the_desk_is_an_agent_in_addition_to_the_configured_ones() {
     let home = Home::new(super::site::CONFIG);
     let server = start_example(&home, "desk");
     let agents = server.get("/agents").data();

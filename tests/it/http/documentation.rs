@@ -132,7 +132,7 @@ impl Documented {
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
 #[test]
-fn every_answer_is_as_the_document_says() {
+fn every_answer_matches_the_document() {
     let documented = Documented::start();
     walk_workflows(&documented);
     walk_agents(&documented);
@@ -232,7 +232,7 @@ fn the_pages_are_found_with_and_without_a_slash() {
 }
 
 #[test]
-fn pages_that_are_switched_off_are_not_there() {
+fn disabled_pages_are_404() {
     let site = Site::with("docs.ui = false\n");
     for path in ["/ui", "/ui/", "/ui/swagger-ui.css"] {
         assert_eq!(site.get(path).error(), format!("Not found: GET {path}"));

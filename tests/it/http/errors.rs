@@ -79,7 +79,7 @@ fn assert_is_problem(problem: &Reply, detail: &str, what: &str) {
 }
 
 #[test]
-fn every_refusal_can_be_had_as_a_problem() {
+fn every_error_is_available_as_a_problem() {
     let site = Site::with(MOODY);
     site.execute("add", "done", &json!({ "n": 1 }));
     let done = Box::leak(format!("POST {}", at("add", "done", "suspend")).into_boxed_str());
@@ -145,7 +145,7 @@ fn has_vary(reply: &Reply, on: &str) -> bool {
 }
 
 #[test]
-fn a_refused_host_can_be_had_as_a_problem() {
+fn a_refused_host_is_available_as_a_problem() {
     let site = Site::start();
     let head =
         |accept: &str| format!("GET /workflows HTTP/1.1\r\nhost: evil.example\r\n{accept}\r\n");
@@ -156,7 +156,7 @@ fn a_refused_host_can_be_had_as_a_problem() {
 }
 
 #[test]
-fn an_answer_that_is_no_refusal_stays_as_it_is() {
+fn successful_answers_ignore_the_accepted_problem_type() {
     let site = Site::start();
     let accept = [("accept", PROBLEM)];
     for path in ["/workflows", "/agents", "/livez", "/"] {
@@ -170,7 +170,7 @@ fn an_answer_that_is_no_refusal_stays_as_it_is() {
 }
 
 #[test]
-fn accept_decides_the_shape_and_breaks_nothing() {
+fn accept_selects_the_shape_of_errors() {
     let site = Site::start();
     let rows: [(&[u8], bool); 14] = [
         (b"", false),

@@ -29,7 +29,7 @@ retry = { attempts = 2, delay = "1ms" }
 "#;
 
 #[test]
-fn a_failure_says_where_at_once_and_why_where_one_asks() {
+fn the_answer_has_the_place_of_a_failure_and_the_state_its_cause() {
     let mut site = Site::with(BROKEN);
     let body = json!({ "input": {}, "options": { "executionId": "f1" } }).to_string();
     let execute = |site: &Site, id: &str, accept: &'static str| {
@@ -174,7 +174,7 @@ fn unknown_names_are_refused_with_the_nearest_known() {
 }
 
 #[test]
-fn a_workflow_that_is_gone_keeps_its_list() {
+fn a_removed_workflow_keeps_its_list() {
     let site = Site::start();
     site.execute("add", "a1", &json!({ "n": 1 }));
     let Site { home, server } = site;
@@ -206,7 +206,7 @@ fn refusing() -> (String, Arc<Watched<Vec<String>>>) {
 }
 
 #[test]
-fn a_refusal_that_would_come_again_is_not_asked_for_again() {
+fn a_final_4xx_is_not_retried() {
     let (upstream, asked) = refusing();
     let step = |id: &str, status: u16, more: &str| {
         format!(

@@ -22,7 +22,7 @@ fn execute(server: &Server) -> u16 {
 }
 
 #[test]
-fn a_file_that_may_not_grow_is_a_full_disk() {
+fn at_the_file_size_limit_writes_are_refused_until_there_is_room() {
     let site = Site::start();
     let log = std::fs::metadata(site.home.path("store.db-wal")).unwrap().len();
     limit(&site, Some(log + 100_000));
@@ -37,7 +37,7 @@ fn a_file_that_may_not_grow_is_a_full_disk() {
 }
 
 #[test]
-fn a_start_and_a_backup_that_have_no_room_say_so() {
+fn a_start_and_a_backup_without_room_report_the_reason() {
     let Site { home, mut server } = Site::start();
     server.signal("TERM");
     assert!(server.ended().success());

@@ -52,7 +52,7 @@ fn items_are_packed_and_loaded() {
 }
 
 #[test]
-fn much_of_a_thing_is_asked_about_and_can_be_loaded_again() {
+fn a_large_item_needs_an_approval_and_can_be_replayed() {
     let home = Home::new(super::site::CONFIG);
     let server = start_example(&home, "fulfilment");
     let body = order(&[("lamp", 2), ("sofa", 90)], "sofas");

@@ -67,7 +67,7 @@ fn a_function_may_ask() {
 }
 
 #[test]
-fn a_step_that_takes_the_server_down_is_given_up() {
+fn a_step_that_crashes_the_server_fails_after_three_attempts() {
     let home = Home::new("");
     let body = json!({ "input": {}, "options": { "executionId": "a1" } }).to_string();
     let mut server = Server::start(home.test_server());

@@ -71,7 +71,7 @@ fn assert_named(head: &Reply) {
 }
 
 #[test]
-fn a_raw_stream_says_everything_in_numbered_events() {
+fn a_raw_stream_has_numbered_events() {
     let site = Site::start();
     let (head, events) = events(ask(&site, "assistant", "stream", &[], &asked("say a b")));
     assert_named(&head);
@@ -97,7 +97,7 @@ fn a_raw_stream_says_everything_in_numbered_events() {
 }
 
 #[test]
-fn a_long_text_at_full_pace_reaches_its_reader_whole() {
+fn a_long_text_at_full_pace_arrives_whole() {
     let site = Site::start();
     // three times what may wait for one reader
     let input = "word ".repeat(25_000);
@@ -108,7 +108,7 @@ fn a_long_text_at_full_pace_reaches_its_reader_whole() {
 }
 
 #[test]
-fn a_chat_takes_the_bodies_of_its_clients_and_speaks_their_stream() {
+fn a_chat_accepts_the_bodies_of_the_ai_sdk_and_sends_its_stream() {
     let site = Site::start();
     let message =
         json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
@@ -162,7 +162,7 @@ fn an_object_meets_its_schema() {
 }
 
 #[test]
-fn an_object_is_streamed_from_its_first_piece_to_the_whole() {
+fn an_object_is_streamed_piece_by_piece() {
     let site = Site::with(MOODY);
     let (head, events) = events(ask(&site, "moody", "stream-object", &[], &asked("fence")));
     assert_named(&head);
@@ -190,7 +190,7 @@ fn an_object_may_come_as_text() {
 }
 
 #[test]
-fn a_failure_of_a_whole_answer_or_of_bare_text_is_an_answer() {
+fn a_failure_of_a_whole_answer_or_bare_text_is_an_error_response() {
     let site = Site::with(MOODY);
     let rows = [("text", "text"), ("object", "object"), ("stream-object?format=text", "object")];
     for (route, product) in rows {
@@ -206,7 +206,7 @@ fn a_failure_of_a_whole_answer_or_of_bare_text_is_an_answer() {
 }
 
 #[test]
-fn a_failure_after_the_head_of_a_stream_is_told_in_it() {
+fn a_failure_after_the_head_of_a_stream_is_an_event() {
     let site = Site::with(MOODY);
     for (route, kind) in [("stream", "error"), ("stream-object", "error")] {
         let (head, events) = events(ask(&site, "moody", route, &[], &asked("fail")));
@@ -233,7 +233,7 @@ const STREAMS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn a_stream_can_be_cancelled_before_its_first_word() {
+fn a_stream_can_be_cancelled_before_its_first_output() {
     let site = Site::with(MOODY);
     for (route, last_words) in STREAMS {
         let mut wire = ask(&site, "moody", route, &[], &asked("wait"));
@@ -250,7 +250,7 @@ fn a_stream_can_be_cancelled_before_its_first_word() {
 }
 
 #[test]
-fn a_stream_is_kept_alive_before_its_first_word() {
+fn a_stream_is_kept_alive_before_its_first_output() {
     let site = Site::with(&format!("[limits]\nheartbeat = \"20ms\"\n{MOODY}"));
     for (route, _) in STREAMS {
         let mut wire = ask(&site, "moody", route, &[], &asked("wait"));
@@ -302,7 +302,7 @@ fn a_caller_may_choose_the_id_of_a_generation() {
 }
 
 #[test]
-fn a_client_that_leaves_a_silent_model_cancels_it() {
+fn a_disconnect_cancels_a_silent_model() {
     let site = Site::with(MOODY);
     let status = || site.get("/agents/moody").data()["status"].take();
     for (route, _) in ROUTES {
@@ -314,7 +314,7 @@ fn a_client_that_leaves_a_silent_model_cancels_it() {
 }
 
 #[test]
-fn a_client_that_stops_reading_ends_its_generation() {
+fn a_generation_ends_if_its_client_stops_reading() {
     let site = Site::with("[limits]\nsubscriber_stall = \"300ms\"\n");
     let wire = ask(&site, "assistant", "stream", &[], &asked(&"word ".repeat(180_000)));
     let newest = || site.get("/agents/assistant/history").data()["entries"].get(0).cloned();
@@ -323,7 +323,7 @@ fn a_client_that_stops_reading_ends_its_generation() {
 }
 
 #[test]
-fn nothing_to_follow_is_no_content() {
+fn attaching_to_no_running_chat_is_204() {
     let site = Site::start();
     for path in ["c1/stream", "c1/stream?userId=u1", "a%20b/stream", "%ff/stream"] {
         let reply = site.get(&format!("/agents/assistant/chat/{path}"));

@@ -13,7 +13,7 @@ fn post(site: &Site, path: &str, key: &str, body: &Value) -> Reply {
 const EXECUTE: &str = "/workflows/approval/execute";
 
 #[test]
-fn a_start_is_answered_alike_also_after_a_kill() {
+fn a_repeated_start_gets_the_same_answer_also_after_a_kill() {
     let site = Site::start();
     let body = json!({ "input": { "who": "ann" } });
     let first = post(&site, EXECUTE, "k1", &body);
@@ -48,7 +48,7 @@ fn a_start_is_answered_alike_also_after_a_kill() {
 }
 
 #[test]
-fn a_resume_is_answered_alike_also_after_a_kill() {
+fn a_repeated_resume_gets_the_same_answer_also_after_a_kill() {
     let site = Site::start();
     site.execute("approval", "s1", &json!({ "who": "ann" }));
     let path = at("approval", "s1", "resume");
@@ -71,7 +71,7 @@ fn a_resume_is_answered_alike_also_after_a_kill() {
 }
 
 #[test]
-fn the_key_comes_before_the_duplicate_id() {
+fn the_key_is_checked_before_the_duplicate_id() {
     let site = Site::start();
     let body = json!({ "input": { "who": "ann" }, "options": { "executionId": "x1" } });
     let first = post(&site, EXECUTE, "k1", &body).data();
@@ -83,7 +83,7 @@ fn the_key_comes_before_the_duplicate_id() {
 }
 
 #[test]
-fn callers_at_once_with_one_key_start_one_execution() {
+fn concurrent_callers_with_one_key_start_one_execution() {
     let site = Site::start();
     let body = json!({ "input": { "who": "ann" } });
     let mut answers: Vec<_> = std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn callers_at_once_with_one_key_start_one_execution() {
 }
 
 #[test]
-fn a_key_waits_for_what_the_first_call_will_get() {
+fn a_repeated_call_waits_for_the_answer_of_the_first() {
     let site = Site::start();
     let body = json!({ "input": {}, "options": { "executionId": "n1" } });
     std::thread::scope(|scope| {

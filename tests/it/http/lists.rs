@@ -73,7 +73,7 @@ fn filters_narrow() {
 }
 
 #[test]
-fn ends_follow_each_other_and_replays_say_what_they_replay() {
+fn lists_by_end_are_ordered_and_replays_name_their_original() {
     let site = Site::start();
     // It begins first and ends last.
     site.execute("approval", "w", &json!({ "who": "ann" }));

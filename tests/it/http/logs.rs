@@ -14,7 +14,7 @@ fn line(server: &Server, part: &str) -> Value {
 }
 
 #[test]
-fn programs_read_an_object_on_each_line_that_says_whom_it_is_about() {
+fn json_logs_have_an_object_with_ids_on_each_line() {
     let home = Home::new(&format!("logs.format = \"json\"\n{CONFIG}"));
     let server = start_example(&home, "orders");
     let order = |id: &str, item: &str| {
@@ -46,7 +46,7 @@ fn programs_read_an_object_on_each_line_that_says_whom_it_is_about() {
 }
 
 #[test]
-fn people_read_a_line_with_short_ids() {
+fn text_logs_have_short_ids() {
     let home = Home::new(CONFIG);
     let server = start_example(&home, "orders");
     let body = json!({ "input": { "item": "lamp", "quantity": 1 },
@@ -62,7 +62,7 @@ fn people_read_a_line_with_short_ids() {
 }
 
 #[test]
-fn a_request_is_told_to_whoever_looks_closely() {
+fn requests_are_logged_at_debug_level() {
     let home = Home::new(CONFIG);
     let server = Server::start(home.greenroom(&["--log", "warn,greenroom=debug"]));
     let headers = [("x-request-id", "r-1")];

@@ -141,7 +141,7 @@ fn a_smuggled_request_is_not_served() {
 }
 
 #[test]
-fn bodies_have_a_size() {
+fn bodies_are_limited_in_size() {
     let site = Site::start();
     let text = "Request body is larger than 1048576 bytes";
     let of = |length: usize| {
@@ -169,7 +169,7 @@ fn bodies_have_a_size() {
 }
 
 #[test]
-fn a_slow_body_is_cut() {
+fn a_slow_body_is_interrupted() {
     let site = Site::with("server.body_timeout = \"200ms\"");
     for head in
         ["content-length: 50\r\n\r\n{\"in", "transfer-encoding: chunked\r\n\r\n4\r\n{\"in\r\n"]
@@ -239,7 +239,7 @@ fn deep_and_broken_json_is_refused() {
 }
 
 #[test]
-fn odd_texts_come_back_as_they_went_in() {
+fn unusual_texts_are_returned_unchanged() {
     let site = Site::start();
     let odd = json!({ "who": "\u{0}\u{1}\r\n\u{1b}[31m\u{202e}</script>{{ 7 * 7 }}\u{10ffff}" });
     site.execute("approval", "odd", &odd);
@@ -251,7 +251,7 @@ fn odd_texts_come_back_as_they_went_in() {
 }
 
 #[test]
-fn a_client_that_sends_rubbish_over_a_websocket_is_cut() {
+fn a_client_that_sends_garbage_over_a_websocket_is_disconnected() {
     let site = Site::start();
     let head = "GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

@@ -58,7 +58,7 @@ fn earlier_messages_come_first_also_after_a_kill() {
 }
 
 #[test]
-fn conversations_of_others_are_not_told() {
+fn conversations_of_other_users_are_not_sent_to_the_model() {
     let server = Provider::start(vec![says("yes"); 20]);
     let site = Site::with(&clerk(&server, KEYS));
     told(&site, &server, "clerk", "the secret of ann", &talk("ann", "c"));
@@ -81,7 +81,7 @@ fn conversations_of_others_are_not_told() {
 }
 
 #[test]
-fn only_the_newest_messages_are_told() {
+fn only_the_newest_messages_are_sent_to_the_model() {
     let server = Provider::start((0..20).map(|number| says(&format!("answer {number}"))));
     let site = Site::with(&clerk(&server, KEYS));
     for number in 0..8 {

@@ -11,7 +11,7 @@ use support::client::{Reply, Wire};
 const GZIP: (&str, &str) = ("accept-encoding", "br, gzip;q=0.8");
 
 #[test]
-fn no_link_of_the_first_page_is_dead() {
+fn no_link_of_the_landing_page_is_dead() {
     for config in [
         "",
         "docs.ui = false\n",
@@ -33,7 +33,7 @@ fn no_link_of_the_first_page_is_dead() {
 
 /// Every link into the API's page names an operation of the document.
 #[test]
-fn links_to_what_runs_lead_to_their_operations() {
+fn links_of_the_landing_page_lead_to_their_operations() {
     let site = Site::start();
     let document = site.get("/doc").text();
     let text = site.get("/").text();
@@ -58,7 +58,7 @@ fn unpacked(reply: &Reply) -> Vec<u8> {
 }
 
 #[test]
-fn json_and_pages_are_compressed_for_those_who_ask() {
+fn json_and_pages_are_compressed_on_request() {
     let site = Site::start();
     let ask = |path: &str, headers: &[(&str, &str)]| site.send("GET", path, headers, None);
     for path in ["/", "/doc", "/ui/swagger-ui-bundle.js", "/ui/swagger-ui.css"] {

@@ -60,7 +60,7 @@ fn failures() -> Vec<(Vec<Deed>, &'static str, &'static str)> {
 }
 
 #[test]
-fn before_the_first_word_it_is_an_answer_or_the_last_event() {
+fn before_the_first_output_a_failure_is_the_answer_or_the_last_event() {
     let rows = failures();
     let servers = FORMATS.map(|_| {
         let scripts = rows.iter().flat_map(|(script, ..)| vec![script.clone(); ROUTES.len()]);
@@ -114,7 +114,7 @@ fn breaks() -> Vec<(Vec<Deed>, &'static str)> {
 }
 
 #[test]
-fn after_the_first_word_it_is_the_last_event() {
+fn after_the_first_output_a_failure_is_the_last_event() {
     let rows = breaks();
     let begun = "{\"name\":\"A";
     let servers = FORMATS.map(|format| {
@@ -157,7 +157,7 @@ fn after_the_first_word_it_is_the_last_event() {
 }
 
 #[test]
-fn an_object_as_text_breaks_off_where_the_provider_did() {
+fn an_interrupted_object_as_text_has_no_proper_end() {
     let rows = breaks();
     let script =
         |(rest, _): &(Vec<Deed>, _)| [begins("openai", "{\"name\":"), rest.clone()].concat();
@@ -239,7 +239,7 @@ fn a_provider_that_streams_empty_text_times_out() {
 }
 
 #[test]
-fn an_object_that_never_conforms_is_asked_for_once_more() {
+fn an_invalid_object_is_requested_again_once() {
     let wrong = "{\"name\":7}";
     let scripts = [
         says(wrong),
@@ -270,7 +270,7 @@ fn an_object_that_never_conforms_is_asked_for_once_more() {
 }
 
 #[test]
-fn another_attempt_and_another_model_take_its_place() {
+fn a_failed_request_is_retried_and_then_sent_to_the_fallback() {
     let busy = || whole(429, &[("retry-after-ms", "1")], "");
     let server = Provider::start([busy(), says("at last"), busy(), busy(), whole(401, &[], "")]);
     let second = Provider::start([says("in its place"), says("for the key")]);

@@ -246,7 +246,7 @@ fn headers() {
 }
 
 #[test]
-fn executions_that_are_not_there() {
+fn unknown_executions_are_404() {
     let mut rows = Vec::new();
     let actions = [
         "GET /workflows/approval/executions/ID/state",
@@ -398,7 +398,7 @@ fn queries() {
 }
 
 #[test]
-fn a_failure_is_told_in_the_state_and_the_log_only() {
+fn the_cause_of_a_failure_is_only_in_the_state_and_the_log() {
     let site = Site::start();
     let body = json!({ "input": {}, "options": { "executionId": "f1" } });
     let reply = site.post("/workflows/failing/execute", &body);

@@ -11,7 +11,7 @@ fn replay(server: &Server, workflow: &str, id: &str, body: &Value) -> Value {
 }
 
 #[test]
-fn a_new_execution_takes_what_came_before_and_says_where_from() {
+fn a_replay_takes_earlier_outputs_and_names_its_original() {
     let site = Site::start();
     site.execute("add", "a", &json!({ "n": 4 }));
     let body = json!({ "stepId": "three", "options": { "executionId": "b" } });
@@ -42,7 +42,7 @@ fn a_new_execution_takes_what_came_before_and_says_where_from() {
 }
 
 #[test]
-fn a_waiting_step_takes_its_answer_at_once() {
+fn a_replay_can_supply_the_answer_of_a_waiting_step() {
     let site = Site::start();
     site.execute("approval", "a", &json!({ "who": "ann" }));
     let answer = |data: Value| json!({ "stepId": "ask", "resumeData": data });
@@ -65,7 +65,7 @@ fn a_waiting_step_takes_its_answer_at_once() {
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn refusals_of_replays_name_the_problem() {
     let site = Site::start();
     site.execute("add", "a", &json!({ "n": 1 }));
     site.execute("pair", "p", &json!({}));
@@ -136,7 +136,7 @@ fn refusals_say_what_is_wrong() {
 }
 
 #[test]
-fn a_key_gives_the_first_answer_again_also_after_a_kill() {
+fn a_key_of_a_replay_gives_the_first_answer_again_also_after_a_kill() {
     let mut site = Site::start();
     site.execute("add", "a", &json!({ "n": 1 }));
     let body = json!({ "stepId": "two" }).to_string();
@@ -157,7 +157,7 @@ fn a_key_gives_the_first_answer_again_also_after_a_kill() {
 }
 
 #[test]
-fn finished_steps_are_not_done_again_and_a_kill_in_the_middle_changes_nothing() {
+fn finished_steps_are_not_repeated_by_a_replay_even_after_a_kill() {
     let home = Home::new("");
     let server = Server::start(home.test_server());
     let gate = home.path("gate");

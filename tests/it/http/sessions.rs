@@ -35,7 +35,7 @@ fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body
 }
 
 #[test]
-fn a_session_begins_with_a_password_and_ends_with_a_word() {
+fn a_session_begins_with_a_password_and_ends_with_a_logout() {
     let (_home, server) = start();
     let me = |headers: &[(&str, &str)]| ask(&server, "GET", "/me", headers, &Value::Null);
     assert_eq!((me(&[]).status, me(&[]).error().as_str()), (401, "Authentication required"));
@@ -60,7 +60,7 @@ fn a_session_begins_with_a_password_and_ends_with_a_word() {
 }
 
 #[test]
-fn routes_and_tools_know_who_asks() {
+fn routes_and_tools_know_the_signed_in_user() {
     let (_home, server) = start();
     let people = [
         ("ann", "open sesame", "Your reports: [7,9]", 200, 404),
@@ -93,7 +93,7 @@ fn routes_and_tools_know_who_asks() {
 }
 
 #[test]
-fn a_page_of_others_cannot_use_the_cookie() {
+fn foreign_pages_cannot_use_the_cookie() {
     let (_home, server) = start();
     let cookie = sign_in(&server, "ann", "open sesame");
     let foreign = [("cookie", cookie.as_str()), ("origin", "https://evil.example")];
@@ -115,7 +115,7 @@ fn a_page_of_others_cannot_use_the_cookie() {
 }
 
 #[test]
-fn a_request_that_is_none_is_refused_in_the_envelope() {
+fn invalid_bodies_of_an_added_route_are_refused_in_the_envelope() {
     let (_home, server) = start();
     let rows = [
         ("application/json", "{", "Invalid JSON: EOF while parsing an object at line 1 column 1"),

@@ -33,7 +33,7 @@ fn noop3_adds_three() {
 }
 
 #[test]
-fn a_newsletter_is_told_a_time_that_is_one() {
+fn a_newsletter_needs_a_valid_time() {
     let (_home, server) = start();
     let execute = |at: &str| {
         let input = json!({ "topics": ["x"], "at": at });
@@ -84,7 +84,7 @@ fn expenses_are_approved() {
 }
 
 #[test]
-fn readers_hear_the_letter_while_it_is_written() {
+fn the_letter_is_streamed_while_it_is_written() {
     let (_home, server) = start();
     let body = json!({ "input": { "employee": "Ann", "amount": 20 },
         "options": { "executionId": "e1" } });
@@ -134,7 +134,7 @@ fn readers_hear_the_letter_while_it_is_written() {
 }
 
 #[test]
-fn a_trip_takes_everything_at_once() {
+fn a_trip_uses_every_container() {
     let (_home, server) = start();
     let body =
         json!({ "input": { "city": "Rome", "nights": 2 }, "options": { "executionId": "t1" } });
@@ -153,7 +153,7 @@ fn a_trip_takes_everything_at_once() {
 }
 
 #[test]
-fn a_reminder_sleeps_over_a_kill() {
+fn a_reminder_keeps_its_sleep_after_a_kill() {
     let (home, server) = start();
     let body = json!({ "input": { "text": "tea" }, "options": { "executionId": "r1" } });
     std::thread::scope(|scope| {

@@ -164,7 +164,7 @@ fn a_filter_covers_children_and_nothing_else() {
 }
 
 #[test]
-fn an_observer_of_agents_hears_of_no_workflow() {
+fn an_observer_of_agents_gets_no_workflows() {
     let site = Site::start();
     let mut socket = Socket::open(&site, "/ws/observability?entityType=agent");
     assert_eq!(socket.next()["type"], "CONNECTION_SUCCESS");

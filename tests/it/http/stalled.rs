@@ -83,7 +83,7 @@ fn clients_that_never_read_cost_little_and_slow_no_other() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_ended() {
+fn a_subscriber_that_reads_nothing_is_disconnected() {
     let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"300ms\"\n");
     let _silent: Vec<_> = (0..5).map(|_| ask(&server, STREAM)).collect();
     server.says("it read nothing for");
@@ -113,7 +113,7 @@ fn a_reading_client_misses_nothing_with_the_smallest_buffers() {
 }
 
 #[test]
-fn answers_that_are_not_read_leave_streams_their_room() {
+fn unread_answers_leave_room_for_streams() {
     // More than the state takes, and less than the state and a piece of a generation.
     let limits = format!("limits.subscribers_bytes_max = 3300000\n{PATIENT}");
     let (_home, server) = with_a_large_execution(&limits);
@@ -141,7 +141,7 @@ fn answers_that_are_not_read_leave_streams_their_room() {
 }
 
 #[test]
-fn streams_that_are_not_read_leave_room_for_those_that_are() {
+fn unread_streams_leave_room_for_others() {
     const SILENT: u32 = 60;
     let limits = format!("limits.subscribers_bytes_max = 4000000\n{PATIENT}");
     let (_home, server) = with_a_large_execution(&limits);

@@ -12,7 +12,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_file_that_stands_alone_is_told_how_it_is_named() {
+fn a_bare_file_argument_gets_a_hint_to_config() {
     let home = Home::new(CONFIG);
     home.write("own.toml", "");
     for arguments in [&["check", "own.toml"][..], &["own.toml"]] {
@@ -22,11 +22,11 @@ fn a_file_that_stands_alone_is_told_how_it_is_named() {
         assert!(stderr.lines().any(|line| line == hint), "{stderr}");
     }
     let (_, _, stderr) = said(&home.run(home.greenroom(&["check", "own"])));
-    assert!(!stderr.contains("the configuration is named"), "{stderr}");
+    assert!(!stderr.contains("to use this configuration"), "{stderr}");
 }
 
 #[test]
-fn a_mistake_is_named_by_file_line_column_and_key() {
+fn a_problem_has_its_file_line_column_and_key() {
     let home = Home::new("");
     let rows = [
         ("[server]\nprot = 1\n", "bad.toml:2:1: server.prot: unknown key; did you mean port?"),
@@ -79,7 +79,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_configuration_cut_anywhere_never_starts_by_accident() {
+fn a_truncated_configuration_never_starts_by_accident() {
     let home = Home::new("");
     let whole = "[server]\nport = 0\nhost = \"0.0.0.0\"\n[auth]\nprovider = \"none\"\n";
     let mut refused = 0;
@@ -107,7 +107,7 @@ fn check_counts_and_starts_nothing() {
 }
 
 #[test]
-fn an_address_for_others_needs_a_word() {
+fn a_public_address_needs_an_explicit_setting() {
     let home = Home::new("");
     let run = |arguments: &[&str]| said(&home.run(home.greenroom(arguments)));
     let (code, _, stderr) = run(&["--host", "0.0.0.0"]);
@@ -127,7 +127,7 @@ fn port_in_the_environment_is_ignored() {
 }
 
 #[test]
-fn the_environment_is_said_and_never_lets_anybody_in() {
+fn the_environment_is_shown_and_never_disables_authentication() {
     for (value, expected) in
         [(Some("Production"), "production"), (Some("test"), "development"), (None, "development")]
     {

@@ -58,7 +58,7 @@ fn the_lock_ends_with_its_process() {
 }
 
 #[test]
-fn after_a_proper_end_the_file_alone_is_the_store() {
+fn after_an_orderly_end_the_store_is_one_file() {
     let (used, copy) = (used(), Home::new(CONFIG));
     std::fs::copy(used.path("store.db"), copy.path("store.db")).unwrap();
     let server = Server::start(copy.greenroom(&[]));
@@ -67,7 +67,7 @@ fn after_a_proper_end_the_file_alone_is_the_store() {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn files_of_other_programs_are_left_unchanged() {
     let home = Home::new(CONFIG);
     home.write("store.db", "dear diary");
     refused(&home, "is not a SQLite database; it was left as it is");
@@ -81,14 +81,14 @@ fn files_of_others_are_left_alone() {
 }
 
 #[test]
-fn a_newer_store_is_left_alone() {
+fn a_newer_store_is_left_unchanged() {
     let home = used();
     sql(&home, "PRAGMA user_version = 99;");
     refused(&home, "was written by a newer greenroom (schema 99, this one knows");
 }
 
 #[test]
-fn a_damaged_store_is_left_alone() {
+fn a_damaged_store_is_left_unchanged() {
     let home = used();
     let path = home.path("store.db");
     let whole = std::fs::read(&path).unwrap();
@@ -117,14 +117,14 @@ fn a_damaged_store_is_left_alone() {
 }
 
 #[test]
-fn a_table_that_is_gone_is_damage() {
+fn a_missing_table_is_damage() {
     let home = used();
     sql(&home, "DROP TABLE executions;");
     refused(&home, "is damaged");
 }
 
 #[test]
-fn a_place_that_cannot_be_is_named() {
+fn an_impossible_path_is_named() {
     let home = Home::new(CONFIG);
     std::fs::create_dir(home.path("store.db")).unwrap();
     refused(&home, "it is a directory");

@@ -48,7 +48,7 @@ fn assert_numbered(events: &[Event], first: u64) {
 }
 
 #[test]
-fn a_stream_tells_everything_and_ends() {
+fn a_stream_has_all_events_and_ends() {
     let site = Site::start();
     let events = to_end(&mut start(&site, "add", "s1", &json!({ "n": 1 })));
     assert_numbered(&events, 1);
@@ -106,7 +106,7 @@ fn a_failure_and_a_cancel_end_a_stream_too() {
 }
 
 #[test]
-fn a_reader_goes_on_after_any_event_also_after_a_restart() {
+fn a_subscriber_can_continue_after_any_event_also_after_a_restart() {
     let site = Site::start();
     let whole = to_end(&mut start(&site, "add", "s1", &json!({ "n": 1 })));
     let check = |site: &Site| {
@@ -182,7 +182,7 @@ fn a_suspended_stream_stays_open_for_the_resume() {
 }
 
 #[test]
-fn a_stream_that_waits_stays_open_for_one_who_has_read_all_of_it() {
+fn a_suspended_stream_stays_open_after_its_last_event() {
     let site = Site::start();
     let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
     let last = upto(&mut first, "workflow-suspended").pop().unwrap().id.to_string();
@@ -196,7 +196,7 @@ fn a_stream_that_waits_stays_open_for_one_who_has_read_all_of_it() {
 }
 
 #[test]
-fn a_stream_goes_on_after_a_kill_where_it_was_cut() {
+fn an_interrupted_stream_can_be_continued_after_a_kill() {
     let site = Site::start();
     let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
     let before = upto(&mut first, "workflow-suspended");
@@ -224,7 +224,7 @@ fn nested_steps_name_their_branch() {
 }
 
 #[test]
-fn a_reader_who_leaves_stops_nothing() {
+fn a_disconnecting_subscriber_stops_nothing() {
     let site = Site::start();
     drop(start(&site, "approval", "s1", &json!({ "who": "ann" })));
     let state = site.state_when("approval", "s1", |state| state["status"] == "suspended");

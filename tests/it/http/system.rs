@@ -59,7 +59,7 @@ fn looking_at(address: &str) -> Site {
 }
 
 #[test]
-fn newer_versions_are_told() {
+fn newer_versions_are_listed() {
     let installed = env!("CARGO_PKG_VERSION");
     let lines = "{\"name\":\"greenroom\",\"vers\":\"999.0.0\",\"yanked\":false}\n\
                  {\"name\":\"greenroom\",\"vers\":\"999.1.0-rc.1\",\"yanked\":false}\n\
@@ -87,7 +87,7 @@ fn newer_versions_are_told() {
 }
 
 #[test]
-fn a_registry_that_fails_is_a_failure_in_our_words() {
+fn a_failure_of_the_registry_has_our_own_text() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let rows = [
         (format!("http://{closed}/secret-path"), "the registry cannot be reached"),
@@ -124,7 +124,7 @@ fn updates_are_installed_by_the_configured_command() {
 }
 
 #[test]
-fn an_installation_that_fails_says_how() {
+fn a_failed_installation_reports_its_outcome() {
     let site = installing_by("printf 'no\\033[2Jspace\\n' >&2; exit 3");
     let text = "Failed to install updates: the command ended with exit code 3";
     let expected = (500, "install_failed".to_owned(), text.to_owned());
@@ -165,7 +165,7 @@ fn one_installation_runs_at_a_time() {
 }
 
 #[test]
-fn an_installation_goes_on_without_its_client() {
+fn an_installation_continues_without_its_client() {
     let site = installing_by(GATED);
     drop(begin(&site));
     assert_eq!(site.get("/livez").status, 200);
@@ -247,7 +247,7 @@ fn a_write_failure_is_logged_and_not_sent_to_the_client() {
 }
 
 #[test]
-fn keys_of_many_callers_at_once_leave_one_whole_file() {
+fn concurrent_writes_of_keys_leave_one_whole_file() {
     let site = Site::start();
     site.home.write(".env", "A=1\n");
     std::thread::scope(|scope| {

@@ -51,7 +51,7 @@ fn started(home: &Home, threads: usize) -> Result<Server, Vec<String>> {
 }
 
 #[test]
-fn a_server_that_starts_has_the_threads_that_it_needs_and_others_say_so_in_one_line() {
+fn a_server_starts_with_all_threads_or_fails_with_one_line() {
     let (mut refused, mut served) = (0, 0);
     for threads in 1..=THREADS_MAX {
         let home = Home::new(&format!("{SMALL}{CONFIG}{CALLS}"));

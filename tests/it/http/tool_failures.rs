@@ -119,7 +119,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn the_model_is_told_and_the_run_goes_on() {
+fn the_model_gets_the_error_and_the_run_continues() {
     let rows = rows();
     let each = |(tool, arguments, ..): &Row| [calls(tool, arguments), says("done")];
     let models = Provider::start(rows.iter().chain(&rows).flat_map(each));
@@ -196,7 +196,7 @@ fn a_tool_result_cannot_grant_tools() {
 }
 
 #[test]
-fn an_endless_loop_of_calls_ends() {
+fn an_endless_loop_of_tool_calls_ends() {
     let models = Provider::start(vec![calls("add", "{\"n\":1}"); 200]);
     let brief = "[agents.brief]\nmodel = \"remote\"\ntools = [\"add\"]\nmax_steps = 3\n\
                  [agents.poor]\nmodel = \"remote\"\ntools = [\"add\"]\n\

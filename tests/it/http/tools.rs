@@ -5,7 +5,7 @@ use serde_json::json;
 use super::site::Site;
 
 #[test]
-fn a_server_without_tools_says_so() {
+fn a_server_without_tools_lists_none() {
     let site = Site::start();
     assert_eq!(site.get("/tools").data(), json!([]));
     let call = site.post("/tools/nope/execute", &json!({ "input": {} }));

@@ -132,7 +132,7 @@ pub(super) fn memory(server: &Server) -> usize {
 }
 
 #[test]
-fn sockets_that_never_read_cost_little_and_are_told_what_they_missed() {
+fn sockets_that_never_read_cost_little_and_get_the_number_of_missed_events() {
     let limits = "limits.subscriber_queue = 1000\nlimits.subscriber_stall = \"10m\"\n";
     let home = Home::new(limits);
     let server = Server::start(home.test_server());
@@ -196,7 +196,7 @@ fn recent_events_are_replayed_on_request() {
 }
 
 #[test]
-fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
+fn recorded_and_live_events_join_without_gaps_or_repeats() {
     let home = Home::new("");
     let server = Server::start(home.test_server());
     // all of them fit into what is asked for, whenever that is
@@ -227,7 +227,7 @@ fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
 }
 
 #[test]
-fn a_socket_that_goes_on_not_reading_is_cut() {
+fn a_socket_that_never_reads_is_disconnected() {
     let limits = "limits.subscriber_queue = 100\nlimits.subscriber_stall = \"400ms\"\n";
     let home = Home::new(limits);
     let server = Server::start(home.test_server());

@@ -28,7 +28,7 @@ fn movers(awaited: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn everything_that_stands_still_says_why_before_and_after_a_kill() {
+fn every_wait_is_explained_before_and_after_a_kill() {
     let mut site = Site::start();
     site.execute("approval", "a", &json!({ "who": "ann" }));
     site.execute("pair", "p", &json!({}));
@@ -96,7 +96,7 @@ fn everything_that_stands_still_says_why_before_and_after_a_kill() {
 }
 
 #[test]
-fn a_body_at_work_and_a_pause_are_told_apart() {
+fn a_running_body_and_a_missing_function_have_different_causes() {
     let home = Home::new("limits.watchdog_every = \"1s\"");
     let server = Server::start(home.test_server());
     let gate = home.path("gate");

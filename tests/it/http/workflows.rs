@@ -32,7 +32,7 @@ fn execute_answers_the_result() {
 }
 
 #[test]
-fn a_caller_is_remembered() {
+fn user_conversation_and_context_are_kept_with_an_execution() {
     let site = Site::start();
     let body = json!({ "input": { "who": "ann" }, "more": 1, "options": { "executionId": "c1",
         "userId": "u1", "conversationId": "k1", "context": { "tier": "gold" } } });
@@ -94,7 +94,7 @@ fn a_caller_is_remembered() {
 }
 
 #[test]
-fn suspend_from_outside_holds_and_resume_goes_on() {
+fn a_caller_can_pause_and_resume_an_execution() {
     let site = Site::start();
     site.begin("nap", "n1", &json!({}));
     assert_eq!(site.state("nap", "n1")["status"], "running");
@@ -120,7 +120,7 @@ fn suspend_from_outside_holds_and_resume_goes_on() {
 }
 
 #[test]
-fn the_waiting_caller_hears_of_a_suspend_and_of_a_cancel() {
+fn the_waiting_caller_is_answered_at_a_suspend_and_a_cancel() {
     let site = Site::start();
     for (id, action, status) in [("x1", "suspend", "suspended"), ("x2", "cancel", "cancelled")] {
         let answer = std::thread::scope(|scope| {
@@ -169,7 +169,7 @@ fn a_suspended_execution_can_be_cancelled_and_its_branches_resumed_by_name() {
 }
 
 #[test]
-fn parent_and_child_are_resumed_at_either_end_and_once() {
+fn parent_and_child_are_resumed_once_through_either() {
     let site = Site::start();
     let answer = json!({ "resumeData": { "approved": true } });
     for (id, through_child) in [("f1", true), ("f2", false)] {

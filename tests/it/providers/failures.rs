@@ -10,7 +10,7 @@ use super::{CANARY, FORMATS, asking, config, event, left, model, says};
 use support::provider::{Deed, Provider, piece, stream_head, whole};
 
 #[tokio::test]
-async fn refusals_say_what_the_provider_said() {
+async fn errors_contain_the_message_of_the_provider() {
     use ModelErrorKind::{Auth, Other, RateLimited, Unavailable};
     let rows = [
         (400, "bad seed", Other),
@@ -53,7 +53,7 @@ async fn an_unreachable_provider_is_reported_without_its_address() {
 }
 
 #[tokio::test]
-async fn a_provider_that_never_answers_is_left() {
+async fn a_provider_that_never_answers_is_disconnected() {
     let silent = [vec![Deed::Hold], vec![stream_head(), Deed::Hold]];
     let server = Provider::start(silent);
     let mut config = config("openai", &server);
@@ -71,7 +71,7 @@ async fn a_provider_that_never_answers_is_left() {
 }
 
 #[tokio::test]
-async fn a_provider_that_recovers_is_asked_again() {
+async fn a_failed_request_is_retried_until_the_provider_recovers() {
     let busy = || whole(429, &[("retry-after-ms", "1")], "");
     let server = Provider::start([busy(), whole(503, &[], ""), says("openai", "at last")]);
     let policy = RetryPolicy { delay: Duration::from_millis(1), ..RetryPolicy::default() };

@@ -35,7 +35,7 @@ fn list() -> Value {
 }
 
 #[tokio::test]
-async fn openai_takes_schemas_and_strict_ones_strictly() {
+async fn openai_gets_schemas_and_marks_strict_ones() {
     use Objects::{Instruction, Json, Native};
     let format = "/response_format";
     let schema = "/response_format/json_schema";
@@ -56,7 +56,7 @@ async fn openai_takes_schemas_and_strict_ones_strictly() {
 }
 
 #[tokio::test]
-async fn anthropic_is_made_to_call_a_tool() {
+async fn anthropic_is_forced_to_call_a_tool() {
     let rows = [
         (Objects::Native, object(), false, "/tools/0/input_schema", Some(object()), false),
         (Objects::Native, object(), true, "/tool_choice", None, true),
@@ -66,7 +66,7 @@ async fn anthropic_is_made_to_call_a_tool() {
 }
 
 #[tokio::test]
-async fn gemini_takes_schemas_without_tools() {
+async fn gemini_gets_schemas_only_without_tools() {
     let schema = "/generationConfig/responseJsonSchema";
     let rows = [
         (Objects::Native, list(), false, schema, Some(list()), false),

@@ -31,7 +31,7 @@ fn options() -> ModelOptions {
 }
 
 #[tokio::test]
-async fn a_question_carries_its_trace_on() {
+async fn a_request_carries_the_trace_context() {
     let header = format!("00-{}-b7ad6b7169203331-01", "4bf92f3577b34da6a3ce929d0e0e4736");
     let parent = TraceParent::parse(&header, Some("a=1")).unwrap();
     let root = Arc::from("clerk");
@@ -52,7 +52,7 @@ fn header_of(asked: &Asked) -> (Option<&str>, Option<&str>) {
 }
 
 #[tokio::test]
-async fn each_provider_is_asked_at_its_place_with_the_key_in_a_header() {
+async fn each_provider_gets_its_path_and_the_key_in_a_header() {
     let bearer = format!("Bearer {CANARY}");
     let rows = [
         ("openai", "/v1/chat/completions", "authorization", bearer.as_str()),
@@ -202,7 +202,7 @@ async fn files_are_told() {
 }
 
 #[tokio::test]
-async fn a_shortened_conversation_begins_with_a_user_where_it_must() {
+async fn a_conversation_begins_with_a_user_message_where_required() {
     let messages =
         || vec![Message::text(Role::Assistant, "as I said"), Message::text(Role::User, "what?")];
     let rows = [

@@ -9,7 +9,7 @@ use super::{FORMATS, asked, asking, config, event, frames, left, model, says};
 use support::provider::{Deed, Provider, piece, stream_end, stream_head, whole};
 
 #[tokio::test]
-async fn both_ways_of_asking_work_with_each_provider() {
+async fn streamed_and_whole_answers_work_with_each_provider() {
     for provider in FORMATS {
         let server = Provider::start([says(provider, "Grüße 🙂"), says(provider, "Grüße 🙂")]);
         let model = model(config(provider, &server));
@@ -88,7 +88,7 @@ async fn a_dropped_stream_cancels_the_upstream_call() {
 }
 
 #[tokio::test]
-async fn cut_connections_are_told_apart() {
+async fn kinds_of_lost_connections_have_different_errors() {
     let some = |provider: &str| vec![stream_head(), piece(&event(&frames(provider, "x")[0]))];
     // script, error, events before it
     let rows = [
@@ -112,7 +112,7 @@ async fn cut_connections_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_stream_is_understood() {
+async fn an_unstreamed_answer_to_a_streamed_request_is_accepted() {
     let body = r#"{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}"#;
     let server = Provider::start([whole(200, &[("content-type", "text/plain")], body)]);
     let events: Vec<_> = model(config("openai", &server)).stream(asking("hi")).collect().await;
@@ -120,7 +120,7 @@ async fn a_server_that_cannot_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_left() {
+async fn an_endless_event_ends_the_call() {
     // one line that has no end
     let line = vec![b'x'; 64 * 1024];
     let Deed::Send(chunk) = piece(&line) else { panic!("a piece is sent") };

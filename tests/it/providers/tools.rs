@@ -56,7 +56,7 @@ fn conversation() -> ModelRequest {
 }
 
 #[tokio::test]
-async fn openai_is_told_of_tools_and_results() {
+async fn openai_receives_tools_and_results() {
     let body = seen("openai", conversation()).await.body;
     let function = json!({ "name": "files_read", "arguments": "{\"p\":1}" });
     let call = |id: &str| json!({ "id": id, "type": "function", "function": function });
@@ -74,7 +74,7 @@ async fn openai_is_told_of_tools_and_results() {
 }
 
 #[tokio::test]
-async fn anthropic_is_told_of_tools_and_results() {
+async fn anthropic_receives_tools_and_results() {
     let body = seen("anthropic", conversation()).await.body;
     assert_eq!(body["system"], json!([{ "type": "text", "text": "be brief" }]));
     let input = json!({ "p": 1 });
@@ -96,7 +96,7 @@ async fn anthropic_is_told_of_tools_and_results() {
 }
 
 #[tokio::test]
-async fn gemini_is_told_of_tools_and_results() {
+async fn gemini_receives_tools_and_results() {
     let body = seen("gemini", conversation()).await.body;
     assert_eq!(body["systemInstruction"], json!({ "parts": [{ "text": "be brief" }] }));
     let called = json!({ "name": "files_read", "args": { "p": 1 } });

@@ -48,7 +48,7 @@ fn readiness(server: &Server) -> String {
 }
 
 #[test]
-fn everything_follows_a_change_that_is_taken() {
+fn an_accepted_change_applies_everywhere() {
     let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
     let server = start(&home);
     assert_eq!(result(&server, "w"), json!("old"));
@@ -75,7 +75,7 @@ fn everything_follows_a_change_that_is_taken() {
 }
 
 #[test]
-fn a_change_with_a_mistake_is_refused_and_told() {
+fn an_invalid_change_is_refused_and_reported() {
     let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
     let server = start(&home);
     assert_eq!(readiness(&server), "ready\n");
@@ -125,7 +125,7 @@ fn changes_that_need_a_restart_are_named_and_the_rest_applied() {
 }
 
 #[test]
-fn an_execution_ends_as_it_began_though_its_workflow_is_gone() {
+fn an_execution_keeps_its_definition_after_its_workflow_is_removed() {
     let home = Home::new(&format!("{ASKED}{}", asks("w", "as it began")));
     let mut server = start(&home);
     let begun = server.post("/workflows/w/execute", &json!({ "input": {} })).data();
@@ -141,7 +141,7 @@ fn an_execution_ends_as_it_began_though_its_workflow_is_gone() {
 }
 
 #[test]
-fn files_are_looked_at_without_being_asked() {
+fn changed_files_are_reloaded_automatically() {
     let home = Home::new("system.reload_every = \"20ms\"\ninclude = [\"more/*.toml\"]\n");
     std::fs::create_dir(home.path("more")).unwrap();
     home.write("more/a.toml", &gives("a", "first"));

@@ -161,7 +161,7 @@ fn queued_items_are_sent_at_shutdown() {
 }
 
 #[test]
-fn log_records_go_the_same_way_but_not_those_of_exporting() {
+fn log_records_are_exported_except_those_of_the_exporter() {
     let collector = Collector::start([]);
     let exporter = exporter(&collector.endpoint());
     let scope = LogScope {

@@ -158,7 +158,7 @@ fn pending_spans_are_sent_before_the_process_exits() {
 }
 
 #[test]
-fn a_collector_in_trouble_is_told_of_without_secrets() {
+fn an_export_failure_is_logged_without_secrets() {
     let home = Home::new(CONFIG);
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut program = home.greenroom(&[]);

@@ -45,7 +45,7 @@ fn site(auth: &str) -> (Site, String) {
 }
 
 #[test]
-fn a_workflow_works_for_the_user_of_the_token() {
+fn a_workflow_runs_for_the_user_of_the_token() {
     let (site, ann) = site("");
     let body = claiming(json!({ "input": {} }));
     for route in ["execute", "stream"] {
@@ -65,7 +65,7 @@ fn a_workflow_works_for_the_user_of_the_token() {
 }
 
 #[test]
-fn an_agent_works_for_the_user_of_the_token() {
+fn an_agent_runs_for_the_user_of_the_token() {
     let (site, ann) = site("");
     let schema = json!({ "type": "object", "properties": { "email": { "type": "string" } } });
     for route in ["text", "stream", "chat", "object", "stream-object"] {
@@ -135,7 +135,7 @@ fn an_optional_token_still_identifies_the_caller() {
 }
 
 #[test]
-fn a_user_is_made_as_the_configuration_says() {
+fn a_user_is_made_by_the_configured_mapping() {
     let home = Home::new(&format!(
         "[auth.jwt]\nuser = {{ id = \"claims.uid\", tier = \"claims.plan.tier\", \
          roles = \"claims.groups\", tags = [\"'a'\"] }}\n\

@@ -30,7 +30,7 @@ fn user_of(server: &Server, headers: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn a_public_key_is_read_beside_the_configuration() {
+fn a_public_key_file_is_found_next_to_the_configuration() {
     let home = Home::new("");
     std::fs::create_dir(home.path("conf")).unwrap();
     home.write("conf/issuer.pem", PUBLIC);
@@ -48,7 +48,7 @@ fn a_public_key_is_read_beside_the_configuration() {
 }
 
 #[test]
-fn a_key_set_is_fetched_when_it_is_needed() {
+fn a_key_set_is_fetched_on_first_use() {
     let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": JWK_X, "kid": "k1", "use": "sig" });
     let json = [("content-type", "application/json")];
     let issuer = Provider::start([whole(200, &json, &json!({ "keys": [jwk] }).to_string())]);
@@ -81,7 +81,7 @@ fn an_unreachable_key_set_is_a_server_error() {
 }
 
 #[test]
-fn programs_call_with_keys_beside_the_tokens_of_people() {
+fn api_keys_work_alongside_tokens() {
     let home = Home::new(&format!(
         "[auth]\nrules = [{{ route = \"GET /workflows\", roles = [\"admin\"] }}]\n[auth.jwt]\n\
          [[auth.api_keys]]\nid = \"nightly\"\nhash = \"sha256:{KEY_HASH}\"\n\

@@ -19,7 +19,7 @@ fn first_page(site: &Site, token: Option<&str>) -> support::client::Reply {
 }
 
 #[test]
-fn a_private_server_shows_those_without_a_token_a_form_alone() {
+fn a_private_landing_page_shows_only_a_form_without_a_token() {
     let site = guarded(PRIVATE);
     for token in [None, Some("nonsense")] {
         let reply = first_page(&site, token);

@@ -13,7 +13,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn secrets_are_looked_at_before_the_start_and_never_shown() {
+fn secrets_are_checked_before_the_start_and_never_shown() {
     let home = Home::new(&format!("[auth.jwt]\n{CONFIG}"));
     let rows = [
         (None, "config.toml:3:1: auth.jwt: the environment variable JWT_SECRET is not set"),
@@ -37,7 +37,7 @@ fn secrets_are_looked_at_before_the_start_and_never_shown() {
 }
 
 #[test]
-fn a_pattern_without_a_route_keeps_the_server_from_starting() {
+fn a_pattern_without_a_route_prevents_the_start() {
     let auth = "[auth]\npublic = [\"GET /agents\", \"GET /agnets\"]\n\
                 rules = [{ route = \"POST /update\", roles = [\"a\"] }]\n[auth.jwt]\n";
     let home = Home::new(&format!("{auth}{CONFIG}"));
@@ -64,7 +64,7 @@ fn said_at_start(mut command: Command) -> Vec<String> {
 }
 
 #[test]
-fn other_machines_are_let_in_with_a_warning_of_what_is_open() {
+fn a_public_address_starts_with_a_warning_about_open_routes() {
     let none = "[auth]\nprovider = \"none\"";
     // what is configured, and of what else than nothing the warning speaks
     let rows = [

@@ -125,7 +125,7 @@ fn no_method_leads_around_the_gate() {
 }
 
 #[test]
-fn a_token_counts_where_it_belongs_and_nowhere_else() {
+fn a_token_counts_only_in_its_header_or_upgrade_parameter() {
     let site = guarded("");
     let good = token("ann", &[]);
     let (bearer, basic) = (bearer(&good), format!("Basic {good}"));
@@ -153,7 +153,7 @@ fn a_token_counts_where_it_belongs_and_nowhere_else() {
 }
 
 #[test]
-fn one_request_says_nothing_of_the_next() {
+fn a_token_counts_for_one_request_of_a_connection() {
     let site = guarded("");
     let good = bearer(&token("ann", &[]));
     let body = Some(&b"{\"input\":{\"n\":1}}"[..]);

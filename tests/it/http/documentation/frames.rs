@@ -6,7 +6,7 @@ use super::super::sockets::Socket;
 use super::Documented;
 
 #[test]
-fn sockets_say_what_the_document_says() {
+fn messages_of_sockets_match_the_document() {
     let documented = Documented::start();
     let frames = |path: &str, message: &str, count: usize| {
         let mut socket = Socket::open(&documented.site, path);
