@@ -35,7 +35,7 @@ pub enum IndexError {
     Unreachable,
     #[error("the registry did not answer within {} seconds", .0.as_secs())]
     Silent(Duration),
-    #[error("the registry broke the connection")]
+    #[error("the registry closed the connection early")]
     Broken,
     #[error("the registry answered with status {0}")]
     Status(u16),

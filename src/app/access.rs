@@ -102,7 +102,7 @@ pub(crate) fn unknown_names(
         };
         let is_known = known.contains(&name);
         let meant = nearest(name, known);
-        let message = || format!("there is no {} {name}", what.trim_end_matches('s'));
+        let message = || format!("{} {name} is not configured", what.trim_end_matches('s'));
         (!is_known).then(|| pattern.warning(message(), meant))
     });
     unknown.collect()

@@ -89,7 +89,7 @@ impl Exchange {
         let sent = timeout_at(self.deadline, call.send()).await;
         let response = sent.map_err(|_| self.silence())?.map_err(|error| {
             let what =
-                if error.is_connect() { "cannot be reached" } else { "broke the connection" };
+                if error.is_connect() { "cannot be reached" } else { "closed the connection early" };
             self.failures.of_transport(error, what)
         })?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -117,7 +117,7 @@ impl Exchange {
                 self.state = State::Open(body);
                 Ok(())
             }
-            Some(Err(error)) => Err(self.failures.of_transport(error, "broke the connection")),
+            Some(Err(error)) => Err(self.failures.of_transport(error, "closed the connection early")),
             None => {
                 while let Some(frame) =
                     self.frames.rest().map_err(|error| self.unreadable(error))?

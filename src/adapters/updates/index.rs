@@ -37,7 +37,7 @@ pub enum InvalidRegistryAddress {
     Credentials,
     #[error("must end with a path")]
     Tail,
-    #[error("is not a URL: {0}")]
+    #[error("is not a valid address: {0}")]
     Malformed(String),
 }
 

@@ -8,7 +8,7 @@ use crate::maintenance::{IndexError, InstallError};
 pub enum SystemFailure {
     #[error("Failed to check for updates: {0}")]
     Unchecked(IndexError),
-    #[error("No command is configured that installs updates; name one as install under [updates]")]
+    #[error("No command is configured to install updates; set install under [updates]")]
     NoCommand,
     #[error("Package {0} not found")]
     UnknownPackage(String),

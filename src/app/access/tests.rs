@@ -82,9 +82,10 @@ fn unknown_names_in_patterns_are_warned_about() {
     );
     let odd = unknown_names(&config.auth, &Catalogue::default(), &registry);
     let expected = [
-        "c.toml:3:20: warning: auth.rules[0].route: there is no workflow pya; did you mean pay?",
-        "c.toml:3:166: warning: auth.rules[4].route: there is no agent a",
-        "c.toml:2:40: warning: auth.public[1]: there is no workflow gone",
+        "c.toml:3:20: warning: auth.rules[0].route: workflow pya is not configured; did you mean \
+         pay?",
+        "c.toml:3:166: warning: auth.rules[4].route: agent a is not configured",
+        "c.toml:2:40: warning: auth.public[1]: workflow gone is not configured",
     ];
     assert_eq!(odd.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
 }

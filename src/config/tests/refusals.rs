@@ -138,7 +138,8 @@ fn mistakes_about_the_installation() {
         (
             "[updates]\nregistry = \"index.example\"\ninstall = \"cargo install\"\n",
             &[
-                "c.toml:2:12: updates.registry: is not a URL: relative URL without a base",
+                "c.toml:2:12: updates.registry: is not a valid address: relative URL without a \
+                 base",
                 "c.toml:3:11: updates.install: must be an array, not a string",
             ],
         ),

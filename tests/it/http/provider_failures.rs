@@ -34,8 +34,8 @@ fn failures() -> Vec<(Vec<Deed>, &'static str, &'static str)> {
             "answered 429: slow down",
         ),
         (whole(500, &[], &refusal("it broke")), "provider_error", "answered 500: it broke"),
-        (vec![], "provider_error", "broke the connection"),
-        (vec![stream_head()], "provider_error", "broke the connection"),
+        (vec![], "provider_error", "closed the connection early"),
+        (vec![stream_head()], "provider_error", "closed the connection early"),
         (
             vec![stream_head(), stream_end()],
             "provider_error",
@@ -106,7 +106,7 @@ fn a_provider_that_never_answers_times_out() {
 /// The rest of an answer that has begun, and what is said of it.
 fn breaks() -> Vec<(Vec<Deed>, &'static str)> {
     vec![
-        (vec![], "broke the connection"),
+        (vec![], "closed the connection early"),
         (vec![stream_end()], "ended the connection before its answer was complete"),
         (vec![piece(b"data: {oops\n\n")], "sent an answer that is not JSON"),
         (vec![event(&json!({ "error": { "message": "overloaded" } }))], "overloaded"),

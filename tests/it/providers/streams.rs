@@ -92,10 +92,10 @@ async fn kinds_of_lost_connections_have_different_errors() {
     let some = |provider: &str| vec![stream_head(), piece(&event(&frames(provider, "x")[0]))];
     // script, error, events before it
     let rows = [
-        (vec![], "openai broke the connection", 0),
-        (vec![stream_head()], "openai broke the connection", 0),
+        (vec![], "openai closed the connection early", 0),
+        (vec![stream_head()], "openai closed the connection early", 0),
         (vec![stream_head(), stream_end()], "openai ended the connection without an answer", 0),
-        (some("openai"), "openai broke the connection", 1),
+        (some("openai"), "openai closed the connection early", 1),
         (
             [some("openai"), vec![stream_end()]].concat(),
             "openai ended the connection before its answer was complete",
