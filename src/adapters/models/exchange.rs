@@ -20,6 +20,9 @@ const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Time in which the body of an error is read.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Text for a connection that ended before the answer did.
+const CLOSED_EARLY: &str = "closed the connection early";
+
 type Body = BoxStream<'static, Result<Vec<u8>, reqwest::Error>>;
 
 /// A request, or the answer to it while it arrives.
@@ -88,8 +91,7 @@ impl Exchange {
     async fn send(&mut self, call: RequestBuilder) -> Result<Body, ModelError> {
         let sent = timeout_at(self.deadline, call.send()).await;
         let response = sent.map_err(|_| self.silence())?.map_err(|error| {
-            let what =
-                if error.is_connect() { "cannot be reached" } else { "closed the connection early" };
+            let what = if error.is_connect() { "cannot be reached" } else { CLOSED_EARLY };
             self.failures.of_transport(error, what)
         })?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -117,7 +119,7 @@ impl Exchange {
                 self.state = State::Open(body);
                 Ok(())
             }
-            Some(Err(error)) => Err(self.failures.of_transport(error, "closed the connection early")),
+            Some(Err(error)) => Err(self.failures.of_transport(error, CLOSED_EARLY)),
             None => {
                 while let Some(frame) =
                     self.frames.rest().map_err(|error| self.unreadable(error))?
