@@ -110,8 +110,9 @@ impl GenerationEvent {
 #[rtype(result = "()")]
 pub struct GenerationProgress(pub Arc<[GenerationEvent]>);
 
-/// A subscriber of a generation. One whose mailbox is full is disconnected through `cut` rather
-/// than given a gap. The run waits while the subscriber that started it has not answered a message.
+/// A subscriber of a generation. One whose mailbox is full is disconnected through
+/// `disconnect` rather than given a gap. The run waits while the subscriber that started it has not
+/// answered a message.
 #[derive(Clone)]
 pub struct GenerationSubscriber {
     pub events: Recipient<GenerationProgress>,

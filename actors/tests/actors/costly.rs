@@ -89,7 +89,7 @@ async fn many_evaluations_of_one_user_do_not_delay_those_of_another() {
 /// The watchdog continues executions with the cause `Turn`; one that is being evaluated has
 /// another.
 #[actix::test]
-async fn an_execution_being_evaluated_is_reported_as_at_work() {
+async fn an_execution_being_evaluated_is_reported_as_deciding() {
     tokio::time::pause();
     let definition = workflow("square", vec![map("a", json!(SQUARE))]);
     let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;

@@ -70,8 +70,8 @@ impl Story {
         eventually(&format!("the bodies of {}", self.name), || {
             let state = server.state(self.name, self.name);
             let begun = begun(ledger, &names(self.name, &state));
-            let mut cut_off = self.begun.iter().filter(|(_, times)| *times > 1);
-            cut_off.all(|(path, _)| begun.contains_key(*path)).then_some(())
+            let mut interrupted = self.begun.iter().filter(|(_, times)| *times > 1);
+            interrupted.all(|(path, _)| begun.contains_key(*path)).then_some(())
         });
     }
 

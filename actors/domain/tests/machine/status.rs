@@ -148,8 +148,8 @@ fn a_blocked_step_keeps_the_execution_running() {
 
     world.missing.insert("b".to_owned());
     assert_eq!(world.send(Command::Release), ["both/y/b is released"]);
-    let cut_off = world.machine.node("both/y/b").unwrap().1.errors.clone();
-    let kinds: Vec<_> = cut_off.iter().map(|it| (it.attempt, it.class.unwrap().kind)).collect();
+    let interrupted = world.machine.node("both/y/b").unwrap().1.errors.clone();
+    let kinds: Vec<_> = interrupted.iter().map(|it| (it.attempt, it.class.unwrap().kind)).collect();
     assert_eq!(kinds, [(1, ErrorKind::Interrupted)], "the attempt is listed, as after a crash");
     assert_eq!(world.status(), Status::Running);
     world.crash();
