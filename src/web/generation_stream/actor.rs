@@ -88,7 +88,7 @@ impl GenerationStreamActor {
                 return;
             }
             if written.is_err() {
-                self.break_off("the generation failed, which bare text cannot report", ctx);
+                self.break_off("its plain text cannot report that the generation failed", ctx);
                 return;
             }
             if is_last {
