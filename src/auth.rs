@@ -114,7 +114,7 @@ pub enum AuthError {
     Invalid(Cow<'static, str>),
     /// The token cannot be checked at the moment. The reason is logged at debug level for each
     /// request; a provider that begins to fail logs that itself.
-    #[error("The token cannot be checked just now")]
+    #[error("The token cannot be checked at the moment")]
     Unavailable(String),
 }
 

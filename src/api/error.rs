@@ -41,7 +41,7 @@ pub enum ApiError {
     #[error("Invalid token: {0}")]
     TokenInvalid(Cow<'static, str>),
     /// The keys that verify tokens are unavailable.
-    #[error("The token cannot be checked just now")]
+    #[error("The token cannot be checked at the moment")]
     TokenUnchecked,
     /// The roles, of which one is required.
     #[error("One of these roles is required: {0}")]
@@ -74,7 +74,7 @@ pub enum ApiError {
     #[error("Content encoding {0} is not supported, send the body as it is")]
     UnsupportedEncoding(String),
     /// Missing part of the WebSocket handshake.
-    #[error("Only WebSockets are opened here: {0}")]
+    #[error("This route is a WebSocket: {0}")]
     WebSocketOnly(&'static str),
     /// Refusal of an added handler, with a status 4xx.
     #[error("{text}")]

@@ -16,7 +16,7 @@ use super::key_server::{KeyServer, answer, keys};
 use crate::auth::{AuthError, AuthProvider as _, JwtKeys, JwtProvider, JwtSettings};
 
 const UNKNOWN: &str = "Invalid token: unknown key";
-const UNAVAILABLE: &str = "The token cannot be checked just now";
+const UNAVAILABLE: &str = "The token cannot be checked at the moment";
 
 struct Lab {
     server: KeyServer,

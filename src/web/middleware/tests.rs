@@ -112,7 +112,7 @@ async fn refusals_of_gates_and_handlers_have_both_formats() {
         (protected, "", 401, "auth_required", "Authentication required"),
         (protected, "expired", 401, "token_expired", "Token expired"),
         (protected, "forged", 401, "token_invalid", "Invalid token: bad signature"),
-        (protected, "away", 503, "auth_unavailable", "The token cannot be checked just now"),
+        (protected, "away", 503, "auth_unavailable", "The token cannot be checked at the moment"),
         // Without a runtime, the extractor of actix-web fails.
         ("/workflows", "ann", 500, "internal", "Internal server error"),
         ("/x/panic", "", 500, "internal", "Internal server error"),

@@ -100,5 +100,5 @@ async fn a_token_that_cannot_be_verified_is_refused() {
     assert_eq!((refused.status, refused.header("x-error-code")), (503, Some("auth_unavailable")));
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(refused.header("www-authenticate"), None);
-    assert_eq!(refused.json()["error"], "The token cannot be checked just now");
+    assert_eq!(refused.json()["error"], "The token cannot be checked at the moment");
 }

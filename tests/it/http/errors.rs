@@ -313,8 +313,8 @@ fn a_compressed_body_is_refused_as_such() {
 #[test]
 fn a_plain_request_to_a_websocket_gets_426() {
     let site = Site::start();
-    let how = "Only WebSockets are opened here: send Connection: Upgrade and Upgrade: websocket";
-    let version = "Only WebSockets are opened here: send Sec-WebSocket-Version: 13";
+    let how = "This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket";
+    let version = "This route is a WebSocket: send Sec-WebSocket-Version: 13";
     let key = "Invalid header Sec-WebSocket-Key: must be sent";
     let thirteen = "sec-websocket-version: 13\r\n";
     let rows = [

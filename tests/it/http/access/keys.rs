@@ -74,7 +74,7 @@ fn an_unreachable_key_set_is_a_server_error() {
     let server = Server::start(home.greenroom(&[]));
     let token = bearer(&signed_with_key("ann", "k1"));
     let refused = execute(&server, &[("authorization", &token)]);
-    let expected = (503, "auth_unavailable", "The token cannot be checked just now", "");
+    let expected = (503, "auth_unavailable", "The token cannot be checked at the moment", "");
     assert_eq!(refusal_of(&refused), owned(expected));
     assert!(refused.header("retry-after").is_some());
     assert!(server.says("cannot fetch the key set").contains("WARN"));
