@@ -76,7 +76,7 @@ impl Greenroom {
     }
 
     /// Registers a function that steps can `run`. It shares its thread with other executions:
-    /// blocking work belongs into `tokio::task::spawn_blocking`. A panic fails the step.
+    /// blocking work belongs in `tokio::task::spawn_blocking`. A panic fails the step.
     ///
     /// ```
     /// use greenroom::Greenroom;
