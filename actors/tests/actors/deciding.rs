@@ -339,7 +339,7 @@ async fn a_drain_waits_until_the_result_of_a_body_is_decided() {
         scene.world().workers.release();
         drained.await.unwrap();
         let news = scene.news().await;
-        assert!(news.contains("a gives") && !news.contains("a released"), "{grace}: {news}");
+        assert!(news.contains("a gives") && !news.contains("a is released"), "{grace}: {news}");
     }
 }
 

@@ -134,7 +134,7 @@ fn a_step_whose_provider_fails_fails_or_is_retried() {
     assert_eq!(attempts, 2);
 }
 
-/// Ends executions whose provider is silent. A rival of the agent speaks when it is let.
+/// Ends executions whose provider is silent. The provider of the agent `rival` answers after a release.
 fn ends_upstream(workflow: &str, script: &[Deed], end: impl Fn(&Site, &Provider)) {
     let server = Provider::start(vec![script.to_vec(); 2]);
     let rival = Provider::start(vec![[vec![Deed::Wait], says("first")].concat(); 2]);
@@ -142,7 +142,7 @@ fn ends_upstream(workflow: &str, script: &[Deed], end: impl Fn(&Site, &Provider)
     let agents =
         format!("{second}[agents.rival]\nmodel = \"second\"\n{}", clerk(&server, WORKFLOWS));
     let site = Site::with(&agents);
-    // with a reader, and without one
+    // streamed and not
     for (round, id) in ["e1", "e2"].into_iter().enumerate() {
         let body = json!({ "input": { "who": "x" }, "options": { "executionId": id } });
         let route = ["stream", "execute"][round];
