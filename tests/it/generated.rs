@@ -1,7 +1,7 @@
-//! Clients that generators make of the OpenAPI document, against the real program: each is
-//! type-checked where its language has types, starts a workflow, asks an agent and reads a refusal.
-//! `npm ci` in `tests/clients` and `tests/generated/requirements.txt` have the generators; `.ci/run`
-//! installs both.
+//! Clients generated from the OpenAPI document, against the real program: each is type-checked
+//! where its language has types, starts a workflow, runs an agent and reads a refusal. `npm ci` in
+//! `tests/clients` and `tests/generated/requirements.txt` install the generators; `.ci/run` does
+//! both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,7 +61,7 @@ impl Bench {
         Some(Self { tools, home, server })
     }
 
-    /// Runs a program in a client's folder to its end; gives what it printed.
+    /// Runs a program in a client's folder to its end; returns its output.
     fn run(&self, program: &mut Command) -> String {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = std::iter::once(self.tools.python.clone());

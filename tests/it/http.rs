@@ -1,4 +1,4 @@
-//! The service from outside: the real program in its own process, asked over its port.
+//! The service from outside: the real program in a separate process, called over its port.
 
 mod access;
 mod agent_steps;

@@ -43,7 +43,7 @@ fn the_alert_rules_pass_their_tests() {
     promtool.runs(&folder, &["test", "rules", "alerts_test.yml"]);
 }
 
-/// Every query of the dashboard, by the title of its panel.
+/// Returns every query of the dashboard, with the title of its panel.
 fn queries() -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grafana/greenroom.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();

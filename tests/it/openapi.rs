@@ -1,7 +1,6 @@
 //! The OpenAPI document against an independent validator, and the running server against its
-//! document: schemathesis asks every operation, with right and with wrong data, and compares each
-//! answer with what is promised. Both are Python programs; `tests/openapi/requirements.txt` names
-//! them, `.ci/run` installs them.
+//! document: schemathesis calls every operation with valid and invalid data and checks each answer.
+//! Both are Python programs, listed in `tests/openapi/requirements.txt`; `.ci/run` installs them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,11 +14,11 @@ use support::server::{Home, Server};
 
 const CONFIG: &str = include_str!("../openapi/server.toml");
 const SECRET: &str = "only-for-this-test-0123456789abcdef";
-/// Of a program, on a machine that does much else.
+/// Time limit of a program on a busy machine.
 const RUN_MAX: Duration = Duration::from_secs(15 * 60);
-/// Random cases of an operation; those of the schema's edges come on top.
+/// Random cases per operation, beside the edge cases of its schema.
 const EXAMPLES: &str = "25";
-/// The same cases every time: what fails here fails everywhere.
+/// Fixed, so that a failure is reproducible.
 const SEED: &str = "1";
 
 #[test]
@@ -60,7 +59,7 @@ fn the_document_is_valid_and_the_server_conforms_to_it() {
         .arg(own.join("schemathesis.toml"))
         .args(["run", &format!("http://{}/doc", server.address), "--checks", "all"])
         .args(["--phases", "examples,coverage,fuzzing,stateful", "--continue-on-failure"])
-        // as it is written in the document, or it is not taken off to see what happens
+        // written as in the document: otherwise schemathesis does not remove it for its checks
         .args(["--header", &format!("Authorization: {bearer}")])
         .args(["--max-examples", EXAMPLES, "--seed", SEED, "--workers", "1"])
         .args(["--request-timeout", "30", "--generation-database", "none", "--no-color"]);
@@ -77,7 +76,7 @@ fn bearer() -> String {
     format!("Bearer {}", encode(&Header::default(), &claims, &key).unwrap())
 }
 
-/// Runs a program to its end, which must come by itself.
+/// Runs a program, which must exit by itself.
 fn succeeds(home: &Home, mut program: Command) {
     let said = home.path("said");
     let out = File::create(&said).unwrap();
@@ -93,7 +92,7 @@ fn succeeds(home: &Home, mut program: Command) {
     assert!(status.success(), "{status}\n{said}");
 }
 
-/// The folder with the programs: the one that `.ci/run` makes, or what the machine has.
+/// Returns the folder of the programs: that of `.ci/run`, or one of the machine.
 fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/python/bin");
     let path = std::env::var_os("PATH").unwrap_or_default();

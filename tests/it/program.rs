@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use support::server::Home;
 use support::{PATIENCE, PAUSE};
 
-/// Programs that run in a folder.
+/// Methods to run programs in a folder.
 pub(crate) trait Programs {
-    /// The server's own program.
+    /// Returns the command of the server.
     fn greenroom(&self, arguments: &[&str]) -> Command;
 
     /// Runs a program until it exits by itself.

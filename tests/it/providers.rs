@@ -1,5 +1,5 @@
-//! Models of providers against servers of our own, over real sockets: what goes out on the wire
-//! and what happens when servers misbehave.
+//! Models of providers against scripted servers over real sockets: requests on the wire, and
+//! behaviour when servers fail.
 
 mod failures;
 mod objects;
@@ -16,7 +16,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use support::provider as scripted;
 
-/// A key that must be seen by providers alone.
+/// A key that only providers may receive.
 pub(crate) const CANARY: &str = "canary-key-0123456789";
 
 /// The three wire formats.
@@ -47,12 +47,12 @@ pub(crate) fn asking(text: &str) -> ModelRequest {
     request(vec![Message::text(Role::User, text)])
 }
 
-/// Asks once; gives what the provider saw.
+/// Sends a request; returns what the provider received.
 pub(crate) async fn seen(provider: &str, request: ModelRequest) -> scripted::Asked {
     seen_with(provider, request, |_| {}).await
 }
 
-/// The same with another configuration.
+/// Sends a request with another configuration.
 pub(crate) async fn seen_with(
     provider: &str,
     request: ModelRequest,
@@ -78,7 +78,7 @@ pub(crate) async fn asked(server: &scripted::Provider, count: usize) {
     tokio::task::spawn_blocking(move || server.wait_until_asked(count)).await.unwrap();
 }
 
-/// The frames in which a provider says a text.
+/// Returns the frames of a provider's answer with a text.
 pub(crate) fn frames(provider: &str, text: &str) -> Vec<Value> {
     match provider {
         "openai" | "deepseek" => vec![
@@ -102,7 +102,7 @@ pub(crate) fn event(frame: &Value) -> Vec<u8> {
     format!("data: {frame}\n\n").into_bytes()
 }
 
-/// A stream that says a text.
+/// Returns a stream with a text.
 pub(crate) fn says(provider: &str, text: &str) -> Vec<scripted::Deed> {
     let pieces = frames(provider, text);
     let pieces = pieces.iter().map(|frame| scripted::piece(&event(frame)));

@@ -1,9 +1,9 @@
 //! Runs the commands of the README and of the tour, in the order in which they are printed, and
 //! compares what they print with the answers in the document.
 //!
-//! A block of `sh` is run; a block of `json` or `text` right behind it is what it must have printed.
-//! Ids and times are other ones each time, `…` stands for what was left out, and white space does
-//! not count. Blocks of other languages are not touched.
+//! A block of `sh` is run; a block of `json` or `text` directly after it is the expected output.
+//! Ids and times may differ, `…` stands for omitted text, and white space is ignored. Other blocks
+//! are skipped.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -15,10 +15,10 @@ use std::process::{Command, Stdio};
 /// Time limit of a document, in seconds.
 const PATIENCE: &str = "300";
 
-/// Says where the output of a block begins.
+/// Marks the beginning of a block's output.
 const MARK: &str = "@@block ";
 
-/// Commands, and what they print.
+/// Commands and their expected output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Block {
     line: usize,
@@ -29,7 +29,7 @@ struct Block {
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut fence, mut body) = (None, String::new());
-    // whether nothing but an answer's fence may come
+    // true while only the block of the output may follow
     let mut is_asked = false;
     for (number, line) in text.lines().enumerate() {
         match (fence, line.strip_prefix("```")) {
@@ -54,7 +54,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A text without what is another one each time, and without white space.
+/// Returns a text without white space, ids and times.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut word = String::new();
@@ -103,9 +103,9 @@ fn difference(expected: &str, output: &str) -> Option<String> {
     None
 }
 
-/// The commands in one script, with a line before each block's output.
+/// Returns all commands as one script, with a line before each block's output.
 fn script(blocks: &[Block], port: u16) -> String {
-    // the program is built; nothing may outlive the script
+    // the program is already built; nothing may outlive the script
     let mut script = "cargo() { :; }\ntrap 'kill -9 $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
     for (index, block) in blocks.iter().enumerate() {
         let commands = block.commands.replace("127.0.0.1:3141", &format!("127.0.0.1:{port}"));
@@ -114,7 +114,7 @@ fn script(blocks: &[Block], port: u16) -> String {
     script
 }
 
-/// Makes a folder as a newcomer has it, and finds a free port.
+/// Creates a folder like that of a new user, and finds a free port.
 fn folder() -> (tempfile::TempDir, u16) {
     let folder = tempfile::tempdir().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -141,7 +141,7 @@ fn has_programs() -> bool {
     false
 }
 
-/// Runs the commands of a document in one shell and compares every answer that it shows.
+/// Runs the commands of a document in one shell and compares every output.
 ///
 /// # Panics
 ///

@@ -1,3 +1,3 @@
-//! A configuration that is edited under a server that runs.
+//! Changes of the configuration of a running server.
 
 mod edits;

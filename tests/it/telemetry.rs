@@ -1,4 +1,4 @@
-//! The export of telemetry, to a collector of the tests' own that reads what it is sent.
+//! The export of telemetry to a scripted collector that decodes what it receives.
 
 mod collector;
 mod outages;

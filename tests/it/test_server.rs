@@ -1,5 +1,5 @@
-//! A server with workflows that are made to be interrupted. It is the test binary itself, started
-//! again with [`SERVE`] in its environment.
+//! A server with workflows made to be interrupted. It is the test binary itself, started again with
+//! [`SERVE`] in its environment.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) const OWN_LOGGER: &str = "GREENROOM_TEST_LOGGER";
 /// While this file exists, `stand` does not continue.
 pub(crate) const HELD: &str = "held";
 
-/// Serves when this process was started for it, and then never returns.
+/// Serves if this process was started as a server, and then never returns.
 pub(crate) fn serve_if_asked() {
     let Some(config) = std::env::var_os(SERVE) else { return };
     if std::env::var_os(OWN_LOGGER).is_some() {
@@ -29,7 +29,7 @@ pub(crate) fn serve_if_asked() {
     std::process::exit(i32::from(served.is_err()));
 }
 
-/// Prints what is logged.
+/// Prints log records.
 struct OwnLogger;
 
 impl log::Log for OwnLogger {
@@ -95,7 +95,7 @@ fn workflows() -> Vec<Workflow> {
     ]
 }
 
-/// Leaves a line, takes its time, adds one.
+/// Appends a line, pauses, and adds one.
 async fn work(step: StepContext) -> Result<StepOutcome, StepError> {
     note(&step)?;
     let pause = step.data["pause"].as_u64().unwrap_or(0);
@@ -105,14 +105,14 @@ async fn work(step: StepContext) -> Result<StepOutcome, StepError> {
     Ok(counted(&step).into())
 }
 
-/// The data, with one more.
+/// Returns the data with its number increased by one.
 fn counted(step: &StepContext) -> Value {
     let mut data = Value::clone(&step.data);
     data["n"] = json!(data["n"].as_u64().unwrap_or(0) + 1);
     data
 }
 
-/// Runs once there is no file [`HELD`] beside the configuration, or if the data has `passes`.
+/// Waits until no file [`HELD`] is beside the configuration, unless the data has `passes`.
 async fn stand(step: StepContext) -> Result<StepOutcome, StepError> {
     note(&step)?;
     while step.data["passes"] != true && std::path::Path::new(HELD).exists() {
@@ -131,7 +131,7 @@ async fn gate(step: StepContext) -> Result<StepOutcome, StepError> {
     Ok(json!({ "n": 1 }).into())
 }
 
-/// Fails as often as the input says.
+/// Fails as often as the input requests.
 async fn flaky(step: StepContext) -> Result<StepOutcome, StepError> {
     note(&step)?;
     if u64::from(step.attempt) <= step.input["fails"].as_u64().unwrap_or(0) {
@@ -140,7 +140,7 @@ async fn flaky(step: StepContext) -> Result<StepOutcome, StepError> {
     Ok(json!({ "attempt": step.attempt }).into())
 }
 
-/// Asks from within.
+/// Suspends from within the function.
 async fn ask(step: StepContext) -> Result<StepOutcome, StepError> {
     Ok(match &step.resume {
         Some(answer) => json!({ "answer": Value::clone(answer) }).into(),
@@ -151,13 +151,13 @@ async fn ask(step: StepContext) -> Result<StepOutcome, StepError> {
     })
 }
 
-/// Takes the server down, attempt after attempt.
+/// Aborts the server on every attempt.
 async fn abort(step: StepContext) -> Result<StepOutcome, StepError> {
     note(&step)?;
     std::process::abort()
 }
 
-/// One line in one write: execution, path, attempt, key.
+/// Appends one line in one write: execution, path, attempt, key.
 fn note(step: &StepContext) -> Result<(), StepError> {
     let StepContext { execution_id, path, attempt, idempotency_key, .. } = step;
     let line = format!("{execution_id} {path} {attempt} {idempotency_key}\n");

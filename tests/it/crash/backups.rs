@@ -1,4 +1,4 @@
-//! Copies that are made while the server works, and what they are good for.
+//! Copies made while the server works, and restores from them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ fn back_up(home: &Home, target: &Path) -> Output {
     home.greenroom(&["backup"]).arg(target).output().unwrap()
 }
 
-/// Ends the callers however a test ends.
+/// Stops the callers however a test ends.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

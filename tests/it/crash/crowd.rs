@@ -1,4 +1,4 @@
-//! Many callers who want the same thing at once.
+//! Many callers with the same request at once.
 
 use std::sync::{Barrier, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) fn noise() -> impl Drop {
     QUIET.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends the same request from many connections at one moment, in each round another one.
+/// Sends the same request from many connections at once, a different one in each round.
 fn crowd(server: &Server, request: impl Fn(usize) -> (String, String) + Sync) -> Vec<Vec<Reply>> {
     let barrier = Barrier::new(CALLERS);
     let by_caller: Vec<Vec<Reply>> = std::thread::scope(|scope| {

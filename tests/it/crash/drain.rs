@@ -12,7 +12,7 @@ fn body(id: &str, input: &Value) -> String {
     json!({ "input": input, "options": { "executionId": id } }).to_string()
 }
 
-/// Sends an execute whose answer comes later.
+/// Sends an execute request without waiting for the answer.
 fn call(server: &Server, workflow: &str, id: &str, input: &Value) -> Wire {
     let mut wire = Wire::open(server.address).unwrap();
     let path = format!("/workflows/{workflow}/execute");

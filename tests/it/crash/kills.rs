@@ -1,5 +1,5 @@
-//! The drill: clients work, the server is killed at random moments, and nothing that it has
-//! answered may be forgotten, undone or done twice.
+//! Clients work while the server is killed at random moments; nothing that it has acknowledged may
+//! be lost, undone or done twice.
 
 use std::io;
 use std::net::SocketAddr;
@@ -78,7 +78,7 @@ impl Client {
         Promise::new(workflow, id, self.rng.below(15))
     }
 
-    /// Starts an execution and listens.
+    /// Starts an execution over a stream and reads its events.
     fn stream(&mut self, address: SocketAddr) -> io::Result<()> {
         let promise = self.promise();
         self.promises.push(promise);
@@ -106,13 +106,14 @@ impl Client {
     }
 }
 
-/// Starts, or starts again with the same key: there is one execution and one answer.
+/// Starts an execution, or repeats the start with the same key: there is one execution and one
+/// answer.
 fn execute(wire: &mut Wire, promise: &mut Promise) -> io::Result<()> {
     promise.is_touched = true;
     let path = format!("/workflows/{}/execute", promise.workflow);
     let reply = send(wire, &path, &promise.id, &promise.body)?;
     if reply.status == 409 {
-        // it was started by a stream, which has no keys
+        // started by a stream, which has no idempotency key
         assert_eq!(reply.error(), format!("Execution {} already exists", promise.id));
         promise.is_acknowledged = true;
         return Ok(());
@@ -121,7 +122,7 @@ fn execute(wire: &mut Wire, promise: &mut Promise) -> io::Result<()> {
     Ok(())
 }
 
-/// Resumes, or does so again with the same key: exactly once, and the answer is a good one.
+/// Resumes, or repeats the resume with the same key, which takes effect once.
 fn resume(wire: &mut Wire, promise: &mut Promise) -> io::Result<()> {
     promise.is_touched = true;
     promise.is_waiting = false;
@@ -137,7 +138,7 @@ fn send(wire: &mut Wire, path: &str, key: &str, body: &Value) -> io::Result<Repl
     wire.reply()
 }
 
-/// Lets the clients work until the server is killed.
+/// Runs the clients until the server is killed.
 fn round(clients: &mut [Client], server: Server, life: Duration) {
     let address = server.address;
     let (ended, waiting) = channel::<()>();
@@ -151,7 +152,7 @@ fn round(clients: &mut [Client], server: Server, life: Duration) {
             });
         }
         drop(ended);
-        // nothing is ever said: it ends early only when every client has left
+        // no message is ever sent: the wait ends early only when every client is done
         let _ = waiting.recv_timeout(life);
         server.kill();
     });
@@ -175,7 +176,7 @@ fn check(clients: &mut [Client], server: &Server, ledger: &Path, everything: boo
     clients.iter().flat_map(|client| &client.promises).for_each(|it| it.check_ledger(&lines));
 }
 
-/// Waits for the executions that end by themselves and resumes the others to their end, once.
+/// Waits for the executions that end without a resume, and resumes the others once, to their end.
 fn heal(clients: &mut [Client], server: &Server) {
     let start = Instant::now();
     for promise in clients.iter_mut().flat_map(|client| &mut client.promises) {
@@ -214,7 +215,7 @@ fn acknowledged_work_is_never_lost_or_repeated() {
     let _noise = super::crowd::noise();
     let kills = std::env::var("GREENROOM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut rng = Rng::new();
-    // every interruption is one of ours: no step is to be given up for them
+    // every interruption is a kill of this test: no step may fail because of them
     let home = Home::new("limits.crash_attempts = 1000");
     let ledger = home.ledger();
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| Client::new(number, rng.split())).collect();

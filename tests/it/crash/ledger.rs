@@ -1,4 +1,4 @@
-//! The file outside of the store in which every attempt has left a line before it worked.
+//! The file outside of the store to which every attempt appends a line before it works.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,8 @@ pub(super) fn length(path: &Path) -> usize {
     std::fs::metadata(path).map_or(0, |file| usize::try_from(file.len()).unwrap())
 }
 
-/// Attempts follow each other from the first, each once, all with the key of their step.
+/// Checks that attempts are numbered from the first without a gap, each once, all with the key of
+/// their step.
 pub(super) fn assert_sound(ledger: &Ledger) {
     for ((execution, step), lines) in ledger {
         let attempts: Vec<_> = lines.iter().map(|line| line.attempt).collect();

@@ -1,11 +1,11 @@
-//! Expressions that cost far more than they may: others are answered beside them, also after the
-//! end of the process, and they themselves fail and stay failed.
+//! Expressions that exceed their limits: other requests are answered meanwhile, also after a crash,
+//! and the executions fail and stay failed.
 //!
 //! ```text
 //! cargo test --release --test it pills -- --nocapture
 //! ```
 //!
-//! prints how long the others waited.
+//! prints the latency of the other requests.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ use support::server::{Home, Server};
 const PILLS: usize = 3;
 const OTHERS: usize = 200;
 
-/// Time enough for the others beside the first of three; where steps are fast, their number ends
-/// an evaluation before.
+/// The time limit leaves enough time for the other requests during the first of three evaluations.
+/// On a fast machine the limit of steps ends an evaluation earlier.
 const CONFIG: &str = r#"
 limits.expression_time_max = "5s"
 [workflows.pill]
@@ -39,7 +39,7 @@ fn pill() -> Value {
     json!({ "items": items, "ids": (0..60_000).collect::<Vec<i32>>() })
 }
 
-/// Executes others one after the other; returns how long they took, sorted.
+/// Executes a cheap workflow repeatedly; returns the sorted latencies.
 fn others(server: &Server) -> Vec<Duration> {
     let mut wire = Wire::open(server.address).unwrap();
     let mut took: Vec<Duration> = (0..OTHERS)
@@ -66,7 +66,7 @@ fn status(server: &Server, id: &str) -> Value {
     server.state("pill", id)["status"].clone()
 }
 
-/// Whatever the cause, an evaluation that ends the process does so at most twice.
+/// Checks that an evaluation ends the process at most twice, whatever the cause.
 #[test]
 fn an_execution_that_crashes_the_process_twice_is_set_aside() {
     let _noise = super::crowd::noise();
@@ -94,11 +94,11 @@ fn an_execution_that_crashes_the_process_twice_is_set_aside() {
     assert_eq!(server.post("/workflows/plain/execute", &plain).data()["result"], json!(2));
 }
 
-/// Ends the process when it has noted what it is about to evaluate.
+/// Kills the process once it has marked the evaluation.
 fn kill_in_the_middle(server: Server, home: &Home) {
     eventually("a mark", || {
         let marks = std::fs::read_to_string(home.path("store.db.crashes")).unwrap();
-        // crashes that are remembered have a count, and stand behind the marks
+        // remembered crashes have a count, and follow the marks
         let is_marked = marks.contains("\"Decide\"}");
         is_marked.then_some(())
     });

@@ -15,19 +15,19 @@ pub(super) struct Promise {
     pub(super) workflow: &'static str,
     pub(super) id: String,
     pub(super) body: Value,
-    /// The server has answered: the execution must be there for ever.
+    /// The server has acknowledged the execution, which must never be lost.
     pub(super) is_acknowledged: bool,
-    /// The suspension is what the client knows last and nothing was sent since.
+    /// The last known state is a suspension, and nothing was sent since.
     pub(super) is_waiting: bool,
-    /// A resume was sent and not answered.
+    /// A resume was sent but not answered.
     pub(super) is_resuming: bool,
-    /// The answer that says that it has completed.
+    /// The answer with the result.
     pub(super) completed: Option<Value>,
-    /// Events as they were read once.
+    /// Events at their first read.
     pub(super) events: Vec<Event>,
-    /// Finished steps by path: attempts, and how long the ledger was when they were seen.
+    /// Finished steps by path: attempts, and the length of the ledger when they were seen.
     pub(super) finished: BTreeMap<String, (u64, usize)>,
-    /// Something happened since the last look.
+    /// Something was sent or answered since the last check.
     pub(super) is_touched: bool,
 }
 
@@ -60,7 +60,7 @@ impl Promise {
         }
     }
 
-    /// Takes an answer of execute or resume.
+    /// Records an answer of execute or resume.
     pub(super) fn hear(&mut self, data: &Value) {
         assert_eq!(data["executionId"], self.id.as_str(), "{data}");
         self.is_acknowledged = true;
@@ -76,7 +76,7 @@ impl Promise {
         }
     }
 
-    /// Looks at the execution and holds it against everything known.
+    /// Reads the execution and compares it with everything known.
     pub(super) fn check(&mut self, server: &Server, ledger: &Path) -> Option<Value> {
         let path = format!("/workflows/{}/executions/{}/state", self.workflow, self.id);
         let reply = server.get(&path);
@@ -103,7 +103,7 @@ impl Promise {
         Some(state)
     }
 
-    /// A finished step stays finished, with the attempts that it had.
+    /// Checks that a finished step stays finished, with the same attempts.
     fn check_steps(&mut self, state: &Value, ledger: &Path) {
         let length = super::ledger::length(ledger);
         let mut finished = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Promise {
         }
     }
 
-    /// Events have numbers without a gap, and what was read once reads the same again.
+    /// Checks that events have numbers without a gap, and that those read before are unchanged.
     fn check_events(&mut self, server: &Server, last: u64) {
         let events = server.events(self.workflow, &self.id, 0, last);
         let ids: Vec<_> = events.iter().map(|event| event.id).collect();
@@ -135,7 +135,7 @@ impl Promise {
         self.events = events;
     }
 
-    /// No line of a finished step is younger than the visibility of its end.
+    /// Checks that no attempt of a finished step began after its end was visible.
     pub(super) fn check_ledger(&self, ledger: &Ledger) {
         for (path, (attempts, length)) in &self.finished {
             let lines = ledger.get(&(self.id.clone(), path.clone()));

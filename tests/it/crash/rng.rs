@@ -20,7 +20,7 @@ impl Rng {
         Self(self.next())
     }
 
-    /// A number below this one.
+    /// Returns a number below this one.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

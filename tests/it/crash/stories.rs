@@ -17,14 +17,14 @@ use support::client::{Event, Events, Wire};
 use support::eventually;
 use support::server::{Home, Server};
 
-/// A workflow, and what becomes of it.
+/// A workflow, and its expected outcome.
 struct Story {
     /// The workflow's id, and its execution's.
     name: &'static str,
     /// Its keys in the configuration.
     definition: String,
     input: Value,
-    /// The event that was seen before the kill: its type and path.
+    /// The last event before the kill: its type and path.
     seen: (&'static str, &'static str),
     /// Data of the resume after the kill.
     answer: Option<Value>,
@@ -50,7 +50,7 @@ impl Story {
         Events::read(wire).unwrap()
     }
 
-    /// The events up to the one that it is killed after.
+    /// Reads events up to the one after which the server is killed.
     fn read_until_seen(&self, mut events: Events) -> Vec<Event> {
         let mut read = Vec::new();
         loop {
@@ -117,7 +117,7 @@ impl Told {
     }
 }
 
-/// The executions whose bodies belong to a story, and what their paths stand behind.
+/// Returns the executions whose bodies belong to a story, with the prefixes of their paths.
 fn names(name: &str, state: &Value) -> BTreeMap<String, String> {
     let steps = state["steps"].as_array().unwrap().iter();
     let children = steps.filter_map(|step| {

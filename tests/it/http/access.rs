@@ -24,13 +24,13 @@ fn signed(claims: &Value, secret: &str) -> String {
     jsonwebtoken::encode(&Header::default(), claims, &key).unwrap()
 }
 
-/// A good token of a user with roles.
+/// Returns a valid token of a user with roles.
 fn token(id: &str, roles: &[&str]) -> String {
     let email = format!("{id}@example.com");
     signed(&json!({ "sub": id, "email": email, "roles": roles, "exp": now() + 600 }), SECRET)
 }
 
-/// Seconds, as tokens count them.
+/// Returns the current time in seconds, the unit of tokens.
 fn now() -> i64 {
     SystemClock.now().0 / 1000
 }
@@ -42,12 +42,12 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// A server that checks tokens, with these lines under `[auth]`.
+/// Starts a server that checks tokens, with these lines under `[auth]`.
 fn guarded(auth: &str) -> Site {
     guarded_with(auth, "", &[])
 }
 
-/// The same with more tables and arguments.
+/// Starts such a server with more tables and arguments.
 fn guarded_with(auth: &str, tables: &str, arguments: &[&str]) -> Site {
     let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}"));
     let mut command = home.greenroom(arguments);
@@ -61,7 +61,7 @@ fn ask(site: &Site, token: &str, method: &str, path: &str, body: &Value) -> Repl
     site.send(method, path, &headers, Some(body.to_string().as_bytes()))
 }
 
-/// Status, code, text and challenge of a refusal.
+/// Returns status, code, text and challenge of a refusal.
 type Refusal = (u16, &'static str, &'static str, &'static str);
 
 fn refusal_of(reply: &Reply) -> (u16, String, String, String) {
@@ -111,7 +111,7 @@ fn visitors() -> Vec<Visitor> {
     ]
 }
 
-/// One place of a route, where nothing is.
+/// Returns a path of a route, with ids that do not exist.
 fn place(row: &Route, visitor: &Visitor) -> String {
     let segment = |segment: &str| match segment {
         ":userId" => visitor.id.to_owned(),
@@ -170,7 +170,7 @@ fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
     assert!(let_in >= ROUTES.len(), "{let_in}");
 }
 
-/// The routes that the specification and the contract protect when nothing else is said.
+/// Routes that the specification and the contract protect by default.
 const PROTECTED: [&str; 24] = [
     "POST /workflows/:id/execute",
     "POST /workflows/:id/stream",
@@ -209,7 +209,7 @@ fn is_page(row: &Route) -> bool {
 
 #[test]
 fn the_default_table_is_kept_on_every_route() {
-    // the last one by a rule without roles
+    // the last one of them by a rule without roles
     let site = guarded("rules = [{ route = \"GET /workflows/:id/executions\" }]");
     let named = |row: &Route| PROTECTED.contains(&row.to_string().as_str());
     assert_eq!(ROUTES.iter().filter(|row| named(row)).count(), PROTECTED.len());
@@ -223,7 +223,7 @@ fn private_routes_need_a_token() {
     let is_public = |row: &Route| public.contains(&row.to_string().as_str());
     walk(&site, |row| !is_probe(row) && !is_page(row) && !is_public(row), false);
     assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
-    // What is no route is no secret.
+    // Unknown routes are not hidden.
     assert_eq!(site.get("/nope").status, 404);
 }
 
@@ -233,7 +233,7 @@ fn a_rule_asks_for_its_role_on_every_route() {
     let rules: Vec<_> = methods
         .map(|method| format!("{{ route = \"{method} /*\", roles = [\"admin\"] }}"))
         .collect();
-    // A rule counts more than what is public.
+    // A rule takes precedence over `public`.
     let site = guarded(&format!("public = [\"GET /*\"]\nrules = [{}]", rules.join(", ")));
     walk(&site, |row| !is_probe(row), true);
 }

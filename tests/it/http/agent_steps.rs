@@ -64,7 +64,7 @@ fn site(server: &Provider) -> Site {
     Site::with(&format!("{rival}{}", clerk(server, WORKFLOWS)))
 }
 
-/// Starts an execution whose events are read.
+/// Starts an execution and streams its events.
 fn follow(site: &Site, workflow: &str, id: &str, options: Value) -> Events {
     let mut options = options;
     options["executionId"] = json!(id);
@@ -98,7 +98,7 @@ fn a_step_gives_the_text_and_its_tools_show_in_the_stream() {
     assert_eq!(state["usage"]["totalTokens"], 10, "{state}");
     let entry = newest(&site, "clerk");
     assert_eq!((&entry["userId"], &entry["conversationId"]), (&json!("ann"), &json!("c")));
-    // the second has no subscriber, and remembers the first
+    // the second run has no subscriber, and remembers the first
     let mut options = options;
     options["executionId"] = json!("e2");
     let body = json!({ "input": { "who": "Bob" }, "options": options });
@@ -134,7 +134,7 @@ fn a_step_whose_provider_fails_fails_or_is_retried() {
     assert_eq!(attempts, 2);
 }
 
-/// Ends executions whose provider is silent. The provider of the agent `rival` answers after a release.
+/// Ends executions whose provider is silent. The provider of the agent `rival` waits for a permit.
 fn ends_upstream(workflow: &str, script: &[Deed], end: impl Fn(&Site, &Provider)) {
     let server = Provider::start(vec![script.to_vec(); 2]);
     let rival = Provider::start(vec![[vec![Deed::Wait], says("first")].concat(); 2]);
@@ -142,7 +142,7 @@ fn ends_upstream(workflow: &str, script: &[Deed], end: impl Fn(&Site, &Provider)
     let agents =
         format!("{second}[agents.rival]\nmodel = \"second\"\n{}", clerk(&server, WORKFLOWS));
     let site = Site::with(&agents);
-    // streamed and not
+    // streamed, and not
     for (round, id) in ["e1", "e2"].into_iter().enumerate() {
         let body = json!({ "input": { "who": "x" }, "options": { "executionId": id } });
         let route = ["stream", "execute"][round];
@@ -162,7 +162,7 @@ fn ends_upstream(workflow: &str, script: &[Deed], end: impl Fn(&Site, &Provider)
     }
 }
 
-/// The execution that runs.
+/// Returns the id of the running execution.
 fn live(site: &Site, workflow: &str) -> String {
     eventually("an execution is live", || {
         let list = site.get(&format!("/workflows/{workflow}/executions")).data();
@@ -196,7 +196,7 @@ fn a_cancelled_execution_cancels_the_upstream_call() {
     }
 }
 
-/// A provider that is silent before its first word, and one behind it.
+/// Returns scripts of providers that are silent before and after their first word.
 fn silences() -> [Vec<Deed>; 2] {
     [vec![Deed::Hold], [begins("openai", "well"), vec![Deed::Hold]].concat()]
 }

@@ -1,4 +1,4 @@
-//! Approvals: an answer is for the question that was seen, and who gave it is on record.
+//! Approvals: an answer applies to the suspension that was seen, and its author is recorded.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -43,7 +43,7 @@ fn resume(site: &Site, workflow: &str, id: &str, body: &Value) -> Reply {
     site.post(&at(workflow, id, "resume"), body)
 }
 
-/// An answer to the suspension of this id.
+/// Returns an answer to the suspension of this id.
 fn answer(suspension: &Value, data: impl Into<Value>) -> Value {
     json!({ "resumeData": data.into(), "options": { "suspensionId": suspension["id"] } })
 }
@@ -360,7 +360,7 @@ fn an_answer_by_deadline_is_marked() {
     let wait = trace["spans"].as_array().unwrap().iter().find(|span| span["name"] == "wait ask");
     assert_eq!(wait.unwrap()["attributes"]["workflow.resumed_by.deadline"], "true", "{trace}");
 
-    // an answer of a caller who is not known
+    // an answer of a caller without an identity
     letters(&site, "l1");
     let body = json!({ "resumeData": true, "options": { "stepId": "each[1]/ask" } });
     resume(&site, "letters", "l1", &body).data();

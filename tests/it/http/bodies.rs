@@ -1,4 +1,4 @@
-//! Steps that leave the process: other servers, programs and tools, as they work and as they fail.
+//! Steps that leave the process (HTTP calls, programs, tools), successful and failing.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ const ANSWER_BYTES_MAX: usize = 5000;
 const REQUEST_BYTES_MAX: usize = 3000;
 const CANARY: &str = "canary-8e1f47a2";
 
-/// A server that behaves as its path says.
+/// A server whose paths name its behaviour.
 struct Upstream {
     address: SocketAddr,
     seen: Arc<Watched<Vec<Request>>>,
-    /// Bytes of `/large` that were taken.
+    /// Bytes of `/large` that the client accepted.
     taken: Arc<Watched<Option<usize>>>,
 }
 
@@ -81,7 +81,7 @@ fn redirect(location: &str) -> Vec<u8> {
     format!("{head}{location}\r\n\r\n").into_bytes()
 }
 
-/// Writes a body of 100 MB, as far as it is taken.
+/// Writes a body of 100 MB until the client disconnects.
 fn flood(stream: &mut std::net::TcpStream) -> usize {
     let length = 100 << 20;
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
@@ -95,7 +95,7 @@ fn flood(stream: &mut std::net::TcpStream) -> usize {
     sent
 }
 
-/// A workflow of one step.
+/// Returns a workflow of one step.
 fn workflow(name: &str, step: &str) -> String {
     format!("[[workflows.{name}.steps]]\nid = \"call\"\n{step}\n")
 }
@@ -251,7 +251,7 @@ fn every_kind_of_failure_has_its_error_and_affects_no_other() {
     let home = Home::new(&config);
     let server = Server::start(home.greenroom(&[]));
     let input = json!({ "url": upstream.url("/ok"), "text": "x".repeat(REQUEST_BYTES_MAX) });
-    // all at once, and others in between
+    // all concurrently, with successful executions in between
     let begun: Vec<_> = cases
         .iter()
         .map(|(name, ..)| {
@@ -278,7 +278,7 @@ fn every_kind_of_failure_has_its_error_and_affects_no_other() {
             "{name}"
         );
     }
-    // no more was read than the bound and what lies between
+    // no more was read than the limit and what the sockets buffer
     let taken = upstream.taken.wait(Option::is_some).unwrap();
     assert!(taken < 50 << 20, "{taken} bytes of 100 MB were taken");
 }
@@ -337,7 +337,7 @@ fn an_interrupted_call_is_repeated_with_its_idempotency_key() {
         }
         let _ = stream.get_mut().write_all(&answer("200 OK", "application/json", "{\"n\":1}"));
     });
-    // the first attempt runs until its server is gone
+    // the first attempt runs until the server is killed
     let text = "echo $GREENROOM_ATTEMPT $GREENROOM_IDEMPOTENCY_KEY >>ledger; \
                 if [ $GREENROOM_ATTEMPT = 1 ]; then while kill -0 $PPID; do sleep 0.05; done; fi; \
                 echo 1";
@@ -380,7 +380,7 @@ fn a_closed_keep_alive_connection_costs_no_attempt() {
     let seen = Arc::new(Watched::<Vec<Request>>::default());
     let noted = Arc::clone(&seen);
     let address = listen(move |mut stream| {
-        // one answer for each connection; the request behind it is read and not answered
+        // one answer per connection; a second request on it is read but not answered
         for answer in [Some("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7"), None] {
             let Some(request) = Request::read(&mut stream) else { return };
             noted.change(|seen| seen.push(request));

@@ -38,8 +38,8 @@ impl Browser {
         None
     }
 
-    /// Loads a page; no name of a host leads anywhere. The browser asks its maker for this and
-    /// that all the same: only what the page asked for counts.
+    /// Loads a page without resolving any host name. The browser itself requests its maker's hosts
+    /// all the same: only requests of the page count.
     fn load(&self, address: &str) -> Loaded {
         let log = self.folder.path().join("net.json");
         let mut child = Command::new(self.program)

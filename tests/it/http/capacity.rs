@@ -1,4 +1,4 @@
-//! More connections and streams than there is room for, and clients that say nothing of sense.
+//! More connections and streams than the limits allow, and clients that send invalid frames.
 
 use std::io::{BufRead as _, BufReader, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use support::client::{Reply, Wire};
 use support::eventually;
 use support::server::{Home, Server};
 
-/// Starts the server with so few open files.
+/// Starts the server with this limit of open files.
 fn with_open_files(home: &Home, limit: &str) -> Server {
     let program = home.greenroom(&[]);
     let mut command = Command::new("sh");
@@ -35,14 +35,14 @@ fn kept_connections(server: &Server, count: usize) -> Vec<Wire> {
     (0..count).map(open).collect()
 }
 
-/// A figure of `/metrics`.
+/// Returns a value of `/metrics`.
 pub(super) fn figure(server: &Server, name: &str) -> Option<f64> {
     let text = server.get("/metrics").text();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map(|value| value.trim().parse().unwrap())
 }
 
-/// Opens a WebSocket; the refusal otherwise.
+/// Opens a WebSocket, or returns the refusal.
 fn open(server: &Server) -> Result<Socket, u16> {
     let stream = TcpStream::connect(server.address).unwrap();
     let request = format!("ws://{}/ws", server.address).into_client_request().unwrap();
@@ -162,7 +162,7 @@ fn the_soft_limit_of_open_files_is_raised() {
 
 #[test]
 fn an_install_command_gets_the_limit_of_open_files_that_the_server_was_started_with() {
-    // the limit is given back when the program has begun
+    // the limit is restored just after the program has started
     let script = "until [ \"$(ulimit -Sn)\" = 64 ]; do sleep 0.01; done";
     let install = format!("updates.install = [\"sh\", \"-c\", '{script}']\n");
     let home = Home::new(&format!("{install}updates.install_timeout = \"5s\"\n{CONFIG}"));
@@ -171,12 +171,12 @@ fn an_install_command_gets_the_limit_of_open_files_that_the_server_was_started_w
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
-/// Sends frames as they are, and reads to the end of the connection: why the server closed it.
+/// Sends frames as they are and reads to the end of the connection; returns the close code.
 fn closed_after(frames: &[u8]) -> CloseCode {
     let site = Site::with("limits.websocket_fragments_max = 50\n");
     let mut socket = Socket::open(&site, "/ws");
     socket.next();
-    // The server may close before all of it is written.
+    // The server may close before everything is written.
     let _ = socket.0.get_mut().write_all(frames);
     loop {
         match socket.0.read() {
@@ -187,7 +187,7 @@ fn closed_after(frames: &[u8]) -> CloseCode {
     }
 }
 
-/// The head of an empty frame of a client.
+/// Returns the head of an empty frame of a client.
 fn empty(kind: u8) -> [u8; 6] {
     [kind, 0x80, 0, 0, 0, 0]
 }

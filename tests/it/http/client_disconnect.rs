@@ -39,7 +39,7 @@ fn status(site: &Site, agent: &str) -> Value {
     site.get(&format!("/agents/{agent}")).data()["status"].take()
 }
 
-/// Waits for the end of a run that was left at this moment.
+/// Waits for the end of a run that its client left at this moment.
 fn until_cancelled(site: &Site, agent: &str, since: Instant) {
     eventually("the agent is idle", || (status(site, agent) == "idle").then_some(()));
     assert!(since.elapsed() < LEAVING_MAX, "{:?}", since.elapsed());
@@ -122,14 +122,15 @@ fn cancel(site: &Site, agent: &str, id: &str) -> Reply {
     site.post(&format!("/agents/{agent}/generations/{id}/cancel"), &json!({}))
 }
 
-/// The id of the run that the history shows last.
+/// Returns the id of the newest run in the history.
 fn working(site: &Site) -> String {
     let entry = newest(site, "clerk");
     assert_eq!(entry["status"], "working");
     entry["id"].as_str().unwrap().to_owned()
 }
 
-/// Cancels a run, whose provider then has been left so often, and sees that it has ended.
+/// Cancels a run and checks its end. `left` is the number of connections to the provider that have
+/// been closed by then.
 fn cancel_once(site: &Site, server: &Provider, left: usize) {
     let id = working(site);
     let since = Instant::now();

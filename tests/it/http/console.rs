@@ -14,10 +14,10 @@ use support::client::Wire;
 use support::server::{Home, Server};
 use support::{PATIENCE, eventually};
 
-/// Executions that fail, each with a line on the console, which fill every pipe.
+/// Failing executions, each with a line on the console: more than any pipe holds.
 const FAILURES_MAX: usize = 20_000;
 
-/// A step that outlasts every grace.
+/// A step that outlasts every grace period.
 const SLEEPS: &str =
     "[[workflows.sleeps.steps]]\nid = \"s\"\ncommand = { argv = [\"sleep\", \"1000\"] }\n";
 
@@ -28,7 +28,7 @@ fn dropped(server: &Server) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-/// A server whose console is read until it listens, and then no further; with all that was read.
+/// Starts a server whose console is read until it listens, and no further; returns the output.
 fn started(mut command: Command) -> (Server, BufReader<ChildStderr>, String) {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -45,7 +45,7 @@ fn started(mut command: Command) -> (Server, BufReader<ChildStderr>, String) {
     (Server { child, address, log: Mutex::new(channel().1) }, stderr, said)
 }
 
-/// A server whose console is not read until lines have been dropped.
+/// Starts a server whose console is not read until lines have been dropped.
 fn unread(format: &str) -> (Home, Server, BufReader<ChildStderr>) {
     let logs = format!("[logs]\nformat = \"{format}\"\nconsole_queue = 20\n");
     let home = Home::new(&format!("{logs}{CONFIG}{SLEEPS}"));
@@ -110,7 +110,7 @@ fn a_panic_is_logged_as_one_line() {
     let message = line["message"].as_str().unwrap();
     assert!(message.ends_with(": a step that panics"), "{message}");
     assert!(line["attributes"]["backtrace"].as_str().unwrap().contains("panic"), "{line}");
-    // all that follows, too
+    // also for later panics
     let body = json!({ "input": {}, "options": { "executionId": "p2" } });
     assert_eq!(server.post("/workflows/panicking/execute", &body).status, 500);
     let log = server.log.lock().unwrap();

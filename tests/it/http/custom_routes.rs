@@ -1,4 +1,4 @@
-//! Routes of the configuration: ways to workflows, agents and files.
+//! Configured routes to workflows, agents and files.
 
 use std::os::unix::fs::symlink;
 
@@ -117,7 +117,7 @@ fn an_added_route_to_a_workflow_answers_like_the_built_in_one() {
     assert_eq!(wrong.status, 400);
     assert!(wrong.error().starts_with("Input validation failed: n: "), "{}", wrong.text());
 
-    // the key of one route is that of the other: it is one request
+    // keys are shared between both routes of a workflow
     let key = [("idempotency-key", "k1")];
     let first = post(&server, "/orders", &key, &json!({ "input": { "n": 5 } }));
     let again = post(&server, "/workflows/add/execute", &key, &json!({ "input": { "n": 5 } }));
@@ -219,7 +219,7 @@ fn files_are_served_with_their_types_and_validators() {
     let changed = server.send("GET", "/site/data.bin", &[("if-match", "\"x\"")], None);
     assert_eq!((changed.status, changed.error().as_str()), (412, "The file has changed"));
 
-    // a new file, a new page
+    // new files and changes are served
     home.write("site/new.txt", "new");
     home.write("site/index.html", "<p>changed");
     assert_eq!(server.get("/site/new.txt").text(), "new");
@@ -240,13 +240,13 @@ fn head_is_answered_like_get_without_the_file() {
         assert_eq!(head.header("content-length"), whole.header("content-length"), "{path}");
         assert_eq!(head.header("content-type"), whole.header("content-type"), "{path}");
     }
-    // nothing was left on the connection
+    // no body was left on the connection
     wire.send("GET", "/site/data.bin", &[], None).unwrap();
     assert_eq!(wire.reply().unwrap().text(), "0123456789");
     wire.send("HEAD", "/site/data.bin", &[("range", "bytes=2-4")], None).unwrap();
     let part = wire.head().unwrap();
     assert_eq!((part.status, part.header("content-length")), (206, Some("3")));
-    // however large a file is, nothing of it is read
+    // however large a file is, HEAD reads nothing of it
     let huge = std::fs::File::create(home.path("site/huge.bin")).unwrap();
     huge.set_len(1 << 38).unwrap();
     wire.send("HEAD", "/site/huge.bin", &[], None).unwrap();
@@ -294,7 +294,7 @@ fn nothing_outside_the_folder_is_served() {
     }
     let folder = home.path("").display().to_string();
     assert!(!server.get("/").text().contains(&folder));
-    // what is asked for with the host in the line is the same
+    // the same with an absolute address in the request line
     let mut wire = Wire::open(server.address).unwrap();
     let line =
         "GET http://localhost/site/%2e%2e/outside/secret.txt HTTP/1.1\r\nhost: localhost\r\n\r\n";

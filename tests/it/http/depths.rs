@@ -35,7 +35,7 @@ fn nested_text(levels: usize) -> String {
     format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
 }
 
-/// Input of an execution of `keep`: the object around it is a level too.
+/// Returns the input of an execution of `keep`: the object around it is a level too.
 fn of(levels: usize) -> Value {
     json!({ "v": nested(levels - 1) })
 }
@@ -83,7 +83,7 @@ fn values_at_the_depth_limit_are_kept_and_deeper_ones_refused() {
         let error = reply.error();
         assert_eq!(reply.status, 400, "{path}: {error}");
         let is_said = error.contains("nested deeper than 100 levels, at ");
-        // what an agent is asked is messages, before it is anything else
+        // input of agents is parsed as messages first
         assert!(is_said || error.contains("input[0]"), "{path}: {error}");
     }
     let memory = json!({ "metadata": { "m": nested(99) }, "id": "c" });
@@ -121,7 +121,7 @@ fn a_loop_that_nests_its_output_fails_where_it_is_too_deep() {
     assert!(error.contains("nested deeper than 100 levels, at last.last"), "{state:#}");
 }
 
-/// The stored twin of an execution that an earlier version took: `levels` deep.
+/// Changes a stored execution to one of an earlier version, `levels` deep.
 fn older(home: &Home, levels: usize) {
     let connection = rusqlite::Connection::open(home.path("store.db")).unwrap();
     let changed = connection.execute(

@@ -1,4 +1,4 @@
-//! The program of `examples/desk.rs`, asked as its comments say.
+//! The program of `examples/desk.rs`, called as its comments describe.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn the_desk_acts_by_the_callers_identity() {
     let server = start_example(&home, "desk");
     let staff = json!({ "role": "staff" });
     let none = "tool refund is not available; there are: order_status";
-    // prompt, context, output or error of its one call
+    // prompt, context, output or error of the only tool call
     let rows = [
         ("where is order 7", json!({}), Ok(json!({ "status": "on its way" }))),
         ("where is order 8", json!({}), Err("there is no order 8")),
@@ -53,7 +53,7 @@ fn the_desk_acts_by_the_callers_identity() {
                 assert_eq!((&result["error"], &data["text"]), (&json!(expected), &json!(expected)));
             }
         }
-        // the hook at the end follows a call that was made
+        // the hook at the end runs if the tool was called
         if result["error"] == Value::Null {
             let line = server.says(&format!("generation {generation}: "));
             assert!(line.contains("gave Output"), "{line}");

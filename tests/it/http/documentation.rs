@@ -1,4 +1,4 @@
-//! The API document says what the server does: answers are checked against it.
+//! The API document is correct: answers are checked against it.
 
 mod frames;
 mod walks;
@@ -23,7 +23,7 @@ workflow = "add"
 description = "Adds"
 "#;
 
-/// A server, its document, and what of it was seen.
+/// A server, its document, and the operations called so far.
 struct Documented {
     site: Site,
     document: Value,
@@ -45,7 +45,7 @@ impl Documented {
         self.ask("POST", place, path, &[], Some(body))
     }
 
-    /// Asks, and checks the answer against the operation of `place`.
+    /// Sends a request and checks the answer against the operation of `place`.
     fn ask(
         &self,
         method: &str,
@@ -122,7 +122,7 @@ impl Documented {
         }
     }
 
-    /// The body that the document gives as an example.
+    /// Returns the example body of the document.
     fn example(&self, place: &str) -> Value {
         let body = &self.document["paths"][place]["post"]["requestBody"];
         body["content"]["application/json"]["example"].clone()

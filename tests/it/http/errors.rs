@@ -1,4 +1,4 @@
-//! The shape of refusals, the framework's own included: the envelope, and the problem of RFC 9457
+//! The form of refusals, the framework's own included: the envelope, and the problem of RFC 9457
 //! for clients that accept it.
 
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const UPGRADE: &str = "connection: upgrade\r\nupgrade: websocket\r\n";
 const KEY: &str = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 const EXECUTE: &str = "POST /workflows/add/execute";
 
-/// Sends a request whose head is written by hand; a host is added.
+/// Sends a request with a literal head, to which a host is added.
 fn asked(site: &Site, line: &str, headers: &[u8], body: &str) -> Reply {
     let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
     told(site, &[head.as_bytes(), headers, b"\r\n", body.as_bytes()].concat())
@@ -33,7 +33,7 @@ fn told(site: &Site, bytes: &[u8]) -> Reply {
     wire.reply().unwrap_or_else(|error| panic!("{}: {error}", String::from_utf8_lossy(bytes)))
 }
 
-/// The header fields without those that are another's every time, and those of the body.
+/// Returns the headers without those of the body and those that differ in every answer.
 fn lasting(reply: &Reply) -> Vec<&(String, String)> {
     let passing = [
         "date",
@@ -127,7 +127,7 @@ fn every_error_is_available_as_a_problem() {
         assert_eq!(plain.header("content-type"), Some("application/json"), "{what}");
         assert!(has_vary(&plain, "accept"), "{what}");
         assert_eq!(plain.header("allow"), problem.header("allow"), "{what}");
-        // What else is in the head does not depend on the shape, but for what is new each time.
+        // The other headers do not depend on the form.
         if *code != "execution_failed" {
             assert_eq!(lasting(&plain), lasting(&problem), "{what}");
         }
@@ -212,7 +212,7 @@ fn an_answer_to_head_has_no_body() {
             assert!(head.header("x-error-code").is_some(), "{path}");
             let expected = if accept == PROBLEM { PROBLEM } else { "application/json" };
             assert_eq!(head.header("content-type"), Some(expected), "{path}");
-            // Whatever came between would be read as the beginning of the next answer.
+            // A body would be read as the beginning of the next answer.
             wire.send("GET", "/livez", &[], None).unwrap();
             assert_eq!(wire.reply().unwrap().text(), "ok\n", "{path}");
         }
@@ -224,7 +224,7 @@ fn framework_errors_use_the_envelope() {
     let site = Site::start();
     let long = format!("GET /{}", "x".repeat(40_000));
     let not_found = |path: &str| format!("Not found: {path}");
-    /// Line, headers and body; status, code and text.
+    /// Returns status line, headers and body.
     type Row<'a> = (&'a str, &'a [u8], &'a str, u16, &'a str, String);
     let rows: &[Row<'_>] = &[
         (&long, b"", "", 404, "not_found", not_found(&long)),
@@ -340,7 +340,7 @@ fn a_plain_request_to_a_websocket_gets_426() {
             assert_eq!(reply.header("sec-websocket-version"), offer.map(|_| "13"), "{what}");
         }
     }
-    // Such an answer is an ordinary one: the connection stays open.
+    // The refused upgrade leaves the connection open.
     let mut wire = Wire::open(site.address).unwrap();
     wire.send("GET", "/ws", &[], None).unwrap();
     let refusal = wire.reply().unwrap();
@@ -349,7 +349,7 @@ fn a_plain_request_to_a_websocket_gets_426() {
     assert_eq!(wire.reply().unwrap().text(), "ok\n");
 }
 
-/// Requests that no service sees get no envelope, and end the connection.
+/// Requests refused by the HTTP parser get no envelope, and end the connection.
 #[test]
 fn malformed_http_gets_an_empty_response() {
     let site = Site::start();

@@ -1,4 +1,4 @@
-//! Failures from outside: answers to callers, lists, states and `why`, metrics, and repeated
+//! Failures of other services: answers to callers, lists, states and `why`, metrics, and repeated
 //! attempts.
 
 use std::io::Write as _;
@@ -191,7 +191,7 @@ fn a_removed_workflow_keeps_its_list() {
     assert_eq!(server.get("/workflows/approval/executions").status, 404);
 }
 
-/// A server that refuses by path, and how often it was asked.
+/// Starts a server that answers with the status in the path; records the requested paths.
 fn refusing() -> (String, Arc<Watched<Vec<String>>>) {
     let asked = Arc::new(Watched::<Vec<String>>::default());
     let noted = Arc::clone(&asked);

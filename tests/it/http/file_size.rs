@@ -1,4 +1,4 @@
-//! A limit on the size of files, as `ulimit -f` sets it, is a full disk.
+//! A limit on the size of files, as set by `ulimit -f`, acts like a full disk.
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::program::Programs;
 use support::eventually;
 use support::server::Server;
 
-/// Executions, each with an input of some kilobytes, that are more than the limit has room for.
+/// More executions, with inputs of some kilobytes, than the limit has room for.
 const EXECUTIONS_MAX: usize = 1000;
 
 fn limit(server: &Server, bytes: Option<u64>) {

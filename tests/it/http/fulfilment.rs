@@ -1,4 +1,4 @@
-//! The program of `examples/fulfilment.rs`, asked as its comments say.
+//! The program of `examples/fulfilment.rs`, called as its comments describe.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn order(items: &[(&str, u32)], id: &str) -> Value {
     json!({ "input": { "items": items }, "options": { "executionId": id } })
 }
 
-/// Reads the crane's parts of the stream until one of them satisfies a condition.
+/// Reads the progress of the crane until a value satisfies a condition.
 fn crane_until(server: &Server, wire: Wire, is_enough: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut events = Events::read(wire).unwrap();
     let mut said = Vec::new();

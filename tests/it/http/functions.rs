@@ -1,4 +1,4 @@
-//! Steps that are Rust functions: what they may do to the server, and what not.
+//! Steps that are Rust functions, and their effects on the server.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn a_step_that_crashes_the_server_fails_after_three_attempts() {
     wire.send("POST", "/workflows/aborting/execute", &[], Some(body.as_bytes())).unwrap();
     assert!(wire.reply().is_err(), "the step did not abort");
     server.ended();
-    // it begins again twice, and each time takes the server with it, soon after the start or in it
+    // two restarts run it again, and each time it aborts the server, during the start or soon after
     for _ in 0..2 {
         let output = home.run(home.test_server());
         assert!(!output.status.success(), "{output:?}");

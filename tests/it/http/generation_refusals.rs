@@ -1,4 +1,4 @@
-//! Every refusal of the routes that ask an agent.
+//! Every refusal of the routes that run an agent.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn post(agent: &str, route: &str) -> &'static str {
     kept(format!("POST /agents/{agent}/{route}"))
 }
 
-/// The same body at each route, with a schema where one is needed.
+/// Returns a row per route with the same body, and a schema where one is needed.
 fn everywhere(body: &Value, code: &'static str, text: &str) -> Vec<Row> {
     let refusal = |route: &&str| {
         let mut body = body.clone();
@@ -260,7 +260,7 @@ fn schemas() {
     refused(&site, rows);
 }
 
-/// A small schema whose check would branch a thousand million times.
+/// Returns a small schema whose check would take 10⁹ branches.
 fn bomb() -> Value {
     let mut definitions = serde_json::Map::new();
     for level in 0..30 {

@@ -1,4 +1,4 @@
-//! Agents over HTTP: streams, chats, objects, and clients that leave.
+//! Agents over HTTP: streams, chats, objects, and clients that disconnect.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use super::site::Site;
 use support::client::{Event, Events, Reply, Wire};
 use support::eventually;
 
-/// An agent whose model fails and waits, and one that never gives an object.
+/// An agent whose model fails, waits or fences its JSON on request, and one that never returns an
+/// object.
 const MOODY: &str = r#"
 [agents.moody]
 model = "moody"
@@ -31,7 +32,7 @@ provider = "rehearsal"
 rules = [{ reply = "no idea" }]
 "#;
 
-/// The routes that ask an agent, each with the noun of its failures.
+/// The routes that run an agent, each with the noun of its failures.
 const ROUTES: [(&str, &str); 5] = [
     ("text", "text"),
     ("stream", "text"),
@@ -99,7 +100,7 @@ fn a_raw_stream_has_numbered_events() {
 #[test]
 fn a_long_text_at_full_pace_arrives_whole() {
     let site = Site::start();
-    // three times what may wait for one reader
+    // three times the events that one subscriber may have pending
     let input = "word ".repeat(25_000);
     let (_, events) = events(ask(&site, "assistant", "stream", &[], &asked(&input)));
     let words = events.iter().filter(|event| event.kind() == "text-delta").count();

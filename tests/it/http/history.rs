@@ -1,4 +1,4 @@
-//! The history of an agent, from outside.
+//! The history of an agent over HTTP.
 
 use serde_json::json;
 

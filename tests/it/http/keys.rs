@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what was done once is not done again, also when the answer got lost.
+//! `Idempotency-Key`: a repeated request takes effect once, even if its answer was lost.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_repeated_start_gets_the_same_answer_also_after_a_kill() {
         post(&site, EXECUTE, "k2", &body).data()["executionId"],
         first.data()["executionId"]
     );
-    // the same key for another workflow or another user is another key
+    // keys are separate by workflow and by user
     assert_eq!(
         post(&site, "/workflows/add/execute", "k1", &json!({ "input": { "n": 1 } })).status,
         200

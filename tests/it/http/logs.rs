@@ -7,7 +7,7 @@ use super::site::CONFIG;
 use crate::program::Programs as _;
 use support::server::{Home, Server};
 
-/// A line of the log that has this in it.
+/// Returns the first line of the log that contains a text.
 fn line(server: &Server, part: &str) -> Value {
     let line = server.says(part);
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))

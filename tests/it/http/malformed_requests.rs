@@ -1,5 +1,5 @@
-//! Bytes that no honest client sends. Each gets an answer or the end of its connection, and the
-//! server answers the next caller.
+//! Malformed bytes: each gets an answer or the end of its connection, and the server answers the
+//! next caller.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -9,12 +9,12 @@ use serde_json::json;
 use super::site::Site;
 use support::client::{Reply, Wire};
 
-/// Sends bytes and no more; gives the statuses of whatever comes back.
+/// Sends bytes and nothing after them; returns the statuses of all answers.
 fn said(site: &Site, bytes: &[u8]) -> Vec<u16> {
     let mut wire = Wire::open(site.address).unwrap();
     wire.write(bytes).unwrap();
     match wire.stream.get_ref().shutdown(Shutdown::Write) {
-        // The server was faster and has ended the connection.
+        // The server has already closed the connection.
         Err(error) if error.kind() == std::io::ErrorKind::NotConnected => {}
         ended => ended.unwrap(),
     }
@@ -27,7 +27,7 @@ fn said(site: &Site, bytes: &[u8]) -> Vec<u16> {
 fn rest(wire: &mut Wire) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match wire.stream.read_to_end(&mut bytes) {
-        // an end too: what was sent has not been read
+        // a reset is an end as well: the server did not read everything
         Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
         Ok(_) | Err(_) => Ok(bytes),
     }
@@ -39,8 +39,7 @@ fn execute(site: &Site, body: &[u8]) -> Reply {
 
 const GOOD: &str = "{\"input\":{\"n\":1}}";
 
-/// Sends each and looks at what comes back. Where nothing good can come, the connection may just
-/// end.
+/// Sends each request and checks the statuses. If none is expected, the connection may just end.
 fn harmless(rows: Vec<(&str, Vec<u8>, &[u16])>) {
     let site = Site::start();
     for (name, bytes, expected) in rows {
@@ -150,7 +149,7 @@ fn bodies_are_limited_in_size() {
         format!("{{\"input\":{{\"n\":1}},\"x\":\"{filler}\"}}").into_bytes()
     };
     assert_eq!(execute(&site, &of(1_048_576)).status, 200);
-    // only the head says that it is too large: nothing of it is read
+    // the declared length alone is too large: no body is read
     let mut wire = Wire::open(site.address).unwrap();
     let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1048577\r\n\r\n{";
     wire.write(head.as_bytes()).unwrap();
@@ -158,7 +157,7 @@ fn bodies_are_limited_in_size() {
     assert_eq!((reply.status, reply.error().as_str()), (413, text));
     assert_eq!(reply.header("x-error-code"), Some("body_too_large"));
     assert_eq!(reply.header("connection"), Some("close"));
-    // chunks say nothing of their sum
+    // chunks do not declare a total
     let mut wire = Wire::open(site.address).unwrap();
     let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     let chunk = [format!("{:x}\r\n", 1_048_577).as_bytes(), &of(1_048_577), b"\r\n"].concat();
@@ -274,7 +273,7 @@ fn a_client_that_sends_garbage_over_a_websocket_is_disconnected() {
         assert_eq!(wire.head().unwrap().status, 101);
         wire.write(&frame).unwrap();
         let rest = rest(&mut wire).unwrap_or_else(|error| panic!("{name}: {error}"));
-        // the last word is a close frame: its length, two bytes of code, a text
+        // the last message is a close frame: its length, two bytes of code, a text
         let close = rest.iter().rposition(|byte| *byte == 0x88).map(|at| &rest[at + 2..]);
         let close = close.unwrap_or_else(|| panic!("{name}: no close in {rest:?}"));
         assert_eq!(u16::from_be_bytes([close[0], close[1]]), code, "{name}");

@@ -1,4 +1,4 @@
-//! Conversation memory of agents, from outside.
+//! Conversation memory of agents over HTTP.
 
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ workflow = "add"
 description = "Adds three"
 "#;
 
-/// Asks, and returns the messages that the provider received, each as its role and text.
+/// Runs the agent; returns the messages that the provider received, each as its role and text.
 fn told(site: &Site, server: &Provider, agent: &str, input: &str, options: &Value) -> Vec<String> {
     let before = server.asked().len();
     ask(site, agent, "text", &json!({ "input": input, "options": options })).data();

@@ -1,4 +1,4 @@
-//! The program of `examples/orders.rs`, asked as its comments say.
+//! The program of `examples/orders.rs`, called as its comments describe.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use support::server::{Home, Server};
 
-/// `cargo test` builds examples, beside the folder of the tests, and names no variable for them.
+/// Returns the path of the example, which `cargo test` builds but names in no variable.
 pub(crate) fn start_example(home: &Home, name: &str) -> Server {
     let tests = std::env::current_exe().unwrap();
     let target = tests.parent().and_then(|deps| deps.parent()).unwrap();

@@ -1,4 +1,4 @@
-//! Pages of other sites.
+//! Requests from pages of other origins.
 
 use greenroom::api::catalogue::Method;
 use serde_json::json;
@@ -63,7 +63,7 @@ fn a_foreign_page_changes_nothing() {
         }
         let preflight = [("origin", origin), ("access-control-request-method", "POST")];
         assert_eq!(site.send("OPTIONS", &posts[0], &preflight, None).status, 403);
-        // what it only reads, its browser keeps from it
+        // a read is answered, but the browser hides the answer from the page
         let read = site.send("GET", "/workflows", &[("origin", origin)], None);
         assert_eq!((read.status, read.header("access-control-allow-origin")), (200, None));
     }

@@ -1,4 +1,4 @@
-//! Ownership from outside: resources of other users are hidden, before and after a restart.
+//! Ownership: resources of other users are hidden, before and after a restart.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ fn key(name: &str) -> String {
     format!("the long and random key of {name}")
 }
 
-/// Things belong to their users, and to `eve`.
+/// Starts a site with the users `ann` and `ben`, and the admin `eve`, who sees all resources.
 fn site() -> Site {
     let mut config = "[auth]\nownership = { roles = [\"admin\"] }\n".to_owned();
     for (name, role) in [("ann", "staff"), ("ben", "staff"), ("eve", "admin")] {
@@ -39,7 +39,7 @@ fn get(site: &Site, who: &str, path: &str) -> Value {
     ask(site, who, &format!("GET {path}"), "").data()
 }
 
-/// Ids of the executions in a caller's list, oldest first.
+/// Returns ids and users of the executions in a caller's list, oldest first.
 fn listed(site: &Site, who: &str, path: &str) -> Vec<(String, Value)> {
     let list = get(site, who, path);
     let rows = list["executions"].as_array().unwrap().iter().rev();

@@ -1,4 +1,4 @@
-//! The first page's links, and what is compressed.
+//! Links of the landing page, and compression.
 
 use std::io::Read as _;
 
@@ -31,7 +31,7 @@ fn no_link_of_the_landing_page_is_dead() {
     }
 }
 
-/// Every link into the API's page names an operation of the document.
+/// Checks that every link into the API's page names an operation of the document.
 #[test]
 fn links_of_the_landing_page_lead_to_their_operations() {
     let site = Site::start();
@@ -78,7 +78,7 @@ fn json_and_pages_are_compressed_on_request() {
             assert_eq!(ask(path, &[("if-none-match", tag)]).status, 304, "{path}");
         }
     }
-    // more than is compressed in between
+    // more than is buffered for compression
     let text = "word ".repeat(30_000);
     let body = json!({ "input": text }).to_string();
     let reply = site.send("POST", "/agents/assistant/text", &[GZIP], Some(body.as_bytes()));

@@ -1,4 +1,4 @@
-//! Providers that fail, as callers of each route see it.
+//! Failures of providers, as seen by the callers of each route.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::upstream::{
 };
 use support::provider::{Deed, Provider, piece, stream_end, stream_head, whole};
 
-/// A site with one agent for each format, named like it.
+/// Starts a site with one agent for each format, named like it.
 fn site(servers: &[Provider], keys: &str) -> Site {
     let of = |(format, server): (&&str, &Provider)| {
         let model = model(format, format, server);
@@ -103,7 +103,7 @@ fn a_provider_that_never_answers_times_out() {
     }
 }
 
-/// The rest of an answer that has begun, and what is said of it.
+/// Rows of the rest of an answer that has begun, and its error.
 fn breaks() -> Vec<(Vec<Deed>, &'static str)> {
     vec![
         (vec![], "closed the connection early"),
@@ -165,7 +165,7 @@ fn an_interrupted_object_as_text_has_no_proper_end() {
     let site = Site::with(&clerk(&server, ""));
     for (_, said) in &rows {
         let mut wire = begin(&site, "clerk", "stream-object?format=text", &question());
-        // half an object must not look like a whole one: there is no proper end
+        // a partial object must not look complete: the stream has no proper end
         let reply = wire.reply();
         assert!(reply.is_err(), "{said}: {reply:?}");
         assert!(newest(&site, "clerk")["error"].as_str().unwrap().contains(said));
@@ -192,7 +192,7 @@ fn a_provider_that_falls_silent_times_out() {
     }
 }
 
-/// An answer that says the same for ever.
+/// An answer that repeats itself forever.
 fn endless(frame: &Value) -> Vec<Deed> {
     let Deed::Send(bytes) = event(frame) else { panic!("events are sent") };
     vec![stream_head(), Deed::Repeat(bytes)]
@@ -212,7 +212,7 @@ fn an_endless_answer_is_interrupted() {
     for (at, route) in ROUTES.iter().chain(&ROUTES).enumerate() {
         let reply = ask(&site, "clerk", route, &question());
         server.wait_until_left(at + 1);
-        // without a subscriber the limit of the answer applies first
+        // without a subscriber the size limit of the answer applies first
         let bound = match *route {
             "text" | "object" => "the model's answer has more than 16777216 bytes",
             _ => "the model's output exceeds 1000000 bytes",

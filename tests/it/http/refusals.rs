@@ -1,4 +1,4 @@
-//! Every refusal: status, text, code, envelope; and what it leaves untouched.
+//! Every refusal: status, text, code and envelope, without any effect.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub(super) struct Row {
     text: String,
 }
 
-/// A request is its method and path; a body of `-` is none.
+/// Returns a row. The request is its method and path; a body of `-` means none.
 pub(super) fn row(
     request: &'static str,
     body: &'static str,
@@ -34,7 +34,7 @@ fn with_header(header: (&'static str, &'static str), row: Row) -> Row {
     Row { header: Some(header), ..row }
 }
 
-/// Executions in every status, by the name of the status.
+/// Creates executions in every status, named like it.
 fn site() -> Site {
     let site = Site::start();
     site.execute("add", "completed", &json!({ "n": 1 }));
@@ -57,7 +57,7 @@ const STATES: [(&str, &str); 6] = [
     ("failing", "failed"),
 ];
 
-/// Asks each row; afterwards every execution is, byte for byte, what it was.
+/// Sends each request; afterwards every execution is unchanged, byte for byte.
 fn check(rows: Vec<Row>) {
     let site = site();
     let states = || STATES.map(|(workflow, id)| site.get(&at(workflow, id, "state")).text());
@@ -66,7 +66,7 @@ fn check(rows: Vec<Row>) {
     assert_eq!(before, states());
 }
 
-/// Asks each row and compares the whole refusal.
+/// Sends each request and compares the whole refusal.
 pub(super) fn refused(site: &Site, rows: Vec<Row>) {
     for Row { request, header, body, status, code, text } in rows {
         let (method, path) = request.split_once(' ').unwrap();
@@ -256,7 +256,7 @@ fn unknown_executions_are_404() {
         "POST /workflows/approval/executions/ID/cancel",
     ];
     for action in actions {
-        // unknown; of another workflow; what no id may be
+        // unknown; of another workflow; invalid as an id
         for id in ["nope", "completed", "%ff", "%00", "a%2Fb", "a%20b", ".."] {
             let request: &str = Box::leak(action.replace("ID", id).into_boxed_str());
             let text = format!("Execution {id} not found");
@@ -348,7 +348,7 @@ fn resume() {
             "step_not_suspended",
             "Step after is not suspended",
         ),
-        // the step comes before the data
+        // the step is checked before the data
         suspended(
             "{\"resumeData\":5,\"options\":{\"stepId\":\"nope\"}}",
             "step_not_found",

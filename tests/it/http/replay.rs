@@ -1,4 +1,4 @@
-//! Executions that begin in the middle of another one, asked for from outside.
+//! Replays over HTTP.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn a_replay_takes_earlier_outputs_and_names_its_original() {
     assert_eq!(types.iter().map(|(kind, _)| kind).take(4).collect::<Vec<_>>(), told);
     assert_eq!(types[1].1, "three");
 
-    // another input: the first step is given it
+    // another input, which goes to the first step
     let again = json!({ "stepId": "one", "input": { "n": 10 } });
     assert_eq!(replay(&site, "add", "b", &again)["result"], json!({ "n": 13 }));
 }
@@ -167,7 +167,7 @@ fn finished_steps_are_not_repeated_by_a_replay_even_after_a_kill() {
     server.post("/workflows/gated/execute", &body).data();
     std::fs::remove_file(&gate).unwrap();
 
-    // the new one begins with the gate, and the server is killed before it
+    // the replay begins with the gate, and the server is killed before it
     let address = server.address;
     let waiting = std::thread::spawn(move || {
         let mut wire = support::client::Wire::open(address).unwrap();
@@ -185,7 +185,7 @@ fn finished_steps_are_not_repeated_by_a_replay_even_after_a_kill() {
     assert_eq!(state["result"], server.state("gated", "a")["result"]);
     assert_eq!(state["replayedFrom"]["executionId"], "a");
 
-    // the workflow is gone from the files: what is pinned is used
+    // the workflow has been removed from the files: the pinned definition is used
     server.kill();
     let server = Server::start(home.greenroom(&[]));
     let body = json!({ "stepId": "after", "options": { "executionId": "c" } }).to_string();

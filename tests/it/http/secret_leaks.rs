@@ -120,7 +120,7 @@ fn ask_everything(site: &Site, seen: &mut Seen, rounds: usize, tool_rounds: usiz
             }
         }
         let input = json!({ "input": {} });
-        // its provider has sent everything: the script has ended
+        // the provider's script is used up
         let status =
             seen.ask(site, "POST", &format!("/workflows/by-{format}/execute"), Some(&input));
         assert_eq!(status, 500);
@@ -181,7 +181,7 @@ fn planted_secrets_appear_nowhere() {
     let mut seen = Seen::default();
     ask_everything(&site, &mut seen, rounds, tool_rounds);
 
-    // the destinations received them
+    // the secrets reached their destinations
     let headers = ["authorization", "x-api-key", "x-goog-api-key"];
     for (server, name) in models.iter().zip(headers) {
         let asked = server.asked();

@@ -1,4 +1,4 @@
-//! The program of `examples/sessions.rs`, asked as its comments say.
+//! The program of `examples/sessions.rs`, called as its comments describe.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn login(server: &Server, user: &str, password: &str) -> Reply {
     server.post("/login", &json!({ "user": user, "password": password }))
 }
 
-/// Signs in; gives the `Cookie` header of the session.
+/// Signs in; returns the `Cookie` header of the session.
 fn sign_in(server: &Server, user: &str, password: &str) -> String {
     let reply = login(server, user, password);
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -77,7 +77,7 @@ fn routes_and_tools_know_the_signed_in_user() {
                 assert_eq!(reply.error(), format!("There is no report {number}"));
             }
         }
-        // what a body says of the user does not count
+        // claims in a body are ignored
         let body = json!({ "input": "mine?",
             "options": { "userId": "eve", "context": { "user": { "id": "eve" } } } });
         let reply = ask(&server, "POST", "/agents/clerk/text", &own, &body);
@@ -105,7 +105,7 @@ fn foreign_pages_cannot_use_the_cookie() {
         let reply = ask(&server, "POST", path, &foreign, &body);
         assert_eq!((reply.status, reply.error().as_str()), (403, "Origin not allowed"), "{path}");
     }
-    // it may send, but not read: no header lets its browser hand the answer on
+    // a read is answered, but without a header that lets the page see it
     let read = ask(&server, "GET", "/me", &foreign, &Value::Null);
     assert_eq!(read.header("access-control-allow-origin"), None);
     let upgrade = [("upgrade", "websocket"), ("connection", "upgrade")];

@@ -1,4 +1,4 @@
-//! The configuration that comes with the program, run as its comments say.
+//! The configuration that comes with the program, used as its comments describe.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The workflows that most of these tests talk to.
+//! A server with the workflows that most of these tests call.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl Site {
         Self { home, server }
     }
 
-    /// Kills the server and starts it again where it was.
+    /// Kills the server and restarts it over the same folder.
     pub(super) fn after_a_kill(self) -> Self {
         let Self { home, server } = self;
         server.kill();
@@ -81,7 +81,7 @@ impl Site {
         Self { home, server }
     }
 
-    /// Starts an execution of this id and gives the answer's data.
+    /// Starts an execution with this id and returns the answer's data.
     pub(super) fn execute(&self, workflow: &str, id: &str, input: &Value) -> Value {
         let body = json!({ "input": input, "options": { "executionId": id } });
         let reply = self.server.post(&format!("/workflows/{workflow}/execute"), &body);
@@ -89,7 +89,7 @@ impl Site {
         reply.data()
     }
 
-    /// Starts an execution that does not come to rest.
+    /// Starts an execution that neither ends nor suspends.
     pub(super) fn begin(&self, workflow: &str, id: &str, input: &Value) {
         let body = json!({ "input": input, "options": { "executionId": id } });
         let mut wire = support::client::Wire::open(self.server.address).unwrap();
@@ -107,7 +107,7 @@ impl std::ops::Deref for Site {
     }
 }
 
-/// The address of something about an execution.
+/// Returns the path of a resource of an execution.
 pub(super) fn at(workflow: &str, id: &str, what: &str) -> String {
     format!("/workflows/{workflow}/executions/{id}/{what}")
 }

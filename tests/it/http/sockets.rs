@@ -24,7 +24,7 @@ impl Socket {
         self.0.send(Message::text(text)).unwrap();
     }
 
-    /// The next text, past pings.
+    /// Reads the next text, ignoring pings.
     pub(super) fn next(&mut self) -> Value {
         loop {
             match self.0.read().unwrap() {
@@ -35,7 +35,7 @@ impl Socket {
         }
     }
 
-    /// The next span, past what is logged.
+    /// Reads the next span, ignoring log records.
     fn next_span(&mut self) -> (String, Value) {
         let mut frame = self.next();
         while frame["type"] == "OBSERVABILITY_LOG" {
@@ -50,7 +50,8 @@ impl Socket {
         (phase, frame["data"]["span"].take())
     }
 
-    /// Reads spans until the root of this execution has ended: the phases by span, and the spans.
+    /// Reads spans until the root of this execution has ended; returns the phases by span, and the
+    /// spans.
     fn trace_of(&mut self, execution: &str) -> Vec<(String, Value)> {
         let mut seen = Vec::new();
         loop {
@@ -67,7 +68,8 @@ impl Socket {
     }
 }
 
-/// Every span begins and then ends, once each, in one trace, below a span that has begun.
+/// Checks that every span begins and then ends, once each, in one trace, below a span that has
+/// begun.
 fn assert_whole(seen: &[(String, Value)]) -> BTreeMap<String, Value> {
     let mut open = BTreeMap::new();
     let mut ended = BTreeMap::new();

@@ -15,10 +15,10 @@ use support::client::{Events, Wire};
 use support::eventually;
 use support::server::{Home, Server};
 
-/// Steps of an execution whose record has so much for each of them.
+/// Steps of the large execution; its record has `TEXT_BYTES` for each of them.
 const STEPS: usize = 300;
 const TEXT_BYTES: usize = 10_000;
-/// Clients that take nothing are not ended, however slow the machine is.
+/// Long timeouts, so that stalled clients are not disconnected on a slow machine.
 const PATIENT: &str = "limits.subscriber_stall = \"10m\"\nserver.write_timeout = \"10m\"\n";
 const STREAM: &str = "/workflows/large/executions/e/stream";
 
@@ -63,7 +63,7 @@ fn clients_that_never_read_cost_little_and_slow_no_other() {
             assert_eq!(wire.reply().unwrap().data()["status"], "completed");
         }
     };
-    // What the first reader and the first executions cost is not the others' fault.
+    // Warm up first: the memory of the first read and executions does not count.
     let all = server.events("large", "e", 0, u64::MAX);
     execute(100);
     let before = memory(&server);
@@ -99,7 +99,7 @@ fn a_client_that_reads_nothing_is_disconnected() {
     let state = "/workflows/large/executions/e/state";
     let paths = [state, "/doc", "/ui/swagger-ui-bundle.js", STREAM];
     let _silent: Vec<_> = paths.iter().map(|path| ask(&server, path)).collect();
-    // The one that asks.
+    // This request's own connection.
     eventually("the end of their connections", || {
         (figure(&server, "greenroom_http_connections") == Some(1.0)).then_some(())
     });
@@ -114,7 +114,7 @@ fn a_reading_client_misses_nothing_with_the_smallest_buffers() {
 
 #[test]
 fn unread_answers_leave_room_for_streams() {
-    // More than the state takes, and less than the state and a piece of a generation.
+    // More than the state takes, but less than the state and a part of a generation together.
     let limits = format!("limits.subscribers_bytes_max = 3300000\n{PATIENT}");
     let (_home, server) = with_a_large_execution(&limits);
     let state = "/workflows/large/executions/e/state";

@@ -86,7 +86,8 @@ fn a_truncated_configuration_never_starts_by_accident() {
     for cut in 0..whole.find("\"none\"").unwrap() {
         home.write("cut.toml", &whole[..cut]);
         let (code, stdout, _) = said(&home.run(home.greenroom(&["check", "--config", "cut.toml"])));
-        // whole enough to name a host that others reach, not whole enough to say that it is meant
+        // a cut after the public address but before the confirmation of its exposure must be
+        // refused
         let is_exposed = whole[..cut].contains("\"0.0.0.0\"");
         assert!(!(is_exposed && code == Some(0)), "{:?}: {stdout}", &whole[..cut]);
         refused += usize::from(code == Some(1));

@@ -1,4 +1,4 @@
-//! Files that the server must not use, and leaves as they were.
+//! Files that are no valid store: the server refuses them and leaves them unchanged.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::site::{CONFIG, Site};
 use crate::program::Programs;
 use support::server::{Home, Server};
 
-/// Starts on an unusable file; the start must be refused with this text and change nothing.
+/// Starts on an unusable file; expects a refusal with this text and an unchanged file.
 fn refused(home: &Home, expected: &str) {
     let files = || {
         ["store.db", "store.db-wal"].map(|name| std::fs::read(home.path(name)).unwrap_or_default())
@@ -26,7 +26,7 @@ fn refused_beside_others(home: &Home, expected: &str) {
     assert!(line.contains("store.db") && line.contains(expected), "{expected}: {stderr}");
 }
 
-/// A directory with a store in which two executions are.
+/// Creates a directory with a store of two executions.
 fn used() -> Home {
     let site = Site::start();
     site.execute("add", "a1", &json!({ "n": 1 }));
@@ -100,7 +100,7 @@ fn a_damaged_store_is_left_unchanged() {
     refused(&home, "is not a SQLite database");
     write(&[&[0; 100], &whole[100..]].concat());
     refused(&home, "is not a SQLite database");
-    // pages of nonsense in the place of tables
+    // garbage in place of tables
     let mut bytes = whole.clone();
     bytes[4096..].fill(0x5a);
     write(&bytes);

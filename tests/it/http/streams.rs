@@ -5,14 +5,14 @@ use serde_json::json;
 use super::site::{Site, at};
 use support::client::{Event, Events, Wire};
 
-/// Opens a stream; headers may name where it continues.
+/// Opens a stream; headers may give the position to continue from.
 fn open(site: &Site, path: &str, headers: &[(&str, &str)]) -> Events {
     let mut wire = Wire::open(site.address).unwrap();
     wire.send("GET", path, headers, None).unwrap();
     Events::read(wire).unwrap()
 }
 
-/// Starts an execution whose events come back.
+/// Starts an execution and streams its events.
 fn start(site: &Site, workflow: &str, id: &str, input: &serde_json::Value) -> Events {
     let body = json!({ "input": input, "options": { "executionId": id } });
     let mut wire = Wire::open(site.address).unwrap();
@@ -112,21 +112,22 @@ fn a_subscriber_can_continue_after_any_event_also_after_a_restart() {
     let check = |site: &Site| {
         let path = at("add", "s1", "stream");
         assert_eq!(to_end(&mut open(site, &path, &[])), whole);
-        // the last two are one fact: 8 falls between workflow-complete and workflow-result
+        // workflow-complete and workflow-result are one fact; the position between them is valid
+        // too
         for after in 0..whole.len() {
             let rest = &whole[after..];
             let by_query = open(site, &format!("{path}?fromSequence={after}"), &[]);
             let number = after.to_string();
             let by_header = open(site, &path, &[("last-event-id", &number)]);
             let both = open(site, &format!("{path}?fromSequence=1"), &[("last-event-id", &number)]);
-            // As clients without headers do it, which also keep caches away.
+            // The form used by polyfills, which send no headers and add a parameter against caches.
             let query = format!("{path}?fromSequence=1&lastEventId={after}&_=17");
             let polyfill = open(site, &query, &[]);
             for mut events in [by_query, by_header, both, polyfill] {
                 assert_eq!(to_end(&mut events), rest, "after {after}");
             }
         }
-        // nothing is left, or the number was never given: an EventSource stops at this
+        // the end, and a number that does not exist yet: an EventSource stops on this answer
         for after in [whole.len(), whole.len() + 90] {
             let number = after.to_string();
             let query = format!("{path}?fromSequence={after}");

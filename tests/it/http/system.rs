@@ -1,4 +1,4 @@
-//! Updates, the keys of telemetry, and who may ask for them.
+//! Updates, the keys of telemetry, and access to them.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -13,10 +13,10 @@ use support::client::{Reply, Wire};
 use support::server::Server;
 use support::{PATIENCE, eventually};
 
-/// Waits for a file `go`, notes its beginning and its end in files, too.
+/// Script that waits for a file `go` and creates files at its start and its end.
 const GATED: &str = "touch begun; while [ ! -e go ]; do sleep 0.01; done; touch done";
 
-/// A server that installs by a script of this text.
+/// Starts a server that installs with this script.
 fn installing_by(script: &str) -> Site {
     let site = Site::with("[updates]\ninstall = [\"sh\", \"install\", \"{package}\"]");
     site.home.write("install", script);
@@ -28,7 +28,7 @@ fn refused(reply: &Reply) -> (u16, String, String) {
     (reply.status, code, reply.error())
 }
 
-/// `data` of a 201.
+/// Returns the `data` of a 201.
 fn made(reply: &Reply) -> Value {
     let mut body = reply.json();
     assert_eq!((reply.status, &body["success"]), (201, &json!(true)), "{}", reply.text());
@@ -144,7 +144,7 @@ fn a_failed_installation_reports_its_outcome() {
     assert_eq!((refusal.0, refusal.1.as_str()), (400, "install_off"));
 }
 
-/// Asks for an installation and waits for nothing but its beginning.
+/// Requests an installation and waits until it has begun.
 fn begin(site: &Site) -> Wire {
     let mut wire = Wire::open(site.address).unwrap();
     wire.send("POST", "/updates", &[], None).unwrap();
@@ -182,7 +182,7 @@ fn an_installation_ends_with_its_server() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let (tell, ended) = channel();
     std::thread::spawn(move || {
-        // to the end of the last process that holds it
+        // reads until the last process with the pipe has ended
         let read = std::fs::File::open(pipe).and_then(|mut it| it.read_to_end(&mut Vec::new()));
         tell.send(read.unwrap()).unwrap();
     });
@@ -277,7 +277,7 @@ fn proxied_callers_cannot_install_updates() {
             let reply = site.send("POST", path, &headers, Some(body.as_bytes()));
             let text = "Only callers on this machine, or with a token, may do this";
             assert_eq!(refused(&reply), (403, "local_only".to_owned(), text.to_owned()));
-            // an answer although the body never comes
+            // answered without waiting for the body
             let mut wire = Wire::open(site.address).unwrap();
             let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{name}: x\r\n");
             wire.write(format!("{head}content-length: 1000\r\n\r\n").as_bytes()).unwrap();

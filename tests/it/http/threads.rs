@@ -1,6 +1,6 @@
-//! A machine that has few threads to give.
+//! A machine on which few threads can be started.
 //!
-//! Each thread is made to need a gibibyte of addresses, of which the process gets only so many.
+//! Each thread is made to need a gibibyte of address space, which is limited for the process.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ const SMALL: &str = "server.workers = 1\nlimits.arbiters = 1\n";
 const CALLS: &str =
     "[[workflows.calls.steps]]\nid = \"c\"\nhttp = { url = \"http://nobody.invalid/\" }\n";
 
-/// The program with about so many threads.
+/// Returns the command of a program that can have about so many threads.
 fn program(home: &Home, threads: usize) -> Command {
     let mut shell = Command::new("sh");
     let kilobytes = (threads * GIBIBYTE + GIBIBYTE * 9 / 10) / 1024;
@@ -57,7 +57,7 @@ fn a_server_starts_with_all_threads_or_fails_with_one_line() {
         let home = Home::new(&format!("{SMALL}{CONFIG}{CALLS}"));
         match started(&home, threads) {
             Err(said) => {
-                // beside what is logged before
+                // beside earlier log lines
                 let plain: Vec<_> = said.iter().filter(|line| !line.starts_with('[')).collect();
                 let [line] = plain[..] else { panic!("{threads} threads: {said:#?}") };
                 let is_told = line.starts_with("greenroom: only ") && line.contains(" threads can");

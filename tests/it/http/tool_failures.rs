@@ -1,5 +1,5 @@
-//! Tools that are called wrongly, fail, or do too much: the model receives the error, and the run
-//! continues.
+//! Tools with invalid arguments, failures or too much output: the model receives the error, and the
+//! run continues.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ workflow = "add"
 description = "Adds three"
 "#;
 
-/// An agent whose tool `lookup` is at a server, and another one.
+/// Starts a site with an agent whose tool `lookup` is an HTTP call, and another agent.
 fn site(models: &Provider, tools: &Provider) -> Site {
     let parameters =
         r#"{ type = "object", required = ["n"], properties = { n = { type = "integer" } } }"#;
@@ -83,7 +83,7 @@ fn rows() -> Vec<Row> {
         ("ask_assistant", "{\"prompt\":\"tea\"}", None, Ok(json!("tea"))),
         ("delegate_task", "{\"agent\":\"assistant\",\"task\":\"milk\"}", None, Ok(json!("milk"))),
         ("ask_assistant", much(), None, Err("the result is larger than 5000 bytes")),
-        // called wrongly
+        // invalid calls
         ("lookup", "{}", None, Err("invalid arguments: n: missing")),
         (
             "lookup",
@@ -95,15 +95,15 @@ fn rows() -> Vec<Row> {
         ("lookup", "{\"n\":", None, Err("invalid arguments: not a JSON object")),
         ("delegate_task", "{\"agent\":\"eve\",\"task\":\"x\"}", None, Err("invalid arguments: ")),
         ("delete_all", "{}", None, Err(unknown)),
-        // fails
+        // failures
         ("lookup", one, Some(whole(500, &[], "it broke")), Err("HTTP 500: it broke")),
         ("lookup", one, Some(json_body("{\"found\":")), Err("the answer is invalid JSON")),
         ("lookup", one, Some(vec![]), Err(" closed the connection early")),
         ("fail", "{}", None, Err("workflow failing failed: x: `data.missing` is undefined")),
-        // hangs
+        // timeouts
         ("lookup", one, Some(vec![Deed::Hold]), Err("timed out after 300 ms")),
         ("doze", "{}", None, Err("timed out after 300 ms")),
-        // gives too much
+        // too much output
         (
             "lookup",
             one,
@@ -161,7 +161,7 @@ fn the_model_gets_the_error_and_the_run_continues() {
         }
         assert_eq!(only(&events, "finish")["finishReason"], "stop", "{tool} {arguments}");
     }
-    // those that hung and those that gave too much
+    // timeouts and too large answers disconnect
     tools.wait_until_left(4);
     // a workflow without a waiting caller is cancelled
     let naps = site.get("/workflows/nap/executions").data();

@@ -14,7 +14,7 @@ fn start() -> (Home, Server) {
     (home, server)
 }
 
-/// A prompt, the tool that it asks for, its arguments, and what that gives.
+/// Returns rows of a prompt, the tool that it leads to, its arguments and its output.
 fn rows() -> [(&'static str, &'static str, Value, Value); 2] {
     let research = "RESEARCH tea";
     [

@@ -1,4 +1,4 @@
-//! Tools, from outside.
+//! Tools over HTTP.
 
 use serde_json::json;
 

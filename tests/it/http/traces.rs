@@ -1,4 +1,4 @@
-//! Traces of the real program, before a kill and after it.
+//! Traces of the real program, before and after a kill.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn begin(site: &Site, path: &str, headers: &[(&str, &str)], body: &Value) -> Str
     reply.header("x-trace-id").unwrap_or_else(|| panic!("{path}: {}", reply.text())).to_owned()
 }
 
-/// All that can be asked of these traces.
+/// Returns all answers about these traces.
 fn told(site: &Site, traces: &[String]) -> Vec<Value> {
     let mut told = vec![site.get("/observability/traces").data()];
     for id in traces {

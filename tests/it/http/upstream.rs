@@ -9,10 +9,10 @@ use support::provider::{Deed, Provider, piece, stream_end, stream_head};
 /// The three wire formats.
 pub(super) const FORMATS: [&str; 3] = ["openai", "anthropic", "gemini"];
 
-/// The routes that ask an agent.
+/// The routes that run an agent.
 pub(super) const ROUTES: [&str; 5] = ["text", "stream", "chat", "object", "stream-object"];
 
-/// A model of the configuration that is at a server, asked once.
+/// Returns the configuration of a model at a scripted server, without retries.
 pub(super) fn model(id: &str, format: &str, server: &Provider) -> String {
     let base_url = server.base_url();
     format!(
@@ -21,17 +21,17 @@ pub(super) fn model(id: &str, format: &str, server: &Provider) -> String {
     )
 }
 
-/// The same with an agent `clerk`, whose further keys are given.
+/// Returns the configuration of such a model and of an agent `clerk` with these keys.
 pub(super) fn clerk(server: &Provider, keys: &str) -> String {
     format!("{}[agents.clerk]\nmodel = \"remote\"\n{keys}\n", model("remote", "openai", server))
 }
 
-/// An event of a server.
+/// Returns an event of the server.
 pub(super) fn event(frame: &Value) -> Deed {
     piece(format!("data: {frame}\n\n").as_bytes())
 }
 
-/// The beginning of an answer that says a text.
+/// Returns the beginning of an answer with a text.
 pub(super) fn begins(format: &str, text: &str) -> Vec<Deed> {
     let frames = match format {
         "openai" => vec![json!({ "choices": [{ "delta": { "content": text } }] })],
@@ -46,12 +46,12 @@ pub(super) fn begins(format: &str, text: &str) -> Vec<Deed> {
     [stream_head()].into_iter().chain(frames.iter().map(event)).collect()
 }
 
-/// The whole answer, of a server that speaks like OpenAI.
+/// Returns a complete answer in OpenAI's format.
 pub(super) fn says(text: &str) -> Vec<Deed> {
     ended(begins("openai", text), "stop")
 }
 
-/// An answer that asks for a tool; the arguments go out as they are written here.
+/// Returns an answer with a tool call; the arguments are sent literally.
 pub(super) fn calls(tool: &str, arguments: &str) -> Vec<Deed> {
     let function = json!({ "name": tool, "arguments": arguments });
     let calls = json!([{ "index": 0, "id": "call-1", "function": function }]);
@@ -67,13 +67,13 @@ fn ended(mut begun: Vec<Deed>, reason: &str) -> Vec<Deed> {
     begun
 }
 
-/// A question for any route, with a schema for those that need one.
+/// Returns a prompt for any route, with a schema for those that need one.
 pub(super) fn question() -> Value {
     json!({ "input": "hi", "schema": { "type": "object", "required": ["name"],
             "properties": { "name": { "type": "string" } } } })
 }
 
-/// Asks an agent; the answer is still to be read.
+/// Sends a request to an agent, without reading the answer.
 pub(super) fn begin(site: &Site, agent: &str, route: &str, body: &Value) -> Wire {
     let mut wire = Wire::open(site.address).unwrap();
     let path = format!("/agents/{agent}/{route}");
@@ -81,13 +81,13 @@ pub(super) fn begin(site: &Site, agent: &str, route: &str, body: &Value) -> Wire
     wire
 }
 
-/// Asks an agent and reads the answer to its proper end.
+/// Sends a request to an agent and reads the answer to its proper end.
 pub(super) fn ask(site: &Site, agent: &str, route: &str, body: &Value) -> Reply {
     let reply = begin(site, agent, route, body).reply();
     reply.unwrap_or_else(|error| panic!("{agent}/{route}: {error}"))
 }
 
-/// The events of a whole stream; a chat's last frame is checked and left out.
+/// Returns the events of a complete stream. The last frame of a chat is checked and left out.
 pub(super) fn events(reply: &Reply) -> Vec<Value> {
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
     let text = reply.text();
@@ -100,7 +100,7 @@ pub(super) fn events(reply: &Reply) -> Vec<Value> {
 }
 
 /// Returns the code and the text of a failure, from a refusal or from a stream that had begun. A
-/// chat has no place for the code.
+/// chat has no field for the code.
 pub(super) fn failure(route: &str, reply: &Reply) -> (Option<String>, String) {
     if matches!(route, "text" | "object") {
         assert_eq!(reply.status, 500, "{route}: {}", reply.text());
@@ -117,7 +117,7 @@ pub(super) fn failure(route: &str, reply: &Reply) -> (Option<String>, String) {
     (last["code"].as_str().map(str::to_owned), said.as_str().unwrap().to_owned())
 }
 
-/// The only event of a kind.
+/// Returns the only event of a type.
 pub(super) fn only<'a>(events: &'a [Value], kind: &str) -> &'a Value {
     let found: Vec<_> = events.iter().filter(|event| event["type"] == kind).collect();
     let [event] = found[..] else { panic!("not one {kind}: {events:#?}") };

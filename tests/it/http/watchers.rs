@@ -1,4 +1,4 @@
-//! Many sockets at once: those that read see everything, those that do not cost little.
+//! Many sockets at once: those that read get everything, and the others cost little memory.
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ const EXECUTIONS: usize = 2_000;
 const CALLERS: usize = 8;
 /// Sockets that never read.
 const IDLE: usize = 200;
-/// Events that pass them at least: three steps and the root of each execution.
+/// Minimum number of events per execution: three steps and the root.
 const EVENTS_EACH: usize = 8;
 /// Maximum memory of one socket, its share of the common queue included.
 const BYTES_EACH_MAX: usize = 64 * 1024;
@@ -27,7 +27,7 @@ const BYTES_EACH_MAX: usize = 64 * 1024;
 /// Selects the executions of these tests.
 const OF_CHAINS: &str = "/ws/observability?entityId=chain";
 
-/// Opens a socket in whose way as little as possible is buffered.
+/// Opens a socket with minimal buffers.
 fn open(server: &Server) -> Socket {
     open_at(server, OF_CHAINS)
 }
@@ -44,7 +44,7 @@ fn open_at(server: &Server, path: &str) -> Socket {
     socket
 }
 
-/// Executes `chain` from several callers, once for each number, which is the execution's name.
+/// Executes `chain` from several callers, once for each number, which is the execution's id.
 fn execute(server: &Server, numbers: Range<usize>) {
     let next = AtomicUsize::new(numbers.start);
     std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ fn execute(server: &Server, numbers: Range<usize>) {
     });
 }
 
-/// Name of the step that began or ended; none for the execution.
+/// Name of the step that began or ended; `None` for the execution.
 type Step = (&'static str, String);
 
 fn step_of_span(frame: &Value) -> (String, Step) {
@@ -91,7 +91,7 @@ fn step_of_event(event: &Event) -> Option<Step> {
     }
 }
 
-/// Events of an execution in its stream.
+/// Returns the events of an execution in its stream.
 fn streamed(server: &Server, execution: &str) -> Vec<Step> {
     let events = server.events("chain", execution, 0, u64::MAX);
     events.iter().filter_map(step_of_event).collect()
@@ -123,7 +123,7 @@ fn a_watcher_sees_what_the_stream_shows_in_its_order() {
     }
 }
 
-/// Bytes of memory that the server has.
+/// Returns the resident memory of the server, in bytes.
 pub(super) fn memory(server: &Server) -> usize {
     let path = format!("/proc/{}/status", server.child.id());
     let status = std::fs::read_to_string(path).unwrap();
@@ -136,7 +136,7 @@ fn sockets_that_never_read_cost_little_and_get_the_number_of_missed_events() {
     let limits = "limits.subscriber_queue = 1000\nlimits.subscriber_stall = \"10m\"\n";
     let home = Home::new(limits);
     let server = Server::start(home.test_server());
-    // what the first executions cost is not the sockets' fault
+    // memory of the first executions is not counted
     execute(&server, 0..200);
     let mut idle: Vec<_> = (0..IDLE).map(|_| open(&server)).collect();
     let before = memory(&server);
@@ -199,7 +199,7 @@ fn recent_events_are_replayed_on_request() {
 fn recorded_and_live_events_join_without_gaps_or_repeats() {
     let home = Home::new("");
     let server = Server::start(home.test_server());
-    // all of them fit into what is asked for, whenever that is
+    // all of them fit into the requested replay, whenever the socket is opened
     let executions = 100;
     let read_all = |begun: usize| {
         server.state_when("chain", &begun.to_string(), |_| true);

@@ -1,4 +1,4 @@
-//! `why`, from outside.
+//! `why` over HTTP.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn every_wait_is_explained_before_and_after_a_kill() {
         assert_eq!((&child["kind"], &child["child"]["executionId"]), (&json!("child"), known));
         assert_eq!(child["child"]["status"], "suspended");
         assert_eq!(child["child"]["suspension"]["stepId"], "ask");
-        // the child's own deadline moves it too
+        // the child's own deadline can continue it too
         assert_eq!(child["until"], child["child"]["suspension"]["deadline"]);
         assert_eq!(movers(child), ["child", "resume", "resume", "time"]);
 
@@ -89,7 +89,7 @@ fn every_wait_is_explained_before_and_after_a_kill() {
         assert_eq!(site.get(&at("add", "done", "why")).data()["status"], "completed");
         site = site.after_a_kill();
     }
-    // what it says works
+    // the suggested resume works
     let data = json!({ "resumeData": { "approved": true }, "options": { "stepId": "ask" } });
     assert_eq!(site.post(&at("approval", "a", "resume"), &data).data()["status"], "completed");
     assert_eq!(why(&site, "approval", "a"), [json!(null); 0]);
@@ -109,7 +109,7 @@ fn a_running_body_and_a_missing_function_have_different_causes() {
     assert_eq!((movers(works), works.get("until")), (vec!["step"], None));
     server.kill();
 
-    // another program over the same store, which does not have the function
+    // another program over the same store, which lacks the function
     let server = Server::start(home.greenroom(&[]));
     let [missing] = &why(&server, "gated", "g")[..] else { panic!("one wait") };
     assert_eq!(missing["kind"], "missing");

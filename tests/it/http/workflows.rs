@@ -1,4 +1,4 @@
-//! Executions that go well.
+//! Successful executions.
 
 use serde_json::{Value, json};
 
@@ -20,9 +20,9 @@ fn execute_answers_the_result() {
         json!({ "executionId": "a1", "startAt": start, "endAt": end, "status": "completed",
             "result": { "n": 7 } })
     );
-    // another type of input, where the schema asks for it
+    // another type of input, accepted by the schema
     assert_eq!(site.execute("whole", "w1", &json!(5))["result"], 5);
-    // no content type, and text that is JSON
+    // no content type, and plain text that is JSON
     for headers in [&[][..], &[("content-type", "text/plain")]] {
         let reply =
             site.send("POST", "/workflows/add/execute", headers, Some(b"{\"input\":{\"n\":1}}"));

@@ -1,4 +1,4 @@
-//! `docs/metrics.md` beside what a server shows: names, types, labels and texts.
+//! `docs/metrics.md` compared with a running server: names, types, labels and texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ const UPDATE: &str = "UPDATE_DOCS";
 /// Head of the table.
 const HEAD: &str = "| Metric | Type | Unit | Labels | Meaning |\n|---|---|---|---|---|\n";
 
-/// Metrics that this traffic does not bring about: name, labels, meaning. All are counters.
+/// Metrics that this traffic does not produce: name, labels, meaning. All are counters.
 const RARE: [(&str, [&str; 2], &str); 3] = [
     (
         "gen_ai_client_inference_usage_cache_read_input_tokens_total",
@@ -73,7 +73,7 @@ fn row((name, family): (String, Family)) -> String {
 }
 
 fn scrape() -> String {
-    // a collector that is not there counts as well
+    // a collector that is not reachable is counted as well
     let config = format!("{CONFIG}\n[telemetry]\nendpoint = \"http://127.0.0.1:9\"\n");
     let home = Home::new(&config);
     let server: Server = start(&home);

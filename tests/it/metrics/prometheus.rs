@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use support::client::Wire;
 
-/// Checks what others have written.
+/// Checks metrics, rules and configurations.
 pub(super) struct Promtool;
 
 /// A Prometheus that has not been started.
@@ -24,7 +24,7 @@ pub(super) struct Scraping {
     _folder: TempDir,
 }
 
-/// None where it is not installed.
+/// Returns `None` if it is not installed.
 pub(super) fn promtool() -> Option<Promtool> {
     is_there("promtool").then_some(Promtool)
 }
@@ -40,7 +40,7 @@ fn is_there(program: &str) -> bool {
 }
 
 impl Promtool {
-    /// Returns its output about an input.
+    /// Returns its output for an input.
     pub(super) fn told(&self, arguments: &[&str], input: &[u8]) -> String {
         let mut child = Command::new("promtool")
             .args(arguments)
@@ -74,7 +74,7 @@ impl Prometheus {
         is_there("prometheus").then_some(Self)
     }
 
-    /// Starts it over a folder and at a free port.
+    /// Starts it over a folder, on a free port.
     pub(super) fn scrape(self, target: SocketAddr) -> Scraping {
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
@@ -102,7 +102,7 @@ impl Prometheus {
 }
 
 impl Scraping {
-    /// The answer to a query, at this moment.
+    /// Returns the current answer to a query.
     pub(super) fn ask(&self, query: &str) -> Value {
         let query = utf8_percent_encode(query, NON_ALPHANUMERIC);
         let mut wire = Wire::open(self.address).unwrap();

@@ -1,4 +1,4 @@
-//! A bit of everything that is counted, failures included.
+//! A sample of everything that is counted, failures included.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ pub(super) fn drive(server: &Server) {
     approve_late(server);
 }
 
-/// Answers an execution that has left memory.
+/// Resumes an execution that was unloaded.
 fn approve_late(server: &Server) {
     let before = left_memory(server);
     let asked = server.post("/workflows/approval/execute", &json!({ "input": {} })).data();

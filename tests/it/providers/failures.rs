@@ -81,7 +81,7 @@ async fn a_failed_request_is_retried_until_the_provider_recovers() {
     assert_eq!(server.asked().len(), 3);
 }
 
-/// Keeps everything that is logged.
+/// Collects all log records.
 struct Listener(Mutex<String>);
 
 impl log::Log for Listener {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::{asking, seen_with};
 
-/// Way, schema, whether with tools; then a place in the request, what is there, and whether the
-/// schema is in the words.
+/// Mode, schema, with tools; then a pointer into the request, the expected value there, and whether
+/// the instructions contain the schema.
 type Row = (Objects, Value, bool, &'static str, Option<Value>, bool);
 
 async fn check<const N: usize>(provider: &str, rows: [Row; N]) {

@@ -73,7 +73,7 @@ async fn each_provider_gets_its_path_and_the_key_in_a_header() {
 
 #[tokio::test]
 async fn every_option_is_on_the_wire() {
-    // option, its place in each format; none where the format has no such place
+    // option, its place in each format; `None` if the format has none
     let rows = [
         (
             Omitted::Temperature,
@@ -127,7 +127,7 @@ async fn every_option_is_on_the_wire() {
             assert_eq!(body.pointer(place), Some(value), "{provider} {place}: {body}");
             let body =
                 seen_with(provider, full(), |config| config.omit = vec![*omitted]).await.body;
-            // Anthropic cannot do without a bound
+            // Anthropic requires a limit
             let left = (provider == "anthropic" && place == "/max_tokens").then(|| json!(4000));
             assert_eq!(body.pointer(place), left.as_ref(), "{provider} without {place}: {body}");
         }

@@ -1,4 +1,4 @@
-//! Streams as they come, and what leaving does.
+//! Streamed answers, in pieces of any size, and disconnects.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn chunks_are_delivered_as_they_arrive() {
         let told = frames(provider, "slow 🙂 token");
         let at = told.iter().position(|frame| frame.to_string().contains("slow")).unwrap();
         let bytes = event(&told[at]);
-        // inside the smiley, the JSON and the line
+        // cuts inside the emoji, the JSON and the line
         let cut = bytes.iter().position(|byte| *byte == 0xf0).unwrap() + 2;
         let mut script = says(provider, "slow 🙂 token");
         let pieces = [piece(&bytes[..cut]), Deed::Wait, piece(&bytes[cut..]), Deed::Wait];
@@ -39,7 +39,7 @@ async fn chunks_are_delivered_as_they_arrive() {
         server.permit();
         let first = events.next().await;
         assert_eq!(first, Some(Ok(ModelEvent::TextDelta("slow 🙂 token".to_owned()))));
-        // Gemini sends the end with the text, but it is only final when the connection ends
+        // Gemini sends the end with the text, but it is final only when the connection ends
         server.permit();
         assert!(matches!(events.next().await, Some(Ok(ModelEvent::Finished { .. }))));
         assert_eq!(events.next().await, None);

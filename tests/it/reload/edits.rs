@@ -1,4 +1,4 @@
-//! Edits, and what the server makes of them.
+//! Changes of the files, and their effects.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn asks(id: &str, word: &str) -> String {
     workflow(id, &format!("{asks}, {{ id = \"end\", map = \"'{word}'\" }}"))
 }
 
-/// Writes the configuration, has it read, and waits until the log says what became of it.
+/// Writes the configuration, reloads it, and waits for the outcome in the log.
 fn edit(home: &Home, server: &Server, text: &str, outcome: &str) -> String {
     home.write("config.toml", &format!("{BASE}{ASKED}{text}"));
     server.signal("HUP");
@@ -89,7 +89,7 @@ fn an_invalid_change_is_refused_and_reported() {
     );
     assert!(!told.contains(home.path("").to_str().unwrap()), "{told}");
     assert_eq!(result(&server, "w"), json!("old"));
-    // a second one takes the place of the first
+    // a second error replaces the first
     edit(&home, &server, "[workflows.w\n", REFUSED);
     assert!(readiness(&server).contains("config.toml:4:"), "{}", readiness(&server));
     edit(&home, &server, &gives("w", "old"), TAKEN);
@@ -146,7 +146,7 @@ fn changed_files_are_reloaded_automatically() {
     std::fs::create_dir(home.path("more")).unwrap();
     home.write("more/a.toml", &gives("a", "first"));
     let server = start(&home);
-    // as an editor does it: another file takes the place of this one
+    // as editors do it: another file replaces this one
     home.write("more/.a.swp", &gives("a", "second"));
     std::fs::rename(home.path("more/.a.swp"), home.path("more/a.toml")).unwrap();
     server.says("workflows: changed a");

@@ -17,13 +17,13 @@ use support::listener::{Request, Watched, hold, listen};
 pub(crate) enum Manner {
     /// Answers with a status, further headers and a body.
     Answer(u16, &'static str, Vec<u8>),
-    /// Reads it and says nothing until the client leaves.
+    /// Reads it and does not answer until the client disconnects.
     Hang,
     /// Ends the connection.
     Leave,
 }
 
-/// Takes everything, except what a list of manners says of the first requests. Clones are the same
+/// A server that accepts everything, except as scripted for the first requests. Clones are the same
 /// collector.
 #[derive(Debug, Clone)]
 pub(crate) struct Collector {
@@ -35,11 +35,11 @@ pub(crate) struct Collector {
 struct State {
     manners: VecDeque<Manner>,
     sent: Vec<Request>,
-    /// Indices of what was taken.
+    /// Indices of the accepted requests.
     taken: Vec<usize>,
 }
 
-/// The spans in a request, and what is said of who sent them.
+/// Returns the spans of a request and the attributes of its resource.
 pub(crate) fn spans_of(sent: &Request) -> (Vec<KeyValue>, Vec<Span>) {
     let request = ExportTraceServiceRequest::decode(&sent.body[..]).unwrap();
     let [of_resource] = &request.resource_spans[..] else { panic!("{request:?}") };
@@ -57,24 +57,24 @@ impl Collector {
         Self { address, shared }
     }
 
-    /// The endpoint for exporters.
+    /// Returns the endpoint for exporters.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Everything sent so far, also what was not taken.
+    /// Returns all received requests, also refused ones.
     pub(crate) fn sent(&self) -> Vec<Request> {
         self.shared.lock().sent.clone()
     }
 
-    /// Waits until it was sent so many requests.
+    /// Waits until it has received so many requests.
     pub(crate) fn wait_for_requests(&self, count: usize) -> Vec<Request> {
         let state = self.shared.wait(|state| state.sent.len() >= count);
         assert!(state.sent.len() >= count, "{} of {count} requests", state.sent.len());
         state.sent.clone()
     }
 
-    /// Waits until it has taken so many spans; gives all of them, in the order of their coming.
+    /// Waits until it has accepted so many spans; returns all of them, in the order of arrival.
     pub(crate) fn wait_for_spans(&self, count: usize) -> Vec<Span> {
         let state = self.shared.wait(|state| state.spans().len() >= count);
         let spans = state.spans();

@@ -1,4 +1,5 @@
-//! Collectors that are slow, down, hung, full or confused: counters, and no delay for callers.
+//! Collectors that are slow, unreachable, silent, full or faulty: counters, and no delay for
+//! callers.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -50,7 +51,7 @@ fn exporter(endpoint: &str) -> Exporter {
     Exporter::start(settings(endpoint), Arc::new(SystemClock), None).unwrap()
 }
 
-/// The end of an execution's span.
+/// Returns the end of an execution's span.
 fn ended(id: &str) -> SpanEvent {
     let workflow: Arc<str> = "w".into();
     let trace = Trace::of(id, EntityType::Workflow, &workflow, TraceOrigin::New);
@@ -135,11 +136,11 @@ fn a_silent_or_missing_collector_delays_no_request() {
     let hung = Collector::start(std::iter::repeat_n(Manner::Hang, 100));
     for endpoint in [format!("http://{closed}"), hung.endpoint()] {
         let exporter = exporter(&endpoint);
-        // far more than finds room; each is counted, and taking them needs no collector
+        // far more than the queue holds; each is counted, and queueing them needs no collector
         take(&exporter, 1_000);
         let counts = exporter.stats().traces.counts();
         assert_eq!(counts.exported, 0);
-        // ten wait, and a batch of four may be on its way
+        // ten are queued, and a batch of four may be in flight
         assert!((986..=990).contains(&counts.dropped), "{counts:?}");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! The real program, and its export to a collector.
+//! The export of the real program to a collector.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -57,7 +57,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `name < name of the parent` of each, sorted.
+/// Returns `name < name of the parent` of each span, sorted.
 fn tree(spans: &[Span]) -> Vec<String> {
     let names: BTreeMap<_, _> = spans.iter().map(|span| (&span.span_id, &*span.name)).collect();
     let line = |span: &Span| {
@@ -69,7 +69,7 @@ fn tree(spans: &[Span]) -> Vec<String> {
     lines
 }
 
-/// Ids, names and parents.
+/// Returns ids, names and parents.
 fn exported(spans: &[Span]) -> BTreeSet<[String; 3]> {
     let told = |span: &Span| [hex(&span.span_id), span.name.clone(), hex(&span.parent_span_id)];
     spans.iter().map(told).collect()
@@ -97,7 +97,7 @@ fn a_trace_is_whole_at_the_collector_and_over_rest_also_after_a_kill() {
     let path = "/workflows/family/execute";
     let reply = server.send("POST", path, &headers, Some(body.as_bytes()));
     assert_eq!(reply.data()["status"], "suspended");
-    // what has ended before the kill has to be on its way
+    // spans that ended before the kill must be exported
     assert_eq!(collector.wait_for_spans(10).len(), 10);
     server.kill();
 

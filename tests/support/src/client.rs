@@ -24,7 +24,7 @@ pub struct Reply {
 /// A frame of an event stream: its number and its data as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// 0: it has none.
+    /// Zero if it has none.
     pub id: u64,
     pub data: String,
 }
@@ -46,12 +46,12 @@ impl Wire {
         Ok(Self::of(stream))
     }
 
-    /// Over a connection that is there.
+    /// Uses an open connection.
     pub fn of(stream: TcpStream) -> Self {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// Sends bytes as they are.
+    /// Sends literal bytes.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -75,7 +75,7 @@ impl Wire {
         self.write(&request)
     }
 
-    /// Reads an answer with its body.
+    /// Reads a whole answer.
     pub fn reply(&mut self) -> io::Result<Reply> {
         let head = self.head()?;
         self.rest_of(head)
@@ -100,7 +100,7 @@ impl Wire {
         Ok(reply)
     }
 
-    /// Reads an answer's head and leaves the body to come.
+    /// Reads the head of an answer, but not its body.
     pub fn head(&mut self) -> io::Result<Reply> {
         let line = self.line()?;
         let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
@@ -116,7 +116,7 @@ impl Wire {
         }
     }
 
-    /// The next piece of a body that comes in pieces; none at its end.
+    /// Returns the next chunk of a chunked body; `None` at its end.
     pub fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let line = self.line()?;
         let length = usize::from_str_radix(&line, 16).map_err(|_| malformed(&line))?;
@@ -126,7 +126,7 @@ impl Wire {
         Ok((length > 0).then_some(chunk))
     }
 
-    /// The next line of a head; an error at the end of the connection.
+    /// Returns the next line of a head; an error at the end of the connection.
     pub fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line)?;
@@ -150,13 +150,13 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body, which is JSON.
+    /// Returns the body, parsed as JSON.
     pub fn json(&self) -> Value {
         let parsed = serde_json::from_slice(&self.body);
         parsed.unwrap_or_else(|error| panic!("{} {:?}: {error}", self.status, self.text()))
     }
 
-    /// `data` of an answer that went well.
+    /// Returns `data` of a successful answer.
     pub fn data(&self) -> Value {
         let mut body = self.json();
         assert_eq!((self.status, &body["success"]), (200, &Value::Bool(true)), "{}", self.text());
@@ -191,7 +191,7 @@ impl Event {
 }
 
 impl Events {
-    /// Sends the request of `wire` on; the answer must be a stream.
+    /// Reads the answer of a request that was sent, which must be a stream.
     pub fn read(mut wire: Wire) -> io::Result<Self> {
         let head = wire.head()?;
         if head.status != 200 || head.header("content-type") != Some("text/event-stream") {
@@ -200,7 +200,7 @@ impl Events {
         Ok(Self { head, wire, text: Vec::new() })
     }
 
-    /// The next event; `None` at a proper end of the stream. Comments are passed over.
+    /// Returns the next event; `None` at a proper end of the stream. Comments are skipped.
     #[expect(clippy::should_implement_trait, reason = "a stream ends, or it fails")]
     pub fn next(&mut self) -> io::Result<Option<Event>> {
         loop {

@@ -21,7 +21,7 @@ pub fn listen(serve: impl Fn(BufReader<TcpStream>) + Clone + Send + 'static) -> 
     address
 }
 
-/// A state that others wait for.
+/// A state whose changes threads can wait for.
 #[derive(Debug, Default)]
 pub struct Watched<T> {
     state: Mutex<T>,
@@ -39,14 +39,14 @@ impl<T> Watched<T> {
         changed
     }
 
-    /// The state when it is as wished, or when patience ends.
+    /// Returns the state once it satisfies the condition, or after the timeout.
     pub fn wait(&self, wished: impl Fn(&T) -> bool) -> MutexGuard<'_, T> {
         let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !wished(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// With its query.
@@ -57,7 +57,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// None when the client leaves before its end.
+    /// Returns `None` if the client disconnects before the end of its request.
     pub fn read(stream: &mut BufReader<TcpStream>) -> Option<Self> {
         let mut line = String::new();
         stream.read_line(&mut line).ok()?;
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// Returns when the client has left.
+/// Returns when the client has disconnected.
 pub fn hold(stream: &mut BufReader<TcpStream>) {
     while stream.get_mut().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
 }

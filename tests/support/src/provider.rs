@@ -45,13 +45,13 @@ pub struct Provider {
 struct State {
     scripts: VecDeque<Vec<Deed>>,
     asked: Vec<Asked>,
-    /// Permits to continue.
+    /// Unused permits for [`Deed::Wait`].
     permits: usize,
-    /// Connections that the client has left.
+    /// Connections that clients have closed.
     left: usize,
 }
 
-/// An answer that is complete at once.
+/// Returns a complete answer.
 pub fn whole(status: u16, headers: &[(&str, &str)], body: &str) -> Vec<Deed> {
     let mut text = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n");
     for (name, value) in headers {
@@ -61,14 +61,14 @@ pub fn whole(status: u16, headers: &[(&str, &str)], body: &str) -> Vec<Deed> {
     vec![Deed::Send(text.into_bytes())]
 }
 
-/// The head of an event stream; its end is the end of the connection.
+/// Returns the head of an event stream, which ends with the connection.
 pub fn stream_head() -> Deed {
     let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\
                 transfer-encoding: chunked\r\n\r\n";
     Deed::Send(head.as_bytes().to_vec())
 }
 
-/// A piece of a stream.
+/// Returns a piece of a stream.
 pub fn piece(bytes: &[u8]) -> Deed {
     let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
     chunk.extend_from_slice(bytes);
@@ -76,7 +76,7 @@ pub fn piece(bytes: &[u8]) -> Deed {
     Deed::Send(chunk)
 }
 
-/// The proper end of a stream.
+/// Returns the proper end of a stream.
 pub fn stream_end() -> Deed {
     Deed::Send(b"0\r\n\r\n".to_vec())
 }
@@ -92,17 +92,17 @@ impl Provider {
         Self { address, shared }
     }
 
-    /// The address for `base_url`.
+    /// Returns the address for `base_url`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1/", self.address)
     }
 
-    /// Everything asked so far.
+    /// Returns all requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.lock().asked.clone()
     }
 
-    /// Lets one [`Deed::Wait`] end.
+    /// Ends one [`Deed::Wait`].
     pub fn permit(&self) {
         self.shared.change(|state| state.permits += 1);
     }
@@ -117,7 +117,7 @@ impl Provider {
         assert!(state.asked.len() >= count, "{} of {count} requests", state.asked.len());
     }
 
-    /// Waits until clients have left so many connections, and says how long that took.
+    /// Waits until clients have closed so many connections; returns how long that took.
     ///
     /// # Panics
     ///
@@ -157,7 +157,7 @@ fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
     }
 }
 
-/// None where the body is no JSON.
+/// `None` if the body is not JSON.
 fn asked(request: Request) -> Option<Asked> {
     let Request { path, headers, body } = request;
     let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).ok()? };

@@ -30,7 +30,7 @@ pub struct Home {
 pub struct Server {
     pub child: Child,
     pub address: SocketAddr,
-    /// Log lines that no test has read yet.
+    /// Unread log lines.
     pub log: Mutex<Receiver<String>>,
 }
 
@@ -83,22 +83,22 @@ impl Server {
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, address: unknown, log: Mutex::new(log) };
         let (early, line) = server.lines_until("greenroom listens at http://");
-        // what was said before can be waited for as well
+        // earlier lines can be waited for as well
         early.into_iter().for_each(|line| again.send(line).unwrap());
         drop(again);
         let (_, address) = line.split_once("http://").unwrap();
-        // a line may be an object
+        // a line may be a JSON object
         let address = address.split('"').next().unwrap_or_default();
         server.address = address.trim().parse().unwrap();
         server
     }
 
-    /// Waits for a line of the log.
+    /// Waits for a log line that contains a text, and returns it.
     pub fn says(&self, part: &str) -> String {
         self.lines_until(part).1
     }
 
-    /// The lines before one that has this in it, and that one.
+    /// Waits for a log line that contains a text; returns it and the unread lines before it.
     fn lines_until(&self, part: &str) -> (Vec<String>, String) {
         let deadline = Instant::now() + PATIENCE;
         let mut said = Vec::new();
@@ -138,7 +138,7 @@ impl Server {
         self.get(&format!("/workflows/{workflow}/executions/{execution}/state")).data()
     }
 
-    /// Asks for the state until it is as expected.
+    /// Requests the state until it satisfies a condition.
     pub fn state_when(
         &self,
         workflow: &str,
@@ -168,7 +168,7 @@ impl Server {
         read
     }
 
-    /// Ends the process without warning.
+    /// Kills the process.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -181,7 +181,7 @@ impl Server {
         assert!(status.success(), "kill -s {name} {pid}: {status}");
     }
 
-    /// Waits for the process to end by itself.
+    /// Waits for the process to exit by itself.
     pub fn ended(&mut self) -> ExitStatus {
         eventually("the end of the process", || self.child.try_wait().unwrap())
     }

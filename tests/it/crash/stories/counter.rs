@@ -1,4 +1,4 @@
-//! A server that steps and tools call: it adds one, and knows the keys of its callers.
+//! A server that steps and tools call: it adds one, and records the keys of its callers.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -18,9 +18,9 @@ pub(super) struct Counter {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests are answered never.
+    /// Requests are never answered.
     is_held: bool,
-    /// The keys that came, by the last part of the path.
+    /// The received keys, by the last part of the path.
     keys: BTreeMap<String, Vec<String>>,
 }
 
@@ -56,12 +56,12 @@ impl Counter {
         format!("http://{}/{name}", self.address)
     }
 
-    /// From now on requests are held until their callers leave, or no longer.
+    /// Sets whether requests are held until their callers disconnect.
     pub(super) fn hold(&self, is_held: bool) {
         self.shared.change(|state| state.is_held = is_held);
     }
 
-    /// The keys of the calls of a path.
+    /// Returns the keys of the calls of a path.
     pub(super) fn keys(&self, name: &str) -> Vec<String> {
         self.shared.lock().keys.get(name).cloned().unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use super::{HELD, Home, Story};
 
 const WORK: &str = "{ id = 'a', run = 'work' }";
 const AFTER: &str = "{ id = 'c', run = 'work' }";
-/// For how long those sleep that are to be killed asleep.
+/// Duration of sleeps that are interrupted by the kill.
 const NAP_MS: u64 = 1500;
 
 /// Definitions shared by several stories.

@@ -74,7 +74,7 @@ fn an_agent_runs_for_the_user_of_the_token() {
         let path = format!("/agents/telling/{route}?userId=eve");
         let reply = ask(&site, &ann, "POST", &path, &body);
         assert_eq!(reply.status, 200, "{route}: {}", reply.text());
-        // Words come one by one, each with what comes before the next.
+        // Words are streamed one by one, each with the text before the next.
         let text = reply.text();
         assert!(text.contains("ann@example.com"), "{route}: {text}");
         assert!(!text.contains("nobody") && !text.contains("eve"), "{route}: {text}");
@@ -120,7 +120,7 @@ fn an_optional_token_still_identifies_the_caller() {
     let known = json!({ "user": profile(), "id": "ann", "tone": "kind" });
     for (token, user, told) in [
         (ann.as_str(), json!("ann"), known),
-        // A bad token is as good as none, and a claim is none.
+        // An invalid token counts as none, whatever the body claims.
         ("garbage", json!(null), nobody.clone()),
         (&expired, json!(null), nobody),
     ] {
@@ -152,7 +152,7 @@ fn a_user_is_made_by_the_configured_mapping() {
     let user = json!({ "id": 7, "tier": "gold", "roles": "ops dev", "tags": ["a"] });
     assert_eq!(told, json!({ "user": user, "id": "7", "tone": "kind" }));
     assert_eq!(ask(&site, &gold, "GET", "/workflows/executions", &json!({})).status, 200);
-    // What the claims do not have is left out; the subject is the id then.
+    // Missing claims are left out; the subject serves as the id.
     let bare = signed(&json!({ "sub": "s" }), SECRET);
     let told = ask(&site, &bare, "POST", "/workflows/who/execute", &body).data()["result"].take();
     assert_eq!(told, json!({ "user": { "tags": ["a"] }, "id": "s", "tone": "kind" }));

@@ -1,11 +1,11 @@
-//! Keys of every source, and who is asked first.
+//! Keys of every source, and their order of precedence.
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 
 use super::*;
 use support::provider::{Provider, whole};
 
-/// A key of the tests, in the three forms in which it is needed.
+/// A key pair of the tests in the three forms that are needed.
 const PRIVATE: &[u8] = include_bytes!("../../../../src/auth/tests/keys/ed25519.test-private.pem");
 const PUBLIC: &str = include_str!("../../../../src/auth/tests/keys/ed25519.test-public.pem");
 const JWK_X: &str = "rOZVtC-eCuy8Ux-CjtJyw7l7nLqcv1ZMLf5gF_FwPQo";
@@ -40,7 +40,7 @@ fn a_public_key_file_is_found_next_to_the_configuration() {
     let server = Server::start(home.greenroom(&["--config", "conf/other.toml"]));
     let token = bearer(&signed_with_key("ann", "any"));
     assert_eq!(user_of(&server, &[("authorization", &token)]), "ann");
-    // The public key is known to all: it signs nothing.
+    // The public key is not secret: it must not verify HMAC signatures.
     let confused = bearer(&signed(&json!({ "sub": "eve" }), PUBLIC));
     let refused = execute(&server, &[("authorization", &confused)]);
     let expected = (401, "token_invalid", "Invalid token: invalid algorithm", INVALID);
@@ -95,7 +95,7 @@ fn api_keys_work_alongside_tokens() {
         (&[("x-api-key", "nightly-key")], "nightly", 200),
         (&[("authorization", &key)], "nightly", 200),
         (&[("authorization", &ann)], "ann", 403),
-        // The first that takes its token says who it is.
+        // The first key that verifies the token determines the user.
         (&[("authorization", &ann), ("x-api-key", "nightly-key")], "ann", 403),
     ];
     for (headers, user, listed) in rows {

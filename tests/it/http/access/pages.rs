@@ -29,7 +29,7 @@ fn a_private_landing_page_shows_only_a_form_without_a_token() {
         }
         assert!(text.contains("<form id=\"sign-in\">") && text.contains("type=\"password\""));
         assert_eq!(reply.header("cache-control"), Some("no-store"));
-        // the browser runs the one script, and sends the form nowhere
+        // the browser may run this script only, and submit the form nowhere
         let (_, script) = text.split_once("<script>").unwrap();
         let (script, _) = script.split_once("</script>").unwrap();
         let digest = STANDARD.encode(Sha256::digest(script));

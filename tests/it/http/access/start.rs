@@ -66,7 +66,7 @@ fn said_at_start(mut command: Command) -> Vec<String> {
 #[test]
 fn a_public_address_starts_with_a_warning_about_open_routes() {
     let none = "[auth]\nprovider = \"none\"";
-    // what is configured, and of what else than nothing the warning speaks
+    // configuration, and texts in the warning beside `none`
     let rows = [
         ("", None),
         ("[auth.jwt]", Some(("/executions/:executionId/resume", "/execute,"))),
@@ -100,7 +100,7 @@ fn a_public_address_starts_with_a_warning_about_open_routes() {
     }
 }
 
-/// Tries an upgrade; gives the status of the answer.
+/// Tries an upgrade; returns the status of the answer.
 fn upgrade(site: &Site, path: &str) -> u16 {
     let headers = [
         ("connection", "upgrade"),
@@ -131,7 +131,7 @@ fn a_token_in_an_address_is_in_no_line_of_the_log() {
     }
     assert_eq!(upgrade(&site, &format!("/ws/observability?token={good}&entityType=x")), 400);
     for token in tokens {
-        // mistakes of all kinds, some of which are logged
+        // invalid tokens of all kinds, some of which cause log lines
         for path in ["/agents", "/nope", "/agents/assistant/history", "/workflows/%ff"] {
             for query in ["", "&limit=x", "&x=%ff", "&x=%"] {
                 let path = format!("{path}?token={token}{query}");
@@ -151,7 +151,7 @@ fn a_token_in_an_address_is_in_no_line_of_the_log() {
     let log = site.server.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n");
     assert!(log.contains("TRACE") && log.lines().count() > 100, "{log}");
     for token in tokens {
-        // Neither the whole nor the part that makes it one.
+        // Neither the whole token nor its signature.
         let signature = token.rsplit('.').next().unwrap();
         assert!(!log.contains(token.as_str()) && !log.contains(signature), "{log}");
     }

@@ -1,4 +1,4 @@
-//! No way of writing a request leads around the gate.
+//! No form of a request bypasses authorization.
 
 use std::io::ErrorKind;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::http::site::at;
 
-/// Sends a request line as it is; gives the status, 0 when the connection just ends.
+/// Sends a request line as it is; returns the status, 0 if the connection ends without an answer.
 fn raw(site: &Site, line: &str, token: Option<&str>) -> u16 {
     let mut wire = Wire::open(site.address).unwrap();
     let token = token.map(|token| format!("authorization: {}\r\n", bearer(token)));
@@ -210,7 +210,7 @@ fn a_refusal_does_not_wait_for_a_body() {
         let mut wire = Wire::open(site.address).unwrap();
         let path = place(row, &visitors()[0]);
         let method = row.method.as_str();
-        // More than is allowed, of no type that is, and none of it comes.
+        // A body above the limit, of a type that is not accepted, which is never sent.
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: image/png\r\n\
              content-length: 4000000000\r\n\r\n"
@@ -242,7 +242,7 @@ fn a_refused_request_body_is_not_read() {
         (head, wire)
     });
     for (head, mut wire) in refused {
-        // There is no end of the body, and yet one of the connection.
+        // The body never ends, but the connection must.
         match wire.line() {
             Err(error) => assert!(
                 matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset),
@@ -265,7 +265,7 @@ fn a_browser_asks_first_without_a_token() {
         assert_eq!((reply.status, reply.header("www-authenticate")), (204, None), "{row}");
         assert_eq!(reply.header("access-control-allow-headers"), Some("authorization"), "{row}");
     }
-    // The page reads why it was refused.
+    // The page can read the refusal.
     let refused = site.send("POST", "/workflows/add/execute", &[origin], Some(b"{}"));
     assert_eq!(refusal_of(&refused), owned(REQUIRED));
     assert_eq!(refused.header("access-control-allow-origin"), Some(origin.1));

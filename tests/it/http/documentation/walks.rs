@@ -1,4 +1,4 @@
-//! Walks over every route of a running server, part by part.
+//! Calls of every route of a running server, by area.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ pub(super) fn walk_workflows(documented: &Documented) {
     walk_moves(documented);
 }
 
-/// Queries about executions, single and lists.
+/// Requests lists of executions, and single ones.
 fn walk_lists(documented: &Documented) {
     let state = format!("{EXECUTION}/state");
     for (workflow, id) in [
@@ -56,7 +56,7 @@ fn walk_lists(documented: &Documented) {
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
 }
 
-/// Commands to executions.
+/// Sends commands to executions.
 fn walk_moves(documented: &Documented) {
     let suspend = format!("{EXECUTION}/suspend");
     documented.post(&suspend, &at("nap", "x-9", "suspend"), &json!({ "reason": "later" }));
