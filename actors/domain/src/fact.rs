@@ -281,29 +281,63 @@ impl Fact {
 
     /// Returns the end of the execution, if the fact is its last.
     pub fn end(&self) -> Option<Ended<'_>> {
-        let (since, how) = if let Self::WorkflowCompleted { since, result } = self {
-            (since, HowEnded::Completed { result })
-        } else if let Self::WorkflowFailed { since, error, step_id, path, class } = self {
-            let (step_id, path) = (step_id.as_ref(), path.as_ref());
-            (since, HowEnded::Failed { error, step_id, path, class: *class })
-        } else if let Self::WorkflowCancelled { since, reason } = self {
-            (since, HowEnded::Cancelled { reason })
-        } else {
-            return None;
+        let (since, how) = match self {
+            Self::WorkflowCompleted { since, result } => (since, HowEnded::Completed { result }),
+            Self::WorkflowFailed { since, error, step_id, path, class } => {
+                let (step_id, path) = (step_id.as_ref(), path.as_ref());
+                (since, HowEnded::Failed { error, step_id, path, class: *class })
+            }
+            Self::WorkflowCancelled { since, reason } => (since, HowEnded::Cancelled { reason }),
+            Self::WorkflowStarted(_)
+            | Self::StepStarted { .. }
+            | Self::StepCompleted { .. }
+            | Self::StepFailed { .. }
+            | Self::StepReleased { .. }
+            | Self::StepSkipped { .. }
+            | Self::StepCancelled { .. }
+            | Self::StepSuspended { .. }
+            | Self::StepResumed { .. }
+            | Self::StepSlept { .. }
+            | Self::TimerFired { .. }
+            | Self::ChildStarted { .. }
+            | Self::ChildSuspended { .. }
+            | Self::ChildResumed { .. }
+            | Self::HoldPlaced { .. }
+            | Self::HoldLifted { .. }
+            | Self::WorkflowSuspended { .. }
+            | Self::WorkflowResumed => return None,
         };
         Some(Ended { since: *since, how })
     }
 
     /// Returns the time at which the step's timer fires, if the fact sets one.
     pub fn arms_timer(&self) -> Option<Timestamp> {
-        if let Self::StepSlept { until, .. }
-        | Self::StepFailed { next: AfterFailure::Retry { until }, .. } = self
-        {
-            Some(*until)
-        } else if let Self::StepSuspended { deadline, .. } = self {
-            *deadline
-        } else {
-            None
+        match self {
+            Self::StepSlept { until, .. }
+            | Self::StepFailed { next: AfterFailure::Retry { until }, .. } => Some(*until),
+            Self::StepSuspended { deadline, .. } => *deadline,
+            // The timer of a child's deadline is armed in the child.
+            Self::ChildSuspended { .. }
+            | Self::StepFailed {
+                next: AfterFailure::Fail | AfterFailure::Continue { .. }, ..
+            }
+            | Self::StepStarted { .. }
+            | Self::StepCompleted { .. }
+            | Self::StepReleased { .. }
+            | Self::StepSkipped { .. }
+            | Self::StepCancelled { .. }
+            | Self::StepResumed { .. }
+            | Self::TimerFired { .. }
+            | Self::ChildStarted { .. }
+            | Self::ChildResumed { .. }
+            | Self::HoldPlaced { .. }
+            | Self::HoldLifted { .. }
+            | Self::WorkflowStarted(_)
+            | Self::WorkflowSuspended { .. }
+            | Self::WorkflowResumed
+            | Self::WorkflowCompleted { .. }
+            | Self::WorkflowFailed { .. }
+            | Self::WorkflowCancelled { .. } => None,
         }
     }
 

@@ -92,9 +92,9 @@ impl Machine {
             (None, Some(id)) if self.is_of_hold(id) => Ok(Addressee::Hold),
             (None, Some(id)) => self.of_suspension(id, self.answerable()),
             (Some(step), Some(id)) => match self.named(step)? {
-                Named::Hold if self.is_of_hold(id) => Ok(Addressee::Hold),
-                Named::Hold => Err(self.passed(id)),
-                Named::Nodes(paths) => self.of_suspension(id, paths),
+                Suspensions::Hold if self.is_of_hold(id) => Ok(Addressee::Hold),
+                Suspensions::Hold => Err(self.passed(id)),
+                Suspensions::Nodes(paths) => self.of_suspension(id, paths),
             },
         }
     }
@@ -147,15 +147,15 @@ impl Machine {
     }
 
     /// Returns the suspensions that an id or path of a step refers to.
-    fn named(&self, asked: &str) -> Result<Named, Refusal> {
+    fn named(&self, asked: &str) -> Result<Suspensions, Refusal> {
         let waiting = self.answerable();
         if let Some(exact) = waiting.iter().find(|path| &***path == asked) {
-            return Ok(Named::Nodes(vec![Arc::clone(exact)]));
+            return Ok(Suspensions::Nodes(vec![Arc::clone(exact)]));
         }
         let named: Vec<StepPath> =
             waiting.into_iter().filter(|path| step_id_of(path) == asked).collect();
         if !named.is_empty() {
-            return Ok(Named::Nodes(named));
+            return Ok(Suspensions::Nodes(named));
         }
         if self.state.announced != Status::Suspended {
             return Err(Refusal::NotSuspended);
@@ -163,7 +163,7 @@ impl Machine {
         let held_at =
             self.state.hold.as_ref().and_then(|hold| self.plan.steps.get(hold.step_index));
         if held_at.is_some_and(|step| &*step.id == asked) {
-            return Ok(Named::Hold);
+            return Ok(Suspensions::Hold);
         }
         if self.plan.step(step_id_of(asked)).is_none() {
             return Err(Refusal::UnknownStep(asked.to_owned()));
@@ -187,15 +187,15 @@ impl Machine {
 }
 
 /// Suspensions that a step refers to: at least one node, or the pause at that step.
-enum Named {
+enum Suspensions {
     Hold,
     Nodes(Vec<StepPath>),
 }
 
-fn one_of(step: &str, named: Named) -> Result<Addressee, Refusal> {
+fn one_of(step: &str, named: Suspensions) -> Result<Addressee, Refusal> {
     match named {
-        Named::Hold => Ok(Addressee::Hold),
-        Named::Nodes(paths) => match paths.as_slice() {
+        Suspensions::Hold => Ok(Addressee::Hold),
+        Suspensions::Nodes(paths) => match paths.as_slice() {
             [only] => Ok(Addressee::Node(Arc::clone(only))),
             several => {
                 let paths = enumerated(several);

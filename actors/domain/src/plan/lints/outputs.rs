@@ -33,22 +33,27 @@ fn of_kind(
     block: Option<&Rc<Shape>>,
 ) -> Rc<Shape> {
     let first_block = || block.map_or_else(Rc::default, Rc::clone);
-    if let StepKind::Then { body: Body::Map(map) } | StepKind::Map { map } = kind {
-        Shape::of_projection(&map.0, known).into()
-    } else if let StepKind::Agent { schema, .. } = kind {
-        schema.as_ref().map_or_else(answer, Shape::of_schema).into()
-    } else if let StepKind::Tap { .. } | StepKind::Sleep { .. } | StepKind::SleepUntil { .. } = kind
-    {
-        Rc::clone(data)
-    } else if let StepKind::ForEach { .. } = kind {
-        Shape::List(Box::new(Shape::clone(&first_block()))).into()
-    } else if let StepKind::All { .. } = kind {
+    match kind {
+        StepKind::Then { body: Body::Map(map) } | StepKind::Map { map } => {
+            Shape::of_projection(&map.0, known).into()
+        }
+        StepKind::Agent { schema, .. } => {
+            schema.as_ref().map_or_else(answer, Shape::of_schema).into()
+        }
+        StepKind::Tap { .. } | StepKind::Sleep { .. } | StepKind::SleepUntil { .. } => {
+            Rc::clone(data)
+        }
+        StepKind::ForEach { .. } => Shape::List(Box::new(Shape::clone(&first_block()))).into(),
         // the items, one for each block, have different shapes
-        Shape::List(Box::default()).into()
-    } else if kind.loop_rule().is_some() {
-        first_block()
-    } else {
-        Rc::default()
+        StepKind::All { .. } => Shape::List(Box::default()).into(),
+        StepKind::DoWhile { .. } | StepKind::DoUntil { .. } => first_block(),
+        StepKind::Then {
+            body: Body::Run { .. } | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
+        }
+        | StepKind::When { .. }
+        | StepKind::Race { .. }
+        | StepKind::Branch { .. }
+        | StepKind::Workflow { .. } => Rc::default(),
     }
 }
 
