@@ -9,7 +9,7 @@ use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
-use greenroom_store_sqlite::{Backup, CrashFile, SqliteStore, back_up as copy, beside};
+use greenroom_store_sqlite::{Backup, CrashFile, Durability, SqliteStore, back_up as copy, beside};
 
 use super::signals::outlive_file_size_limit;
 use crate::config::{StoreConfig, StoreUrl};
@@ -40,13 +40,23 @@ pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box
 
 /// Opens the store, whose writes are measured if there are metrics.
 pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Result<Opened> {
-    let StoreUrl::Sqlite(path) = &config.url else {
-        let store = Arc::new(MemoryStore::default());
-        return Ok(Opened { store, crash_marks: Arc::new(NoCrashMarks), read: None });
-    };
+    match &config.url {
+        StoreUrl::Sqlite(path) => open_sqlite(path, config.durability, metrics),
+        StoreUrl::Memory => {
+            let store = Arc::new(MemoryStore::default());
+            Ok(Opened { store, crash_marks: Arc::new(NoCrashMarks), read: None })
+        }
+    }
+}
+
+fn open_sqlite(
+    path: &Path,
+    durability: Durability,
+    metrics: Option<&Metrics>,
+) -> io::Result<Opened> {
     let meter: Arc<dyn JournalMeter> =
         metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
-    let store = SqliteStore::open_measured(Path::new(path), config.durability, meter);
+    let store = SqliteStore::open_measured(path, durability, meter);
     let store = Arc::new(store.map_err(io::Error::other)?);
     let figures = Arc::clone(&store);
     let read = move || {

@@ -19,6 +19,9 @@ use tokio::time::Instant;
 use crate::web::backlog::{Backlog, Held};
 use crate::web::peer::SendBuffer;
 
+/// Comment in an event stream that keeps an idle connection open.
+pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
 /// Limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {

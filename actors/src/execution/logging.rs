@@ -20,48 +20,40 @@ pub(super) fn scope_of_attempt(
     scope.at(span)
 }
 
-/// Logs durable facts: failures always, the rest at debug level.
+/// Logs durable facts: failures and interruptions always, changes of status at debug level. Steps
+/// are in the execution's events.
 pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
-    let is_debug = log::log_enabled!(log::Level::Debug);
     for Recorded { fact, .. } in facts {
-        match fact {
-            // The logger escapes control characters that could begin another line.
-            Fact::WorkflowFailed { error, step_id: Some(step), path, class, .. } => {
-                let (place, kind) = (path.as_ref().unwrap_or(step), kind_of(*class));
-                log::warn!(
-                    step:% = place, kind;
-                    "execution {id} failed at step {step}: {error}"
-                );
-            }
-            Fact::WorkflowFailed { error, step_id: None, class, .. } => {
-                log::warn!(kind = kind_of(*class); "execution {id} failed: {error}");
-            }
-            Fact::StepFailed { path, attempt, error, class, .. } => {
-                log::info!(
-                    step:% = path, attempt, kind = kind_of(*class);
-                    "execution {id}: step {path} failed in attempt {attempt}: {error}"
-                );
-            }
-            Fact::StepReleased { path, attempt, .. } => {
-                log::info!(
-                    step:% = path, attempt;
-                    "execution {id}: attempt {attempt} of step {path} was interrupted; it runs \
-                     again after the restart"
-                );
-            }
-            _ if is_debug => log_course(id, fact),
-            _ => {}
-        }
+        log_fact(id, fact);
     }
 }
 
-fn kind_of(class: Option<ErrorClass>) -> &'static str {
-    class.map_or("unknown", |class| class.kind.as_str())
-}
-
-/// Logs changes of status; steps are in the execution's events.
-fn log_course(id: &ExecutionId, fact: &Fact) {
+fn log_fact(id: &ExecutionId, fact: &Fact) {
     match fact {
+        // The logger escapes control characters that could begin another line.
+        Fact::WorkflowFailed { error, step_id: Some(step), path, class, .. } => {
+            let (place, kind) = (path.as_ref().unwrap_or(step), kind_of(*class));
+            log::warn!(
+                step:% = place, kind;
+                "execution {id} failed at step {step}: {error}"
+            );
+        }
+        Fact::WorkflowFailed { error, step_id: None, class, .. } => {
+            log::warn!(kind = kind_of(*class); "execution {id} failed: {error}");
+        }
+        Fact::StepFailed { path, attempt, error, class, .. } => {
+            log::info!(
+                step:% = path, attempt, kind = kind_of(*class);
+                "execution {id}: step {path} failed in attempt {attempt}: {error}"
+            );
+        }
+        Fact::StepReleased { path, attempt, .. } => {
+            log::info!(
+                step:% = path, attempt;
+                "execution {id}: attempt {attempt} of step {path} was interrupted; it runs \
+                 again after the restart"
+            );
+        }
         Fact::WorkflowStarted(_) => log::debug!("execution {id} started"),
         Fact::WorkflowSuspended { suspension, .. } => {
             log::debug!(reason:% = suspension.reason; "execution {id} suspended");
@@ -71,6 +63,22 @@ fn log_course(id: &ExecutionId, fact: &Fact) {
         Fact::WorkflowCancelled { reason, .. } => {
             log::debug!(reason:%; "execution {id} cancelled");
         }
-        _ => {}
+        Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. } => {}
     }
+}
+
+fn kind_of(class: Option<ErrorClass>) -> &'static str {
+    class.map_or("unknown", |class| class.kind.as_str())
 }

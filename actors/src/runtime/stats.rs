@@ -29,7 +29,7 @@ pub struct RuntimeStats {
     pub steps_running: usize,
     pub generations_live: usize,
     /// Commands refused because a supervisor's mailbox was full.
-    pub orders_refused: u64,
+    pub commands_refused: u64,
     /// Timers held in memory because they are due soon.
     pub timers_held: usize,
     /// Observers of spans and logs.
@@ -72,7 +72,7 @@ impl Runtime {
             actors_panicked: counters.panicked.load(Ordering::Relaxed),
             steps_running: shared.bodies.load(Ordering::Relaxed),
             generations_live: self.generations.active.live(),
-            orders_refused: counters.refused.load(Ordering::Relaxed),
+            commands_refused: counters.refused.load(Ordering::Relaxed),
             timers_held: counters.timers_held.load(Ordering::Relaxed),
             observers: shared.feed.observers(),
             executions_stuck: self.stuck().len(),

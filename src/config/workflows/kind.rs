@@ -7,9 +7,6 @@ use greenroom_actors::domain::definition::StepType;
 pub(crate) const COMMON: &[&str] =
     &["id", "name", "purpose", "type", "input_schema", "output_schema", "on_error"];
 
-/// Keys of bodies; a step has exactly one of them.
-pub(crate) const BODIES: [&str; 5] = ["map", "run", "http", "command", "tool"];
-
 /// Refusal of `args` without a tool.
 pub(crate) const ARGS_ALONE: &str = "is only valid beside `tool`";
 

@@ -142,7 +142,7 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
         counter(
             "greenroom_orders_refused_total",
             "Commands refused as busy because the mailbox of a supervisor was full",
-            stats.orders_refused,
+            stats.commands_refused,
         ),
         gauge(
             "greenroom_steps_running",

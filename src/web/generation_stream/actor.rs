@@ -15,7 +15,7 @@ use crate::api::wire::generation_stream::GenerationStream;
 use crate::web::peer::{WATCH_INTERVAL, Watch};
 use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
-use crate::web::subscriber_queue::{SubscriberQueue, Weight};
+use crate::web::subscriber_queue::{KEEP_ALIVE, SubscriberQueue, Weight};
 
 /// Mailbox capacity, in batches, for while the worker is busy. A batch that does not fit ends the
 /// stream.
@@ -191,7 +191,7 @@ impl GenerationStreamActor {
 
     fn beat(&mut self, _: &mut Context<Self>) {
         if self.stream.is_events() && !self.has_ended && self.queue.is_empty() {
-            self.queue.push(Bytes::from_static(b": keep-alive\n\n"), NO_EVENT);
+            self.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::web::backlog::Held;
 use crate::web::peer::SendBuffer;
 use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
-use crate::web::subscriber_queue::{Offered, SubscriberQueue, Weight};
+use crate::web::subscriber_queue::{KEEP_ALIVE, Offered, SubscriberQueue, Weight};
 
 /// Mailbox capacity, in batches, for while the worker is busy. Batches that do not fit are read
 /// from the journal.
@@ -336,7 +336,7 @@ impl EventStreamActor {
         } else if !ctx.connected() && matches!(self.mode, Mode::Live) {
             self.subscribe_again(ctx);
         } else if self.connection.queue.is_empty() {
-            self.connection.queue.push(comment("keep-alive"), NO_EVENT);
+            self.connection.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Kinds of steps, with one table of their names and keys.
 //!
-//! Add a new kind here first. The compiler then reports the other places: the plan
-//! (`plan/compile.rs`), the machine (`machine/advance.rs`), the configuration
-//! (`config/workflows/step.rs`).
+//! Add a new kind here first; `CONTRIBUTING.md` lists the other places.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
