@@ -144,7 +144,8 @@ fn every_recipe_names_its_files() {
     let text = read("CONTRIBUTING.md");
     let recipes = text.split("\n## Recipes\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let recipes = recipes.expect("a chapter of recipes");
-    for subject in ["step", "fact", "limit", "route", "provider", "metric", "store"] {
+    let subjects = ["step", "command", "fact", "limit", "route", "provider", "metric", "store"];
+    for subject in subjects {
         let heading = |recipe: &&str| recipe.lines().next().is_some_and(|it| it.ends_with(subject));
         let recipe = recipes.split("\n### ").skip(1).find(heading);
         let recipe = recipe.unwrap_or_else(|| panic!("no recipe for a new {subject}"));
