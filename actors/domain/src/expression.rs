@@ -92,8 +92,7 @@ impl Expression {
     }
 
     /// Evaluates to JSON. Fails on undefined values, also inside arrays and objects, on numbers
-    /// that
-    /// JSON cannot represent, and on results larger than the scope allows.
+    /// that JSON cannot represent, and on results larger than the scope allows.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
         effort::bounded(|| self.evaluate_within(scope, &mut Allowance::new(scope.bytes_max())))
     }

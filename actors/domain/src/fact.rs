@@ -103,8 +103,7 @@ pub enum Fact {
         usage: Option<Box<Usage>>,
     },
     /// The process shut down during the attempt. The attempt starts again after the restart, and
-    /// does
-    /// not count as a failure.
+    /// does not count as a failure.
     StepReleased {
         path: StepPath,
         attempt: u32,
@@ -134,8 +133,7 @@ pub enum Fact {
         data: Arc<Value>,
         by: ResumedBy,
         /// Id of the suspension that it ends. `None` for data that a replay supplied before the
-        /// step
-        /// suspended, and in older facts.
+        /// step suspended, and in older facts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
     },

@@ -118,8 +118,7 @@ impl ErrorClass {
     }
 
     /// Returns true if a retry would fail in the same way: a status 4xx except those that may
-    /// change
-    /// with time (408 timeout, 409 conflict, 425 too early, 429 too many requests).
+    /// change with time (408 timeout, 409 conflict, 425 too early, 429 too many requests).
     pub fn is_final(self) -> bool {
         match self.status {
             Some(408 | 409 | 425 | 429) | None => false,

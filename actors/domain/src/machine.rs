@@ -133,8 +133,7 @@ impl Machine {
     }
 
     /// Returns true if further facts follow. The caller sends [`Command::Recover`] once the facts
-    /// so
-    /// far are durable.
+    /// so far are durable.
     pub fn has_more(&self) -> bool {
         self.has_more
     }

@@ -218,8 +218,7 @@ impl Work {
     }
 
     /// Returns the path of a node inside a lane of the node at `path`. An empty id gives the path
-    /// of
-    /// the lane.
+    /// of the lane.
     pub fn inner_path(&self, path: &str, lane: usize, step_id: &str) -> String {
         match self.branch_of(lane) {
             Some(branch) if !self.is_iterated() => format!("{path}/{}/{step_id}", branch.name),

@@ -263,8 +263,7 @@ impl Trace {
     }
 
     /// Returns the header that propagates the trace from the parent span (W3C Trace Context,
-    /// version
-    /// 00); `None` at a root without a parent.
+    /// version 00); `None` at a root without a parent.
     pub fn traceparent(&self) -> Option<String> {
         let flags = if self.is_unsampled { "00" } else { "01" };
         Some(format!("00-{}-{}-{flags}", self.id, self.parent_span?))
@@ -279,8 +278,7 @@ impl Trace {
     }
 
     /// Returns true if the trace was started by the execution or generation with this id, and its
-    /// id
-    /// is derived from it.
+    /// id is derived from it.
     pub fn is_named_after(&self, owner_id: &str) -> bool {
         owner_of(&self.id).is_some_and(|owner| owner == owner_id)
     }

@@ -17,8 +17,7 @@ const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 impl Machine {
     /// Records what follows from a decision that cost `spent` steps, then announces the status if
-    /// it
-    /// has changed.
+    /// it has changed.
     pub(super) fn run_ahead(&mut self, spent: u64, moment: &Moment<'_>, batch: &mut Batch) {
         let is_blocked = Cell::new(false);
         let missing = |step: &Step| {

@@ -70,8 +70,7 @@ pub enum Command {
 pub enum Handled {
     Decided(Decision),
     /// The decision costs more than a turn. Nothing has changed; the caller repeats the command on
-    /// a
-    /// worker, with a larger budget.
+    /// a worker, with a larger budget.
     PutOff(Command),
 }
 

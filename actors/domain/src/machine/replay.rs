@@ -46,8 +46,7 @@ pub enum ReplayRefusal {
 
 impl Machine {
     /// Returns the state that a new execution needs to begin at a step: the nodes before it, and
-    /// the
-    /// resume data. The data is not checked here, because its schema may be costly.
+    /// the resume data. The data is not checked here, because its schema may be costly.
     pub fn replayed_from(&self, wanted: ReplayFrom) -> Result<Replayed, ReplayRefusal> {
         let ReplayFrom { step_id, answer, plan, by } = wanted;
         let plan = plan.as_deref().unwrap_or(&self.plan);

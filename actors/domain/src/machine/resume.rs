@@ -100,8 +100,7 @@ impl Machine {
     }
 
     /// Returns the suspension for a resume that names none: the pause if there is one, otherwise
-    /// the
-    /// only step that waits.
+    /// the only step that waits.
     fn only_waiting(&self) -> Result<Addressee, Refusal> {
         if self.state.announced != Status::Suspended {
             return Err(Refusal::NotSuspended);

@@ -26,8 +26,7 @@ impl Allowed<'_> {
     }
 
     /// Returns true if the text tests a name itself, as in `if user`, or a condition around the
-    /// text
-    /// reads it.
+    /// text reads it.
     fn names(&self, root: &str) -> bool {
         self.reading.paths.iter().any(|it| it.root == root && it.keys.is_empty())
             || self.around.iter().any(|it| it.root == root)
