@@ -235,7 +235,17 @@ fn answer_from_rows(
             let durable_seq = machine.state().last_seq();
             drop(answer.send(Ok(Subscription { durable_seq, ended })));
         }
-        other => return Some(other),
+        other @ (ExecutionCommand::Suspend { .. }
+        | ExecutionCommand::Resume(_)
+        | ExecutionCommand::Cancel { .. }
+        | ExecutionCommand::Subscribe { .. }
+        | ExecutionCommand::AwaitOutcome { .. }
+        | ExecutionCommand::Timer(_)
+        | ExecutionCommand::ChildReported { .. }
+        | ExecutionCommand::PassResume { .. }
+        | ExecutionCommand::Continue
+        | ExecutionCommand::Abort { .. }
+        | ExecutionCommand::Stop { .. }) => return Some(other),
     }
     None
 }
