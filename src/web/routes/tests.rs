@@ -127,7 +127,10 @@ async fn a_panic_and_a_framework_error_stay_in_the_envelope() {
     assert_eq!((status, body.as_str()), (500, expected));
     let (status, _, body) = answer(request(http::Method::GET, "/ws")).await;
     assert_eq!(status, 426);
-    assert!(body.starts_with("{\"success\":false,\"error\":\"Only WebSockets "), "{body}");
+    assert!(
+        body.starts_with("{\"success\":false,\"error\":\"This route is a WebSocket: "),
+        "{body}"
+    );
 }
 
 #[actix_web::test]

@@ -187,9 +187,7 @@ async fn seen(body: &mut QueueReceiver<Bytes>) -> (Vec<u64>, Vec<String>, bool) 
 }
 
 fn step(seq: u64) -> Recorded {
-    let fact =
-        Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false, opening: None };
-    Recorded { seq, at: Timestamp(0), fact, by: None }
+    large(seq, 1)
 }
 
 /// Step whose event has at least so many bytes.
