@@ -140,13 +140,13 @@ fn settings(config: &Config) -> io::Result<Option<crate::telemetry::export::Expo
     }
 }
 
-/// Logs the hosts of the targets; the rest of a URL may contain a key.
+/// Logs hosts and ports of the targets; the rest of a URL may contain a key.
 #[cfg(feature = "otel")]
 fn log_targets(settings: &ExporterSettings) {
     let ExporterSettings { traces, metrics, logs, .. } = settings;
     for (what, target) in [("traces", traces), ("metrics", metrics), ("logs", logs)] {
-        if let Some(host) = target.as_ref().and_then(|target| target.url.host_str()) {
-            log::info!("exporting {what} to {host}");
+        if let Some(target) = target {
+            log::info!("exporting {what} to {}", target.host());
         }
     }
 }

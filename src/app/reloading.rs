@@ -210,7 +210,7 @@ impl Reloading {
             log::warn!("{section} has changed: restart the server to apply it");
         }
         self.reload_status.take();
-        log::info!("applied the changed configuration: {changes}");
+        log::info!("reloaded the configuration: {changes}");
         self.newest = Arc::new(config);
     }
 

@@ -1,6 +1,6 @@
 //! Arrays: items with a schema each, and further ones.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Keywords, Sampler, count_of};
 
@@ -8,7 +8,10 @@ impl Sampler<'_> {
     /// Makes an array of the items with a schema each or, without any, of one item.
     pub(super) fn array(&mut self, keywords: &Keywords) -> Result<Value, String> {
         let (first, rest) = items_of(keywords);
+        let contained = keywords.get("contains").map(|part| json!({ "allOf": [rest, part] }));
+        let contains = first.len()..first.len() + min_contains(keywords);
         let fewest = count_of(keywords, "minItems").unwrap_or(0);
+        let fewest = if contains.is_empty() { fewest } else { fewest.max(contains.end) };
         let most = count_of(keywords, "maxItems").unwrap_or(usize::MAX);
         let has_optional = !self.is_recursing() && self.choose(2) == 0;
         let shown = if has_optional { first.len().max(1) } else { 0 };
@@ -16,7 +19,8 @@ impl Sampler<'_> {
 
         let mut made = Vec::new();
         for index in 0..fewest.max(shown.min(most)) {
-            let schema = first.get(index).unwrap_or(rest);
+            let further = contained.as_ref().filter(|_| contains.contains(&index)).unwrap_or(rest);
+            let schema = first.get(index).unwrap_or(further);
             match self.value(schema, if is_unique { index } else { 0 }) {
                 Ok(item) => made.push(item),
                 // an optional item without a sample is left out
@@ -25,6 +29,14 @@ impl Sampler<'_> {
             }
         }
         Ok(Value::Array(made))
+    }
+}
+
+/// Number of items that have to match `contains`.
+fn min_contains(keywords: &Keywords) -> usize {
+    match keywords.contains_key("contains") {
+        true => count_of(keywords, "minContains").unwrap_or(1),
+        false => 0,
     }
 }
 

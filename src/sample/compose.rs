@@ -74,7 +74,8 @@ impl Sampler<'_> {
         let pointer = reference.strip_prefix('#').map(percent_decode_str);
         let pointer = pointer.and_then(|pointer| pointer.decode_utf8().ok());
         let target = pointer.and_then(|pointer| self.root.pointer(&pointer));
-        let target = target.ok_or_else(|| format!("{reference} is nowhere in the schema"))?;
+        let target =
+            target.ok_or_else(|| format!("{reference} is no JSON pointer into the schema"))?;
         self.visits += parts_of(target) / PARTS_PER_VISIT;
         let whole = match target {
             Value::Object(keywords) => merged(keywords, &Value::Object(rest.clone()))?,

@@ -120,6 +120,7 @@ fn objects_and_arrays_meet_their_bounds() {
         json!({ "required": ["k"], "additionalProperties": { "type": "boolean" } }),
         json!({ "properties": { "card": {}, "address": {} }, "dependentRequired": { "card": ["zip"] } }),
         json!({ "type": "array", "minItems": 3, "items": { "enum": ["a", "b", "c"] }, "uniqueItems": true }),
+        json!({ "type": "array", "items": { "type": "integer" }, "contains": { "minimum": 7 }, "minContains": 2 }),
         json!({ "type": "array", "prefixItems": [{ "type": "string" }, { "type": "integer" }], "items": false }),
         json!({ "type": "array", "prefixItems": [{ "const": 1 }], "minItems": 3, "items": { "type": "null" } }),
         json!({ "type": "array", "items": false }),

@@ -57,6 +57,14 @@ pub struct Target {
     pub timeout: Duration,
 }
 
+impl Target {
+    /// Returns host and port of the endpoint for the log; the rest of the URL may contain a key.
+    pub fn host(&self) -> String {
+        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}{port}", self.url.host_str().unwrap_or_default())
+    }
+}
+
 /// Counters of spans, data points and log records. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct ExporterStats {

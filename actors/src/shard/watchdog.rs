@@ -107,7 +107,9 @@ impl Shared {
                 let is_new = stuck.get(&id).is_none_or(|known| *known.cause != *cause);
                 let has_room = stuck.len() < STUCK_MAX || stuck.contains_key(&id);
                 if is_new && has_room {
-                    log::warn!("execution {id} is stuck, nothing can continue it: {cause}");
+                    log::warn!(
+                        "execution {id} is stuck: {cause}; its `why` says what would continue it"
+                    );
                     let cause = Arc::from(cause);
                     let entry = StuckExecution { workflow_id, execution_id: id.clone(), cause };
                     stuck.insert(id, entry);

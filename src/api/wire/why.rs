@@ -255,7 +255,8 @@ impl<'a> AwaitedView<'a> {
                 Self { attempt: Some(*attempt), ..plain("step", message, moved_by) }
             }
             Cause::Missing { what } => {
-                let how = "a server with this registration continues it";
+                let how = "register it again, in the configuration or in code; the execution then \
+                           continues";
                 plain("missing", what.clone(), vec![MoverView::new("server", how)])
             }
             Cause::Interrupted { attempt } => {

@@ -59,7 +59,8 @@ impl Rules {
         }
         let is_for_us = || match claims.get("aud") {
             Some(Value::Array(several)) => {
-                several.iter().any(|name| is_accepted(Some(name), &self.audience))
+                several.iter().all(Value::is_string)
+                    && several.iter().any(|name| is_accepted(Some(name), &self.audience))
             }
             audience => is_accepted(audience, &self.audience),
         };

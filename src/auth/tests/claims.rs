@@ -127,6 +127,7 @@ fn issuer_and_audience_are_checked_when_configured() {
         (picky(), json!({ "iss": id }), aud),
         (picky(), json!({ "iss": id, "aud": "Desk" }), aud),
         (picky(), json!({ "iss": id, "aud": [] }), aud),
+        (picky(), json!({ "iss": id, "aud": ["desk", 1] }), aud),
         (picky(), json!({ "iss": id, "aud": ["x", "y"] }), aud),
         (picky(), json!({ "iss": id, "aud": ["Desk", 1] }), aud),
         (picky(), json!({ "iss": id, "aud": { "desk": true } }), aud),

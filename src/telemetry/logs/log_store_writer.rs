@@ -199,7 +199,7 @@ impl Work {
             }
             Ok(Err(error)) => {
                 if self.refused_at.replace(Instant::now()).is_none() {
-                    log::warn!("log records are not stored, retrying every second: {error}");
+                    log::warn!("log records wait for the store, retrying every second: {error}");
                 }
             }
             Err(_) => {

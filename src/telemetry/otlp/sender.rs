@@ -117,13 +117,13 @@ impl Sender {
         self.stats.add_failed(rejected);
         let what = self.what;
         if std::mem::take(&mut self.is_failing) {
-            log::info!("the collector at {} accepts {what} again", self.host());
+            log::info!("the collector at {} accepts {what} again", self.target.host());
         }
         let is_due = self.partial_logged.is_none_or(|at| at.elapsed() >= PARTIAL_PAUSE);
         if (rejected > 0 || !message.is_empty()) && is_due {
             self.partial_logged = Some(Instant::now());
             let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
-            let host = self.host();
+            let host = self.target.host();
             log::warn!(
                 "the collector at {host} rejected {rejected} of {parts} {what}: {message:?}"
             );
@@ -133,16 +133,9 @@ impl Sender {
     /// Logs the first of consecutive failures; the others are only counted.
     fn log_failure(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_failing, true) {
-            let (what, host) = (self.what, self.host());
+            let (what, host) = (self.what, self.target.host());
             log::warn!("cannot export {what} to the collector at {host}: {why}");
         }
-    }
-
-    /// Returns host and port of the endpoint; the rest of the URL may contain a key.
-    fn host(&self) -> String {
-        let Target { url, .. } = &self.target;
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}{port}", url.host_str().unwrap_or_default())
     }
 }
 

@@ -179,7 +179,7 @@ impl Page<'_> {
         for agent in self.agents.iter().take(SHOWN_MAX) {
             let id = agent.id();
             let is_rehearsing = self.rehearsing.contains(id);
-            let mark = if is_rehearsing { " <em>rehearses</em>" } else { "" };
+            let mark = if is_rehearsing { " <em>mock</em>" } else { "" };
             let operation = "Agents/generateText";
             let address = self.address_of(operation, RouteName::DescribeAgent, "agents", id);
             push_item(html, address, id, mark, agent.description());
@@ -187,8 +187,8 @@ impl Page<'_> {
         self.push_end(html, RouteName::ListAgents, "agents", self.agents.len());
         if !self.rehearsing.is_empty() {
             html.push_str(
-                "<p>An agent that <em>rehearses</em> uses no language model: it follows rules of \
-                 the configuration, offline, and always gives the same answers.</p>\n",
+                "<p>An agent marked <em>mock</em> uses no language model: it follows rules of the \
+                 configuration, offline, and always gives the same answers.</p>\n",
             );
         }
     }

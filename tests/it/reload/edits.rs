@@ -9,7 +9,7 @@ use support::server::{Home, Server};
 const BASE: &str = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
 /// Reloads only on SIGHUP.
 const ASKED: &str = "system.reload_every = \"0s\"\n";
-const TAKEN: &str = "applied the changed configuration";
+const TAKEN: &str = "reloaded the configuration";
 const REFUSED: &str = "rejected the changed configuration";
 
 fn start(home: &Home) -> Server {

@@ -42,9 +42,7 @@ fn unknown<'k>(
     let shown = listed(known.clone());
     let remark = match is_closed {
         true => Remark::error(format!("`{way}` has no `{name}`; it has {shown}")),
-        false => {
-            Remark::warning(format!("`{way}` is not known to have a `{name}`; known: {shown}"))
-        }
+        false => Remark::warning(format!("`{way}` may have no `{name}`; its schema lists {shown}")),
     };
     remark.meant(name, known)
 }
