@@ -84,7 +84,7 @@ section! {
         /// Crashes that may interrupt attempts of one step; with the last one the step fails.
         crash_attempts: machine.crash_attempts, Takes::Integer(1..=1000);
         /// Crashes of the process at the same point of an evaluation after which the execution is
-        /// quarantined: it fails. 0: never.
+        /// set aside: it fails. 0: never.
         quarantine_after: quarantine_after, Takes::Integer(0..=1000);
         /// Time after which a subscriber that reads nothing, although data is waiting, is
         /// disconnected.

@@ -100,7 +100,9 @@ pub(crate) async fn stream(
     }
 }
 
-/// Returns the `Idempotency-Key`. Invalid UTF-8 is replaced, which validation then refuses.
+/// Returns the `Idempotency-Key`, which validation refuses if it is not visible ASCII. Repeated
+/// headers are joined as RFC 9110 (5.3) reads them, so that the space between them is refused.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<Cow<'_, str>> {
-    headers.get("idempotency-key").map(|value| String::from_utf8_lossy(value.as_bytes()))
+    let keys = headers.get_all("idempotency-key");
+    keys.map(|key| String::from_utf8_lossy(key.as_bytes())).reduce(|keys, key| keys + ", " + key)
 }

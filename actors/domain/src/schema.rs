@@ -170,6 +170,10 @@ fn violation(instance: &Value, error: &ValidationError<'_>) -> SchemaViolation {
             push_key(&mut path, property);
             "missing".to_owned()
         }
+        // the crate's text shows the compiled schema, which has prices in it
+        ValidationErrorKind::Not { .. } => {
+            format!("{} matches the schema of `not`", beginning(error.instance()))
+        }
         _ => described(error),
     };
     SchemaViolation { path, detail, is_too_costly: false }

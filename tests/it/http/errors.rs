@@ -103,6 +103,13 @@ fn every_error_is_available_as_a_problem() {
         (EXECUTE, "content-type: image/png\r\n", "x", 415, "media_type_unsupported"),
         (EXECUTE, "content-encoding: gzip\r\n", "x", 415, "encoding_unsupported"),
         (EXECUTE, "idempotency-key: \r\n", "{\"input\":{\"n\":1}}", 400, "header_invalid"),
+        (
+            EXECUTE,
+            "idempotency-key: a\r\nidempotency-key: b\r\n",
+            "{\"input\":{\"n\":1}}",
+            400,
+            "header_invalid",
+        ),
         (EXECUTE, "origin: https://evil.example\r\n", "{}", 403, "origin_not_allowed"),
         ("POST /workflows/failing/execute", "", "{\"input\":{}}", 500, "execution_failed"),
         (done, "", "{}", 400, "execution_not_running"),

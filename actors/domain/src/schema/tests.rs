@@ -75,6 +75,8 @@ fn details_are_short_lines() {
         assert!(violation.path.chars().count() <= DETAIL_CHARS_MAX);
         assert!(!violation.to_string().contains('\n'));
     }
+    let excluded = Schema::compile(&json!({"not": {"minimum": 0}})).unwrap();
+    assert_eq!(excluded.check(&json!(1)).unwrap_err().detail, "1 matches the schema of `not`");
     let text = Schema::compile(&json!({"type": "integer"})).unwrap();
     let detail = text.check(&json!("x".repeat(1000))).unwrap_err().detail;
     assert!(detail.ends_with(r#"is not of type "integer""#), "{detail}");
