@@ -127,7 +127,7 @@ impl GenerationHandle {
         }
     }
 
-    /// Waits until the run has begun ([`Begins`]), or has ended without output. Returns the error
+    /// Waits until the run has begun ([`Begins`](super::Begins)), or has ended without output. Returns the error
     /// of a run that failed before that.
     pub async fn begun(&mut self) -> Result<(), GenerateError> {
         if let State::Live { awaited, begun, .. } = &mut self.state
