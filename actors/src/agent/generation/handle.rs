@@ -127,8 +127,8 @@ impl GenerationHandle {
         }
     }
 
-    /// Waits until the run has begun ([`Begins`](super::Begins)), or has ended without output. Returns the error
-    /// of a run that failed before that.
+    /// Waits until the run has begun ([`Begins`](super::Begins)), or has ended without output.
+    /// Returns the error of a run that failed before that.
     pub async fn begun(&mut self) -> Result<(), GenerateError> {
         if let State::Live { awaited, begun, .. } = &mut self.state
             && let Some(begins) = begun.take()
