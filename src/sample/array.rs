@@ -9,7 +9,7 @@ impl Sampler<'_> {
     pub(super) fn array(&mut self, keywords: &Keywords) -> Result<Value, String> {
         let (first, rest) = items_of(keywords);
         let contained = keywords.get("contains").map(|part| json!({ "allOf": [rest, part] }));
-        let contains = first.len()..first.len() + min_contains(keywords);
+        let contains = first.len()..first.len().saturating_add(min_contains(keywords));
         let fewest = count_of(keywords, "minItems").unwrap_or(0);
         let fewest = if contains.is_empty() { fewest } else { fewest.max(contains.end) };
         let most = count_of(keywords, "maxItems").unwrap_or(usize::MAX);
@@ -32,7 +32,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Number of items that have to match `contains`.
+/// Returns the number of items that have to match `contains`.
 fn min_contains(keywords: &Keywords) -> usize {
     match keywords.contains_key("contains") {
         true => count_of(keywords, "minContains").unwrap_or(1),
@@ -40,7 +40,7 @@ fn min_contains(keywords: &Keywords) -> usize {
     }
 }
 
-/// Schemas of the first items and of all further ones, in current and older drafts.
+/// Returns the schemas of the first items and of all further ones, in current and older drafts.
 fn items_of(keywords: &Keywords) -> (&[Value], &Value) {
     const ANY: &Value = &Value::Bool(true);
     match (keywords.get("prefixItems"), keywords.get("items")) {

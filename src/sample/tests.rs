@@ -187,6 +187,7 @@ fn a_schema_without_a_sample_is_rejected_with_a_reason() {
         json!({ "required": ["next"], "properties": { "next": { "$ref": "#" } } }),
         json!({ "type": "string", "minLength": 100_000_000 }),
         json!({ "type": "array", "minItems": 100_000_000 }),
+        json!({ "type": "array", "prefixItems": [{}], "contains": {}, "minContains": u64::MAX }),
         json!({ "type": "object", "minProperties": 100_000_000 }),
         json!({ "type": "string", "pattern": "^(?:){1000}b$", "maxLength": 0 }),
         json!({ "type": "not a type" }),
