@@ -25,25 +25,25 @@ use crate::ports::store::{Read, Store};
 pub use bench::{Bench, Draft, completed, held, started, step_started};
 
 /// Runs every rule, each over a new store.
-pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
-    let bench = || Bench::new(fresh());
-    executions::creation_and_continuation(bench()).await;
-    executions::every_column_comes_back(bench()).await;
-    executions::refusals_store_nothing(bench()).await;
-    executions::snapshots_shorten_the_facts_that_load_returns(bench()).await;
-    executions::snapshots_of_an_older_event_are_ignored(bench()).await;
-    executions::facts_are_paged(bench()).await;
-    executions::portions_return_every_fact_once(bench()).await;
-    executions::facts_without_events_keep_their_place(bench()).await;
-    executions::large_facts_survive_changes_of_the_row(bench()).await;
-    lists::lists_are_filtered_and_paged(bench()).await;
-    lists::running_executions_are_listed(bench()).await;
+pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
+    let bench = async || Bench::new(fresh().await);
+    executions::creation_and_continuation(bench().await).await;
+    executions::every_column_comes_back(bench().await).await;
+    executions::refusals_store_nothing(bench().await).await;
+    executions::snapshots_shorten_the_facts_that_load_returns(bench().await).await;
+    executions::snapshots_of_an_older_event_are_ignored(bench().await).await;
+    executions::facts_are_paged(bench().await).await;
+    executions::portions_return_every_fact_once(bench().await).await;
+    executions::facts_without_events_keep_their_place(bench().await).await;
+    executions::large_facts_survive_changes_of_the_row(bench().await).await;
+    lists::lists_are_filtered_and_paged(bench().await).await;
+    lists::running_executions_are_listed(bench().await).await;
     Box::pin(counts::run(&bench)).await;
-    timers::timers_are_armed_moved_and_disarmed(bench()).await;
-    timers::an_end_drops_timers_of_nodes(bench()).await;
-    timers::idempotency_keys_are_taken_until_they_expire(bench()).await;
-    timers::definitions_are_put_once(bench()).await;
-    timers::facts_are_published_before_they_are_acknowledged(bench()).await;
+    timers::timers_are_armed_moved_and_disarmed(bench().await).await;
+    timers::an_end_drops_timers_of_nodes(bench().await).await;
+    timers::idempotency_keys_are_taken_until_they_expire(bench().await).await;
+    timers::definitions_are_put_once(bench().await).await;
+    timers::facts_are_published_before_they_are_acknowledged(bench().await).await;
     // boxed: many rules in one future would overflow the stack of a test
     Box::pin(generations::run(&bench)).await;
     Box::pin(conversations::run(&bench)).await;
@@ -51,13 +51,14 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     Box::pin(traces::run(&bench)).await;
     Box::pin(logs::run(&bench)).await;
     Box::pin(retention::run(&bench)).await;
-    Box::pin(forgetting::facts_and_history_of_a_user_are_erased(bench())).await;
-    Box::pin(forgetting::deeply_nested_facts_of_a_user_are_erased(bench())).await;
+    Box::pin(forgetting::facts_and_history_of_a_user_are_erased(bench().await)).await;
+    Box::pin(forgetting::deeply_nested_facts_of_a_user_are_erased(bench().await)).await;
 }
 
 /// Runs the rules of a persistent store; `open` opens the same store each time, after the previous
 /// one was closed. Does not apply to stores in memory.
-pub async fn run_over_restarts(open: impl Fn() -> Arc<dyn Store>) {
+pub async fn run_over_restarts<S: Store + 'static>(open: impl AsyncFn() -> Arc<S>) {
+    let open = async || Bench::new(open().await);
     reopening::acknowledged_writes_survive_reopening(&open).await;
     reopening::a_closed_store_rejects_writes(&open).await;
 }

@@ -107,7 +107,7 @@ async fn with_conflicting_chunk(directory: &TempDir, bench: &mut Bench) -> Draft
 #[tokio::test]
 async fn the_store_conforms_to_the_ports() {
     let directories = RefCell::new(Vec::new());
-    let fresh = || -> Arc<dyn Store> {
+    let fresh = async || {
         let directory = tempfile::tempdir().unwrap();
         let store = open(&database(&directory));
         directories.borrow_mut().push(directory);
@@ -115,7 +115,7 @@ async fn the_store_conforms_to_the_ports() {
     };
     conformance::run(fresh).await;
     let directory = tempfile::tempdir().unwrap();
-    conformance::run_over_restarts(|| open(&database(&directory))).await;
+    conformance::run_over_restarts(async || open(&database(&directory))).await;
 }
 
 #[tokio::test]

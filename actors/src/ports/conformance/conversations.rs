@@ -14,16 +14,16 @@ use crate::ports::store::{
     ConversationWrite, GenerationWrite, StoredMessage,
 };
 
-pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    messages_come_with_their_generation(bench()).await;
-    changed_messages_keep_their_position(bench()).await;
-    messages_after_one_can_be_deleted(bench()).await;
-    messages_are_paged(bench()).await;
-    all_kinds_of_parts_are_stored(bench()).await;
-    owners_are_apart(bench()).await;
-    a_conversation_is_created_once(bench()).await;
-    a_patch_changes_only_its_fields(bench()).await;
-    lists_are_filtered_and_paged(bench()).await;
+pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
+    messages_come_with_their_generation(bench().await).await;
+    changed_messages_keep_their_position(bench().await).await;
+    messages_after_one_can_be_deleted(bench().await).await;
+    messages_are_paged(bench().await).await;
+    all_kinds_of_parts_are_stored(bench().await).await;
+    owners_are_apart(bench().await).await;
+    a_conversation_is_created_once(bench().await).await;
+    a_patch_changes_only_its_fields(bench().await).await;
+    lists_are_filtered_and_paged(bench().await).await;
 }
 
 /// Returns the key of a conversation of the agent `clerk`.

@@ -16,16 +16,16 @@ use crate::ports::store::{
     GenerationWrite, Period, StepOrigin, TurnTiming,
 };
 
-pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    a_record_is_stored_whole(bench()).await;
-    a_later_record_replaces_an_earlier_one(bench()).await;
-    a_later_step_replaces_an_earlier_one(bench()).await;
-    steps_of_a_first_record_can_be_changed(bench()).await;
-    a_restarted_run_has_no_old_steps(bench()).await;
-    the_history_is_in_the_order_of_first_records(bench()).await;
-    agents_are_apart(bench()).await;
-    generations_of_a_user_are_counted_and_paged(bench()).await;
-    a_restart_interrupts_generations_without_a_step(bench()).await;
+pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
+    a_record_is_stored_whole(bench().await).await;
+    a_later_record_replaces_an_earlier_one(bench().await).await;
+    a_later_step_replaces_an_earlier_one(bench().await).await;
+    steps_of_a_first_record_can_be_changed(bench().await).await;
+    a_restarted_run_has_no_old_steps(bench().await).await;
+    the_history_is_in_the_order_of_first_records(bench().await).await;
+    agents_are_apart(bench().await).await;
+    generations_of_a_user_are_counted_and_paged(bench().await).await;
+    a_restart_interrupts_generations_without_a_step(bench().await).await;
 }
 
 /// Returns a working generation of the agent `clerk`.

@@ -12,11 +12,11 @@ use crate::observe::log_record::{LogLevel, LogRecord, LogScope};
 use crate::ports::store::{LogFilter, LogPage};
 use crate::visibility::Visibility;
 
-pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    records_are_stored_whole(bench()).await;
-    records_are_filtered_and_paged(bench()).await;
-    the_oldest_are_pruned(bench()).await;
-    records_about_a_user_are_forgotten(bench()).await;
+pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
+    records_are_stored_whole(bench().await).await;
+    records_are_filtered_and_paged(bench().await).await;
+    the_oldest_are_pruned(bench().await).await;
+    records_about_a_user_are_forgotten(bench().await).await;
 }
 
 fn plain(number: i64) -> LogRecord {

@@ -14,15 +14,15 @@ use crate::ports::store::{
     SOUGHT_CHARS_MAX, StoredMessage,
 };
 
-pub(super) async fn run(bench: &impl Fn() -> Bench) {
-    texts_are_found(bench()).await;
-    the_last_recorded_message_is_found_first(bench()).await;
-    a_search_is_bounded(bench()).await;
-    changed_and_deleted_messages_are_not_found(bench()).await;
-    a_conversation_is_copied(bench()).await;
-    deleted_conversations_are_gone(bench()).await;
-    all_data_of_a_user_is_deleted(bench()).await;
-    a_history_with_holes_is_counted_and_paged(bench()).await;
+pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
+    texts_are_found(bench().await).await;
+    the_last_recorded_message_is_found_first(bench().await).await;
+    a_search_is_bounded(bench().await).await;
+    changed_and_deleted_messages_are_not_found(bench().await).await;
+    a_conversation_is_copied(bench().await).await;
+    deleted_conversations_are_gone(bench().await).await;
+    all_data_of_a_user_is_deleted(bench().await).await;
+    a_history_with_holes_is_counted_and_paged(bench().await).await;
 }
 
 /// Searches messages of the agent `clerk`; returns their ids.

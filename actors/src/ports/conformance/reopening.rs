@@ -1,17 +1,15 @@
 //! Rules of a store that is closed and opened again.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::bench::{Bench, completed, step_started};
 use super::read;
 use super::timers::key;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{ExecutionFilter, Status, Store};
+use crate::ports::store::{ExecutionFilter, Status};
 
-pub(super) async fn acknowledged_writes_survive_reopening(open: &impl Fn() -> Arc<dyn Store>) {
-    let mut bench = Bench::new(open());
+pub(super) async fn acknowledged_writes_survive_reopening(open: &impl AsyncFn() -> Bench) {
+    let mut bench = open().await;
     let mut first = bench.creation("reopened-a");
     first.idempotency = Some(key("reopened", 1, 5000));
     bench.take(&first).await;
@@ -25,7 +23,7 @@ pub(super) async fn acknowledged_writes_survive_reopening(open: &impl Fn() -> Ar
     bench.store.close();
     drop(bench);
 
-    let bench = Bench::new(open());
+    let bench = open().await;
     for draft in [&ended, &waiting] {
         let stored = bench.load(draft.header.id.as_str()).await;
         assert_eq!(stored.projection, draft.projection(), "the row of {}", draft.header.id);
@@ -41,8 +39,8 @@ pub(super) async fn acknowledged_writes_survive_reopening(open: &impl Fn() -> Ar
     bench.store.close();
 }
 
-pub(super) async fn a_closed_store_rejects_writes(open: &impl Fn() -> Arc<dyn Store>) {
-    let mut bench = Bench::new(open());
+pub(super) async fn a_closed_store_rejects_writes(open: &impl AsyncFn() -> Bench) {
+    let mut bench = open().await;
     let late = bench.creation("closed-late");
     bench.store.close();
     assert!(
@@ -52,7 +50,7 @@ pub(super) async fn a_closed_store_rejects_writes(open: &impl Fn() -> Arc<dyn St
     let asked = bench.store.describe(&late.header.id).await;
     assert!(asked.is_err(), "a closed store cannot be read");
     drop(bench);
-    let bench = Bench::new(open());
+    let bench = open().await;
     assert_eq!(bench.describe("closed-late").await, None, "the refused append is not stored");
     bench.store.close();
 }

@@ -5,7 +5,7 @@ use crate::ports::conformance;
 
 #[tokio::test]
 async fn the_store_conforms_to_the_ports() {
-    conformance::run(|| Arc::new(MemoryStore::new())).await;
+    conformance::run(async || Arc::new(MemoryStore::new())).await;
 }
 
 #[tokio::test]
