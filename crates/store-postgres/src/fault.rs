@@ -1,0 +1,50 @@
+//! Classes of failures of the database.
+
+use tokio_postgres::error::SqlState;
+
+/// Class of a failure, which decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The server does not answer or accepts no writes: try again on a new connection. If a
+    /// statement was under way, its outcome is unknown.
+    Outage,
+    /// The transaction met another one: try again at once. Nothing was stored.
+    Conflict,
+    /// The request itself is at fault: others may succeed. Nothing was stored.
+    Request,
+}
+
+/// Returns the class of a failure.
+///
+/// Codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+pub(crate) fn fault_of(error: &tokio_postgres::Error) -> Fault {
+    let Some(state) = error.code() else {
+        // not from the server: the connection failed, unless a value could not be converted
+        let is_conversion = error.to_string().starts_with("error serializing parameter");
+        return if is_conversion && !error.is_closed() { Fault::Request } else { Fault::Outage };
+    };
+    let code = state.code();
+    match state {
+        &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::LOCK_NOT_AVAILABLE => Fault::Conflict,
+        // a primary that was demoted
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Outage,
+        // 08 connection, 53 resources, 57 operator, 58 system, XX internal
+        _ if ["08", "53", "57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
+            Fault::Outage
+        }
+        _ => Fault::Request,
+    }
+}
+
+/// Returns a description of a failure, without values and without the connection's password.
+pub(crate) fn reason_of(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(error) => format!("{} (SQLSTATE {})", error.message(), error.code().code()),
+        None => {
+            let source = std::error::Error::source(error);
+            source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The store in a PostgreSQL database.
+//!
+//! One thread drives all connections, so that actors never wait for a socket. Two kinds of
+//! connections write: lanes, which commit the appends of executions in batches (one statement and
+//! one round trip each), and one for generations. Everything else uses a pool.
+//!
+//! Every lane has a row in the database that each of its commits updates. Another server takes
+//! over by deleting those rows: from then on nothing of this server is stored.
+
+mod columns;
+mod connector;
+mod defects;
+mod driver;
+mod fault;
+mod open;
+mod pool;
+mod schema;
+mod settings;
+mod store;
+mod text;
+
+pub use self::open::OpenError;
+pub use self::settings::{PostgresDurability, PostgresSettings};
+pub use self::store::PostgresStore;

@@ -1,0 +1,213 @@
+//! Pool of connections for reads, and for changes outside the lanes.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::{
+    Connect, Manager, ManagerConfig, Object, Pool as Connections, PoolError, RecyclingMethod,
+    Runtime, Transaction,
+};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_actors::ports::store::{Read, ReadError};
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Error, IsolationLevel, Row};
+
+use crate::connector::{Connector, Purpose};
+use crate::defects::Defects;
+use crate::fault::{Fault, fault_of, reason_of};
+
+/// Maximum wait for a free connection.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Pause before a failed read is repeated; doubled up to the maximum.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Values of a statement's parameters.
+pub(crate) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Failure of a query.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{}", reason_of(.0))]
+    Database(#[from] Error),
+    #[error("no connection to the database is free: {0}")]
+    NoConnection(String),
+    /// A stored value that cannot be decoded, which no repetition changes.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Database(error),
+            other => Self::NoConnection(other.to_string()),
+        }
+    }
+}
+
+impl Failure {
+    /// Returns true if the same query may succeed on another connection.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Database(error) => fault_of(error) != Fault::Request,
+            Self::NoConnection(_) => true,
+            Self::Damaged(_) => false,
+        }
+    }
+}
+
+/// The pool. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    connections: Connections,
+    defects: Arc<Defects>,
+    /// Time for which a read is repeated during an outage.
+    patience: Duration,
+}
+
+/// Opens the pool's connections under one name.
+struct Opening {
+    connector: Connector,
+    name: String,
+}
+
+impl Connect for Opening {
+    fn connect(&self, _: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
+        self.connector.connect(self.name.clone(), Purpose::Pooled).boxed()
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(
+        connector: Connector,
+        name: String,
+        size: usize,
+        patience: Duration,
+        meter: Arc<dyn JournalMeter>,
+    ) -> Result<Self, deadpool_postgres::BuildError> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let opening = Opening { connector, name };
+        let manager = Manager::from_connect(Config::new(), opening, recycling);
+        let connections = Connections::builder(manager)
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(WAIT_MAX))
+            .create_timeout(Some(WAIT_MAX))
+            .build()?;
+        Ok(Self { connections, defects: Arc::new(Defects::new(meter)), patience })
+    }
+
+    /// Returns a connection, as soon as one is free.
+    pub(crate) async fn connection(&self) -> Result<Reading, Failure> {
+        let client = self.connections.get().await?;
+        Ok(Reading { client, defects: Arc::clone(&self.defects) })
+    }
+
+    /// Returns the reporter of damaged rows.
+    pub(crate) fn defects(&self) -> &Defects {
+        &self.defects
+    }
+
+    /// Runs a query, as a future of the ports: repeats it during an outage, and reports a damaged
+    /// record under the name that `record` returns.
+    pub(crate) fn read<'a, T, F>(
+        &'a self,
+        record: impl FnOnce() -> String + Send + 'a,
+        query: impl Fn(Reading) -> F + Send + Sync + 'a,
+    ) -> Read<'a, T>
+    where
+        T: Send + 'a,
+        F: Future<Output = Result<T, Failure>> + Send + 'a,
+    {
+        async move {
+            self.repeated(|| async { query(self.connection().await?).await }).await.map_err(
+                |failure| match failure {
+                    Failure::Damaged(what) => {
+                        let record = record();
+                        self.defects.report(&record, &what);
+                        ReadError::Corrupt(Arc::from(record))
+                    }
+                    other => ReadError::Unavailable(Arc::from(other.to_string())),
+                },
+            )
+        }
+        .boxed()
+    }
+
+    /// Runs `work` until it succeeds, fails for good, or the patience is over.
+    pub(crate) async fn repeated<T, F>(&self, work: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let until = Instant::now() + self.patience;
+        let mut pause = PAUSE_MIN;
+        loop {
+            match work().await {
+                Err(failure) if failure.is_passing() && Instant::now() + pause < until => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Closes all connections; later queries fail.
+    pub(crate) fn close(&self) {
+        self.connections.close();
+    }
+}
+
+/// A connection of the pool, which goes back when this is dropped, and the reporter of damaged
+/// rows.
+pub(crate) struct Reading {
+    pub(crate) client: Object,
+    pub(crate) defects: Arc<Defects>,
+}
+
+impl Reading {
+    /// Returns all rows of a query, whose statement is prepared once per connection.
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.query(&statement, values).await?)
+    }
+
+    /// Returns the only row of a query, or none.
+    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.query_opt(&statement, values).await?)
+    }
+
+    /// Begins a read-only transaction that sees one state of the database.
+    pub(crate) async fn snapshot(&mut self) -> Result<Snapshot<'_>, Failure> {
+        let building = self.client.build_transaction();
+        let building = building.isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        Ok(Snapshot { transaction: building.start().await?, defects: &self.defects })
+    }
+}
+
+/// A read-only transaction. Dropping it ends it.
+pub(crate) struct Snapshot<'c> {
+    transaction: Transaction<'c>,
+    pub(crate) defects: &'c Defects,
+}
+
+impl Snapshot<'_> {
+    /// Returns all rows of a query, like [`Reading::rows`].
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        let statement = self.transaction.prepare_cached(sql).await?;
+        Ok(self.transaction.query(&statement, values).await?)
+    }
+
+    /// Returns the only row of a query, or none.
+    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+        let statement = self.transaction.prepare_cached(sql).await?;
+        Ok(self.transaction.query_opt(&statement, values).await?)
+    }
+}

@@ -1,0 +1,281 @@
+//! Tables and indexes of the database, and migrations of older ones.
+//!
+//! Reasons for the layout, beside those of the embedded store:
+//!
+//! - Texts that keys compare have the collation `C`: the order of bytes, the same on every server.
+//! - `executions` leaves room in its pages, so that an update of a running execution that changes
+//!   no index stays in its page. Facts of up to about 2 kB stay in the row.
+//! - `chunks` is only inserted into; `revision` numbers the appends of an execution, so that no
+//!   append reads before it writes.
+//! - `execution_counts` has one row per lane of each server, because lanes that commit at the same
+//!   time would wait for each other's row. Reads add them up.
+//! - `agents` has the newest number of each agent's history, under a lock: numbers have no gap
+//!   although many servers write.
+//! - `messages.place` numbers the messages of a conversation, from its row, which every writer
+//!   locks; `n` orders the messages of a user.
+//! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`) have room in their pages
+//!   and no index on what changes.
+
+use tokio_postgres::{Client, Error};
+
+/// Schema version that this build writes and reads; `meta.schema`.
+pub(crate) const VERSION: i32 = 1;
+
+/// Migrations; number `i` leads from version `i` to `i + 1`.
+pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1];
+
+/// Key of the advisory lock that migrations hold: `grnr` as a number.
+const MIGRATION_LOCK: i64 = 0x6772_6e72;
+
+const V1: &str = r#"
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+CREATE EXTENSION IF NOT EXISTS btree_gin;
+
+CREATE TABLE meta (
+    one      smallint PRIMARY KEY CHECK (one = 1),
+    program  text     NOT NULL,
+    schema   int      NOT NULL,
+    cluster  uuid     NOT NULL
+);
+INSERT INTO meta (one, program, schema, cluster) VALUES (1, 'greenroom', 0, gen_random_uuid());
+
+CREATE SEQUENCE node_seq;
+CREATE TABLE nodes (
+    node    bigint   PRIMARY KEY,
+    name    text     NOT NULL,
+    version text     NOT NULL,
+    state   smallint NOT NULL,
+    beat    bigint   NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE lanes (
+    node    bigint   NOT NULL,
+    lane    smallint NOT NULL,
+    session bigint   NOT NULL,
+    batch   bigint   NOT NULL,
+    PRIMARY KEY (node, lane)
+) WITH (fillfactor = 10);
+
+CREATE SEQUENCE execution_rows INCREMENT BY 4096;
+CREATE TABLE executions (
+    n             bigint   PRIMARY KEY,
+    created       bigint   NOT NULL,
+    updated       bigint   NOT NULL,
+    ended         bigint,
+    last_seq      bigint   NOT NULL,
+    revision      bigint   NOT NULL,
+    status        smallint NOT NULL,
+    slot          smallint NOT NULL,
+    joined        smallint,
+    id            text     COLLATE "C" NOT NULL CONSTRAINT executions_id UNIQUE,
+    workflow      text     COLLATE "C" NOT NULL,
+    definition    text     COLLATE "C" NOT NULL,
+    user_id       text     COLLATE "C",
+    conversation  text     COLLATE "C",
+    parent        text     COLLATE "C",
+    parent_path   text     COLLATE "C",
+    trace         text     COLLATE "C" NOT NULL,
+    parent_span   text     COLLATE "C",
+    root_workflow text     COLLATE "C" NOT NULL,
+    replayed_from text     COLLATE "C",
+    replayed_step text     COLLATE "C",
+    around        bytea,
+    suspension    bytea,
+    error         bytea,
+    events        bytea
+) WITH (fillfactor = 85, toast_tuple_target = 4080);
+CREATE INDEX by_status ON executions (status, created, n);
+CREATE INDEX by_workflow ON executions (workflow, status, created, n);
+CREATE INDEX by_user ON executions (user_id, created, n) WHERE user_id IS NOT NULL;
+CREATE INDEX by_end ON executions (status, ended, n) WHERE ended IS NOT NULL;
+CREATE INDEX by_workflow_end ON executions (workflow, status, ended, n) WHERE ended IS NOT NULL;
+CREATE INDEX replays ON executions (replayed_from, created, n) WHERE replayed_from IS NOT NULL;
+CREATE INDEX running ON executions (n) WHERE status = 0;
+CREATE INDEX executions_by_trace ON executions (trace, n) WHERE joined IS NOT NULL;
+
+CREATE TABLE chunks (
+    execution bigint NOT NULL,
+    last      bigint NOT NULL,
+    revision  bigint NOT NULL,
+    events    bytea  NOT NULL,
+    PRIMARY KEY (execution, last, revision)
+);
+CREATE TABLE snapshots (
+    execution bigint PRIMARY KEY,
+    last_seq  bigint NOT NULL,
+    last      bigint NOT NULL,
+    revision  bigint NOT NULL,
+    state     bytea  NOT NULL
+);
+CREATE TABLE timers (
+    execution text     COLLATE "C" NOT NULL,
+    key       text     COLLATE "C" NOT NULL,
+    slot      smallint NOT NULL,
+    due       bigint   NOT NULL,
+    PRIMARY KEY (execution, key)
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX timers_due ON timers (due);
+
+CREATE TABLE idempotency (
+    scope     text   COLLATE "C" PRIMARY KEY,
+    body_hash text   COLLATE "C" NOT NULL,
+    execution text   COLLATE "C" NOT NULL,
+    after_seq bigint NOT NULL,
+    expires   bigint NOT NULL
+);
+CREATE INDEX idempotency_expires ON idempotency (expires);
+
+CREATE TABLE definitions (
+    hash text  COLLATE "C" PRIMARY KEY,
+    body bytea NOT NULL
+);
+CREATE TABLE execution_counts (
+    workflow text     COLLATE "C" NOT NULL,
+    status   smallint NOT NULL,
+    node     bigint   NOT NULL,
+    lane     smallint NOT NULL,
+    count    bigint   NOT NULL,
+    PRIMARY KEY (workflow, status, node, lane)
+) WITH (fillfactor = 50);
+CREATE TABLE acted (
+    user_id   text   COLLATE "C" NOT NULL,
+    execution bigint NOT NULL,
+    PRIMARY KEY (user_id, execution)
+);
+CREATE INDEX acted_on ON acted (execution);
+
+CREATE TABLE agents (
+    agent text   COLLATE "C" PRIMARY KEY,
+    last  bigint NOT NULL
+) WITH (fillfactor = 50);
+CREATE SEQUENCE generation_rows INCREMENT BY 4096;
+CREATE TABLE generations (
+    n            bigint   PRIMARY KEY,
+    number       bigint   NOT NULL,
+    started      bigint   NOT NULL,
+    ended        bigint,
+    node         bigint   NOT NULL,
+    status       smallint NOT NULL,
+    joined       smallint,
+    id           text     COLLATE "C" NOT NULL UNIQUE,
+    agent        text     COLLATE "C" NOT NULL,
+    user_id      text     COLLATE "C",
+    conversation text     COLLATE "C",
+    execution    text     COLLATE "C",
+    path         text     COLLATE "C",
+    trace        text     COLLATE "C",
+    error        text     COLLATE "C",
+    around       bytea,
+    usage        bytea,
+    input        bytea    NOT NULL,
+    output       bytea,
+    steps        bytea,
+    UNIQUE (agent, number)
+) WITH (fillfactor = 85, toast_tuple_target = 4080);
+CREATE INDEX generations_by_user ON generations (user_id, agent, number) WHERE user_id IS NOT NULL;
+CREATE INDEX generations_by_root ON generations (user_id, n)
+    WHERE user_id IS NOT NULL AND joined IS DISTINCT FROM 1;
+CREATE INDEX generations_by_trace ON generations (trace, n) WHERE trace IS NOT NULL;
+CREATE INDEX working ON generations (agent, conversation, n) WHERE status = 0;
+
+CREATE TABLE steps (
+    generation bigint NOT NULL,
+    number     int    NOT NULL,
+    body       bytea  NOT NULL,
+    PRIMARY KEY (generation, number)
+);
+CREATE TABLE forgotten (
+    agent text   COLLATE "C" NOT NULL,
+    block bigint NOT NULL,
+    count bigint NOT NULL,
+    last  bigint NOT NULL,
+    PRIMARY KEY (agent, block)
+);
+
+CREATE TABLE memories (
+    n     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    agent text COLLATE "C" NOT NULL,
+    owner text COLLATE "C" NOT NULL,
+    UNIQUE (owner, agent)
+);
+CREATE TABLE conversations (
+    n              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    memory         bigint NOT NULL,
+    created        bigint NOT NULL,
+    updated        bigint NOT NULL,
+    next           bigint NOT NULL,
+    id             text   COLLATE "C" NOT NULL,
+    agent          text   COLLATE "C" NOT NULL,
+    owner          text   COLLATE "C" NOT NULL,
+    title          text   COLLATE "C",
+    metadata       bytea  NOT NULL,
+    working_memory text   COLLATE "C",
+    UNIQUE (memory, id)
+) WITH (fillfactor = 85);
+CREATE INDEX conversations_by_agent ON conversations (agent, updated, n);
+CREATE INDEX conversations_by_owner ON conversations (owner, updated, n);
+CREATE INDEX conversations_by_change ON conversations (updated, n);
+CREATE TABLE messages (
+    conversation bigint   NOT NULL,
+    place        bigint   NOT NULL,
+    n            bigint   GENERATED ALWAYS AS IDENTITY UNIQUE,
+    memory       bigint   NOT NULL,
+    created      bigint   NOT NULL,
+    role         smallint NOT NULL,
+    id           text     COLLATE "C" NOT NULL,
+    generation   text     COLLATE "C",
+    parts        bytea    NOT NULL,
+    folded       text     COLLATE "C" NOT NULL,
+    PRIMARY KEY (conversation, place),
+    UNIQUE (conversation, id)
+);
+CREATE INDEX messages_by_memory ON messages (memory, n);
+CREATE INDEX messages_text ON messages USING gin (memory, folded gin_trgm_ops);
+
+CREATE TABLE logs (
+    n            bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at           bigint   NOT NULL,
+    level        smallint NOT NULL,
+    target       text     COLLATE "C" NOT NULL,
+    trace        text     COLLATE "C",
+    span         text     COLLATE "C",
+    execution    text     COLLATE "C",
+    parent       text     COLLATE "C",
+    workflow     text     COLLATE "C",
+    generation   text     COLLATE "C",
+    agent        text     COLLATE "C",
+    conversation text     COLLATE "C",
+    user_id      text     COLLATE "C",
+    request      text     COLLATE "C",
+    attributes   bytea,
+    message      text     COLLATE "C" NOT NULL
+);
+CREATE INDEX logs_by_trace ON logs (trace, n) WHERE trace IS NOT NULL;
+CREATE INDEX logs_by_execution ON logs (execution, n) WHERE execution IS NOT NULL;
+CREATE INDEX logs_by_parent ON logs (parent, n) WHERE parent IS NOT NULL;
+CREATE INDEX logs_by_user ON logs (user_id, n) WHERE user_id IS NOT NULL;
+"#;
+
+/// Migrates the tables to [`VERSION`], in one transaction and under a lock, so that servers that
+/// start together migrate once.
+pub(crate) async fn migrate(client: &mut Client) -> Result<(), Error> {
+    let transaction = client.transaction().await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await?;
+    let found = version(&transaction).await?;
+    let steps = MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
+    for step in steps {
+        transaction.batch_execute(step).await?;
+    }
+    if !steps.is_empty() {
+        transaction.execute("UPDATE meta SET schema = $1", &[&VERSION]).await?;
+    }
+    transaction.commit().await
+}
+
+/// Returns the version of the tables; 0 if there are none.
+pub(crate) async fn version(client: &impl tokio_postgres::GenericClient) -> Result<i32, Error> {
+    let exists = "SELECT to_regclass('meta') IS NOT NULL";
+    if !client.query_one(exists, &[]).await?.get::<_, bool>(0) {
+        return Ok(0);
+    }
+    Ok(client.query_one("SELECT schema FROM meta", &[]).await?.get(0))
+}
