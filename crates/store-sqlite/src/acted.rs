@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::domain::fact::{Others, Recorded, Suspension};
-use greenroom_actors::domain::principal::written_prefix;
 use greenroom_actors::ports::store::Row;
-use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use greenroom_store_codec::Damaged;
+use greenroom_store_codec::users::{facts_without, suspensions_without, written_prefix};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
-use super::codec::parse;
+use super::codec::damage_in_part;
 use super::defects::Defects;
 
 /// Bytes of facts that count as one row of a commit's limit.
@@ -107,7 +105,7 @@ impl<'c> Acted<'c> {
                 .query_row(place, |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?)));
             let Some((at, of, events)) = found.optional()? else { break };
             (last, part) = (at, of);
-            match record.readable(struck_facts(&events, user))? {
+            match record.readable(facts_without(&events, user))? {
                 Some(Some(struck)) => {
                     self.put_chunk.execute(params![execution, last, part, struck])?;
                     rows += 1 + events.len() / BYTES_PER_ROW;
@@ -127,9 +125,9 @@ impl<'c> Acted<'c> {
             Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
         });
         let Some((events, suspension)) = found.optional()? else { return Ok(true) };
-        let read = events.as_deref().map_or(Ok(None), |events| struck_facts(events, user));
+        let read = events.as_deref().map_or(Ok(None), |events| facts_without(events, user));
         let events_struck = record.readable(read)?;
-        let read = suspension.as_deref().map_or(Ok(None), |it| struck_suspension(it, user));
+        let read = suspension.as_deref().map_or(Ok(None), |it| suspensions_without(it, user));
         let suspension_struck = record.readable(read)?;
         let is_struck = events_struck.is_some() && suspension_struck.is_some();
         let (events_struck, suspension_struck) =
@@ -154,51 +152,10 @@ struct Record<'a> {
 
 impl Record<'_> {
     /// Returns `None` for damaged data, which is reported.
-    fn readable<T>(&self, read: Result<T>) -> Result<Option<T>> {
+    fn readable<T>(&self, read: std::result::Result<T, Damaged>) -> Result<Option<T>> {
         let name = || format!("execution {}", self.id.as_deref().unwrap_or("without a name"));
-        self.defects.readable(name, read)
+        self.defects.readable(name, read.map_err(damage_in_part))
     }
-}
-
-/// Returns the users that facts name.
-pub(super) fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
-    let mut users: Vec<Arc<str>> = Vec::new();
-    for recorded in facts {
-        recorded.each_principal(&mut |principal| {
-            if !users.contains(&principal.id) {
-                users.push(Arc::clone(&principal.id));
-            }
-        });
-    }
-    users
-}
-
-/// Returns the facts without the user; `None` if they do not name it.
-fn struck_facts(events: &[u8], user: &str) -> Result<Option<Vec<u8>>> {
-    struck(events, |facts: &mut Vec<Recorded>| {
-        facts.iter_mut().fold(false, |any, recorded| recorded.forget(user) | any)
-    })
-}
-
-fn struck_suspension(bytes: &[u8], user: &str) -> Result<Option<Vec<u8>>> {
-    if bytes.first() == Some(&b'[') {
-        return struck(bytes, |(shown, others): &mut (Suspension, Others)| {
-            shown.forget(user) | others.forget(user)
-        });
-    }
-    struck(bytes, |shown: &mut Suspension| shown.forget(user))
-}
-
-fn struck<T: DeserializeOwned + Serialize + Send>(
-    bytes: &[u8],
-    strike: impl FnOnce(&mut T) -> bool,
-) -> Result<Option<Vec<u8>>> {
-    let mut read: T = parse(0, bytes)?;
-    if !strike(&mut read) {
-        return Ok(None);
-    }
-    let written = serde_json::to_vec(&read);
-    written.map(Some).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 #[cfg(test)]

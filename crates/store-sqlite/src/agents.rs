@@ -12,11 +12,10 @@ use greenroom_actors::ports::store::{
     Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, Row,
     StoredMessage, Written,
 };
+use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 
 use super::changes::Change;
-use super::generations::PreparedGeneration;
 use super::job::Job;
-use super::prepared::{PreparedConversation, PreparedPatch};
 use super::{SqliteStore, history, search};
 
 /// Returns the refusal of a value that cannot be serialized.

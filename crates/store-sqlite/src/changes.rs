@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{AppendError, ConversationKey, Row};
+use greenroom_store_codec::prepared::{PreparedConversation, PreparedPatch};
 use rusqlite::Result;
 
 use super::defects::Defects;
-use super::prepared::{PreparedConversation, PreparedPatch};
 use super::session::{Session, Verdict};
 
 /// Maximum number of rows that a commit deletes for one request, so that others wait for about ten

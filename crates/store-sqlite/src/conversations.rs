@@ -4,12 +4,14 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationKey, ConversationPatch, StoredMessage,
 };
+use greenroom_store_codec::prepared::{
+    PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch,
+};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use serde_json::{Map, Value};
 
 use super::codec::{json_of, limit_of, role_code, role_of, time_of, user_text};
 use super::defects::is_defect;
-use super::prepared::{PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch};
 
 /// Messages read at once when a conversation is copied or truncated.
 const PAGE: usize = 256;

@@ -1,87 +1,18 @@
 //! Writes of generations: a row for each, and rows for later turns.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{
-    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, Row,
-};
+use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Row};
+use greenroom_store_codec::prepared::PreparedGeneration;
+use greenroom_store_codec::trace::TraceColumns;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::changes::Part;
 use super::codec::{generation_code, limit_of};
-use super::prepared::PreparedMessages;
-use super::trace_codec::{TraceColumns, generation_columns};
 
 /// Numbers per row of `forgotten`; also the maximum number of holes that a page skips one by one.
 pub(super) const BLOCK: i64 = 1024;
-
-/// A generation, serialized on the caller's thread.
-#[derive(Debug)]
-pub(super) struct PreparedGeneration {
-    row: Row,
-    record: GenerationRecord,
-    input: Vec<u8>,
-    output: Option<Vec<u8>>,
-    usage: Option<Vec<u8>>,
-    steps: PreparedSteps,
-    trace: TraceColumns,
-    pub messages: Option<PreparedMessages>,
-}
-
-/// Turns as one JSON array, and the range of each in it.
-#[derive(Debug)]
-struct PreparedSteps {
-    array: Vec<u8>,
-    places: Vec<(u32, Range<usize>)>,
-}
-
-impl PreparedSteps {
-    fn new(steps: &[(u32, Arc<GenerationStep>)]) -> serde_json::Result<Self> {
-        let mut array = Vec::new();
-        let mut places = Vec::with_capacity(steps.len());
-        for (number, step) in steps {
-            array.push(if places.is_empty() { b'[' } else { b',' });
-            let start = array.len();
-            serde_json::to_writer(&mut array, &**step)?;
-            places.push((*number, start..array.len()));
-        }
-        array.push(b']');
-        Ok(Self { array, places })
-    }
-
-    /// Returns true if they replace all earlier turns.
-    fn replace_all(&self) -> bool {
-        self.places.first().is_some_and(|(number, _)| *number == 0)
-    }
-
-    /// Returns the array if it has all turns from the first on, in order.
-    fn whole(&self) -> Option<&[u8]> {
-        let numbers = self.places.iter().map(|(number, _)| *number);
-        let is_whole = !self.places.is_empty() && numbers.eq(0..self.places.len() as u32);
-        is_whole.then_some(&self.array)
-    }
-}
-
-impl PreparedGeneration {
-    pub(super) fn new(write: GenerationWrite) -> serde_json::Result<Self> {
-        let GenerationWrite { row, mut record, steps, messages } = write;
-        // taken, so that the writer's thread need not free them
-        let (input, output) = (record.input.take(), record.output.take());
-        Ok(Self {
-            row,
-            input: serde_json::to_vec(&input)?,
-            output: output.as_ref().map(serde_json::to_vec).transpose()?,
-            usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
-            steps: PreparedSteps::new(&steps)?,
-            trace: generation_columns(&record, row)?,
-            messages: messages.map(PreparedMessages::new).transpose()?,
-            record,
-        })
-    }
-}
 
 /// The prepared statements of the writer.
 pub(super) struct Generations<'c> {
@@ -171,8 +102,7 @@ impl<'c> Generations<'c> {
     pub(super) fn put(&mut self, prepared: &PreparedGeneration) -> Result<()> {
         let PreparedGeneration { row, record, input, output, usage, steps, trace, .. } = prepared;
         let TraceColumns { joined, around } = trace;
-        let has_ended = record.status != GenerationStatus::Working;
-        let inline = steps.whole().filter(|_| has_ended);
+        let inline = prepared.inline_steps();
         let number = self.newest_of(&record.agent_id)? + 1;
         let (execution, path) = match &record.origin {
             Some(origin) => (Some(origin.execution_id.as_str()), Some(&*origin.path)),
@@ -181,7 +111,7 @@ impl<'c> Generations<'c> {
         let status = generation_code(record.status);
         let started = record.start_time.0;
         let ended = record.end_time.map(|time| time.0);
-        let name = joined.map(|_| &*record.trace.id);
+        let name = prepared.trace_name();
         let GenerationRecord { id, agent_id, error, user_id, conversation_id, .. } = record;
         let inserted = self.insert.execute(params![
             row,
@@ -232,8 +162,8 @@ impl<'c> Generations<'c> {
                 self.drop_steps_of.execute([id])?;
             }
         }
-        for (number, place) in &steps.places {
-            self.put_step.execute(params![id, number, &steps.array[place.clone()]])?;
+        for (number, step) in steps.iter() {
+            self.put_step.execute(params![id, number, step])?;
         }
         Ok(())
     }

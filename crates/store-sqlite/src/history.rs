@@ -10,11 +10,11 @@ use greenroom_actors::ports::store::{
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::codec::{
-    generation_status_of, json_of, limit_of, optional_json_of, signed, time_of, unsigned_of,
+    generation_status_of, generation_trace_of, json_of, limit_of, optional_json_of, signed,
+    time_of, unsigned_of,
 };
 use super::defects::{Reading, named};
 use super::generations::{BLOCK, NEWEST};
-use super::trace_codec::generation_trace_of;
 
 /// Columns of [`entry_of`], in its order, after `n`.
 macro_rules! columns {

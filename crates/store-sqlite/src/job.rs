@@ -5,12 +5,11 @@ use std::sync::mpsc::Receiver;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Acknowledgement, Snapshot, TimerChange};
+use greenroom_store_codec::prepared::{PreparedAppend, PreparedGeneration, PreparedLog};
 use tokio::sync::oneshot;
 
 use super::changes::Change;
-use super::generations::PreparedGeneration;
-use super::log_writes::PreparedLog;
-use super::session::{PreparedAppend, Verdict};
+use super::session::Verdict;
 
 /// One request to the writer.
 pub(super) enum Job {

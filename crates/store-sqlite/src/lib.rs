@@ -22,7 +22,6 @@ mod log_writes;
 mod logs;
 mod notify;
 mod portions;
-mod prepared;
 mod reader;
 mod retention;
 mod schema;
@@ -30,7 +29,6 @@ mod search;
 mod session;
 #[cfg(test)]
 mod tests;
-mod trace_codec;
 mod trace_record;
 mod traces;
 mod vacuum;
@@ -54,6 +52,7 @@ use greenroom_actors::ports::store::{
     ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
     Projection, Read, ReadError, Row, Snapshot, StoredExecution, Timer, TimerChange, Written,
 };
+use greenroom_store_codec::prepared::PreparedAppend;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -64,7 +63,7 @@ pub use self::guard::OpenError;
 pub use self::guard::beside;
 use self::job::Job;
 use self::reader::{Lane, Readers};
-use self::session::{PreparedAppend, Session, Verdict};
+use self::session::{Session, Verdict};
 use self::writer::{Shared, Writer};
 
 /// Guarantee of an acknowledgement.

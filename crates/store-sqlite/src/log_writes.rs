@@ -1,31 +1,12 @@
 //! Writes of log records.
 
-use std::sync::Arc;
-
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::log_record::{LogRecord, LogScope};
+use greenroom_store_codec::prepared::PreparedLog;
 use rusqlite::{Connection, Result, Statement, params};
 
 use super::codec::{level_code, limit_of, signed};
-
-/// A record, serialized on the caller's thread.
-#[derive(Debug)]
-pub(super) struct PreparedLog {
-    record: Arc<LogRecord>,
-    attributes: Option<Vec<u8>>,
-    span: Option<String>,
-}
-
-impl PreparedLog {
-    pub(super) fn new(record: Arc<LogRecord>) -> serde_json::Result<Self> {
-        let attributes = &record.attributes;
-        let attributes = (!attributes.is_empty()).then(|| serde_json::to_vec(attributes));
-        let attributes = attributes.transpose()?;
-        let span = record.scope.span_id.map(|id| id.to_string());
-        Ok(Self { record, attributes, span })
-    }
-}
 
 /// The prepared statements of the writer.
 pub(super) struct LogWrites<'c> {

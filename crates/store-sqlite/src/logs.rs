@@ -8,6 +8,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage, Logs, Read};
 use greenroom_actors::visibility::Visibility;
+use greenroom_store_codec::prepared::PreparedLog;
 use rusqlite::{Result, ToSql};
 
 use super::SqliteStore;
@@ -15,7 +16,6 @@ use super::changes::Change;
 use super::codec::{level_code, level_of, optional_json_of, time_of, unsigned_of};
 use super::defects::Reading;
 use super::job::Job;
-use super::log_writes::PreparedLog;
 use super::reader::{Lane, bind};
 
 /// Maximum number of records that a page scans: about ten milliseconds if none matches.

@@ -5,24 +5,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::{Parent, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Header, IdempotencyRecord, Projection, ReadError, ReplayedFrom, Row, StoredExecution, Timer,
 };
+use greenroom_store_codec::facts::FactPage;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::codec::{
-    json_of, limit_of, optional_json_of, signed, status_of, suspensions_of, time_of, timer_key_of,
-    unsigned_of,
+    execution_trace_of, json_of, limit_of, optional_json_of, signed, status_of, suspensions_of,
+    time_of, timer_key_of, unsigned_of,
 };
 use super::defects::{Defects, Reading, is_defect, named};
 use super::schema;
-use super::trace_codec::execution_trace_of;
 use greenroom_actors::threads::Pool;
 
 /// Maximum number of idle connections, and of threads for long queries. More connections are
@@ -264,40 +263,20 @@ pub(super) fn facts(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Recorded>> {
-    let mut page = Page { after, left: limit, facts: Vec::new() };
+    let mut page = FactPage::new(after, limit);
     let mut statement = connection.prepare_cached(FIRST_EVENTS)?;
     let stored = statement.query_row([id.as_str()], |row| {
         Ok((row.get::<_, Row>(0)?, optional_json_of::<Vec<Recorded>>(row, 1)?))
     });
-    let Some((row, first)) = stored.optional()? else { return Ok(page.facts) };
+    let Some((row, first)) = stored.optional()? else { return Ok(page.into_facts()) };
     page.add(first.unwrap_or_default());
     let mut statement = connection.prepare_cached(CHUNKS_AFTER)?;
     let mut chunks = statement.query(params![row, signed(after)])?;
-    while page.left > 0 {
+    while !page.is_full() {
         let Some(chunk) = chunks.next()? else { break };
         page.add(json_of(chunk, 0)?);
     }
-    Ok(page.facts)
-}
-
-/// Facts of a page, which may end inside a chunk.
-struct Page {
-    after: u64,
-    /// Number of facts with events that still fit.
-    left: usize,
-    facts: Vec<Recorded>,
-}
-
-impl Page {
-    fn add(&mut self, chunk: Vec<Recorded>) {
-        for fact in chunk.into_iter().filter(|fact| fact.seq > self.after) {
-            if self.left == 0 {
-                return;
-            }
-            self.left -= usize::from(!events_of(&fact.fact).is_empty());
-            self.facts.push(fact);
-        }
-    }
+    Ok(page.into_facts())
 }
 
 pub(super) fn running(

@@ -1,64 +1,25 @@
 //! The writer's statements, prepared once per connection, and appends.
 
-use std::sync::Arc;
-
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Append, AppendError, IdempotencyRecord, Row, Snapshot, Status, TimerChange,
 };
+use greenroom_store_codec::prepared::{PreparedAppend, PreparedGeneration};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
-use super::acted::{Acted, users_in};
-use super::codec::{limit_of, signed, status_code, status_of, suspensions_text, timer_key_text};
+use super::acted::Acted;
+use super::codec::{limit_of, signed, status_code, status_of, timer_key_text};
 use super::conversations::Conversations;
 use super::counts::Counts;
-use super::generations::{Generations, PreparedGeneration};
+use super::generations::Generations;
 use super::log_writes::LogWrites;
 use super::retention::Drops;
-use super::trace_codec::{TraceColumns, execution_columns};
 
 /// Maximum size of a first chunk in the row of an execution that will change again.
 const INLINE_BYTES_MAX: usize = 1024;
 
 /// Size of a test write; too large for space that happens to be free.
 const PROBE_BYTES: usize = 64 * 1024;
-
-/// An append, serialized on the caller's thread.
-#[derive(Debug)]
-pub(super) struct PreparedAppend {
-    pub append: Append,
-    pub events: Vec<u8>,
-    pub suspension: Option<Vec<u8>>,
-    error: Option<Vec<u8>>,
-    /// Users named in the facts.
-    users: Vec<Arc<str>>,
-    /// Trace columns, if the append creates the execution.
-    trace: TraceColumns,
-}
-
-/// Typical size of a serialized fact, to allocate the buffer.
-const FACT_BYTES_USUAL: usize = 96;
-
-impl PreparedAppend {
-    pub(super) fn new(append: Append) -> serde_json::Result<Self> {
-        let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
-        serde_json::to_writer(&mut events, &append.facts)?;
-        let suspension = suspensions_text(&append.projection);
-        let error = append.projection.error.as_deref().map(serde_json::to_vec);
-        let trace = match append.expected {
-            None => execution_columns(&append.projection.header, append.row)?,
-            Some(_) => TraceColumns::default(),
-        };
-        let (suspension, error) = (suspension.transpose()?, error.transpose()?);
-        let users = users_in(&append.facts);
-        Ok(Self { suspension, error, users, events, trace, append })
-    }
-
-    /// Returns the number of the last fact, which is the key of the chunk.
-    fn last(&self) -> i64 {
-        self.append.facts.last().map_or(0, |fact| signed(fact.seq))
-    }
-}
 
 /// Outcome of a change: made or refused. The transaction continues in both cases.
 pub(super) type Verdict<T = ()> = std::result::Result<T, AppendError>;

@@ -7,24 +7,24 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::trace::{Anchor, EntityType, RootRow, SpanId, Trace, own_trace_id};
 use greenroom_actors::ports::store::{GenerationRecord, Header, Row};
-use rusqlite::Result;
 use serde::{Deserialize, Serialize};
 
-use super::codec::optional_json_of;
+use super::Damaged;
+use super::json::parse;
 
 /// Value of `joined` for a row that started a trace not named after its id: that of a caller, or if
 /// the id is not a valid name.
-const ROOT: i64 = 0;
-/// Value of `joined` for a row below a span of this process.
-pub(super) const BELOW: i64 = 1;
+pub const ROOT: i64 = 0;
+/// Value of `joined` for a row below a span of this server.
+pub const BELOW: i64 = 1;
 
 /// Trace columns of a new row.
 #[derive(Debug, Default)]
-pub(super) struct TraceColumns {
-    /// Null if the trace is found by the id of the row, else [`ROOT`] or [`BELOW`]. SQLite stores
-    /// both in the header of the row, so they are read without the columns before them.
+pub struct TraceColumns {
+    /// Null if the trace is found by the id of the row, else [`ROOT`] or [`BELOW`].
     pub joined: Option<i64>,
-    /// [`Around`] as JSON; null for [`Around::usual`].
+    /// Properties that are in no other column, as JSON; null for those of a row that started its
+    /// trace.
     pub around: Option<Vec<u8>>,
 }
 
@@ -79,8 +79,8 @@ impl Around {
         Ok(TraceColumns { joined, around })
     }
 
-    fn read(row: &rusqlite::Row<'_>, column: usize, own: RootRow) -> Result<Self> {
-        Ok(optional_json_of(row, column)?.unwrap_or_else(|| Self::usual(own)))
+    fn read(column: Option<&[u8]>, own: RootRow) -> Result<Self, Damaged> {
+        column.map_or_else(|| Ok(Self::usual(own)), parse)
     }
 }
 
@@ -94,33 +94,37 @@ fn joined(trace: &Trace, owner_id: &str, is_below: bool) -> Option<i64> {
     }
 }
 
-pub(super) fn execution_columns(header: &Header, row: Row) -> serde_json::Result<TraceColumns> {
+/// Encodes the trace of an execution with this row number.
+pub fn execution_columns(header: &Header, row: Row) -> serde_json::Result<TraceColumns> {
     let trace = &header.trace;
     let joined = joined(trace, header.id.as_str(), !trace.is_root());
     Around::of(trace, EntityType::Workflow).columns(RootRow::Execution(row), joined)
 }
 
-/// Decodes the trace of an execution from `trace`, `parent_span`, `root_workflow` and `around`,
-/// which start at column `first`.
-pub(super) fn execution_trace_of(row: &rusqlite::Row<'_>, n: Row, first: usize) -> Result<Trace> {
-    let parent_span: Option<String> = row.get(first + 1)?;
-    let around = Around::read(row, first + 3, RootRow::Execution(n))?;
+/// Decodes the trace of an execution from its row number, the name of the trace, the parent span,
+/// the root, and the column `around`.
+pub fn execution_trace(
+    row: Row,
+    name: Arc<str>,
+    parent_span: Option<SpanId>,
+    root_id: Arc<str>,
+    around: Option<&[u8]>,
+) -> Result<Trace, Damaged> {
+    let around = Around::read(around, RootRow::Execution(row))?;
     Ok(Trace {
-        id: row.get(first)?,
-        parent_span: parent_span.and_then(|id| id.parse().ok()),
+        id: name,
+        parent_span,
         is_remote: around.is_remote,
         root_type: around.root_type.unwrap_or(EntityType::Workflow),
-        root_id: row.get(first + 2)?,
+        root_id,
         anchor: around.anchor,
         is_unsampled: around.is_unsampled,
         state: around.state,
     })
 }
 
-pub(super) fn generation_columns(
-    record: &GenerationRecord,
-    row: Row,
-) -> serde_json::Result<TraceColumns> {
+/// Encodes the trace of a generation with this row number.
+pub fn generation_columns(record: &GenerationRecord, row: Row) -> serde_json::Result<TraceColumns> {
     let trace = &record.trace;
     let is_below = !trace.is_root() || record.origin.is_some();
     let root_id = (*trace.root_id != *record.agent_id).then(|| Arc::clone(&trace.root_id));
@@ -129,15 +133,16 @@ pub(super) fn generation_columns(
     around.columns(RootRow::Generation(row), joined(trace, &record.id, is_below))
 }
 
-/// Decodes the trace of a generation from `trace`, which is null if named after its id, and
-/// `around`, which start at column `first`.
-pub(super) fn generation_trace_of(
-    row: &rusqlite::Row<'_>,
-    (n, id, agent): (Row, &str, &Arc<str>),
-    first: usize,
-) -> Result<Trace> {
-    let name: Option<Arc<str>> = row.get(first)?;
-    let around = Around::read(row, first + 1, RootRow::Generation(n))?;
+/// Decodes the trace of a generation from its row number, its id, its agent, the name of the
+/// trace, which is `None` if named after the id, and the column `around`.
+pub fn generation_trace(
+    row: Row,
+    id: &str,
+    agent: &Arc<str>,
+    name: Option<Arc<str>>,
+    around: Option<&[u8]>,
+) -> Result<Trace, Damaged> {
+    let around = Around::read(around, RootRow::Generation(row))?;
     let root_type = around.root_type.unwrap_or(EntityType::Agent);
     let root_id = around.root_id.unwrap_or_else(|| Arc::clone(agent));
     Ok(Trace {

@@ -1,4 +1,4 @@
-//! Changes of conversations, serialized on the caller's thread.
+//! Changes of conversations.
 
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
@@ -8,17 +8,20 @@ use greenroom_actors::ports::store::{
 
 /// A serialized message, with its text folded for the search.
 #[derive(Debug)]
-pub(super) struct PreparedMessage {
+pub struct PreparedMessage {
     pub id: String,
     pub role: Role,
+    /// JSON.
     pub parts: Vec<u8>,
     pub created_at: Timestamp,
     pub generation_id: Option<String>,
+    /// Folded text; empty if there is nothing to find.
     pub text: String,
 }
 
 impl PreparedMessage {
-    pub(super) fn new(message: StoredMessage) -> serde_json::Result<Self> {
+    /// Serializes a message.
+    pub fn new(message: StoredMessage) -> serde_json::Result<Self> {
         Ok(Self {
             parts: serde_json::to_vec(&message.parts)?,
             text: message.searched_text(),
@@ -32,15 +35,17 @@ impl PreparedMessage {
 
 /// Messages to add to a conversation.
 #[derive(Debug)]
-pub(super) struct PreparedMessages {
+pub struct PreparedMessages {
     pub key: ConversationKey,
+    /// Id of the message after which all are deleted first.
     pub cut_after: Option<String>,
     pub messages: Vec<PreparedMessage>,
     pub at: Timestamp,
 }
 
 impl PreparedMessages {
-    pub(super) fn new(write: ConversationWrite) -> serde_json::Result<Self> {
+    /// Serializes the messages.
+    pub fn new(write: ConversationWrite) -> serde_json::Result<Self> {
         let ConversationWrite { key, cut_after, messages, at } = write;
         let messages = messages.into_iter().map(PreparedMessage::new);
         Ok(Self { key, cut_after, messages: messages.collect::<serde_json::Result<_>>()?, at })
@@ -49,26 +54,30 @@ impl PreparedMessages {
 
 /// A conversation's row.
 #[derive(Debug)]
-pub(super) struct PreparedConversation {
+pub struct PreparedConversation {
     pub conversation: Conversation,
+    /// JSON.
     pub metadata: Vec<u8>,
 }
 
 impl PreparedConversation {
-    pub(super) fn new(conversation: Conversation) -> serde_json::Result<Self> {
+    /// Serializes the metadata.
+    pub fn new(conversation: Conversation) -> serde_json::Result<Self> {
         Ok(Self { metadata: serde_json::to_vec(&conversation.metadata)?, conversation })
     }
 }
 
 /// A change of a conversation's row.
 #[derive(Debug)]
-pub(super) struct PreparedPatch {
+pub struct PreparedPatch {
     pub patch: ConversationPatch,
+    /// JSON; `None` if it does not change.
     pub metadata: Option<Vec<u8>>,
 }
 
 impl PreparedPatch {
-    pub(super) fn new(patch: ConversationPatch) -> serde_json::Result<Self> {
+    /// Serializes the metadata.
+    pub fn new(patch: ConversationPatch) -> serde_json::Result<Self> {
         Ok(Self { metadata: patch.metadata.as_ref().map(serde_json::to_vec).transpose()?, patch })
     }
 }

@@ -1,0 +1,18 @@
+//! The stored form of records: bytes, codes and keys.
+//!
+//! Everything here is pure, from values to values. Each store adds its statements, and the way in
+//! which its client passes columns. Codes and the JSON of columns are part of the format of every
+//! store: a change of one needs a migration of all.
+
+pub mod codes;
+mod damaged;
+pub mod facts;
+pub mod json;
+pub mod keys;
+pub mod numbers;
+pub mod portion;
+pub mod prepared;
+pub mod trace;
+pub mod users;
+
+pub use self::damaged::Damaged;

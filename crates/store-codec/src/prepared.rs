@@ -1,0 +1,13 @@
+//! Requests to write, serialized on the caller's thread.
+
+mod append;
+mod conversation;
+mod generation;
+mod log;
+
+pub use self::append::PreparedAppend;
+pub use self::conversation::{
+    PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch,
+};
+pub use self::generation::{PreparedGeneration, PreparedSteps};
+pub use self::log::PreparedLog;

@@ -1,0 +1,50 @@
+//! Appends to executions.
+
+use std::sync::Arc;
+
+use greenroom_actors::ports::store::Append;
+
+use crate::json::suspensions_bytes;
+use crate::numbers::signed;
+use crate::trace::{TraceColumns, execution_columns};
+use crate::users::users_in;
+
+/// Typical size of a serialized fact, to allocate the buffer.
+const FACT_BYTES_USUAL: usize = 96;
+
+/// A serialized append.
+#[derive(Debug)]
+pub struct PreparedAppend {
+    pub append: Append,
+    /// The facts, as one JSON array.
+    pub events: Vec<u8>,
+    /// The suspensions; see [`suspensions_bytes`].
+    pub suspension: Option<Vec<u8>>,
+    /// The excerpt of the error, as JSON.
+    pub error: Option<Vec<u8>>,
+    /// Users named in the facts.
+    pub users: Vec<Arc<str>>,
+    /// Trace columns, if the append creates the execution.
+    pub trace: TraceColumns,
+}
+
+impl PreparedAppend {
+    /// Serializes an append.
+    pub fn new(append: Append) -> serde_json::Result<Self> {
+        let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
+        serde_json::to_writer(&mut events, &append.facts)?;
+        let suspension = suspensions_bytes(&append.projection)?;
+        let error = append.projection.error.as_deref().map(serde_json::to_vec).transpose()?;
+        let trace = match append.expected {
+            None => execution_columns(&append.projection.header, append.row)?,
+            Some(_) => TraceColumns::default(),
+        };
+        let users = users_in(&append.facts);
+        Ok(Self { suspension, error, users, events, trace, append })
+    }
+
+    /// Returns the number of the last fact, which is the key of the chunk.
+    pub fn last(&self) -> i64 {
+        self.append.facts.last().map_or(0, |fact| signed(fact.seq))
+    }
+}
