@@ -23,14 +23,14 @@
 //!     -d '{"input": "refund 2000", "options": {"context": {"role": "staff"}}}'
 //! ```
 
+#[path = "support/arguments.rs"]
+mod arguments;
+
 use std::error::Error;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
-use greenroom::Greenroom;
 use greenroom::adapters::mock::{MockAction, MockConfig, MockModel, MockRule};
 use greenroom::builder::Agent;
 use greenroom_actors::agent::tool::{ToolContext, ToolError};
@@ -42,24 +42,12 @@ use serde_json::{Map, Value, json};
 /// Largest refund that an agent may make.
 const REFUND_MAX: u64 = 100;
 
-#[derive(Parser)]
-struct Arguments {
-    /// Configuration file.
-    #[arg(long, default_value = "config.toml")]
-    config: PathBuf,
-    /// Port to listen on instead of the configured one.
-    #[arg(long)]
-    port: Option<u16>,
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { config, port } = Arguments::parse();
     let order = json!({ "type": "object", "required": ["order"],
         "properties": { "order": { "type": "string" } } });
     let amount = json!({ "type": "object", "required": ["amount"],
         "properties": { "amount": { "type": "integer", "minimum": 1 } } });
-    Greenroom::from_config(config)?
-        .configure(|config| config.server.port = port.unwrap_or(config.server.port))
+    arguments::greenroom()?
         .model("clerk", Arc::new(clerk()?))
         .tool("order_status", "Looks up the status of an order", order, order_status)
         // a closure works as well

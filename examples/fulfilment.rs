@@ -39,16 +39,16 @@
 //! curl $W/executions/nails/cancel -H "$J" -d '{"reason": "the ship has left"}'
 //! ```
 
+#[path = "support/arguments.rs"]
+mod arguments;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use clap::Parser;
-use greenroom::Greenroom;
 use greenroom::actix_web::{App, HttpRequest, HttpResponse, HttpServer, rt, web};
 use greenroom::builder::{Block, Http, Retry, Step, Workflow, http, run};
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
@@ -58,21 +58,9 @@ use serde_json::{Value, json};
 /// Time in which the crane loads one item.
 const LIFT: Duration = Duration::from_millis(20);
 
-#[derive(Parser)]
-struct Arguments {
-    /// Configuration file.
-    #[arg(long, default_value = "config.toml")]
-    config: PathBuf,
-    /// Port to listen on instead of the configured one.
-    #[arg(long)]
-    port: Option<u16>,
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { config, port } = Arguments::parse();
     let warehouse = open_warehouse()?;
-    Greenroom::from_config(config)?
-        .configure(|config| config.server.port = port.unwrap_or(config.server.port))
+    arguments::greenroom()?
         .function("allot", allot)
         .function("load", load)
         .workflow(fulfil(warehouse))

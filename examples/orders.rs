@@ -25,30 +25,18 @@
 //! To guard against double clicks, a resume can name its suspension (`suspension.id` of
 //! what `execute`, `state`, lists and `why` show): `"options": {"suspensionId": "..."}`.
 
+#[path = "support/arguments.rs"]
+mod arguments;
+
 use std::error::Error;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
-use greenroom::Greenroom;
 use greenroom::builder::{Retry, Step, Suspend, Workflow};
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use serde_json::json;
 
-#[derive(Parser)]
-struct Arguments {
-    /// Configuration file.
-    #[arg(long, default_value = "config.toml")]
-    config: PathBuf,
-    /// Port to listen on instead of the configured one.
-    #[arg(long)]
-    port: Option<u16>,
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { config, port } = Arguments::parse();
-    Greenroom::from_config(config)?
-        .configure(|config| config.server.port = port.unwrap_or(config.server.port))
+    arguments::greenroom()?
         .function("price", price)
         .function("pay", pay)
         .workflow(order())

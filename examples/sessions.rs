@@ -19,16 +19,16 @@
 //! curl localhost:3141/logout -b jar -X POST
 //! ```
 
+#[path = "support/arguments.rs"]
+mod arguments;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::future::ready;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use clap::Parser;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use greenroom::Greenroom;
 use greenroom::actix_web::error::{ErrorNotFound, ErrorUnauthorized};
 use greenroom::actix_web::http::header::SET_COOKIE;
 use greenroom::actix_web::{self, HttpRequest, HttpResponse, web};
@@ -58,22 +58,10 @@ const SESSION: Duration = Duration::from_secs(8 * 3600);
 /// Limit of open sessions; further sign-ins are refused.
 const SESSIONS_MAX: usize = 10_000;
 
-#[derive(Parser)]
-struct Arguments {
-    /// Configuration file.
-    #[arg(long, default_value = "config.toml")]
-    config: PathBuf,
-    /// Port to listen on instead of the configured one.
-    #[arg(long)]
-    port: Option<u16>,
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { config, port } = Arguments::parse();
     let sessions = Sessions::default();
     let (entering, leaving) = (sessions.clone(), sessions.clone());
-    Greenroom::from_config(config)?
-        .configure(|config| config.server.port = port.unwrap_or(config.server.port))
+    arguments::greenroom()?
         .auth(sessions)
         .routes(|routes| {
             let login = move |form: web::Json<Credentials>| ready(entering.login(&form));
