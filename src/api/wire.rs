@@ -12,6 +12,7 @@ pub mod history;
 pub mod log;
 pub mod log_frame;
 pub mod message;
+mod object_progress;
 pub mod object_stream;
 pub mod object_text;
 pub mod observability;

@@ -51,19 +51,12 @@ impl Deciding {
     /// True if the end of this attempt is known and waits to be decided.
     pub(super) fn is_about(&self, path: &StepPath, attempt: u32) -> bool {
         let now = self.elsewhere.iter().map(|elsewhere| &elsewhere.request);
-        now.chain(&self.queue).any(|request| match &request.command {
-            Command::StepFinished { path: finished, attempt: number, .. } => {
-                finished == path && *number == attempt
-            }
-            Command::Suspend { .. }
-            | Command::Resume { .. }
-            | Command::ChildTookResume { .. }
-            | Command::Cancel { .. }
-            | Command::TimerFired { .. }
-            | Command::ChildReported { .. }
-            | Command::Recover
-            | Command::Release
-            | Command::Abort { .. } => false,
+        now.chain(&self.queue).any(|request| {
+            matches!(
+                &request.command,
+                Command::StepFinished { path: finished, attempt: number, .. }
+                    if finished == path && *number == attempt
+            )
         })
     }
 

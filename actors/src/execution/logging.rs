@@ -63,19 +63,8 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
         Fact::WorkflowCancelled { reason, .. } => {
             log::debug!(reason:%; "execution {id} cancelled");
         }
-        Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. } => {}
+        // in the events only
+        _ => {}
     }
 }
 

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::api::error::stream_failure;
 use crate::api::partial_json::PartialJson;
 use crate::api::wire::agent::StandInView;
+use crate::api::wire::object_progress::ObjectProgress;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// Size of the JSON up to which each piece of text may send a partial object, in bytes.
@@ -35,7 +36,6 @@ pub enum ObjectEvent<'a> {
         #[schema(value_type = UsageShape)]
         usage: Usage,
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
         answered_by: Option<StandInView<'a>>,
     },
     Abort,
@@ -64,40 +64,24 @@ impl ObjectFrames {
         event: &'a GenerationEvent,
         is_behind: bool,
     ) -> Option<ObjectEvent<'a>> {
-        match event {
-            GenerationEvent::TextDelta { delta, .. } => {
+        match ObjectProgress::of(event)? {
+            ObjectProgress::Text(delta) => {
                 self.json.push(delta);
                 if is_behind { None } else { self.partial() }
             }
-            // The object is the text of the last attempt of the last turn.
-            GenerationEvent::StepStart | GenerationEvent::ObjectRejected { .. } => {
+            ObjectProgress::Restarted => {
                 *self = Self::default();
                 None
             }
-            GenerationEvent::Object(object) => Some(ObjectEvent::Object { object }),
-            GenerationEvent::Finish { finish_reason, usage, stand_in } => {
-                Some(ObjectEvent::Finish {
-                    finish_reason: *finish_reason,
-                    usage: *usage,
-                    answered_by: stand_in.as_deref().map(StandInView::of),
-                })
+            ObjectProgress::Object(object) => Some(ObjectEvent::Object { object }),
+            ObjectProgress::Finished { finish_reason, usage, stand_in } => {
+                let answered_by = stand_in.map(StandInView::of);
+                Some(ObjectEvent::Finish { finish_reason, usage, answered_by })
             }
-            GenerationEvent::Abort => Some(ObjectEvent::Abort),
-            GenerationEvent::Error { message, kind } => {
-                Some(ObjectEvent::Error { error: message, code: stream_failure(*kind).as_str() })
+            ObjectProgress::Aborted => Some(ObjectEvent::Abort),
+            ObjectProgress::Failed { message, kind } => {
+                Some(ObjectEvent::Error { error: message, code: stream_failure(kind).as_str() })
             }
-            GenerationEvent::Start { .. }
-            | GenerationEvent::TextStart { .. }
-            | GenerationEvent::TextEnd { .. }
-            | GenerationEvent::ReasoningStart { .. }
-            | GenerationEvent::ReasoningDelta { .. }
-            | GenerationEvent::ReasoningEnd { .. }
-            | GenerationEvent::ToolInputStart { .. }
-            | GenerationEvent::ToolInputDelta { .. }
-            | GenerationEvent::ToolInputEnd { .. }
-            | GenerationEvent::ToolCall(_)
-            | GenerationEvent::ToolResult(_)
-            | GenerationEvent::StepFinish { .. } => None,
         }
     }
 

@@ -4,6 +4,7 @@ use greenroom_actors::agent::generation::GenerationEvent;
 use serde_json::Value;
 
 use crate::api::partial_json::PartialJson;
+use crate::api::wire::object_progress::ObjectProgress;
 
 /// The stream must be aborted: the text sent so far is not the object, or there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,34 +19,22 @@ pub struct ObjectText {
 impl ObjectText {
     /// Appends the bytes of an event to `out`.
     pub fn write(&mut self, event: &GenerationEvent, out: &mut Vec<u8>) -> Result<(), CutShort> {
-        match event {
-            GenerationEvent::TextDelta { delta, .. } => {
+        match ObjectProgress::of(event) {
+            Some(ObjectProgress::Text(delta)) => {
                 out.extend_from_slice(self.json.push(delta).as_bytes());
                 Ok(())
             }
             // Sent text cannot be withdrawn.
-            GenerationEvent::StepStart | GenerationEvent::ObjectRejected { .. } => {
+            Some(ObjectProgress::Restarted) => {
                 if !self.json.text().is_empty() {
                     return Err(CutShort);
                 }
                 *self = Self::default();
                 Ok(())
             }
-            GenerationEvent::Object(object) => self.finish(object, out),
-            GenerationEvent::Abort | GenerationEvent::Error { .. } => Err(CutShort),
-            GenerationEvent::Start { .. }
-            | GenerationEvent::TextStart { .. }
-            | GenerationEvent::TextEnd { .. }
-            | GenerationEvent::ReasoningStart { .. }
-            | GenerationEvent::ReasoningDelta { .. }
-            | GenerationEvent::ReasoningEnd { .. }
-            | GenerationEvent::ToolInputStart { .. }
-            | GenerationEvent::ToolInputDelta { .. }
-            | GenerationEvent::ToolInputEnd { .. }
-            | GenerationEvent::ToolCall(_)
-            | GenerationEvent::ToolResult(_)
-            | GenerationEvent::StepFinish { .. }
-            | GenerationEvent::Finish { .. } => Ok(()),
+            Some(ObjectProgress::Object(object)) => self.finish(object, out),
+            Some(ObjectProgress::Aborted | ObjectProgress::Failed { .. }) => Err(CutShort),
+            Some(ObjectProgress::Finished { .. }) | None => Ok(()),
         }
     }
 
