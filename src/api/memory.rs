@@ -23,6 +23,14 @@ const LIMIT_MAX: usize = 200;
 /// Maximum length of a search text, in characters.
 const QUERY_CHARS_MAX: usize = 500;
 
+/// A request about conversations: who asks, and the query.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub runtime: &'a Runtime,
+    pub caller: &'a Caller,
+    pub pairs: &'a Pairs,
+}
+
 /// A page of conversations.
 #[derive(Debug)]
 pub struct ConversationPage {
@@ -42,41 +50,32 @@ pub struct SearchResult {
 
 /// Lists an agent's conversations, newest change first; those of one user if it is named. Only
 /// callers that may name any user list those of all users.
-pub async fn list(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-) -> Result<ConversationPage, ApiError> {
-    refuse_unknown(pairs, &["agentId", "userId", "limit", "offset"])?;
-    let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(runtime, caller, pairs)?;
-    let limit = limit_of(pairs)?;
-    let offset = read(pairs, "offset", "must be a number of at least 0", digits::<u32>)?;
+pub async fn list(request: Request<'_>) -> Result<ConversationPage, ApiError> {
+    refuse_unknown(request.pairs, &["agentId", "userId", "limit", "offset"])?;
+    let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(request)?;
+    let limit = limit_of(request.pairs)?;
+    let offset = read(request.pairs, "offset", "must be a number of at least 0", digits::<u32>)?;
     let offset = offset.map_or(0, u64::from);
     if sees_nothing {
         return Ok(ConversationPage { conversations: Vec::new(), total: 0, limit, offset });
     }
-    let of_all_users = user_id.is_none() && caller.may_name_any_user();
+    let of_all_users = user_id.is_none() && request.caller.may_name_any_user();
     let owner = (!of_all_users).then_some(user_id);
     let filter = ConversationFilter { agent_id: Some(agent_id.to_string()), owner };
-    let page = runtime.conversations().conversations(&filter, offset, limit).await?;
+    let page = request.runtime.conversations().conversations(&filter, offset, limit).await?;
     let (conversations, total) = page;
     Ok(ConversationPage { conversations, total, limit, offset })
 }
 
 /// Creates a conversation, with a new id unless the caller chooses one.
-pub async fn create(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-    bytes: &[u8],
-) -> Result<Conversation, ApiError> {
+pub async fn create(request: Request<'_>, bytes: &[u8]) -> Result<Conversation, ApiError> {
     let named = named_in(bytes)?;
     let body: CreateBody = json::parse_or_empty(bytes)?;
-    let owner = Owner::of(runtime, caller, pairs, &named)?;
+    let owner = Owner::of(request, &named)?;
     let metadata = body.metadata.unwrap_or_default();
-    values::check_size(runtime, "metadata", &metadata)?;
-    let id = values::new_id(runtime, "conversationId", body.conversation_id)?;
-    let now = runtime.clock().now();
+    values::check_size(request.runtime, "metadata", &metadata)?;
+    let id = values::new_id(request.runtime, "conversationId", body.conversation_id)?;
+    let now = request.runtime.clock().now();
     let conversation = Conversation {
         // A caller that sees nothing could not see it again.
         key: owner.key(&id).map_err(|_| ApiError::NotYours)?,
@@ -86,30 +85,23 @@ pub async fn create(
         created_at: now,
         updated_at: now,
     };
-    let created = runtime.conversations().create_conversation(conversation.clone()).await;
+    let created = request.runtime.conversations().create_conversation(conversation.clone()).await;
     created.map_err(|error| ApiError::from_change(&id, error))?;
     Ok(conversation)
 }
 
 /// Shows a conversation.
-pub async fn describe(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-    id: &str,
-) -> Result<Conversation, ApiError> {
-    find(runtime, &Owner::of_query(runtime, caller, pairs)?.key(id)?).await
+pub async fn describe(request: Request<'_>, id: &str) -> Result<Conversation, ApiError> {
+    find(request.runtime, &Owner::of_query(request)?.key(id)?).await
 }
 
 /// Changes the title or the metadata of a conversation.
 pub async fn change(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
+    request: Request<'_>,
     id: &str,
     bytes: &[u8],
 ) -> Result<Conversation, ApiError> {
-    let key = find_for(runtime, caller, pairs, id, bytes).await?.key;
+    let key = find_for(request, id, bytes).await?.key;
     let ChangeBody { title, metadata } = json::parse_or_empty(bytes)?;
     if title.is_none() && metadata.is_none() {
         let what = "nothing to change, send title or metadata";
@@ -117,86 +109,73 @@ pub async fn change(
     }
     let metadata = metadata.map(Option::unwrap_or_default);
     if let Some(metadata) = &metadata {
-        values::check_size(runtime, "metadata", metadata)?;
+        values::check_size(request.runtime, "metadata", metadata)?;
     }
     let title = title.map(values::title).transpose()?;
-    apply(runtime, &key, ConversationPatch { title, metadata, working_memory: None }).await?;
-    find(runtime, &key).await
+    apply(request.runtime, &key, ConversationPatch { title, metadata, working_memory: None })
+        .await?;
+    find(request.runtime, &key).await
 }
 
 /// Deletes a conversation with its messages.
-pub async fn delete(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-    id: &str,
-) -> Result<(), ApiError> {
-    let key = Owner::of_query(runtime, caller, pairs)?.key(id)?;
-    let deleted = runtime.conversations().delete_conversation(key).await;
+pub async fn delete(request: Request<'_>, id: &str) -> Result<(), ApiError> {
+    let key = Owner::of_query(request)?.key(id)?;
+    let deleted = request.runtime.conversations().delete_conversation(key).await;
     was_there(deleted.map_err(|error| ApiError::from_change(id, error))?)
 }
 
 /// Returns the newest messages of a conversation (before the message `before`), oldest first.
-pub async fn messages(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-    id: &str,
-) -> Result<Vec<StoredMessage>, ApiError> {
-    let key = describe(runtime, caller, pairs, id).await?.key;
-    refuse_unknown(pairs, &["agentId", "userId", "limit", "before"])?;
-    let limit = limit_of(pairs)?;
-    let before = value_of(pairs, "before");
-    Ok(runtime.conversations().messages(&key, before, limit).await?)
+pub async fn messages(request: Request<'_>, id: &str) -> Result<Vec<StoredMessage>, ApiError> {
+    let key = describe(request, id).await?.key;
+    refuse_unknown(request.pairs, &["agentId", "userId", "limit", "before"])?;
+    let limit = limit_of(request.pairs)?;
+    let before = value_of(request.pairs, "before");
+    Ok(request.runtime.conversations().messages(&key, before, limit).await?)
 }
 
 /// Sets the working memory of a conversation.
 pub async fn set_working_memory(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
+    request: Request<'_>,
     id: &str,
     bytes: &[u8],
 ) -> Result<(), ApiError> {
-    let key = find_for(runtime, caller, pairs, id, bytes).await?.key;
+    let key = find_for(request, id, bytes).await?.key;
     let WorkingMemoryBody { content, mode } = json::parse_or_empty(bytes)?;
     if mode.is_some_and(|mode| mode != "replace") {
         // Treating another mode as a replacement would lose data.
         return Err(ApiError::body("mode", "must be replace"));
     }
     let content = content.ok_or_else(|| ApiError::body("content", "missing"))?;
-    let working_memory = Some(values::working_memory(runtime, content)?);
-    apply(runtime, &key, ConversationPatch { working_memory, ..ConversationPatch::default() }).await
+    let working_memory = Some(values::working_memory(request.runtime, content)?);
+    apply(
+        request.runtime,
+        &key,
+        ConversationPatch { working_memory, ..ConversationPatch::default() },
+    )
+    .await
 }
 
 /// Copies a conversation with its messages, with a new id unless the caller chooses one.
-pub async fn copy(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-    id: &str,
-    bytes: &[u8],
-) -> Result<Conversation, ApiError> {
-    let from = find_for(runtime, caller, pairs, id, bytes).await?.key;
+pub async fn copy(request: Request<'_>, id: &str, bytes: &[u8]) -> Result<Conversation, ApiError> {
+    let from = find_for(request, id, bytes).await?.key;
     let CloneBody { new_id } = json::parse_or_empty(bytes)?;
-    let to = values::new_id(runtime, "newId", new_id)?;
+    let to = values::new_id(request.runtime, "newId", new_id)?;
     let copy = ConversationKey { conversation_id: Arc::clone(&to), ..from.clone() };
-    let now = runtime.clock().now();
-    let copied = runtime.conversations().clone_conversation(from, Arc::clone(&to), now).await;
+    let now = request.runtime.clock().now();
+    let copied =
+        request.runtime.conversations().clone_conversation(from, Arc::clone(&to), now).await;
     was_there(copied.map_err(|error| ApiError::from_change(&to, error))?)?;
-    find(runtime, &copy).await
+    find(request.runtime, &copy).await
 }
 
 /// Finds messages that contain a text, newest first.
-pub async fn search(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-) -> Result<SearchResult, ApiError> {
-    refuse_unknown(pairs, &["agentId", "userId", "limit", "q", "searchQuery"])?;
-    let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(runtime, caller, pairs)?;
-    let limit = limit_of(pairs)?;
-    let query = value_of(pairs, "q").or_else(|| value_of(pairs, "searchQuery")).unwrap_or_default();
+pub async fn search(request: Request<'_>) -> Result<SearchResult, ApiError> {
+    refuse_unknown(request.pairs, &["agentId", "userId", "limit", "q", "searchQuery"])?;
+    let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(request)?;
+    let limit = limit_of(request.pairs)?;
+    let query = value_of(request.pairs, "q")
+        .or_else(|| value_of(request.pairs, "searchQuery"))
+        .unwrap_or_default();
     if !(1..=QUERY_CHARS_MAX).contains(&query.chars().count()) {
         let what = format!("must be a text of 1 to {QUERY_CHARS_MAX} characters");
         return Err(ApiError::InvalidQuery { name: "q".to_owned(), what });
@@ -204,7 +183,7 @@ pub async fn search(
     if sees_nothing {
         return Ok(SearchResult { query: query.to_owned(), messages: Vec::new() });
     }
-    let conversations = runtime.conversations();
+    let conversations = request.runtime.conversations();
     let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, limit).await?;
     Ok(SearchResult { query: query.to_owned(), messages: found })
 }
@@ -227,19 +206,13 @@ fn limit_of(pairs: &Pairs) -> Result<usize, ApiError> {
 
 /// Finds the conversation of a request with a body. A missing conversation is reported before an
 /// invalid body.
-async fn find_for(
-    runtime: &Runtime,
-    caller: &Caller,
-    pairs: &Pairs,
-    id: &str,
-    bytes: &[u8],
-) -> Result<Conversation, ApiError> {
+async fn find_for(request: Request<'_>, id: &str, bytes: &[u8]) -> Result<Conversation, ApiError> {
     let named = named_in(bytes);
     let owner = match &named {
-        Ok(named) => Owner::of(runtime, caller, pairs, named)?,
-        Err(refusal) => Owner::of_query(runtime, caller, pairs).map_err(|_| refusal.clone())?,
+        Ok(named) => Owner::of(request, named)?,
+        Err(refusal) => Owner::of_query(request).map_err(|_| refusal.clone())?,
     };
-    let conversation = find(runtime, &owner.key(id)?).await?;
+    let conversation = find(request.runtime, &owner.key(id)?).await?;
     named.map(|_| conversation)
 }
 

@@ -21,6 +21,10 @@ impl Call {
         Ok((ids::remembered(&self.request)?, self.pairs()?))
     }
 
+    fn memory<'a>(&'a self, pairs: &'a Pairs) -> memory::Request<'a> {
+        memory::Request { runtime: &self.runtime, caller: &self.caller, pairs }
+    }
+
     /// Reads the id of the conversation, the body and the query, in this order.
     async fn conversation_with(
         &self,
@@ -33,7 +37,7 @@ impl Call {
 
 /// `GET /api/memory/conversations`.
 pub(crate) async fn list(call: Call) -> Answer {
-    let page = memory::list(&call.runtime, &call.caller, &call.pairs()?).await?;
+    let page = memory::list(call.memory(&call.pairs()?)).await?;
     let memory::ConversationPage { conversations, total, limit, offset } = page;
     Ok(respond::json(ConversationsView::of(&conversations, total, limit, offset)))
 }
@@ -41,62 +45,62 @@ pub(crate) async fn list(call: Call) -> Answer {
 /// `POST /api/memory/conversations`.
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
     let (pairs, body) = body.read_for(call.pairs()).await?;
-    let conversation = memory::create(&call.runtime, &call.caller, &pairs, &body).await?;
+    let conversation = memory::create(call.memory(&pairs), &body).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))
 }
 
 /// `GET /api/memory/conversations/:id`.
 pub(crate) async fn describe(call: Call) -> Answer {
     let (id, pairs) = call.conversation()?;
-    let conversation = memory::describe(&call.runtime, &call.caller, &pairs, &id).await?;
+    let conversation = memory::describe(call.memory(&pairs), &id).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
 }
 
 /// `PATCH /api/memory/conversations/:id`.
 pub(crate) async fn change(call: Call, body: Body) -> Answer {
     let (id, pairs, body) = call.conversation_with(body).await?;
-    let conversation = memory::change(&call.runtime, &call.caller, &pairs, &id, &body).await?;
+    let conversation = memory::change(call.memory(&pairs), &id, &body).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
 }
 
 /// `DELETE /api/memory/conversations/:id`.
 pub(crate) async fn delete(call: Call) -> Answer {
     let (id, pairs) = call.conversation()?;
-    memory::delete(&call.runtime, &call.caller, &pairs, &id).await?;
+    memory::delete(call.memory(&pairs), &id).await?;
     Ok(respond::json(DeletedView { deleted: true }))
 }
 
 /// `GET /api/memory/conversations/:id/messages`.
 pub(crate) async fn messages(call: Call) -> Answer {
     let (id, pairs) = call.conversation()?;
-    let messages = memory::messages(&call.runtime, &call.caller, &pairs, &id).await?;
+    let messages = memory::messages(call.memory(&pairs), &id).await?;
     Ok(respond::json(MessagesView::of(&messages)))
 }
 
 /// `GET /api/memory/conversations/:id/working-memory`.
 pub(crate) async fn working_memory(call: Call) -> Answer {
     let (id, pairs) = call.conversation()?;
-    let conversation = memory::describe(&call.runtime, &call.caller, &pairs, &id).await?;
+    let conversation = memory::describe(call.memory(&pairs), &id).await?;
     Ok(respond::json(WorkingMemoryView::of(&conversation)))
 }
 
 /// `POST /api/memory/conversations/:id/working-memory`.
 pub(crate) async fn set_working_memory(call: Call, body: Body) -> Answer {
     let (id, pairs, body) = call.conversation_with(body).await?;
-    memory::set_working_memory(&call.runtime, &call.caller, &pairs, &id, &body).await?;
+    memory::set_working_memory(call.memory(&pairs), &id, &body).await?;
     Ok(respond::json(UpdatedView { updated: true }))
 }
 
 /// `POST /api/memory/conversations/:id/clone`.
 pub(crate) async fn copy(call: Call, body: Body) -> Answer {
     let (id, pairs, body) = call.conversation_with(body).await?;
-    let conversation = memory::copy(&call.runtime, &call.caller, &pairs, &id, &body).await?;
+    let conversation = memory::copy(call.memory(&pairs), &id, &body).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))
 }
 
 /// `GET /api/memory/search`.
 pub(crate) async fn search(call: Call) -> Answer {
-    let found = memory::search(&call.runtime, &call.caller, &call.pairs()?).await?;
+    let found = memory::search(call.memory(&call.pairs()?)).await?;
     Ok(respond::json(SearchResultView::of(&found.query, &found.messages)))
 }
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::ConversationKey;
 
-use crate::api::caller::Caller;
+use super::Request;
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, value_of};
+use crate::api::query::value_of;
 use crate::api::wire::conversation::OwnerBody;
 use crate::api::{agents, json};
 
@@ -29,12 +28,8 @@ pub(super) fn named_in(bytes: &[u8]) -> Result<OwnerBody, ApiError> {
 impl Owner {
     /// Finds the owner. The agent has to be named unless there is only one. The body overrides the
     /// query.
-    pub(super) fn of(
-        runtime: &Runtime,
-        caller: &Caller,
-        pairs: &Pairs,
-        body: &OwnerBody,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn of(request: Request<'_>, body: &OwnerBody) -> Result<Self, ApiError> {
+        let Request { runtime, caller, pairs } = request;
         let registry = runtime.registry();
         let known = &registry.agents;
         let agent = match body.agent_id.as_deref().or_else(|| value_of(pairs, "agentId")) {
@@ -57,12 +52,8 @@ impl Owner {
     }
 
     /// As [`Owner::of`], for a request without a body.
-    pub(super) fn of_query(
-        runtime: &Runtime,
-        caller: &Caller,
-        pairs: &Pairs,
-    ) -> Result<Self, ApiError> {
-        Self::of(runtime, caller, pairs, &OwnerBody::default())
+    pub(super) fn of_query(request: Request<'_>) -> Result<Self, ApiError> {
+        Self::of(request, &OwnerBody::default())
     }
 
     /// Returns the key of a conversation of the owner.

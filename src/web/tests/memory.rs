@@ -11,6 +11,7 @@ use greenroom_actors::ports::store::{
 
 use super::*;
 use crate::api::caller::Caller;
+use crate::api::memory;
 
 const CONVERSATIONS: &str = "/api/memory/conversations";
 
@@ -391,25 +392,16 @@ async fn metadata_and_working_memory_are_limited() {
             .await
             .unwrap();
     let metadata = |text: &str| json!({ "metadata": { "k": text }, "id": "c" }).to_string();
-    let create = async |body: String| {
-        crate::api::memory::create(&runtime, &Caller::unchecked(), &[], body.as_bytes())
-            .await
-            .map(drop)
-    };
+    let caller = Caller::unchecked();
+    let request = memory::Request { runtime: &runtime, caller: &caller, pairs: &[] };
+    let create = async |body: String| memory::create(request, body.as_bytes()).await.map(drop);
     assert_eq!(
         create(metadata("0123456789abcdef")).await.unwrap_err().to_string(),
         "Invalid request body: metadata: is larger than 20 bytes"
     );
     create(metadata("0123456789")).await.unwrap();
     let body = json!({ "content": "0123456789abcdef01234" }).to_string();
-    let set = crate::api::memory::set_working_memory(
-        &runtime,
-        &Caller::unchecked(),
-        &[],
-        "c",
-        body.as_bytes(),
-    )
-    .await;
+    let set = memory::set_working_memory(request, "c", body.as_bytes()).await;
     assert_eq!(
         set.unwrap_err().to_string(),
         "Invalid request body: content: is larger than 20 bytes"
