@@ -18,7 +18,7 @@ fn not_found() -> ApiError {
 }
 
 pub(super) fn list(components: &mut Components) -> Described {
-    let item = components.of::<AgentView<'_>>();
+    let item = components.answer::<AgentView<'_>>();
     let data = json!({ "type": "array", "items": item });
     Described::new("listAgents").answering(200, parts::json_answer("All agents", data))
 }
@@ -33,7 +33,7 @@ fn of_agent(
 }
 
 pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<AgentDetailView<'_>>();
+    let data = components.answer::<AgentDetailView<'_>>();
     of_agent("describeAgent", registry, components)
         .answering(200, parts::json_answer("The agent", data))
 }
@@ -75,7 +75,7 @@ fn generating(
 }
 
 pub(super) fn text(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<TextView<'_>>();
+    let data = components.answer::<TextView<'_>>();
     generating("generateText", Product::Text, bodies::GENERATION, registry, components)
         .about("The generation is cancelled if the client disconnects.")
         .answering(200, parts::generated_answer("The text", data))
@@ -166,7 +166,7 @@ pub(super) fn stream_object(registry: &Registry, components: &mut Components) ->
 }
 
 pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<CancelledGenerationView<'_>>();
+    let data = components.answer::<CancelledGenerationView<'_>>();
     let id = || "018f".to_owned();
     of_agent("cancelGeneration", registry, components)
         .with([parts::path("generationId", "Id of the generation", parts::any_id())])
@@ -180,7 +180,7 @@ pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Descri
 }
 
 pub(super) fn history(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<HistoryView<'_>>();
+    let data = components.answer::<HistoryView<'_>>();
     of_agent("showHistory", registry, components)
         .with_query([
             parts::query("page", "Number of the page, from 0", parts::number(0, u32::MAX, 0)),

@@ -31,7 +31,7 @@ pub(super) fn object_example() -> Value {
 /// Adds the schemas of bodies. They are simple enough for generators of clients; the server also
 /// refuses parts that do not fit the role of their message.
 pub(super) fn add(components: &mut Components) {
-    components.of::<GenerationOptions>();
+    components.body::<GenerationOptions>();
     components.add(UI_PART, ui_part);
     components.add(UI_INPUT, ui_message);
     components.add(MODEL_PART, model_part);

@@ -24,14 +24,25 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// Returns a reference to the schema of a type; adds it with its dependencies.
-    pub(super) fn of<T: ToSchema>(&mut self) -> Value {
+    /// Returns a reference to the schema of a type of bodies; adds it with its dependencies.
+    pub(super) fn body<T: ToSchema>(&mut self) -> Value {
+        self.schemas_of::<T>(|_| {})
+    }
+
+    /// Returns a reference to the schema of a type of answers; adds it with its dependencies. An
+    /// optional property of an answer is absent, never null.
+    pub(super) fn answer<T: ToSchema>(&mut self) -> Value {
+        self.schemas_of::<T>(absent_not_null)
+    }
+
+    fn schemas_of<T: ToSchema>(&mut self, edit: fn(&mut Value)) -> Value {
         let name = T::name();
         if !self.schemas.contains_key(&*name) {
             let mut found = vec![(name.to_string(), T::schema())];
             T::schemas(&mut found);
             for (name, schema) in found {
-                let schema = serde_json::to_value(schema).unwrap_or_default();
+                let mut schema = serde_json::to_value(schema).unwrap_or_default();
+                edit(&mut schema);
                 self.schemas.entry(name).or_insert(schema);
             }
         }
@@ -85,7 +96,7 @@ impl Components {
     /// Adds the schemas of frames of WebSockets and streams, and of refusals.
     pub(super) fn schema_of_frames(&mut self) {
         frames::add(self);
-        let details = self.of::<RefusalDetails>();
+        let details = self.answer::<RefusalDetails>();
         self.add(FAILURE, || {
             json!({
                 "type": "object",
@@ -98,7 +109,7 @@ impl Components {
                 },
             })
         });
-        self.of::<ProblemView<'_>>();
+        self.answer::<ProblemView<'_>>();
         bodies::add(self);
     }
 
@@ -116,6 +127,37 @@ impl Components {
         }
         components.insert("securitySchemes".to_owned(), schemes);
         Value::Object(components)
+    }
+}
+
+/// Takes null from the optional properties of a schema and of its variants.
+fn absent_not_null(schema: &mut Value) {
+    for list in ["oneOf", "allOf"] {
+        if let Some(Value::Array(variants)) = schema.get_mut(list) {
+            variants.iter_mut().for_each(absent_not_null);
+        }
+    }
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required =
+        |name: &str| required.as_array().is_some_and(|all| all.contains(&json!(name)));
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let optional = properties.iter_mut().filter(|(name, _)| !is_required(name));
+        optional.for_each(|(_, property)| without_null(property));
+    }
+}
+
+fn without_null(property: &mut Value) {
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = &mut types[..] {
+            property["type"] = only.take();
+        }
+    }
+    if let Some(Value::Array(variants)) = property.get_mut("oneOf") {
+        variants.retain(|variant| variant["type"] != "null");
+        if let [only] = &mut variants[..] {
+            *property = only.take();
+        }
     }
 }
 

@@ -26,14 +26,14 @@ pub(super) const OBSERVER_MESSAGE: &str = "ObserverMessage";
 
 /// Adds the schemas of all frames.
 pub(super) fn add(components: &mut Components) {
-    components.of::<EventFrame<'_>>();
-    components.of::<ProgressFrame<'_>>();
-    components.of::<RawEvent<'_>>();
-    components.of::<UiChunk<'_>>();
-    components.of::<ObjectEvent<'_>>();
-    let welcome = components.of::<Welcome<'_>>();
-    let subscribed = components.of::<Subscribed<'_>>();
-    let span = components.of::<SpanEventView<'_>>();
+    components.answer::<EventFrame<'_>>();
+    components.answer::<ProgressFrame<'_>>();
+    components.answer::<RawEvent<'_>>();
+    components.answer::<UiChunk<'_>>();
+    components.answer::<ObjectEvent<'_>>();
+    let welcome = components.answer::<Welcome<'_>>();
+    let subscribed = components.answer::<Subscribed<'_>>();
+    let span = components.answer::<SpanEventView<'_>>();
     components.add(ECHO_MESSAGE, || json!({ "description": "Any JSON." }));
     components.add(ECHO_FRAME, || {
         let message = parts::reference("schemas", ECHO_MESSAGE);
@@ -41,7 +41,7 @@ pub(super) fn add(components: &mut Components) {
         json!({ "description": "Frames of `/ws`.", "oneOf": frames })
     });
     add_logs(components);
-    let record = components.of::<LogRecordView<'_>>();
+    let record = components.answer::<LogRecordView<'_>>();
     components.add(OBSERVER_MESSAGE, || {
         json!({
             "description": "Messages to `/ws/observability`.",
@@ -74,7 +74,7 @@ pub(super) fn add(components: &mut Components) {
 }
 
 fn add_logs(components: &mut Components) {
-    let logs = components.of::<LogsFrame<'_>>();
+    let logs = components.answer::<LogsFrame<'_>>();
     components.add(LOGS_MESSAGE, || {
         let name = json!({ "type": ["string", "null"], "minLength": 1 });
         let time = json!({ "type": ["string", "null"], "format": "date-time" });

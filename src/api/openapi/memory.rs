@@ -71,7 +71,7 @@ fn metadata() -> Value {
 }
 
 pub(super) fn list(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<ConversationsView<'_>>();
+    let data = components.answer::<ConversationsView<'_>>();
     let offset =
         parts::query("offset", "Number of conversations to skip", parts::number(0, u32::MAX, 0));
     remembering("listConversations", registry, components)
@@ -81,7 +81,7 @@ pub(super) fn list(registry: &Registry, components: &mut Components) -> Describe
 }
 
 pub(super) fn create(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<OneConversationView<'_>>();
+    let data = components.answer::<OneConversationView<'_>>();
     let body = body(json!({
         "conversationId": id_or_null(), "title": title(), "metadata": metadata(),
     }));
@@ -92,13 +92,13 @@ pub(super) fn create(registry: &Registry, components: &mut Components) -> Descri
 }
 
 pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<OneConversationView<'_>>();
+    let data = components.answer::<OneConversationView<'_>>();
     of_conversation("describeConversation", registry, components)
         .answering(200, parts::json_answer("The conversation", data))
 }
 
 pub(super) fn change(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<OneConversationView<'_>>();
+    let data = components.answer::<OneConversationView<'_>>();
     let mut body = body(json!({ "title": title(), "metadata": metadata() }));
     body["anyOf"] = json!([{ "required": ["title"] }, { "required": ["metadata"] }]);
     of_conversation("changeConversation", registry, components)
@@ -115,7 +115,7 @@ pub(super) fn delete(registry: &Registry, components: &mut Components) -> Descri
 }
 
 pub(super) fn messages(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<MessagesView<'_>>();
+    let data = components.answer::<MessagesView<'_>>();
     let about = "Only messages before the one with this id";
     of_conversation("listMessages", registry, components)
         .with([limit(), parts::query("before", about, json!({ "type": "string" }))])
@@ -123,13 +123,13 @@ pub(super) fn messages(registry: &Registry, components: &mut Components) -> Desc
 }
 
 pub(super) fn working_memory(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<WorkingMemoryView<'_>>();
+    let data = components.answer::<WorkingMemoryView<'_>>();
     of_conversation("showWorkingMemory", registry, components)
         .answering(200, parts::json_answer("The working memory", data))
 }
 
 pub(super) fn set_working_memory(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<UpdatedView>();
+    let data = components.answer::<UpdatedView>();
     let content = json!({ "type": ["string", "object", "null"],
                           "description": "A text; an object becomes JSON; null clears it" });
     let mode = json!({ "enum": ["replace", null] });
@@ -141,7 +141,7 @@ pub(super) fn set_working_memory(registry: &Registry, components: &mut Component
 }
 
 pub(super) fn copy(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<OneConversationView<'_>>();
+    let data = components.answer::<OneConversationView<'_>>();
     of_conversation("cloneConversation", registry, components)
         .with_body(body(json!({ "newId": id_or_null() })), false, json!({ "newId": "holidays-2" }))
         .answering(201, parts::json_answer("The copy", data))
@@ -149,7 +149,7 @@ pub(super) fn copy(registry: &Registry, components: &mut Components) -> Describe
 }
 
 pub(super) fn search(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<SearchResultView<'_>>();
+    let data = components.answer::<SearchResultView<'_>>();
     let text = json!({ "type": "string", "minLength": 1, "maxLength": 500 });
     remembering("searchMessages", registry, components)
         .with([parts::required_query("q", "Text to search for", text), limit()])

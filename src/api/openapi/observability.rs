@@ -16,7 +16,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SPAN: &str = "b7ad6b7169203331";
 
 pub(super) fn status(components: &mut Components) -> Described {
-    let data = components.of::<StatusView>();
+    let data = components.answer::<StatusView>();
     Described::new("showObservability")
         .answering(200, parts::json_answer("The status", data))
         .using_runtime()
@@ -53,7 +53,7 @@ fn cursor(pattern: &str) -> Value {
 }
 
 pub(super) fn traces(components: &mut Components) -> Described {
-    let data = components.of::<TracesView<'_>>();
+    let data = components.answer::<TracesView<'_>>();
     let place = "[0-9a-fA-F]{32}";
     let row = "[0-9a-fA-F]{16}";
     let entity_id = json!({ "type": "string", "minLength": 1, "maxLength": 200 });
@@ -75,7 +75,7 @@ pub(super) fn traces(components: &mut Components) -> Described {
 }
 
 pub(super) fn trace(components: &mut Components) -> Described {
-    let data = components.of::<TraceView<'_>>();
+    let data = components.answer::<TraceView<'_>>();
     Described::new("describeTrace")
         .about("Only the first spans of a very large trace, with `isTruncated`.")
         .with([trace_id()])
@@ -85,7 +85,7 @@ pub(super) fn trace(components: &mut Components) -> Described {
 }
 
 pub(super) fn span(components: &mut Components) -> Described {
-    let data = components.of::<SpanView<'_>>();
+    let data = components.answer::<SpanView<'_>>();
     Described::new("describeSpan")
         .with([span_id()])
         .answering(200, parts::json_answer("The span", data))
@@ -95,7 +95,7 @@ pub(super) fn span(components: &mut Components) -> Described {
 
 /// Describes a route that returns log records.
 fn records(operation_id: &'static str, components: &mut Components) -> Described {
-    let data = components.of::<RecordsView<'_>>();
+    let data = components.answer::<RecordsView<'_>>();
     let severity = words(&SEVERITY_WORDS);
     let (least, most) = (SEVERITY_NUMBERS.start(), SEVERITY_NUMBERS.end());
     let number = json!({ "type": "integer", "minimum": least, "maximum": most });
@@ -142,7 +142,7 @@ pub(super) fn entry_filters(limit: &str) -> [Value; 8] {
 }
 
 pub(super) fn entries(components: &mut Components) -> Described {
-    let page = components.of::<EntriesView<'_>>();
+    let page = components.answer::<EntriesView<'_>>();
     let content = json!({ "application/json": { "schema": page } });
     Described::new("listLogs")
         .about("The server logs nothing as `fatal`; this level returns no entries.")

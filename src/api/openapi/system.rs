@@ -96,7 +96,7 @@ pub(super) fn metrics() -> Described {
 }
 
 pub(super) fn check_updates(components: &mut Components) -> Described {
-    let data = components.of::<UpdatesView>();
+    let data = components.answer::<UpdatesView>();
     Described::new("checkUpdates")
         .answering(200, parts::json_answer("Installed and available versions", data))
         .refusing([SystemFailure::Unchecked(IndexError::Unreachable).into()])
@@ -110,7 +110,7 @@ fn operating(operation_id: &'static str) -> Described {
 }
 
 pub(super) fn install_updates(components: &mut Components) -> Described {
-    let data = components.of::<InstalledView>();
+    let data = components.answer::<InstalledView>();
     let name = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200,
                        "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
                        "description": "The name of this program; others are not found" });
@@ -129,7 +129,7 @@ pub(super) fn install_updates(components: &mut Components) -> Described {
 }
 
 pub(super) fn set_up_observability(components: &mut Components) -> Described {
-    let data = components.of::<SetupView>();
+    let data = components.answer::<SetupView>();
     let key = json!({ "type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX,
                       "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$" });
     let body = json!({

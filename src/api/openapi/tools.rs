@@ -10,7 +10,7 @@ use crate::api::wire::shape::ID_PATTERN;
 use crate::api::wire::tool::{ToolResultView, ToolView};
 
 pub(super) fn list(components: &mut Components) -> Described {
-    let item = components.of::<ToolView<'_>>();
+    let item = components.answer::<ToolView<'_>>();
     let data = json!({ "type": "array", "items": item });
     Described::new("listTools").answering(200, parts::json_answer("All tools, by name", data))
 }
@@ -29,7 +29,7 @@ pub(super) fn call_body(input: &Value) -> Value {
 }
 
 pub(super) fn execute(components: &mut Components) -> Described {
-    let data = components.of::<ToolResultView<'_>>();
+    let data = components.answer::<ToolResultView<'_>>();
     let input = json!({ "type": "object", "description": "Arguments of the tool" });
     Described::new("executeTool")
         .about("The call is cancelled if the client disconnects.")

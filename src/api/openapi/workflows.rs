@@ -47,13 +47,13 @@ fn key_invalid() -> ApiError {
 }
 
 pub(super) fn list(components: &mut Components) -> Described {
-    let item = components.of::<WorkflowSummaryView<'_>>();
+    let item = components.answer::<WorkflowSummaryView<'_>>();
     let data = json!({ "type": "array", "items": item });
     Described::new("listWorkflows").answering(200, parts::json_answer("All workflows", data))
 }
 
 pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<WorkflowView<'_>>();
+    let data = components.answer::<WorkflowView<'_>>();
     let id = configured::workflow_id(registry, components);
     Described::new("describeWorkflow")
         .with([id])
@@ -69,7 +69,7 @@ pub(super) fn start_body(input: &Value, components: &mut Components) -> Value {
         "properties": {
             "input": input,
             "options": {
-                "oneOf": [{ "type": "null" }, components.of::<ExecuteOptions>()],
+                "oneOf": [{ "type": "null" }, components.body::<ExecuteOptions>()],
             },
         },
     })
@@ -91,7 +91,7 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
 }
 
 pub(super) fn execute(components: &mut Components) -> Described {
-    let data = components.of::<ExecutionView<'_>>();
+    let data = components.answer::<ExecutionView<'_>>();
     let answer = parts::execution_answer("The execution ended or is suspended", data);
     starting("executeWorkflow", components)
         .about(
@@ -166,7 +166,7 @@ fn filters() -> [Value; 9] {
 }
 
 fn listing(operation_id: &'static str, components: &mut Components) -> Described {
-    let data = components.of::<ExecutionsView<'_>>();
+    let data = components.answer::<ExecutionsView<'_>>();
     Described::new(operation_id)
         .with_query(filters())
         .answering(200, parts::json_answer("A page, newest first", data))
@@ -178,7 +178,7 @@ pub(super) fn list_executions(components: &mut Components) -> Described {
 }
 
 pub(super) fn count_executions(components: &mut Components) -> Described {
-    let data = components.of::<CountsView<'_>>();
+    let data = components.answer::<CountsView<'_>>();
     Described::new("countExecutions")
         .about(
             "Counts stored executions, without those that retention has deleted. Of a single user, \
@@ -209,12 +209,12 @@ fn of_execution(operation_id: &'static str) -> Described {
 }
 
 pub(super) fn state(components: &mut Components) -> Described {
-    let data = components.of::<StateView<'_>>();
+    let data = components.answer::<StateView<'_>>();
     of_execution("describeExecution").answering(200, parts::execution_answer("The state", data))
 }
 
 pub(super) fn why(components: &mut Components) -> Described {
-    let data = components.of::<WhyView<'_>>();
+    let data = components.answer::<WhyView<'_>>();
     of_execution("explainExecution")
         .about(
             "For an execution that has ended: how it ended, its failed attempts, and the steps \
@@ -228,8 +228,8 @@ fn already() -> ApiError {
 }
 
 pub(super) fn suspend(components: &mut Components) -> Described {
-    let data = components.of::<SuspendView<'_>>();
-    let body = components.of::<ReasonBody>();
+    let data = components.answer::<SuspendView<'_>>();
+    let body = components.body::<ReasonBody>();
     of_execution("suspendExecution")
         .using_memory()
         .about("Running steps finish; no further step starts.")
@@ -239,8 +239,8 @@ pub(super) fn suspend(components: &mut Components) -> Described {
 }
 
 pub(super) fn cancel(components: &mut Components) -> Described {
-    let data = components.of::<CancelView<'_>>();
-    let body = components.of::<ReasonBody>();
+    let data = components.answer::<CancelView<'_>>();
+    let body = components.body::<ReasonBody>();
     of_execution("cancelExecution")
         .with_body(body, false, json!({ "reason": "ordered twice" }))
         .answering(200, parts::execution_answer("The execution is cancelled", data))
@@ -253,14 +253,14 @@ pub(super) fn resume_body(resume_data: &Value, components: &mut Components) -> V
         "type": "object",
         "properties": {
             "resumeData": resume_data,
-            "options": { "oneOf": [{ "type": "null" }, components.of::<ResumeOptions>()] },
+            "options": { "oneOf": [{ "type": "null" }, components.body::<ResumeOptions>()] },
         },
         "additionalProperties": false,
     })
 }
 
 pub(super) fn resume(components: &mut Components) -> Described {
-    let data = components.of::<ExecutionView<'_>>();
+    let data = components.answer::<ExecutionView<'_>>();
     let any = json!({ "description": "Data for the suspended step" });
     let body = resume_body(&any, components);
     let step = || "manager".to_owned();
@@ -300,8 +300,8 @@ pub(super) fn resume(components: &mut Components) -> Described {
 }
 
 pub(super) fn replay(components: &mut Components) -> Described {
-    let data = components.of::<ExecutionView<'_>>();
-    let body = components.of::<ReplayBody>();
+    let data = components.answer::<ExecutionView<'_>>();
+    let body = components.body::<ReplayBody>();
     let step = || "post".to_owned();
     of_execution("replayExecution")
         .using_memory()

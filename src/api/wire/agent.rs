@@ -11,6 +11,7 @@ use greenroom_actors::ports::model::{FinishReason, Served, ToolSpec, Usage};
 use greenroom_actors::registry::Registry;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -180,6 +181,7 @@ impl<'a> AgentDetailView<'a> {
 }
 
 /// Response of `POST /agents/:id/text`.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GeneratedText)]
 #[serde(rename_all = "camelCase")]
@@ -193,8 +195,6 @@ pub struct TextView<'a> {
     tool_calls: &'a [ToolCall],
     #[schema(value_type = Vec<ToolResultShape>)]
     tool_results: &'a [ToolResult],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     answered_by: Option<StandInView<'a>>,
 }
 
@@ -213,16 +213,16 @@ impl<'a> TextView<'a> {
 }
 
 /// Model or provider that answered in place of the configured one.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StandIn)]
 #[serde(rename_all = "camelCase")]
 pub struct StandInView<'a> {
     model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     provider: Option<&'a str>,
     /// The model that was asked first and failed.
     #[schema(required)]
+    #[serialize_always]
     instead_of: Option<&'a str>,
 }
 

@@ -1,6 +1,7 @@
 //! Envelopes of JSON responses and frames.
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::api::wire::problem::RefusalDetails;
 
@@ -19,11 +20,11 @@ impl<T> Success<T> {
 }
 
 /// `{"success":false,"error":"..."}`, with `data` if there are details.
+#[skip_serializing_none]
 #[derive(Debug, Serialize)]
 pub struct Failed<'a> {
     success: bool,
     error: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a RefusalDetails>,
 }
 

@@ -9,6 +9,7 @@ use greenroom_actors::domain::fact::{Ended, Fact, HowEnded, Recorded, ResumedBy}
 use greenroom_actors::domain::ids::{ExecutionId, step_id_of};
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
@@ -22,6 +23,7 @@ pub use progress::{ProgressFrame, render_progress};
 static NULL: Value = Value::Null;
 
 /// Data of an event.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = WorkflowEvent)]
 #[serde(rename_all = "camelCase")]
@@ -31,74 +33,36 @@ pub struct EventFrame<'a> {
     kind: &'static str,
     execution_id: &'a str,
     timestamp: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     from: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     path: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = execution_status, required = false)]
     status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     output: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     result: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     error: Option<&'a str>,
     /// Kind of failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = error_kind, required = false)]
     error_kind: Option<&'static str>,
     /// HTTP status of the called server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     error_status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     attempt: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     will_retry: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     payload: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     deadline: Option<Iso>,
     #[serde(flatten)]
     suspensions: SuspensionsView<'a>,
     /// Id of the suspension of a step, for `options.suspensionId` of a resume.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     suspension_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     resumed_by: Option<PrincipalView<'a>>,
     /// True if the deadline passed and the value of the definition resumed the step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     resumed_by_deadline: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     resume_data: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     cancelled_by: Option<PrincipalView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     replayed_by: Option<PrincipalView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     start_at: Option<Iso>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     end_at: Option<Iso>,
 }
 

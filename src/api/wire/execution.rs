@@ -6,6 +6,7 @@ use greenroom_actors::requests::{Cancelled, ExecutionOutcome, Halted, Principal,
 use greenroom_actors::runtime::ReplayDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::json::{Closed, Object, present};
@@ -29,7 +30,6 @@ pub struct ExecutionView<'a> {
     pub suspensions: SuspensionsView<'a>,
     /// Reason of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub reason: Option<&'a str>,
 }
 
@@ -60,21 +60,16 @@ impl<'a> ExecutionView<'a> {
 }
 
 /// Suspensions that an execution waits for.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Suspensions)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspensionsView<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
     /// All suspensions that the execution waits for, the first one is `suspension`. If there are
     /// too many, those that have waited longest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspensions: Option<Vec<SuspensionView<'a>>>,
     /// Number of omitted suspensions, if any; the state shows all of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspensions_omitted: Option<usize>,
 }
 
@@ -113,33 +108,22 @@ impl<'a> PrincipalView<'a> {
 
 /// Suspension of an execution. Results and events name the index of the step `suspendedStepIndex`,
 /// states name it `stepIndex`.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Suspension)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspensionView<'a> {
     /// Unique id, for `options.suspensionId` of a resume. Absent in records of older versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub id: Option<&'a str>,
     pub suspended_at: Iso,
     pub reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspended_step_index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub step_index: Option<usize>,
     pub step_id: &'a str,
     pub path: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     pub payload: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub deadline: Option<Iso>,
     /// User who paused the execution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspended_by: Option<PrincipalView<'a>>,
 }
 
@@ -179,6 +163,7 @@ pub struct SuspendView<'a> {
 }
 
 /// `suspension` in the response of suspend.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SuspendedNow)]
 #[serde(rename_all = "camelCase")]
@@ -186,8 +171,6 @@ pub struct SuspendedView<'a> {
     pub id: &'a str,
     pub suspended_at: Iso,
     pub reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspended_by: Option<PrincipalView<'a>>,
 }
 
@@ -209,6 +192,7 @@ impl<'a> SuspendView<'a> {
 }
 
 /// Response of cancel.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Cancelled)]
 #[serde(rename_all = "camelCase")]
@@ -218,8 +202,6 @@ pub struct CancelView<'a> {
     pub status: &'static str,
     pub cancelled_at: Iso,
     pub reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub cancelled_by: Option<PrincipalView<'a>>,
 }
 

@@ -3,12 +3,14 @@
 use greenroom_actors::domain::failure::{AttemptError, ErrorClass};
 use greenroom_actors::requests::Failure;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
 use crate::api::wire::shape::error_kind;
 
 /// `error` of an execution.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionFailure)]
 #[serde(rename_all = "camelCase")]
@@ -16,17 +18,13 @@ pub struct FailureView<'a> {
     pub message: &'a str,
     /// Null if the execution failed as a whole, not a step.
     #[schema(required)]
+    #[serialize_always]
     pub step_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub path: Option<&'a str>,
     /// Absent in records of older versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = error_kind, required = false)]
     pub kind: Option<&'static str>,
     /// HTTP status of the called server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub status: Option<u16>,
 }
 
@@ -44,6 +42,7 @@ impl<'a> FailureView<'a> {
 }
 
 /// A failed attempt.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AttemptError)]
 #[serde(rename_all = "camelCase")]
@@ -52,12 +51,9 @@ pub struct AttemptErrorView<'a> {
     pub at: Iso,
     pub message: &'a str,
     /// Absent in records of older versions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = error_kind, required = false)]
     pub kind: Option<&'static str>,
     /// HTTP status of the called server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub status: Option<u16>,
 }
 

@@ -7,6 +7,7 @@ use greenroom_actors::ports::store::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
@@ -48,6 +49,7 @@ struct HistoryEntryView<'a> {
 }
 
 /// A turn, without the details that only traces show.
+#[skip_serializing_none]
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StepView<'a> {
@@ -58,7 +60,6 @@ pub(super) struct StepView<'a> {
     tool_results: &'a [ToolResult],
     usage: Usage,
     finish_reason: FinishReason,
-    #[serde(skip_serializing_if = "Option::is_none")]
     answered_by: Option<StandInView<'a>>,
 }
 

@@ -7,6 +7,7 @@ use greenroom_actors::observe::span::SpanId;
 use greenroom_actors::ports::store::{LogNumber, LogPage};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
@@ -22,6 +23,7 @@ pub use filter::{
 const SERVICE_NAME: &str = "greenroom";
 
 /// An entry of the log.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogEntry)]
 #[serde(rename_all = "camelCase")]
@@ -32,23 +34,11 @@ pub struct LogEntry<'a> {
     msg: &'a str,
     /// Module that logged the entry.
     component: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     agent_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     workflow_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     execution_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     conversation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     user_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     error: Option<LogError>,
 }
 
@@ -85,16 +75,14 @@ fn error_of(record: &LogRecord) -> Option<LogError> {
 }
 
 /// A log record with OpenTelemetry's fields.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogRecord)]
 #[serde(rename_all = "camelCase")]
 pub struct LogRecordView<'a> {
     timestamp: Iso,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     trace_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = false, nullable = false)]
+    #[schema(value_type = String, required = false)]
     span_id: Option<SpanId>,
     severity_number: u8,
     #[schema(schema_with = severity)]
@@ -170,30 +158,17 @@ pub struct EntriesView<'a> {
 }
 
 /// Parameters of the request.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogQuery)]
 #[serde(rename_all = "camelCase")]
 struct QueryView<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     level: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     agent_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     workflow_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     execution_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     conversation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     since: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     until: Option<&'a str>,
     limit: usize,
 }

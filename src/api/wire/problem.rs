@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::error::ErrorCode;
 
 /// `{"type":"urn:...","title":"...","status":404,"detail":"...","code":"..."}` with details.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
@@ -21,48 +23,31 @@ pub struct ProblemView<'a> {
     /// Same as `detail`; the envelope uses this key, so that clients can read both forms.
     error: &'a str,
     code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     request_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     execution_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation_id: Option<&'a str>,
     /// Step that failed. The state of the execution has the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     step_id: Option<&'a str>,
     /// Path of that step.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     path: Option<&'a str>,
     /// Nearest known name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     did_you_mean: Option<&'a str>,
 }
 
 /// Details of a refusal: `data` of the envelope.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusalDetails {
     /// The execution that failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub execution_id: Option<String>,
     /// Step that failed. The state of the execution has the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     pub step_id: Option<Arc<str>>,
     /// Path of that step.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     pub path: Option<Arc<str>>,
     /// Nearest known name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub did_you_mean: Option<String>,
 }
 

@@ -83,7 +83,6 @@ pub enum RawEvent<'a> {
         usage: Usage,
         total_usage: SdkUsage,
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(nullable = false)]
         answered_by: Option<StandInView<'a>>,
     },
     Abort,

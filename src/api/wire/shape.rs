@@ -61,7 +61,6 @@ pub struct ToolResultShape {
     pub input: Value,
     #[schema(required = false)]
     pub output: Value,
-    #[schema(nullable = false)]
     pub error: Option<String>,
 }
 
@@ -70,14 +69,12 @@ pub struct ToolResultShape {
 #[schema(as = GenerationStep, rename_all = "camelCase")]
 pub struct GenerationStepShape {
     pub text: String,
-    #[schema(nullable = false)]
     pub reasoning: Option<String>,
     pub tool_calls: Vec<ToolCallShape>,
     pub tool_results: Vec<ToolResultShape>,
     pub usage: UsageShape,
     pub finish_reason: FinishReasonShape,
     /// Absent if the configured model answered.
-    #[schema(nullable = false)]
     pub answered_by: Option<StandInView<'static>>,
 }
 

@@ -8,6 +8,7 @@ use greenroom_actors::observe::span::{
 use greenroom_actors::visibility::Visibility;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
@@ -18,6 +19,7 @@ use crate::api::wire::shape::one_of;
 use crate::auth::User;
 
 /// A span with OpenTelemetry's fields.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Span)]
 #[serde(rename_all = "camelCase")]
@@ -25,19 +27,14 @@ pub struct SpanView<'a> {
     trace_id: &'a str,
     #[schema(value_type = String)]
     span_id: SpanId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = false, nullable = false)]
+    #[schema(value_type = String, required = false)]
     parent_span_id: Option<SpanId>,
     name: String,
     #[schema(schema_with = span_kind)]
     kind: &'static str,
     start_time: Iso,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     end_time: Option<Iso>,
     /// Milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     duration: Option<u64>,
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     attributes: Attributes,
@@ -66,13 +63,12 @@ impl Serialize for Attributes {
 }
 
 /// Result of a span; `UNSET` until it has ended.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SpanStatus)]
 pub struct SpanStatusView<'a> {
     #[schema(schema_with = span_status)]
     code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     message: Option<&'a str>,
 }
 
@@ -138,24 +134,18 @@ impl<'a> SpanEventView<'a> {
 }
 
 /// Data of `CONNECTION_TEST` and `CONNECTION_SUCCESS`.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Welcome)]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome<'a> {
     message: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = entity_type, required = false)]
     entity_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     entity_id: Option<&'a str>,
     timestamp: Iso,
     /// True if the connection was opened with a valid token. Only on `/ws`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     authenticated: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     user_id: Option<&'a str>,
 }
 
@@ -186,16 +176,14 @@ impl<'a> Welcome<'a> {
 }
 
 /// Data of `SUBSCRIPTION_SUCCESS`.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Subscribed)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscribed<'a> {
     subscribed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = entity_type, required = false)]
     entity_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     entity_id: Option<&'a str>,
 }
 

@@ -6,6 +6,7 @@ use greenroom_actors::ports::store::{Cursor, Projection};
 use greenroom_actors::requests::{ExecutionState, StepState};
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
@@ -29,7 +30,6 @@ pub struct StateView<'a> {
     #[schema(required)]
     pub end_at: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
     pub suspensions: Vec<SuspensionView<'a>>,
     pub input: &'a Value,
@@ -49,16 +49,14 @@ pub struct StateView<'a> {
     pub replayed_from: Option<LineageView<'a>>,
     /// User who requested the replay.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub replayed_by: Option<PrincipalView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub cancelled_by: Option<PrincipalView<'a>>,
     pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<UsageShape>, nullable = false)]
+    #[schema(value_type = Option<UsageShape>)]
     pub usage: Option<Usage>,
     pub last_sequence: u64,
 }
@@ -111,6 +109,7 @@ pub struct LineageView<'a> {
 }
 
 /// Item of `steps` of the state.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StepState)]
 #[serde(rename_all = "camelCase")]
@@ -121,39 +120,30 @@ pub struct StepStateView<'a> {
     pub status: &'static str,
     pub attempts: u32,
     #[schema(required)]
+    #[serialize_always]
     pub started_at: Option<Iso>,
     #[schema(required)]
+    #[serialize_always]
     pub ended_at: Option<Iso>,
     #[schema(value_type = Value, required)]
+    #[serialize_always]
     pub output: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub error: Option<&'a str>,
     /// Failed attempts, oldest first. If there are many, only the newest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub child_execution_id: Option<&'a str>,
     /// Time of the last resume, as `resumedBy` and `resumeData`. For andWorkflow steps those of the
     /// child, whose state has the data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub resumed_at: Option<Iso>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub resumed_by: Option<PrincipalView<'a>>,
     /// True if the deadline passed and the value of the definition resumed the step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub resumed_by_deadline: bool,
     /// `id` of the suspension that was resumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub resumed_suspension_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     pub resume_data: Option<&'a Value>,
 }
 
@@ -205,7 +195,6 @@ pub struct ExecutionItemView<'a> {
     pub end_at: Option<Iso>,
     /// Failure, shortened; the state has the full text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub error: Option<FailureView<'a>>,
     #[serde(flatten)]
     pub suspensions: SuspensionsView<'a>,
@@ -217,7 +206,6 @@ pub struct ExecutionItemView<'a> {
     pub parent_execution_id: Option<&'a str>,
     /// Execution and step that this replay started from. Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub replayed_from: Option<LineageView<'a>>,
     pub last_sequence: u64,
 }

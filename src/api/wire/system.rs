@@ -2,6 +2,7 @@
 
 use semver::Version;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 /// Response of `GET /updates`.
@@ -49,14 +50,13 @@ pub struct InstallBody {
 }
 
 /// Response of `POST /updates`.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Installed)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledView {
     pub message: String,
     /// Name from the body.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub package_name: Option<String>,
 }
 

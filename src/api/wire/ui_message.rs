@@ -6,6 +6,7 @@ use greenroom_actors::domain::message::{
 use greenroom_actors::ports::store::StoredMessage;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
@@ -24,13 +25,12 @@ pub struct UiMessageView<'a> {
     metadata: UiMetadata<'a>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UiMessageMetadata)]
 #[serde(rename_all = "camelCase")]
 struct UiMetadata<'a> {
     created_at: Iso,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     generation_id: Option<&'a str>,
 }
 
@@ -52,6 +52,7 @@ struct UiWords<'a> {
     text: &'a str,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UiFilePart)]
 #[serde(rename_all = "camelCase")]
@@ -61,12 +62,11 @@ struct UiFile<'a> {
     kind: &'static str,
     media_type: &'a str,
     url: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     filename: Option<&'a str>,
 }
 
 /// A tool call and its result, if known.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UiToolPart)]
 #[serde(rename_all = "camelCase")]
@@ -79,11 +79,7 @@ struct UiTool<'a> {
     #[schema(schema_with = tool_state)]
     state: &'static str,
     input: &'a Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     output: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     error_text: Option<&'a str>,
 }
 

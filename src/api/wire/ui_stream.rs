@@ -8,6 +8,7 @@ use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::FinishReason;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::agent::StandInView;
@@ -87,6 +88,7 @@ pub enum UiChunk<'a> {
 }
 
 /// End of a generation. Clients store it with the message.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatRunMetadata)]
 #[serde(rename_all = "camelCase")]
@@ -94,8 +96,6 @@ pub struct RunMetadata<'a> {
     #[schema(value_type = FinishReasonShape)]
     finish_reason: FinishReason,
     usage: SdkUsage,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     answered_by: Option<StandInView<'a>>,
 }
 

@@ -7,6 +7,7 @@ use greenroom_actors::ports::store::{Projection, Status};
 use greenroom_actors::wait_report::{AtDeadline, Awaited, Cause, WaitReport};
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
@@ -33,6 +34,7 @@ pub const WAIT_KINDS: [&str; 10] = [
 pub const MOVERS: [&str; 5] = ["resume", "time", "child", "step", "server"];
 
 /// Explanation of what an execution waits for.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionOutlook)]
 #[serde(rename_all = "camelCase")]
@@ -44,8 +46,6 @@ pub struct WhyView<'a> {
     /// All current waits; empty if it has ended.
     pub waits_for: Vec<AwaitedView<'a>>,
     /// Present if it has ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub ended: Option<EndView<'a>>,
 }
 
@@ -68,62 +68,44 @@ impl<'a> WhyView<'a> {
 }
 
 /// Something that an execution waits for.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Awaited)]
 #[serde(rename_all = "camelCase")]
 pub struct AwaitedView<'a> {
     #[schema(schema_with = wait_kind)]
     pub kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub step_id: Option<&'a str>,
     /// Absent for a step in a block that has not started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub path: Option<&'a str>,
     /// Description for people.
     pub message: String,
     pub since: Iso,
     /// Time at which the wait ends by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub until: Option<Iso>,
     /// Id of a pause or a suspended step, for `options.suspensionId` of a resume.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspension_id: Option<&'a str>,
     /// User who paused the execution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspended_by: Option<PrincipalView<'a>>,
     /// Payload of a suspended step.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     pub payload: Option<&'a Value>,
     /// JSON Schema of the data of a resume.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Value, required = false)]
     pub resume_schema: Option<&'a Value>,
     /// Number of the attempt that runs or was interrupted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub attempt: Option<u32>,
     /// Error of the last attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub error: Option<&'a str>,
     /// Failed attempts, oldest first. If there are many, only the newest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub child: Option<ChildView<'a>>,
     /// Events that let it continue. A cancel ends every execution.
     pub moved_by: Vec<MoverView<'a>>,
 }
 
 /// Execution that an andWorkflow step started.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AwaitedChild)]
 #[serde(rename_all = "camelCase")]
@@ -131,15 +113,13 @@ pub struct ChildView<'a> {
     pub execution_id: &'a str,
     pub workflow_id: &'a str,
     /// Absent until it has started.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = execution_status, required = false)]
     pub status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
 }
 
 /// Event that lets an execution continue.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Mover)]
 #[serde(rename_all = "camelCase")]
@@ -150,14 +130,8 @@ pub struct MoverView<'a> {
     pub how: String,
     /// Workflow of the execution. For a resume, `stepId` is its `options.stepId`; without one it
     /// ends a pause.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub workflow_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub execution_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub step_id: Option<&'a str>,
 }
 

@@ -3,6 +3,7 @@
 use greenroom_actors::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::json::{Closed, Object, present};
@@ -83,6 +84,7 @@ impl Serialize for SchemaView<'_> {
 }
 
 /// A step of a workflow. Bodies, expressions and templates are not shown.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WorkflowStep)]
 #[serde(rename_all = "camelCase")]
@@ -93,23 +95,15 @@ pub struct StepView<'a> {
     #[schema(schema_with = step_kind)]
     pub kind: &'static str,
     pub purpose: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = json_schema, required = false)]
     pub input_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = json_schema, required = false)]
     pub output_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = json_schema, required = false)]
     pub suspend_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = json_schema, required = false)]
     pub resume_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub agent_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub workflow_id: Option<&'a str>,
     /// Steps of its blocks, block by block.
     #[serde(skip_serializing_if = "Vec::is_empty")]

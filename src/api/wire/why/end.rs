@@ -3,6 +3,7 @@
 use greenroom_actors::domain::state::Outcome;
 use greenroom_actors::wait_report::{Ending, FailedStep};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
@@ -10,6 +11,7 @@ use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::{AttemptErrorView, FailureView, kind_of, status_of};
 
 /// End of an execution.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = ExecutionEnd)]
 #[serde(rename_all = "camelCase")]
@@ -18,24 +20,16 @@ pub struct EndView<'a> {
     /// Description for people.
     pub message: String,
     /// Failure, if it failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub error: Option<FailureView<'a>>,
     /// Number of attempts of the failed step.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub attempts: Option<u32>,
     /// Failed attempts, oldest first. If there are many, only the newest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
     /// Reason of the cancellation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub reason: Option<&'a str>,
     /// User who cancelled it, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub cancelled_by: Option<PrincipalView<'a>>,
     /// Values of `stepId` for a replay; the last one is or contains the failed step.
     pub replay_from: Vec<&'a str>,
