@@ -5,6 +5,7 @@
 //! store: a change of one needs a migration of all.
 
 pub mod codes;
+pub mod columns;
 mod damaged;
 pub mod facts;
 pub mod json;
@@ -12,6 +13,7 @@ pub mod keys;
 pub mod numbers;
 pub mod portion;
 pub mod prepared;
+pub mod records;
 pub mod trace;
 pub mod users;
 

@@ -1,103 +1,102 @@
-//! Decoding of SQLite's columns.
+//! Columns of SQLite's rows, and damage in them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use greenroom_actors::domain::fact::{Others, Suspension};
-use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::domain::trace::Trace;
-use greenroom_actors::observe::log_record::LogLevel;
-use greenroom_actors::ports::store::{GenerationStatus, Status, TimerKey};
+use greenroom_actors::ports::store::{GenerationEntry, Projection, Status, StoredMessage};
 pub(super) use greenroom_store_codec::codes::{
     generation_code, level_code, role_code, status_code,
 };
+use greenroom_store_codec::columns::Columns;
 pub(super) use greenroom_store_codec::keys::{timer_key_text, user_text};
 pub(super) use greenroom_store_codec::numbers::{limit_of, signed};
-use greenroom_store_codec::{Damaged, codes, json, keys, numbers, trace};
-use rusqlite::types::Type;
+use greenroom_store_codec::{Damaged, codes, records};
+use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 use serde::de::DeserializeOwned;
 
-/// Reports a damaged value of a column.
-fn checked<T>(row: &Row<'_>, column: usize, read: std::result::Result<T, Damaged>) -> Result<T> {
-    read.or_else(|damage| {
-        let kind = row.get_ref(column)?.data_type();
-        Err(Error::FromSqlConversionFailure(column, kind, damage.into()))
-    })
+/// A row, for the decoders that all stores share.
+pub(super) struct Stored<'r>(pub(super) &'r Row<'r>);
+
+impl Stored<'_> {
+    /// Returns a value of a column; one of another type is an error that names the column.
+    fn value<'v, T>(
+        &'v self,
+        column: usize,
+        read: impl FnOnce(ValueRef<'v>) -> std::result::Result<T, FromSqlError>,
+    ) -> Result<T> {
+        let value = self.0.get_ref(column)?;
+        read(value).map_err(|error| {
+            Error::FromSqlConversionFailure(column, value.data_type(), error.into())
+        })
+    }
+}
+
+impl Columns for Stored<'_> {
+    type Error = Error;
+
+    fn optional_integer(&self, column: usize) -> Result<Option<i64>> {
+        self.value(column, |value| value.as_i64_or_null())
+    }
+
+    fn optional_text(&self, column: usize) -> Result<Option<Cow<'_, str>>> {
+        Ok(self.value(column, |value| value.as_str_or_null())?.map(Cow::Borrowed))
+    }
+
+    fn optional_bytes(&self, column: usize) -> Result<Option<&[u8]>> {
+        self.value(column, |value| value.as_blob_or_null())
+    }
+
+    fn damaged(&self, column: usize, damage: Damaged) -> Error {
+        let kind = self.0.get_ref(column).map_or(Type::Null, |value| value.data_type());
+        Error::FromSqlConversionFailure(column, kind, damage.into())
+    }
+}
+
+/// Reports damage in a value that is not a whole column.
+pub(super) fn damage_in_part(damage: Damaged) -> Error {
+    Error::FromSqlConversionFailure(0, Type::Blob, damage.into())
 }
 
 pub(super) fn status_of(row: &Row<'_>, column: usize) -> Result<Status> {
-    checked(row, column, codes::status_of(row.get(column)?))
+    Stored(row).code(column, codes::status_of)
 }
 
-pub(super) fn generation_status_of(row: &Row<'_>, column: usize) -> Result<GenerationStatus> {
-    checked(row, column, codes::generation_status_of(row.get(column)?))
+pub(super) fn time_of(row: &Row<'_>, column: usize) -> Result<Timestamp> {
+    Stored(row).time(column)
 }
 
-pub(super) fn role_of(row: &Row<'_>, column: usize) -> Result<Role> {
-    checked(row, column, codes::role_of(row.get(column)?))
-}
-
-pub(super) fn level_of(row: &Row<'_>, column: usize) -> Result<LogLevel> {
-    checked(row, column, codes::level_of(row.get(column)?))
-}
-
-pub(super) fn user_of(row: &Row<'_>, column: usize) -> Result<Option<Arc<str>>> {
-    Ok(keys::user_of(row.get_ref(column)?.as_str()?))
-}
-
-pub(super) fn timer_key_of(row: &Row<'_>, column: usize) -> Result<TimerKey> {
-    checked(row, column, keys::timer_key_of(row.get_ref(column)?.as_str()?))
+pub(super) fn unsigned_of(row: &Row<'_>, column: usize) -> Result<u64> {
+    Stored(row).unsigned(column)
 }
 
 pub(super) fn json_of<T: DeserializeOwned + Send>(row: &Row<'_>, column: usize) -> Result<T> {
-    checked(row, column, json::parse(row.get_ref(column)?.as_blob()?))
+    Stored(row).json(column)
 }
 
 pub(super) fn optional_json_of<T: DeserializeOwned + Send>(
     row: &Row<'_>,
     column: usize,
 ) -> Result<Option<T>> {
-    checked(row, column, json::parse_optional(row.get_ref(column)?.as_blob_or_null()?))
+    Stored(row).optional_json(column)
 }
 
-pub(super) fn suspensions_of(
-    row: &Row<'_>,
-    column: usize,
-) -> Result<(Option<Suspension>, Option<Others>)> {
-    checked(row, column, json::suspensions_of(row.get_ref(column)?.as_blob_or_null()?))
+/// Decodes the columns of an execution.
+pub(super) fn projection_of(row: &Row<'_>) -> Result<Projection> {
+    records::projection_of(&Stored(row))
 }
 
-pub(super) fn time_of(row: &Row<'_>, column: usize) -> Result<Timestamp> {
-    row.get(column).map(Timestamp)
+/// Decodes the columns of a generation.
+pub(super) fn entry_of(row: &Row<'_>) -> Result<GenerationEntry> {
+    records::entry_of(&Stored(row))
 }
 
-pub(super) fn unsigned_of(row: &Row<'_>, column: usize) -> Result<u64> {
-    checked(row, column, numbers::unsigned(row.get(column)?))
+/// Decodes a message from the second column on.
+pub(super) fn message_of(row: &Row<'_>) -> Result<StoredMessage> {
+    records::message_of(&Stored(row))
 }
 
-/// Decodes the trace of an execution from `trace`, `parent_span`, `root_workflow` and `around`,
-/// which start at column `first`.
-pub(super) fn execution_trace_of(row: &Row<'_>, n: i64, first: usize) -> Result<Trace> {
-    let parent_span = row.get_ref(first + 1)?.as_str_or_null()?.and_then(|id| id.parse().ok());
-    let around = row.get_ref(first + 3)?.as_blob_or_null()?;
-    let (name, root) = (row.get(first)?, row.get(first + 2)?);
-    checked(row, first + 3, trace::execution_trace(n, name, parent_span, root, around))
-}
-
-/// Decodes the trace of a generation from `trace`, which is null if named after its id, and
-/// `around`, which start at column `first`.
-pub(super) fn generation_trace_of(
-    row: &Row<'_>,
-    (n, id, agent): (i64, &str, &Arc<str>),
-    first: usize,
-) -> Result<Trace> {
-    let around = row.get_ref(first + 1)?.as_blob_or_null()?;
-    let name = row.get(first)?;
-    checked(row, first + 1, trace::generation_trace(n, id, agent, name, around))
-}
-
-/// Reports damage in a value that is not a whole column.
-pub(super) fn damage_in_part(damage: Damaged) -> Error {
-    Error::FromSqlConversionFailure(0, Type::Blob, damage.into())
+/// Names a row by the text in a column.
+pub(super) fn named(kind: &str, row: &Row<'_>, column: usize) -> String {
+    Stored(row).named(kind, column)
 }

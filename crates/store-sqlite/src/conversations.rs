@@ -10,7 +10,7 @@ use greenroom_store_codec::prepared::{
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use serde_json::{Map, Value};
 
-use super::codec::{json_of, limit_of, role_code, role_of, time_of, user_text};
+use super::codec::{limit_of, message_of, role_code, user_text};
 use super::defects::is_defect;
 
 /// Messages read at once when a conversation is copied or truncated.
@@ -355,17 +355,6 @@ impl<'c> Conversations<'c> {
         })?;
         messages.collect()
     }
-}
-
-/// Decodes id, role, parts, time and generation from the second column on.
-pub(super) fn message_of(row: &rusqlite::Row<'_>) -> Result<StoredMessage> {
-    Ok(StoredMessage {
-        id: row.get(1)?,
-        role: role_of(row, 2)?,
-        parts: json_of(row, 3)?,
-        created_at: time_of(row, 4)?,
-        generation_id: row.get(5)?,
-    })
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use greenroom_actors::ports::store::{CountsOfUser, ExecutionCount, Status};
 use rusqlite::{Connection, Result, Statement, params};
 
-use super::codec::{limit_of, status_code, status_of, unsigned_of};
-use super::defects::{Reading, named};
+use super::codec::{limit_of, named, status_code, status_of, unsigned_of};
+use super::defects::Reading;
 
 const ADD: &str = "INSERT INTO execution_counts (workflow, status, count) VALUES (?1, ?2, ?3)
     ON CONFLICT (workflow, status) DO UPDATE SET count = count + excluded.count";

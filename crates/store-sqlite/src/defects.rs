@@ -27,12 +27,6 @@ pub(super) fn is_defect(error: &Error) -> bool {
     )
 }
 
-/// Names a row by the text in a column.
-pub(super) fn named(kind: &str, row: &Row<'_>, column: usize) -> String {
-    let name = row.get_ref(column).ok().and_then(|value| value.as_str().ok());
-    format!("{kind} {}", name.unwrap_or("without a name"))
-}
-
 impl Defects {
     pub(super) fn new(meter: Arc<dyn JournalMeter>) -> Self {
         Self { meter, known: Mutex::default() }

@@ -1,29 +1,13 @@
 //! Queries of generations: one, or a page of an agent's history.
 
-use std::sync::Arc;
-
-use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{
-    GenerationEntry, GenerationPage, GenerationRecord, GenerationStep, StepOrigin,
-};
+use greenroom_actors::ports::store::{GenerationEntry, GenerationPage, GenerationStep};
+use greenroom_store_codec::generation_columns as columns;
+use greenroom_store_codec::records::put_step;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
-use super::codec::{
-    generation_status_of, generation_trace_of, json_of, limit_of, optional_json_of, signed,
-    time_of, unsigned_of,
-};
-use super::defects::{Reading, named};
+use super::codec::{entry_of, json_of, limit_of, named, signed, unsigned_of};
+use super::defects::Reading;
 use super::generations::{BLOCK, NEWEST};
-
-/// Columns of [`entry_of`], in its order, after `n`.
-macro_rules! columns {
-    () => {
-        "n, id, agent, status, started, ended, input, output, usage, error, user_id, \
-         conversation, execution, path, steps, trace, around"
-    };
-}
-pub(super) use columns;
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM generations WHERE id = ?1");
 
@@ -140,33 +124,6 @@ fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> R
     Ok((number - left, 0))
 }
 
-/// Decodes the columns of [`columns`], with the turns that are in the row.
-pub(super) fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
-    let execution: Option<String> = row.get(12)?;
-    let path: Option<String> = row.get(13)?;
-    let origin = execution
-        .zip(path)
-        .map(|(id, path)| StepOrigin { execution_id: ExecutionId::trusted(id), path: path.into() });
-    let (id, agent_id): (String, String) = (row.get(1)?, row.get(2)?);
-    let agent: Arc<str> = Arc::from(agent_id.as_str());
-    let record = GenerationRecord {
-        trace: generation_trace_of(row, (row.get(0)?, &id, &agent), 15)?,
-        id,
-        agent_id,
-        status: generation_status_of(row, 3)?,
-        start_time: time_of(row, 4)?,
-        end_time: row.get::<_, Option<i64>>(5)?.map(Timestamp),
-        input: json_of(row, 6)?,
-        output: optional_json_of(row, 7)?,
-        usage: optional_json_of(row, 8)?,
-        error: row.get(9)?,
-        user_id: row.get(10)?,
-        conversation_id: row.get(11)?,
-        origin,
-    };
-    Ok(GenerationEntry { record, steps: optional_json_of(row, 14)?.unwrap_or_default() })
-}
-
 pub(super) fn add_later_steps(
     connection: &Connection,
     generation: i64,
@@ -175,12 +132,7 @@ pub(super) fn add_later_steps(
     let mut statement = connection.prepare_cached(STEPS)?;
     let mut rows = statement.query([generation])?;
     while let Some(row) = rows.next()? {
-        let step = json_of(row, 1)?;
-        let number = usize::try_from(unsigned_of(row, 0)?).unwrap_or(usize::MAX);
-        match steps.get_mut(number) {
-            Some(known) => *known = step,
-            None => steps.push(step),
-        }
+        put_step(steps, unsigned_of(row, 0)?, json_of(row, 1)?);
     }
     Ok(())
 }

@@ -8,11 +8,13 @@ use std::sync::LazyLock;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Row, Status};
+use greenroom_store_codec::execution_columns as columns;
+use greenroom_store_codec::records::REPLAYED_FROM;
 use rusqlite::{Result, Statement, ToSql};
 
-use super::codec::{limit_of, status_code, time_of};
-use super::defects::{Reading, named};
-use super::reader::{REPLAYED_FROM, bind, columns, projection_of};
+use super::codec::{limit_of, named, projection_of, status_code, time_of};
+use super::defects::Reading;
+use super::reader::bind;
 
 /// Selects rows created at or after `:from` and before the place (`:before`, `:row`).
 macro_rules! range {

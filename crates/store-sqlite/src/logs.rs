@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, ready};
-use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::observe::log_record::{LogRecord, LogScope};
+use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage, Logs, Read};
 use greenroom_actors::visibility::Visibility;
+use greenroom_store_codec::log_columns;
 use greenroom_store_codec::prepared::PreparedLog;
+use greenroom_store_codec::records::log_record_of;
 use rusqlite::{Result, ToSql};
 
 use super::SqliteStore;
 use super::changes::Change;
-use super::codec::{level_code, level_of, optional_json_of, time_of, unsigned_of};
+use super::codec::{Stored, level_code, unsigned_of};
 use super::defects::Reading;
 use super::job::Job;
 use super::reader::{Lane, bind};
@@ -21,18 +22,20 @@ use super::reader::{Lane, bind};
 /// Maximum number of records that a page scans: about ten milliseconds if none matches.
 const SCANNED_MAX: usize = 5_000;
 
-/// Columns: the number, whether the record matches, and those of [`record_of`], in its order.
+/// Columns: the number, whether the record matches, and those of the record.
 macro_rules! columns {
     () => {
-        "SELECT n, level BETWEEN :level AND :level_max AND at BETWEEN :since AND :until
+        concat!(
+            "SELECT n, level BETWEEN :level AND :level_max AND at BETWEEN :since AND :until
             AND (:trace IS NULL OR trace IS :trace) AND (:span IS NULL OR span IS :span)
             AND (:execution IS NULL OR execution IS :execution OR parent IS :execution)
             AND (:workflow IS NULL OR workflow IS :workflow)
             AND (:agent IS NULL OR agent IS :agent)
             AND (:conversation IS NULL OR conversation IS :conversation)
-            AND (:user IS NULL OR user_id IS :user),
-            at, level, target, trace, span, execution, parent, workflow, generation, agent,
-            conversation, user_id, request, attributes, message FROM logs "
+            AND (:user IS NULL OR user_id IS :user), ",
+            log_columns!(),
+            " FROM logs "
+        )
     };
 }
 
@@ -153,42 +156,11 @@ fn page(
         passed = row.get(0)?;
         if matches {
             let name = || format!("log entry {passed}");
-            records.extend(reading.defects.readable(name, record_of(row))?);
+            records.extend(reading.defects.readable(name, log_record_of(&Stored(row), 2))?);
         }
     }
     records.reverse();
     Ok(LogPage { records, older })
-}
-
-/// Reads the columns from the third on.
-fn record_of(row: &rusqlite::Row<'_>) -> Result<LogRecord> {
-    let span: Option<String> = row.get(6)?;
-    let id = |column| {
-        let id: Option<Arc<str>> = row.get(column)?;
-        Ok::<_, rusqlite::Error>(id.map(ExecutionId::trusted))
-    };
-    Ok(LogRecord {
-        at: time_of(row, 2)?,
-        level: level_of(row, 3)?,
-        target: row.get(4)?,
-        attributes: optional_json_of(row, 15)?.unwrap_or_default(),
-        message: row.get(16)?,
-        scope: Arc::new(LogScope {
-            trace_id: row.get(5)?,
-            span_id: span.and_then(|id| id.parse().ok()),
-            // only for live subscribers, not stored
-            root_type: None,
-            root_id: None,
-            execution_id: id(7)?,
-            parent_execution_id: id(8)?,
-            workflow_id: row.get(9)?,
-            generation_id: row.get(10)?,
-            agent_id: row.get(11)?,
-            conversation_id: row.get(12)?,
-            user_id: row.get(13)?,
-            request_id: row.get(14)?,
-        }),
-    })
 }
 
 #[cfg(test)]

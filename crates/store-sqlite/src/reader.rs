@@ -5,22 +5,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use greenroom_actors::domain::fact::{Parent, Recorded};
+use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Header, IdempotencyRecord, Projection, ReadError, ReplayedFrom, Row, StoredExecution, Timer,
+    IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
 };
+use greenroom_store_codec::execution_columns as columns;
 use greenroom_store_codec::facts::FactPage;
+use greenroom_store_codec::records::{self, EVENTS, idempotency_of};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::codec::{
-    execution_trace_of, json_of, limit_of, optional_json_of, signed, status_of, suspensions_of,
-    time_of, timer_key_of, unsigned_of,
+    Stored, json_of, limit_of, named, optional_json_of, projection_of, signed, unsigned_of,
 };
-use super::defects::{Defects, Reading, is_defect, named};
+use super::defects::{Defects, Reading, is_defect};
 use super::schema;
 use greenroom_actors::threads::Pool;
 
@@ -140,22 +141,6 @@ impl Readers {
     }
 }
 
-/// Columns of [`projection_of`], in its order, after `n`.
-macro_rules! columns {
-    () => {
-        "n, id, workflow, status, created, updated, ended, last_seq, definition, user_id, \
-         conversation, parent, parent_path, trace, parent_span, root_workflow, around, \
-         suspension, error, replayed_from, replayed_step"
-    };
-}
-pub(super) use columns;
-
-/// Index of `replayed_from` in [`columns`].
-pub(super) const REPLAYED_FROM: usize = 19;
-
-/// Index of `events`, which follows [`columns`].
-pub(super) const EVENTS: usize = 21;
-
 const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
 
 const LOAD: &str = concat!("SELECT ", columns!(), ", events FROM executions WHERE id = ?1");
@@ -182,40 +167,6 @@ const KEY: &str = "SELECT scope, body_hash, execution, after_seq, expires FROM i
     WHERE scope = ?1 AND expires > ?2";
 
 const DEFINITION: &str = "SELECT body FROM definitions WHERE hash = ?1";
-
-/// Decodes the columns of [`columns`].
-pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
-    let parent: Option<Arc<str>> = row.get(11)?;
-    let parent_path: Option<Arc<str>> = row.get(12)?;
-    let header = Header {
-        id: ExecutionId::trusted(row.get::<_, Arc<str>>(1)?),
-        workflow_id: row.get(2)?,
-        definition_hash: row.get(8)?,
-        user_id: row.get(9)?,
-        conversation_id: row.get(10)?,
-        parent: parent
-            .zip(parent_path)
-            .map(|(id, path)| Parent { execution: ExecutionId::trusted(id), path }),
-        trace: execution_trace_of(row, row.get(0)?, 13)?,
-        created_at: time_of(row, 4)?,
-    };
-    let (suspension, others) = suspensions_of(row, 17)?;
-    let replayed: Option<Arc<str>> = row.get(REPLAYED_FROM)?;
-    let replayed_step: Option<Arc<str>> = row.get(20)?;
-    Ok(Projection {
-        header: Arc::new(header),
-        status: status_of(row, 3)?,
-        updated_at: time_of(row, 5)?,
-        ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
-        last_seq: unsigned_of(row, 7)?,
-        suspension: suspension.map(Arc::new),
-        others: others.map(Arc::new),
-        error: optional_json_of(row, 18)?.map(Arc::new),
-        replayed_from: replayed
-            .zip(replayed_step)
-            .map(|(id, step_id)| ReplayedFrom { execution: ExecutionId::trusted(id), step_id }),
-    })
-}
 
 pub(super) fn describe(connection: &Connection, id: &ExecutionId) -> Result<Option<Projection>> {
     let mut statement = connection.prepare_cached(DESCRIBE)?;
@@ -314,11 +265,7 @@ fn timer_name(row: &rusqlite::Row<'_>) -> String {
 }
 
 fn timer_of(row: &rusqlite::Row<'_>) -> Result<Timer> {
-    Ok(Timer {
-        execution: ExecutionId::trusted(row.get::<_, Arc<str>>(0)?),
-        key: timer_key_of(row, 1)?,
-        due: time_of(row, 2)?,
-    })
+    records::timer_of(&Stored(row))
 }
 
 pub(super) fn idempotency(
@@ -327,16 +274,7 @@ pub(super) fn idempotency(
     now: Timestamp,
 ) -> Result<Option<IdempotencyRecord>> {
     let mut statement = connection.prepare_cached(KEY)?;
-    let kept = statement.query_row(params![scope, now.0], |row| {
-        Ok(IdempotencyRecord {
-            scope: row.get(0)?,
-            body_hash: row.get(1)?,
-            execution: ExecutionId::trusted(row.get::<_, Arc<str>>(2)?),
-            after_seq: unsigned_of(row, 3)?,
-            expires_at: time_of(row, 4)?,
-        })
-    });
-    kept.optional()
+    statement.query_row(params![scope, now.0], |row| idempotency_of(&Stored(row))).optional()
 }
 
 pub(super) fn definition(connection: &Connection, hash: &str) -> Result<Option<Value>> {

@@ -6,11 +6,12 @@ use greenroom_actors::ports::store::{
     Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX, StoredMessage,
     is_too_short_for_index, sought_text,
 };
+use greenroom_store_codec::records;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
-use super::codec::{json_of, limit_of, signed, time_of, unsigned_of, user_of, user_text};
-use super::conversations::{message_of, messages_of};
-use super::defects::{Reading, named};
+use super::codec::{Stored, limit_of, message_of, named, signed, unsigned_of, user_text};
+use super::conversations::messages_of;
+use super::defects::Reading;
 use super::reader::bind;
 
 /// Columns of [`conversation_of`], in its order.
@@ -104,18 +105,7 @@ const NEWEST: &str = "SELECT messages.n, messages.id, role, parts, messages.crea
     WHERE messages.n BETWEEN ?1 AND ?2 ORDER BY messages.n DESC LIMIT ?3";
 
 fn conversation_of(row: &rusqlite::Row<'_>) -> Result<Conversation> {
-    Ok(Conversation {
-        key: ConversationKey {
-            agent_id: row.get(0)?,
-            user_id: user_of(row, 1)?,
-            conversation_id: row.get(2)?,
-        },
-        title: row.get(3)?,
-        metadata: json_of(row, 4)?,
-        working_memory: row.get(5)?,
-        created_at: time_of(row, 6)?,
-        updated_at: time_of(row, 7)?,
-    })
+    records::conversation_of(&Stored(row))
 }
 
 /// Reads the row of a conversation.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::trace::{RootRow, owner_of};
 use greenroom_actors::ports::store::{GenerationEntry, Header, Row, TraceQuery, TraceRecord};
+use greenroom_store_codec::generation_columns;
+use greenroom_store_codec::records::EVENTS;
 use greenroom_store_codec::trace::BELOW;
 use rusqlite::{OptionalExtension, Result, params};
 
-use super::codec::{json_of, limit_of, optional_json_of};
+use super::codec::{entry_of, json_of, limit_of, optional_json_of, projection_of};
 use super::defects::Reading;
-use super::history::{add_later_steps, columns as generation_columns, entry_of};
-use super::reader::{EVENTS, projection_of};
+use super::history::add_later_steps;
 use super::traces::{EXECUTION, SCANNED_MAX, user_of};
 
 const CHUNKS: &str = "SELECT events FROM chunks WHERE execution = ?1 ORDER BY last, part";

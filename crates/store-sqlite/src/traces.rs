@@ -8,15 +8,15 @@ use greenroom_actors::ports::store::{
     Cursor, Read, Root, RootCursor, RootFilter, RootPage, Row, TraceQuery, TraceRecord, Traces,
 };
 use greenroom_actors::visibility::Visibility;
+use greenroom_store_codec::execution_columns;
 use greenroom_store_codec::trace::BELOW;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Rows, ToSql};
 
 use super::SqliteStore;
-use super::codec::{limit_of, time_of};
-use super::defects::{Reading, named};
-use super::history::entry_of;
+use super::codec::{entry_of, limit_of, named, projection_of, time_of};
+use super::defects::Reading;
 use super::list::{newest_first, of_all, of_workflow, range};
-use super::reader::{Lane, bind, columns as execution_columns, projection_of};
+use super::reader::{Lane, bind};
 use super::trace_record::trace;
 
 /// Maximum number of rows that a page of roots scans: about ten milliseconds if none matches.

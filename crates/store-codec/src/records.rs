@@ -1,0 +1,12 @@
+//! Records, decoded from the columns of a row.
+//!
+//! Every decoder expects its columns in one order, which is that of the macro or the list beside
+//! it. A store whose columns have other names selects its own list in that order.
+
+mod agents;
+mod execution;
+mod log;
+
+pub use self::agents::{conversation_of, entry_of, message_of, put_step};
+pub use self::execution::{EVENTS, REPLAYED_FROM, idempotency_of, projection_of, timer_of};
+pub use self::log::log_record_of;
