@@ -7,6 +7,7 @@
 //! Every lane has a row in the database that each of its commits updates. Another server takes
 //! over by deleting those rows: from then on nothing of this server is stored.
 
+mod changes;
 mod columns;
 mod connector;
 mod defects;

@@ -1,0 +1,141 @@
+//! Changes outside the lanes: of conversations, and deletions.
+//!
+//! A change runs on the store's thread, and so to its end even if the caller leaves. It is repeated
+//! over outages and after conflicts. If an outage hides the outcome of a commit, the repetition may
+//! meet its own effects: a change must recognize them, for example by a row number that it took
+//! before its first attempt.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use deadpool_postgres::Transaction;
+use futures_util::FutureExt as _;
+use greenroom_actors::ports::store::{AppendError, Written};
+use tokio_postgres::Row;
+
+use crate::pool::{Failure, Pool, Reading, Values};
+use crate::store::{PostgresStore, Shared};
+
+/// Maximum number of rows that a transaction deletes for one request, so that others wait for a
+/// few milliseconds at most.
+pub(crate) const PART: usize = 500;
+
+/// Outcome of a change: made, or refused by a rule of the port.
+pub(crate) type Verdict<T> = Result<T, AppendError>;
+
+/// Result of one part of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Number of changed conversations, or of deleted or written rows.
+    pub(crate) changed: u64,
+    pub(crate) is_last: bool,
+}
+
+/// A connection of the pool that changes something. One statement is one transaction unless
+/// [`Changing::begin`] begins a longer one.
+pub(crate) struct Changing(Reading);
+
+impl Changing {
+    /// Begins a transaction, in which each statement sees what is committed when it begins.
+    /// Dropping it undoes it.
+    pub(crate) async fn begin(&mut self) -> Result<Change<'_>, Failure> {
+        Ok(Change(self.0.client.transaction().await?))
+    }
+
+    /// Returns all rows that a statement returns.
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        self.0.rows(sql, values).await
+    }
+
+    /// Returns the only row that a statement returns, or none.
+    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+        self.0.row(sql, values).await
+    }
+
+    /// Runs a statement; returns the number of rows that it changed.
+    pub(crate) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
+        let statement = self.0.client.prepare_cached(sql).await?;
+        Ok(self.0.client.execute(&statement, values).await?)
+    }
+}
+
+/// An open transaction.
+pub(crate) struct Change<'c>(Transaction<'c>);
+
+impl Change<'_> {
+    /// Returns all rows that a statement returns.
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        let statement = self.0.prepare_cached(sql).await?;
+        Ok(self.0.query(&statement, values).await?)
+    }
+
+    /// Returns the only row that a statement returns, or none.
+    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+        let statement = self.0.prepare_cached(sql).await?;
+        Ok(self.0.query_opt(&statement, values).await?)
+    }
+
+    /// Runs a statement; returns the number of rows that it changed.
+    pub(crate) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
+        let statement = self.0.prepare_cached(sql).await?;
+        Ok(self.0.execute(&statement, values).await?)
+    }
+
+    /// Makes the change durable. All statements must have been awaited.
+    pub(crate) async fn commit(self) -> Result<(), Failure> {
+        Ok(self.0.commit().await?)
+    }
+}
+
+impl Pool {
+    /// Makes a change, which `change` commits; repeats it until it succeeds, fails for good, or the
+    /// patience is over.
+    pub(crate) async fn change<T, F>(&self, change: impl Fn(Changing) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        self.repeated(|| async { change(Changing(self.connection().await?)).await }).await
+    }
+
+    /// Makes a long change in parts, one per transaction; returns the sum of their results. A part
+    /// whose outcome an outage hid may be missing in the sum.
+    pub(crate) async fn change_in_parts<F>(
+        &self,
+        part: impl Fn(Changing) -> F,
+    ) -> Result<u64, Failure>
+    where
+        F: Future<Output = Result<Part, Failure>>,
+    {
+        let mut sum = 0;
+        loop {
+            let Part { changed, is_last } = self.change(&part).await?;
+            sum += changed;
+            if is_last {
+                return Ok(sum);
+            }
+        }
+    }
+}
+
+impl PostgresStore {
+    /// Starts a change on the store's thread; resolves once it is durable or refused.
+    pub(crate) fn change<T, F>(&self, change: impl FnOnce(Arc<Shared>) -> F) -> Written<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Verdict<T>, Failure>> + Send + 'static,
+    {
+        let changing = self.driver.handle().spawn(change(Arc::clone(&self.shared)));
+        let meter = Arc::clone(&self.shared.meter);
+        async move {
+            let reason = match changing.await {
+                Ok(Ok(verdict)) => return verdict,
+                Ok(Err(failure)) => failure.to_string(),
+                // the thread has ended, or the change panicked
+                Err(_) => "the store is closed".to_owned(),
+            };
+            meter.failed();
+            Err(AppendError::Unavailable(Arc::from(reason)))
+        }
+        .boxed()
+    }
+}
