@@ -1,9 +1,11 @@
 //! Helpers of the black-box tests and the benchmarks: servers as processes, a client that shows
-//! every byte it receives, and scripted servers for the other side of a connection.
+//! every byte it receives, scripted servers for the other side of a connection, and PostgreSQL.
 
 pub mod client;
 pub mod listener;
+pub mod postgres;
 pub mod provider;
+pub mod proxy;
 pub mod server;
 
 use std::io::Write as _;

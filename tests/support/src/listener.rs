@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::PATIENCE;
@@ -19,6 +20,24 @@ pub fn listen(serve: impl Fn(BufReader<TcpStream>) + Clone + Send + 'static) -> 
         }
     });
     address
+}
+
+/// Returns a free port that stays free while its server is down: it is below those that systems give
+/// to outgoing connections, so that a client which tries to reconnect is not given it itself.
+pub fn reserved_port() -> u16 {
+    const FIRST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    // processes side by side begin at different ones
+    let begin = u16::try_from(std::process::id() % u32::from(COUNT / 32)).unwrap_or_default() * 32;
+    loop {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        assert!(tried < COUNT, "no port is free");
+        let port = FIRST + (begin + tried) % COUNT;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A state whose changes threads can wait for.
