@@ -39,7 +39,9 @@ pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use portion::{Mark, Place, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use stored_json::{STORED_DEPTH_MAX, read_stored};
-pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
+pub use traces::{
+    Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, Traces,
+};
 pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 
 /// Number of an execution in the store.

@@ -4,15 +4,13 @@ use std::collections::HashMap;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Row};
+use greenroom_store_codec::history::BLOCK;
 use greenroom_store_codec::prepared::PreparedGeneration;
 use greenroom_store_codec::trace::TraceColumns;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::changes::Part;
 use super::codec::{generation_code, limit_of};
-
-/// Numbers per row of `forgotten`; also the maximum number of holes that a page skips one by one.
-pub(super) const BLOCK: i64 = 1024;
 
 /// The prepared statements of the writer.
 pub(super) struct Generations<'c> {

@@ -2,12 +2,13 @@
 
 use greenroom_actors::ports::store::{GenerationEntry, GenerationPage, GenerationStep};
 use greenroom_store_codec::generation_columns as columns;
+use greenroom_store_codec::history::PageStart;
 use greenroom_store_codec::records::put_step;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::codec::{entry_of, json_of, limit_of, named, signed, unsigned_of};
 use super::defects::Reading;
-use super::generations::{BLOCK, NEWEST};
+use super::generations::NEWEST;
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM generations WHERE id = ?1");
 
@@ -98,30 +99,15 @@ fn page(reading: &Reading<'_>, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<Ge
     )
 }
 
-/// Returns the number to start from, downwards, and the rows to skip before the page: 0, or fewer
-/// than a block if the page begins in a block with holes.
+/// Returns the number to start from, downwards, and the rows to skip before the page.
 fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> Result<(i64, i64)> {
-    let (mut number, mut left) = (newest, offset);
+    let mut start = PageStart::new(newest, offset);
     let mut statement = connection.prepare_cached(HOLES)?;
     let mut blocks = statement.query([agent])?;
-    while let Some(row) = blocks.next()? {
-        let (block, holes): (i64, i64) = (row.get(0)?, row.get(1)?);
-        let (first, last) = (block * BLOCK, number.min(block * BLOCK + BLOCK - 1));
-        // there are no holes between two blocks
-        if left < number - last {
-            break;
-        }
-        left -= number - last;
-        number = last;
-        // numbers begin at 1, so the first block is one shorter
-        let rows = last - first.max(1) + 1 - holes;
-        if left < rows {
-            return Ok((number, left));
-        }
-        left -= rows;
-        number = first - 1;
-    }
-    Ok((number - left, 0))
+    while let Some(row) = blocks.next()?
+        && start.pass(row.get(0)?, row.get(1)?)
+    {}
+    Ok(start.place())
 }
 
 pub(super) fn add_later_steps(

@@ -6,9 +6,9 @@
 
 use std::sync::LazyLock;
 
-use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Row, Status};
+use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Status};
 use greenroom_store_codec::execution_columns as columns;
+use greenroom_store_codec::lists::PageRange;
 use greenroom_store_codec::records::REPLAYED_FROM;
 use rusqlite::{Result, Statement, ToSql};
 
@@ -132,7 +132,7 @@ pub(super) fn list(
         return Ok((Vec::new(), None));
     }
     let mut statement = reading.prepare_cached(statement_for(filter))?;
-    let range = Range::of(filter.from, filter.to, after);
+    let range = PageRange::of(filter.from, filter.to, after);
     bind_filter(&mut statement, filter, range, limit)?;
     let mut rows = statement.raw_query();
     let (mut page, mut looked_at, mut last) = (Vec::new(), 0, None);
@@ -164,7 +164,7 @@ pub(super) fn list_of_ends(
     let sql = if filter.status.is_some() { &*ENDED_AS } else { &*ENDED };
     let mut statement = reading.prepare_cached(sql)?;
     let (from, to) = (filter.ended_from, filter.ended_to);
-    let place = Range::of(from, to, after);
+    let place = PageRange::of(from, to, after);
     bind_filter(&mut statement, filter, place, ENDS_SCANNED_MAX)?;
     let mut rows = statement.raw_query();
     let (mut page, mut looked_at, mut last) = (Vec::new(), 0, None);
@@ -211,26 +211,11 @@ fn statement_for(filter: &ExecutionFilter) -> &'static str {
     }
 }
 
-/// A range in the order of a list.
-struct Range {
-    from: i64,
-    before: (i64, Row),
-}
-
-impl Range {
-    fn of(from: Option<Timestamp>, to: Option<Timestamp>, after: Option<Cursor>) -> Self {
-        let cursor = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.at.0, cursor.row));
-        // no row has the smallest number, so this place precedes all rows of that time
-        let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
-        Self { from: from.map_or(i64::MIN, |from| from.0), before: cursor.min(end) }
-    }
-}
-
 /// Binds the parameters of a statement.
 fn bind_filter(
     statement: &mut Statement<'_>,
     filter: &ExecutionFilter,
-    Range { from, before: (before, row) }: Range,
+    PageRange { from, before: (before, row) }: PageRange,
     limit: usize,
 ) -> Result<()> {
     let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
@@ -254,6 +239,7 @@ fn bind_filter(
 mod tests {
     use std::sync::Arc;
 
+    use greenroom_actors::domain::time::Timestamp;
     use greenroom_actors::ports::meter::NoMeter;
     use rusqlite::Connection;
 

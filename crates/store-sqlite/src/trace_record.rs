@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::trace::{RootRow, owner_of};
-use greenroom_actors::ports::store::{GenerationEntry, Header, Row, TraceQuery, TraceRecord};
+use greenroom_actors::ports::store::{
+    GenerationEntry, Header, Row, TraceQuery, TraceRecord, TraceRecordBuilder,
+};
 use greenroom_store_codec::generation_columns;
 use greenroom_store_codec::records::EVENTS;
 use greenroom_store_codec::trace::BELOW;
@@ -37,16 +39,13 @@ const JOINED_GENERATIONS: &str = "SELECT n FROM generations
 struct Builder<'c> {
     reading: &'c Reading<'c>,
     query: &'c TraceQuery,
-    record: TraceRecord,
-    /// Number of facts and turns that still fit.
-    left: usize,
+    record: TraceRecordBuilder,
 }
 
 pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRecord> {
     let TraceQuery { trace_id, visibility, anchor, facts_max } = query;
     let transaction = reading.unchecked_transaction()?;
-    let record = TraceRecord::default();
-    let mut builder = Builder { reading, query, record, left: *facts_max };
+    let mut builder = Builder { reading, query, record: TraceRecordBuilder::new(*facts_max) };
     let owner = owner_of(trace_id);
     let user = user_of(visibility);
     // an anchor selects one root and the rows below it
@@ -88,25 +87,22 @@ pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRe
     for row in generations {
         builder.add_generation(row)?;
     }
-    Ok(builder.record)
+    Ok(builder.record.finish())
 }
 
 impl Builder<'_> {
     fn add_execution(&mut self, row: Row) -> Result<()> {
-        if self.left == 0 {
-            self.record.is_cut = true;
+        if self.record.left() == 0 {
+            self.record.leave_out();
             return Ok(());
         }
         let name = || format!("execution number {row}");
-        let Some(read) = self.reading.defects.readable(name, self.execution(row))? else {
-            self.record.is_cut = true;
-            return Ok(());
-        };
-        let Some((header, mut facts)) = read else { return Ok(()) };
-        self.record.is_cut |= facts.len() > self.left;
-        facts.truncate(self.left);
-        self.left -= facts.len();
-        self.record.executions.push((header, facts));
+        match self.reading.defects.readable(name, self.execution(row))? {
+            Some(Some((header, facts))) => self.record.add_execution(header, facts),
+            // excluded by the query
+            Some(None) => {}
+            None => self.record.leave_out(),
+        }
         Ok(())
     }
 
@@ -125,7 +121,7 @@ impl Builder<'_> {
         let mut facts = first.unwrap_or_default();
         let mut statement = self.reading.prepare_cached(CHUNKS)?;
         let mut chunks = statement.query([row])?;
-        while facts.len() <= self.left
+        while facts.len() <= self.record.left()
             && let Some(chunk) = chunks.next()?
         {
             facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
@@ -134,21 +130,17 @@ impl Builder<'_> {
     }
 
     fn add_generation(&mut self, row: Row) -> Result<()> {
-        if self.left == 0 {
-            self.record.is_cut = true;
+        if self.record.left() == 0 {
+            self.record.leave_out();
             return Ok(());
         }
         let name = || format!("generation number {row}");
-        let Some(read) = self.reading.defects.readable(name, self.generation(row))? else {
-            self.record.is_cut = true;
-            return Ok(());
-        };
-        let Some(GenerationEntry { record, mut steps }) = read else { return Ok(()) };
-        self.left -= 1;
-        self.record.is_cut |= steps.len() > self.left;
-        steps.truncate(self.left);
-        self.left -= steps.len();
-        self.record.generations.push(GenerationEntry { record, steps });
+        match self.reading.defects.readable(name, self.generation(row))? {
+            Some(Some(entry)) => self.record.add_generation(entry),
+            // excluded by the query
+            Some(None) => {}
+            None => self.record.leave_out(),
+        }
         Ok(())
     }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Entry, MemoryStore, State};
+use super::{MemoryStore, State};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, RootRow};
 use crate::observe::log_record::LogRecord;
 use crate::ports::store::{
-    AppendError, Cursor, GenerationEntry, GenerationRecord, LogFilter, LogNumber, LogPage, Logs,
-    Read, Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces,
+    AppendError, Cursor, GenerationRecord, LogFilter, LogNumber, LogPage, Logs, Read, Root,
+    RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, Traces,
 };
 
 /// Log records with their numbers, in the order of writing.
@@ -92,41 +92,20 @@ impl State {
     }
 
     fn trace(&self, query: &TraceQuery) -> TraceRecord {
-        let (mut found, mut left) = (TraceRecord::default(), query.facts_max);
-        let ids = self.by_creation.values();
-        let of_trace = ids.filter_map(|id| self.executions.get(id));
-        let matches = |entry: &&Entry| {
+        let mut record = TraceRecordBuilder::new(query.facts_max);
+        for entry in self.by_creation.values().filter_map(|id| self.executions.get(id)) {
             let header = &entry.projection.header;
-            query.admits(header.user_id.as_deref(), &header.trace)
-        };
-        for entry in of_trace.filter(matches) {
-            if left == 0 {
-                found.is_cut = true;
-                break;
+            if query.admits(header.user_id.as_deref(), &header.trace) {
+                record.add_execution(Arc::clone(header), entry.facts.clone());
             }
-            let taken = entry.facts.len().min(left);
-            found.is_cut |= taken < entry.facts.len();
-            left -= taken;
-            let facts = entry.facts[..taken].to_vec();
-            found.executions.push((Arc::clone(&entry.projection.header), facts));
         }
-        let mut of_trace: Vec<_> = self.agents.placed().collect();
-        of_trace.retain(|(_, GenerationEntry { record, .. })| {
-            query.admits(record.user_id.as_deref(), &record.trace)
-        });
+        let of_trace: Vec<_> = self.agents.placed().collect();
         for (_, entry) in of_trace.into_iter().rev() {
-            if left == 0 {
-                found.is_cut = true;
-                break;
+            if query.admits(entry.record.user_id.as_deref(), &entry.record.trace) {
+                record.add_generation(entry.clone());
             }
-            left -= 1;
-            let mut entry = entry.clone();
-            found.is_cut |= entry.steps.len() > left;
-            entry.steps.truncate(left);
-            left -= entry.steps.len();
-            found.generations.push(entry);
         }
-        found
+        record.finish()
     }
 }
 

@@ -99,6 +99,56 @@ pub struct TraceRecord {
     pub is_cut: bool,
 }
 
+/// A record under construction, up to the limit of its query.
+#[derive(Debug)]
+pub struct TraceRecordBuilder {
+    record: TraceRecord,
+    /// Number of facts, generations and turns that still fit.
+    left: usize,
+}
+
+impl TraceRecordBuilder {
+    /// Starts a record of up to `facts_max` facts, generations and turns.
+    pub fn new(facts_max: usize) -> Self {
+        Self { record: TraceRecord::default(), left: facts_max }
+    }
+
+    /// Returns the number of facts, generations and turns that still fit.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Leaves out something that belongs to the trace.
+    pub fn leave_out(&mut self) {
+        self.record.is_cut = true;
+    }
+
+    /// Adds an execution with as many of its facts as fit. Leaves it out if nothing fits.
+    pub fn add_execution(&mut self, header: Arc<Header>, mut facts: Vec<Recorded>) {
+        if self.left == 0 {
+            return self.leave_out();
+        }
+        self.record.is_cut |= facts.len() > self.left;
+        facts.truncate(self.left);
+        self.left -= facts.len();
+        self.record.executions.push((header, facts));
+    }
+
+    /// Adds a generation with as many of its turns as fit. Leaves it out if nothing fits.
+    pub fn add_generation(&mut self, mut entry: GenerationEntry) {
+        let Some(left) = self.left.checked_sub(1) else { return self.leave_out() };
+        self.record.is_cut |= entry.steps.len() > left;
+        entry.steps.truncate(left);
+        self.left = left - entry.steps.len();
+        self.record.generations.push(entry);
+    }
+
+    /// Returns the record.
+    pub fn finish(self) -> TraceRecord {
+        self.record
+    }
+}
+
 /// Reads of traces.
 pub trait Traces: Send + Sync {
     /// Returns roots, newest first: executions and generations, each in the order of its list
