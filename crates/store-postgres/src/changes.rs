@@ -11,8 +11,8 @@ use std::sync::Arc;
 use deadpool_postgres::Transaction;
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::store::{AppendError, Written};
-use tokio_postgres::Row;
 
+use crate::columns::{Stored, stored};
 use crate::pool::{Failure, Pool, Reading, Values};
 use crate::store::{PostgresStore, Shared};
 
@@ -43,12 +43,16 @@ impl Changing {
     }
 
     /// Returns all rows that a statement returns.
-    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
         self.0.rows(sql, values).await
     }
 
     /// Returns the only row that a statement returns, or none.
-    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+    pub(crate) async fn row(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Stored>, Failure> {
         self.0.row(sql, values).await
     }
 
@@ -64,15 +68,19 @@ pub(crate) struct Change<'c>(Transaction<'c>);
 
 impl Change<'_> {
     /// Returns all rows that a statement returns.
-    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
         let statement = self.0.prepare_cached(sql).await?;
-        Ok(self.0.query(&statement, values).await?)
+        Ok(stored(self.0.query(&statement, values).await?))
     }
 
     /// Returns the only row that a statement returns, or none.
-    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+    pub(crate) async fn row(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Stored>, Failure> {
         let statement = self.0.prepare_cached(sql).await?;
-        Ok(self.0.query_opt(&statement, values).await?)
+        Ok(self.0.query_opt(&statement, values).await?.map(Stored))
     }
 
     /// Runs a statement; returns the number of rows that it changed.

@@ -1,74 +1,79 @@
-//! Values of columns.
+//! Columns of PostgreSQL's rows, and damage in them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::error::Error;
 
-use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::read_stored;
-use serde::de::DeserializeOwned;
+use greenroom_store_codec::Damaged;
+use greenroom_store_codec::columns::Columns;
 use tokio_postgres::Row;
-use tokio_postgres::types::FromSql;
+use tokio_postgres::types::{FromSql, Type, accepts};
 
 use crate::pool::Failure;
-use crate::text::Text;
+use crate::text::unescaped;
 
-/// Returns the value of a column; a value of another type is damage.
-pub(crate) fn value_of<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Failure> {
-    row.try_get(column).map_err(|error| Failure::Damaged(error.to_string()))
+/// A row of a result, for the decoders that all stores share.
+pub(crate) struct Stored(pub(crate) Row);
+
+/// Wraps the rows of a result.
+pub(crate) fn stored(rows: Vec<Row>) -> Vec<Stored> {
+    rows.into_iter().map(Stored).collect()
 }
 
-pub(crate) fn text_of(row: &Row, column: usize) -> Result<Arc<str>, Failure> {
-    value_of::<Text<Arc<str>>>(row, column).map(|text| text.0)
+/// Returns the bytes of all columns of rows.
+pub(crate) fn bytes_of(rows: &[Stored]) -> usize {
+    rows.iter().map(|row| row.0.raw_size_bytes()).sum()
 }
 
-pub(crate) fn string_of(row: &Row, column: usize) -> Result<String, Failure> {
-    value_of::<Text<String>>(row, column).map(|text| text.0)
+impl Stored {
+    /// Returns a value of a column; one of another type is damage.
+    pub(crate) fn value<'r, T: FromSql<'r>>(&'r self, column: usize) -> Result<T, Failure> {
+        self.0.try_get(column).map_err(|error| Failure::Damaged(error.to_string()))
+    }
+
+    /// Returns the elements of an array of `bytea`; none for null.
+    pub(crate) fn pieces(&self, column: usize) -> Result<Vec<&[u8]>, Failure> {
+        Ok(self.value::<Option<_>>(column)?.unwrap_or_default())
+    }
 }
 
-pub(crate) fn optional_text_of(row: &Row, column: usize) -> Result<Option<Arc<str>>, Failure> {
-    value_of::<Option<Text<Arc<str>>>>(row, column).map(|text| text.map(|text| text.0))
+impl Columns for Stored {
+    type Error = Failure;
+
+    fn optional_integer(&self, column: usize) -> Result<Option<i64>, Failure> {
+        Ok(self.value::<Option<Integer>>(column)?.map(|it| it.0))
+    }
+
+    fn optional_text(&self, column: usize) -> Result<Option<Cow<'_, str>>, Failure> {
+        Ok(self.value::<Option<&str>>(column)?.map(unescaped))
+    }
+
+    fn optional_bytes(&self, column: usize) -> Result<Option<&[u8]>, Failure> {
+        self.value(column)
+    }
+
+    fn damaged(&self, column: usize, damage: Damaged) -> Failure {
+        let name = self.0.columns().get(column).map_or("", |column| column.name());
+        Failure::Damaged(format!("{name}: {damage}"))
+    }
 }
 
-pub(crate) fn optional_string_of(row: &Row, column: usize) -> Result<Option<String>, Failure> {
-    value_of::<Option<Text<String>>>(row, column).map(|text| text.map(|text| text.0))
+impl From<Damaged> for Failure {
+    fn from(damage: Damaged) -> Self {
+        Self::Damaged(damage.to_string())
+    }
 }
 
-pub(crate) fn time_of(row: &Row, column: usize) -> Result<Timestamp, Failure> {
-    value_of(row, column).map(Timestamp)
-}
+/// An integer of any width.
+struct Integer(i64);
 
-pub(crate) fn unsigned_of(row: &Row, column: usize) -> Result<u64, Failure> {
-    let number: i64 = value_of(row, column)?;
-    u64::try_from(number).map_err(|_| Failure::Damaged(format!("{number} is negative")))
-}
+impl<'r> FromSql<'r> for Integer {
+    fn from_sql(kind: &Type, raw: &'r [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(match *kind {
+            Type::INT2 => i16::from_sql(kind, raw)?.into(),
+            Type::INT4 => i32::from_sql(kind, raw)?.into(),
+            _ => i64::from_sql(kind, raw)?,
+        }))
+    }
 
-/// Returns the JSON of a `bytea` column, decoded.
-pub(crate) fn json_of<T: DeserializeOwned + Send>(row: &Row, column: usize) -> Result<T, Failure> {
-    parse(value_of(row, column)?)
-}
-
-pub(crate) fn optional_json_of<T: DeserializeOwned + Send>(
-    row: &Row,
-    column: usize,
-) -> Result<Option<T>, Failure> {
-    value_of::<Option<&[u8]>>(row, column)?.map(parse).transpose()
-}
-
-pub(crate) fn parse<T: DeserializeOwned + Send>(bytes: &[u8]) -> Result<T, Failure> {
-    read_stored(bytes).map_err(|error| Failure::Damaged(error.to_string()))
-}
-
-/// Converts to PostgreSQL's signed integers. Numbers of events never reach the maximum.
-pub(crate) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// Converts a limit on rows.
-pub(crate) fn limit_of(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// Names a row by the text in a column.
-pub(crate) fn named(kind: &str, row: &Row, column: usize) -> String {
-    let name = string_of(row, column).unwrap_or_else(|_| "without a name".to_owned());
-    format!("{kind} {name}")
+    accepts!(INT2, INT4, INT8);
 }

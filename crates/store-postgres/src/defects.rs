@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use greenroom_actors::ports::meter::JournalMeter;
-use tokio_postgres::Row;
 
+use crate::columns::Stored;
 use crate::pool::Failure;
 
 /// Maximum number of records that are logged only once; further ones are logged with every read.
@@ -50,9 +50,9 @@ impl Defects {
     /// Decodes rows, without damaged ones, which are reported. `name` returns the name of a row.
     pub(crate) fn readable_rows<T>(
         &self,
-        rows: &[Row],
-        name: impl Fn(&Row) -> String,
-        read: impl Fn(&Row) -> Result<T, Failure>,
+        rows: &[Stored],
+        name: impl Fn(&Stored) -> String,
+        read: impl Fn(&Stored) -> Result<T, Failure>,
     ) -> Result<Vec<T>, Failure> {
         let mut all = Vec::with_capacity(rows.len());
         for row in rows {

@@ -10,6 +10,7 @@
 mod changes;
 mod columns;
 mod connector;
+mod decoders;
 mod defects;
 mod driver;
 mod fault;

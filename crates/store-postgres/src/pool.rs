@@ -1,6 +1,7 @@
 //! Pool of connections for reads, and for changes outside the lanes.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,11 @@ use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{Read, ReadError};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Error, IsolationLevel, Row};
+use tokio_postgres::{Client, Config, Error, IsolationLevel};
 
+use crate::columns::{Stored, bytes_of, stored};
 use crate::connector::{Connector, Purpose};
+use crate::decoders::Decoders;
 use crate::defects::Defects;
 use crate::fault::{Fault, fault_of, reason_of};
 
@@ -40,6 +43,8 @@ pub(crate) enum Failure {
     /// A stored value that cannot be decoded, which no repetition changes.
     #[error("{0}")]
     Damaged(String),
+    #[error("a query stopped unexpectedly: {0}")]
+    Stopped(String),
 }
 
 impl From<PoolError> for Failure {
@@ -57,7 +62,7 @@ impl Failure {
         match self {
             Self::Database(error) => fault_of(error) != Fault::Request,
             Self::NoConnection(_) => true,
-            Self::Damaged(_) => false,
+            Self::Damaged(_) | Self::Stopped(_) => false,
         }
     }
 }
@@ -67,6 +72,7 @@ impl Failure {
 pub(crate) struct Pool {
     connections: Connections,
     defects: Arc<Defects>,
+    decoders: Arc<Decoders>,
     /// Time for which a read is repeated during an outage.
     patience: Duration,
 }
@@ -90,7 +96,7 @@ impl Pool {
         size: usize,
         patience: Duration,
         meter: Arc<dyn JournalMeter>,
-    ) -> Result<Self, deadpool_postgres::BuildError> {
+    ) -> io::Result<Self> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let opening = Opening { connector, name };
         let manager = Manager::from_connect(Config::new(), opening, recycling);
@@ -99,14 +105,17 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(WAIT_MAX))
             .create_timeout(Some(WAIT_MAX))
-            .build()?;
-        Ok(Self { connections, defects: Arc::new(Defects::new(meter)), patience })
+            .build()
+            .map_err(io::Error::other)?;
+        let (defects, decoders) = (Arc::new(Defects::new(meter)), Arc::new(Decoders::start()?));
+        Ok(Self { connections, defects, decoders, patience })
     }
 
     /// Returns a connection, as soon as one is free.
     pub(crate) async fn connection(&self) -> Result<Reading, Failure> {
         let client = self.connections.get().await?;
-        Ok(Reading { client, defects: Arc::clone(&self.defects) })
+        let (defects, decoders) = (Arc::clone(&self.defects), Arc::clone(&self.decoders));
+        Ok(Reading { client, defects, decoders })
     }
 
     /// Returns the reporter of damaged rows.
@@ -164,24 +173,41 @@ impl Pool {
     }
 }
 
-/// A connection of the pool, which goes back when this is dropped, and the reporter of damaged
-/// rows.
+/// A connection of the pool, which goes back when this is dropped, with the reporter of damaged
+/// rows and the threads that decode large results.
 pub(crate) struct Reading {
     pub(crate) client: Object,
     pub(crate) defects: Arc<Defects>,
+    pub(crate) decoders: Arc<Decoders>,
 }
 
 impl Reading {
     /// Returns all rows of a query, whose statement is prepared once per connection.
-    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
         let statement = self.client.prepare_cached(sql).await?;
-        Ok(self.client.query(&statement, values).await?)
+        Ok(stored(self.client.query(&statement, values).await?))
     }
 
     /// Returns the only row of a query, or none.
-    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+    pub(crate) async fn row(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Stored>, Failure> {
         let statement = self.client.prepare_cached(sql).await?;
-        Ok(self.client.query_opt(&statement, values).await?)
+        Ok(self.client.query_opt(&statement, values).await?.map(Stored))
+    }
+
+    /// Gives the connection back, then decodes rows.
+    pub(crate) async fn decoded<T: Send + 'static>(
+        self,
+        rows: Vec<Stored>,
+        decode: impl FnOnce(&[Stored], &Defects) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let Self { client, defects, decoders } = self;
+        drop(client);
+        let bytes = bytes_of(&rows);
+        decoders.decode(bytes, move || decode(&rows, &defects)).await
     }
 
     /// Begins a read-only transaction that sees one state of the database.
@@ -200,14 +226,18 @@ pub(crate) struct Snapshot<'c> {
 
 impl Snapshot<'_> {
     /// Returns all rows of a query, like [`Reading::rows`].
-    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
         let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(self.transaction.query(&statement, values).await?)
+        Ok(stored(self.transaction.query(&statement, values).await?))
     }
 
     /// Returns the only row of a query, or none.
-    pub(crate) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Failure> {
+    pub(crate) async fn row(
+        &self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Stored>, Failure> {
         let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(self.transaction.query_opt(&statement, values).await?)
+        Ok(self.transaction.query_opt(&statement, values).await?.map(Stored))
     }
 }
