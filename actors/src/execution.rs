@@ -95,8 +95,8 @@ struct LiveExecution {
     scope: Arc<LogScope>,
     /// Shared only while a copy decides, or an attempt is prepared, on another thread.
     machine: Arc<Machine>,
-    /// `last_seq` of the store after all appends under way; `None` before the first.
-    recorded_seq: Option<u64>,
+    /// Number of the newest append, which may be under way; `None` before the first.
+    recorded_revision: Option<u64>,
     durable_seq: u64,
     /// `last_seq` when this actor was rebuilt; 0 for a new execution.
     restored_seq: u64,
@@ -132,13 +132,14 @@ struct LiveExecution {
 
 /// The beginning of an actor: a new execution or a stored one.
 pub(crate) enum ExecutionSeed {
-    New(Box<StartCommand>),
+    New(Box<StartCommand>, Row),
     Restored(Box<Restored>, Claim),
 }
 
 /// An execution, rebuilt from its rows.
 pub(crate) struct Restored {
     pub(crate) row: Row,
+    pub(crate) revision: u64,
     pub(crate) header: Arc<Header>,
     pub(crate) machine: Machine,
     /// The snapshot that it was rebuilt from; the default when all facts were applied.
@@ -180,7 +181,7 @@ impl ExecutionActor {
     }
 
     fn restore(&mut self, restored: Restored, claim: Claim) {
-        let Restored { row, header, machine, snapshot } = restored;
+        let Restored { row, revision, header, machine, snapshot } = restored;
         self.claim = Some(claim);
         if self.shared.feed.is_watched() {
             self.shared
@@ -191,7 +192,7 @@ impl ExecutionActor {
         let shown = machine.state().announced_suspension.as_ref();
         let suspended_at = shown.map(|suspension| suspension.suspended_at);
         self.life = Some(LiveExecution {
-            recorded_seq: Some(seq),
+            recorded_revision: Some(revision),
             durable_seq: seq,
             restored_seq: seq,
             snapshot,
@@ -291,7 +292,7 @@ impl ExecutionActor {
 impl LiveExecution {
     /// True if nothing was recorded since it was rebuilt.
     fn has_recorded_nothing(&self) -> bool {
-        self.restored_seq > 0 && self.recorded_seq == Some(self.restored_seq)
+        self.restored_seq > 0 && self.machine.state().last_seq() == self.restored_seq
     }
 
     fn new(row: Row, header: Arc<Header>, machine: Machine) -> Self {
@@ -300,7 +301,7 @@ impl LiveExecution {
             scope: scope_of(&header),
             header,
             machine: Arc::new(machine),
-            recorded_seq: None,
+            recorded_revision: None,
             durable_seq: 0,
             restored_seq: 0,
             snapshot: SnapshotMark::default(),
@@ -329,7 +330,7 @@ impl Actor for ExecutionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         match self.seed.take() {
-            Some(ExecutionSeed::New(command)) => self.begin(*command, ctx),
+            Some(ExecutionSeed::New(command, row)) => self.begin(*command, row, ctx),
             Some(ExecutionSeed::Restored(restored, claim)) => self.restore(*restored, claim),
             None => {}
         }

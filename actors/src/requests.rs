@@ -294,6 +294,10 @@ pub enum Unavailable {
     Draining { execution: Option<ExecutionId> },
     #[error("the server is busy")]
     Busy { execution: Option<ExecutionId> },
+    /// Another process took the execution over, which may or may not have the change; `None` if
+    /// nothing of it was recorded.
+    #[error("the execution has moved to another server")]
+    Moved { execution: Option<ExecutionId> },
     /// The executions in memory have reached their limit.
     #[error("the executions in memory use all of limits.executions_memory_max")]
     NoMemory,
@@ -313,15 +317,21 @@ impl Unavailable {
     pub fn from_store(reason: Arc<str>) -> Self {
         Self::Store { reason, execution: None }
     }
+
+    /// The store has no row numbers left.
+    pub(crate) fn no_rows() -> Self {
+        Self::from_store(Arc::from("it has no numbers for new records"))
+    }
 }
 
 impl From<AppendError> for Unavailable {
     fn from(error: AppendError) -> Self {
         match error {
             AppendError::Unavailable(reason) => Self::from_store(reason),
-            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
-                Self::from_store(Arc::from(error.to_string()))
-            }
+            AppendError::Exists
+            | AppendError::Stale
+            | AppendError::KeyTaken
+            | AppendError::Lost => Self::from_store(Arc::from(error.to_string())),
         }
     }
 }

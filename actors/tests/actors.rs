@@ -27,6 +27,8 @@ mod generations;
 mod logs;
 #[path = "actors/memory.rs"]
 mod memory;
+#[path = "actors/moved.rs"]
+mod moved;
 #[path = "actors/ownership.rs"]
 mod ownership;
 #[path = "../domain/tests/machine/picture.rs"]

@@ -168,6 +168,9 @@ pub enum ApiError {
     Draining { execution: Option<ExecutionId> },
     #[error("The server is busy")]
     Busy { execution: Option<ExecutionId> },
+    /// Nothing of it was recorded if no execution is named.
+    #[error("The execution has moved to another server")]
+    ExecutionMoved { execution: Option<ExecutionId> },
     #[error("{0}")]
     AtCapacity(Shortage),
     /// The cause goes to the log, not to the caller.
@@ -297,6 +300,7 @@ impl ApiError {
             Self::GenerationAlready { .. } => ErrorCode::GenerationNotRunning,
             Self::Draining { .. } => ErrorCode::Draining,
             Self::Busy { .. } => ErrorCode::Busy,
+            Self::ExecutionMoved { .. } => ErrorCode::ExecutionMoved,
             Self::AtCapacity(_) => ErrorCode::AtCapacity,
             Self::StoreUnavailable { .. } => ErrorCode::StoreUnavailable,
             Self::RecordCorrupt(_) => ErrorCode::RecordCorrupt,
@@ -308,6 +312,7 @@ impl ApiError {
     pub fn execution_id(&self) -> Option<&ExecutionId> {
         if let Self::Draining { execution }
         | Self::Busy { execution }
+        | Self::ExecutionMoved { execution }
         | Self::StoreUnavailable { execution } = self
         {
             return execution.as_ref();

@@ -17,6 +17,7 @@ pub mod nesting;
 pub mod plan;
 pub mod principal;
 pub mod schema;
+pub mod slot;
 pub mod state;
 pub mod status;
 pub mod step_state;

@@ -67,7 +67,10 @@ impl GenerateError {
             | Self::Cancelled
             | Self::Exists(_)
             | Self::Unavailable(
-                Unavailable::Draining { .. } | Unavailable::Busy { .. } | Unavailable::NoMemory,
+                Unavailable::Draining { .. }
+                | Unavailable::Busy { .. }
+                | Unavailable::Moved { .. }
+                | Unavailable::NoMemory,
             ) => self.to_string(),
         }
     }

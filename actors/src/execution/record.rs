@@ -52,7 +52,7 @@ impl ExecutionActor {
         let mut changes = extras.timers;
         if facts.is_empty() {
             if !changes.is_empty() {
-                self.shared.store.change_timers(changes);
+                self.shared.store.change_timers(self.shard, changes);
             }
             return;
         }
@@ -66,17 +66,18 @@ impl ExecutionActor {
         let facts: Arc<[Recorded]> = facts.into();
         let upto = life.machine.state().last_seq();
         let armed = own_armed(&life.header.id, &changes);
+        let revision = life.recorded_revision.map_or(0, |newest| newest + 1);
         let append = Append {
             ticket: Ticket { shard: self.shard, key: self.key },
             row: life.row,
-            expected: life.recorded_seq,
+            revision,
             projection: life.projection(),
             facts: Arc::clone(&facts),
             timers: changes,
             idempotency: extras.idempotency.clone(),
             snapshot: life.snapshot_if_due(),
         };
-        life.recorded_seq = Some(upto);
+        life.recorded_revision = Some(revision);
         extras.idempotency.iter().for_each(|record| life.keys.remember(record));
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
         life.hold_generations();
@@ -180,6 +181,7 @@ impl ExecutionActor {
             AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
                 Unavailable::Busy { execution: recorded }
             }
+            AppendError::Lost => Unavailable::Moved { execution: recorded },
         };
         for pending in life.pending.drain(..) {
             pending.then.into_iter().for_each(|then| then(Err(why.clone())));
@@ -195,16 +197,18 @@ impl ExecutionActor {
         let was_never_stored = match error {
             AppendError::Exists => true,
             AppendError::KeyTaken => is_new,
-            AppendError::Stale | AppendError::Unavailable(_) => false,
+            AppendError::Stale | AppendError::Unavailable(_) | AppendError::Lost => false,
         };
         self.exit = if was_never_stored || is_new {
             ExitCause::NeverStored
+        } else if *error == AppendError::Lost {
+            ExitCause::Lost
         } else {
             ExitCause::RecordRefused
         };
         let level = match error {
-            // The store logs once that it rejects writes.
-            AppendError::Unavailable(_) => log::Level::Debug,
+            // The store logs once that it rejects writes, or what it no longer owns.
+            AppendError::Unavailable(_) | AppendError::Lost => log::Level::Debug,
             AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => log::Level::Warn,
         };
         if !was_never_stored {

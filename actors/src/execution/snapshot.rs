@@ -146,10 +146,11 @@ impl Handler<TakeSnapshot> for ExecutionActor {
         if !life.pending.is_empty() {
             return;
         }
-        if let Some(state) = life.take_snapshot() {
+        if let Some(revision) = life.recorded_revision
+            && let Some(state) = life.take_snapshot()
+        {
             let (execution, row) = (self.id.clone(), life.row);
-            let last_seq = life.snapshot.last_seq;
-            self.shared.store.store_snapshot(Snapshot { execution, row, last_seq, state });
+            self.shared.store.store_snapshot(Snapshot { execution, row, revision, state });
         }
         let event = ExecutionEvent::SnapshotQueued { handled: self.handled };
         report(&self.supervisor, ExecutionReport { key: self.key, event });

@@ -12,15 +12,14 @@ use crate::domain::trace::RootRow;
 use crate::execution::outcome::{OutcomeAnswer, Ownership};
 use crate::execution::record::AppendExtras;
 use crate::execution::{ExecutionActor, LiveExecution, report_of};
-use crate::ports::store::Header;
+use crate::ports::store::{Header, Row};
 use crate::requests::StartError;
 
 impl ExecutionActor {
     /// Starts the execution: the first command of its actor.
-    pub(super) fn begin(&mut self, command: StartCommand, ctx: &mut Context<Self>) {
+    pub(super) fn begin(&mut self, command: StartCommand, row: Row, ctx: &mut Context<Self>) {
         let StartCommand { plan, mut start, idempotency, subscriber, claim, answer, .. } = command;
         self.claim = Some(claim);
-        let row = self.shared.store.next_row();
         start.trace = start.trace.anchored(RootRow::Execution(row));
         let header = self.header(&start);
         let id = self.id.clone();

@@ -31,6 +31,7 @@ impl ExecutionActor {
             return;
         }
         let execution = self.id.clone();
-        self.shared.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
+        let disarm = TimerChange::Disarm { execution, key };
+        self.shared.store.change_timers(self.shard, vec![disarm]);
     }
 }

@@ -15,6 +15,7 @@ mod pages;
 mod recall;
 mod reopening;
 mod retention;
+mod slots;
 mod timers;
 mod traces;
 
@@ -30,13 +31,16 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     executions::creation_and_continuation(bench().await).await;
     executions::every_column_comes_back(bench().await).await;
     executions::refusals_store_nothing(bench().await).await;
+    executions::appends_follow_the_newest_revision(bench().await).await;
     executions::snapshots_shorten_the_facts_that_load_returns(bench().await).await;
-    executions::snapshots_of_an_older_event_are_ignored(bench().await).await;
+    executions::snapshots_of_an_older_revision_are_ignored(bench().await).await;
     executions::facts_are_paged(bench().await).await;
     executions::portions_return_every_fact_once(bench().await).await;
     executions::facts_without_events_keep_their_place(bench().await).await;
     executions::large_facts_survive_changes_of_the_row(bench().await).await;
     lists::lists_are_filtered_and_paged(bench().await).await;
+    slots::running_executions_are_listed_by_slot(bench().await).await;
+    slots::timers_are_listed_by_slot(bench().await).await;
     lists::running_executions_are_listed(bench().await).await;
     Box::pin(counts::run(&bench)).await;
     timers::timers_are_armed_moved_and_disarmed(bench().await).await;

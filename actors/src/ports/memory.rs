@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::domain::event::events_of;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
+use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
@@ -40,6 +41,8 @@ pub struct MemoryStore {
     last_generation: AtomicI64,
     refuses_writes: AtomicBool,
     refuses_reads: AtomicBool,
+    has_no_rows: AtomicBool,
+    lost: Mutex<SlotSet>,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -63,16 +66,33 @@ impl MemoryStore {
         self.refuses_reads.store(!readable, Ordering::SeqCst);
     }
 
+    /// Makes all new row numbers unavailable, or available again.
+    pub fn set_rows_available(&self, available: bool) {
+        self.has_no_rows.store(!available, Ordering::SeqCst);
+    }
+
+    /// Makes appends to executions of these slots fail with [`AppendError::Lost`], and to no others.
+    pub fn set_lost(&self, slots: SlotSet) {
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = slots;
+    }
+
+    fn is_lost(&self, id: &ExecutionId) -> bool {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).has(id)
+    }
+
+    fn new_row(&self, last: &AtomicI64) -> Option<Row> {
+        let is_available = !self.has_no_rows.load(Ordering::SeqCst);
+        is_available.then(|| last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     /// Returns a copy for another process, without a receiver of commits.
     #[must_use]
     pub fn reopened(&self) -> Self {
         Self {
             state: Mutex::new(self.state().clone()),
-            sink: OnceLock::new(),
             last_row: AtomicI64::new(self.last_row.load(Ordering::SeqCst)),
             last_generation: AtomicI64::new(self.last_generation.load(Ordering::SeqCst)),
-            refuses_writes: AtomicBool::new(false),
-            refuses_reads: AtomicBool::new(false),
+            ..Self::default()
         }
     }
 
@@ -119,6 +139,7 @@ struct State {
 #[derive(Clone)]
 struct Entry {
     row: Row,
+    revision: u64,
     projection: Projection,
     facts: Vec<Recorded>,
     snapshot: Option<StoredSnapshot>,
@@ -147,7 +168,7 @@ impl State {
 
     fn append(&mut self, append: Append) -> Result<(), AppendError> {
         self.admit(&append)?;
-        let Append { row, projection, facts, timers, idempotency, snapshot, .. } = append;
+        let Append { row, revision, projection, facts, timers, idempotency, snapshot, .. } = append;
         let id = projection.header.id.clone();
         let status = projection.status;
         if status == Status::Running {
@@ -160,10 +181,12 @@ impl State {
         self.by_creation.entry(place).or_insert_with(|| id.clone());
         let entry = self.executions.entry(id.clone()).or_insert_with(|| Entry {
             row,
+            revision,
             projection: projection.clone(),
             facts: Vec::new(),
             snapshot: None,
         });
+        entry.revision = revision;
         entry.projection = projection;
         entry.facts.extend_from_slice(&facts);
         if let Some(state) = snapshot {
@@ -187,12 +210,10 @@ impl State {
             return Err(AppendError::KeyTaken);
         }
         let stored = self.executions.get(&append.projection.header.id);
-        match (append.expected, stored) {
+        match (append.revision.checked_sub(1), stored) {
             (None, None) => Ok(()),
             (None, Some(_)) => Err(AppendError::Exists),
-            (Some(expected), Some(entry))
-                if entry.row == append.row && entry.projection.last_seq == expected =>
-            {
+            (Some(before), Some(entry)) if entry.row == append.row && entry.revision == before => {
                 Ok(())
             }
             (Some(_), _) => Err(AppendError::Stale),
@@ -200,10 +221,11 @@ impl State {
     }
 
     fn store_snapshot(&mut self, snapshot: Snapshot) {
-        let Snapshot { execution, row, last_seq, state } = snapshot;
+        let Snapshot { execution, row, revision, state } = snapshot;
         let entry = self.executions.get_mut(&execution);
-        let is_newest = |it: &&mut Entry| it.row == row && it.projection.last_seq == last_seq;
+        let is_newest = |it: &&mut Entry| it.row == row && it.revision == revision;
         if let Some(entry) = entry.filter(is_newest) {
+            let last_seq = entry.projection.last_seq;
             entry.snapshot = Some(StoredSnapshot { last_seq, state, facts: entry.facts.len() });
         }
     }
@@ -258,15 +280,18 @@ impl Journal for MemoryStore {
 
     fn close(&self) {}
 
-    fn next_row(&self) -> Row {
-        self.last_row.fetch_add(1, Ordering::Relaxed) + 1
+    fn next_row(&self) -> Option<Row> {
+        self.new_row(&self.last_row)
     }
 
     fn append(&self, append: Append) {
         let (ticket, upto) = (append.ticket, append.projection.last_seq);
         let header = append.projection.header.clone();
         let facts = append.facts.clone();
-        let result = self.write(|state| state.append(append)).flatten();
+        let result = match self.is_lost(&header.id) {
+            true => Err(AppendError::Lost),
+            false => self.write(|state| state.append(append)).flatten(),
+        };
         // the lock is released: the sink may append in `committed`
         let Some(sink) = self.sink.get() else { return };
         if result.is_ok() && sink.wants_facts() {
@@ -284,7 +309,7 @@ impl Journal for MemoryStore {
         !self.refuses_writes.load(Ordering::SeqCst)
     }
 
-    fn change_timers(&self, changes: Vec<TimerChange>) {
+    fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {
         if self.write(|state| state.change_timers(changes)).is_err() {
             log::warn!("lost a change of timers: writes are switched off");
         }
@@ -299,6 +324,7 @@ impl Executions for MemoryStore {
             let included = snapshot.map_or(0, |snapshot| snapshot.facts);
             Some(StoredExecution {
                 row: entry.row,
+                revision: entry.revision,
                 projection: entry.projection.clone(),
                 snapshot: snapshot.map(|snapshot| (snapshot.last_seq, snapshot.state.clone())),
                 facts: entry.facts[included..].to_vec(),
@@ -368,16 +394,28 @@ impl Executions for MemoryStore {
         self.read(|state| state.counts_of_user(user_id, limit))
     }
 
-    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
+    fn running<'a>(
+        &'a self,
+        slots: &'a SlotSet,
+        after: Row,
+        limit: usize,
+    ) -> Read<'a, Vec<(Row, ExecutionId)>> {
         self.read(|state| {
             let later = state.running.range(after.saturating_add(1)..);
+            let later = later.filter(|(_, id)| slots.has(id));
             later.take(limit).map(|(row, id)| (*row, id.clone())).collect()
         })
     }
 
-    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
+    fn timers_due<'a>(
+        &'a self,
+        slots: &'a SlotSet,
+        until: Timestamp,
+        limit: usize,
+    ) -> Read<'a, Vec<Timer>> {
         self.read(|state| {
             let due = state.timers_by_due.iter().take_while(|(due, _, _)| *due < until);
+            let due = due.filter(|(_, execution, _)| slots.has(execution));
             due.take(limit).map(|(due, execution, key)| timer(execution, key, *due)).collect()
         })
     }

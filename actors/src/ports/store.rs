@@ -1,7 +1,7 @@
 //! Port to the store: the journal, and the data derived from it.
 //!
 //! Two rules bind every adapter. An append is acknowledged after it is durable and not before, in
-//! the order of commits. An append that does not start where the stored execution ends is rejected
+//! the order of commits. An append that does not follow the newest one of its execution is rejected
 //! whole, and the actor that sent it reloads.
 
 mod conversations;
@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::domain::fact::{Others, Parent, Recorded, Suspension, Trace};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::slot::SlotSet;
 use crate::domain::state::Outcome;
 pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
@@ -197,8 +198,10 @@ pub struct IdempotencyRecord {
 pub struct Append {
     pub ticket: Ticket,
     pub row: Row,
-    /// The execution's `last_seq` in the store; `None` creates the execution.
-    pub expected: Option<u64>,
+    /// Number of the append within its execution; 0 creates the execution. Any other must follow
+    /// the stored revision: `last_seq` would not do, because facts without events do not advance
+    /// it.
+    pub revision: u64,
     pub projection: Projection,
     /// Facts in order; never empty.
     pub facts: Arc<[Recorded]>,
@@ -216,8 +219,8 @@ pub struct Append {
 pub struct Snapshot {
     pub execution: ExecutionId,
     pub row: Row,
-    /// Must equal the stored execution's; an outdated snapshot is ignored.
-    pub last_seq: u64,
+    /// Must be the stored revision; an outdated snapshot is ignored.
+    pub revision: u64,
     /// State of the machine after all stored and queued facts.
     pub state: Vec<u8>,
 }
@@ -231,6 +234,9 @@ pub enum AppendError {
     Stale,
     #[error("the idempotency key is taken")]
     KeyTaken,
+    /// The execution belongs to another process now, which continues it.
+    #[error("this process no longer owns the execution")]
+    Lost,
     #[error("the store rejects writes: {0}")]
     Unavailable(Arc<str>),
 }
@@ -262,6 +268,8 @@ pub trait CommitSink: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct StoredExecution {
     pub row: Row,
+    /// Number of the newest append.
+    pub revision: u64,
     pub projection: Projection,
     /// Newest snapshot, and the `last_seq` it includes.
     pub snapshot: Option<(u64, Vec<u8>)>,
@@ -325,8 +333,9 @@ pub trait Journal: Send + Sync {
     /// Commits queued requests and closes; blocks. Later requests fail.
     fn close(&self);
 
-    /// Returns a new row number. Never blocks.
-    fn next_row(&self) -> Row;
+    /// Returns a new row number. Never blocks; `None` if the store has none left until it answers
+    /// again.
+    fn next_row(&self) -> Option<Row>;
 
     /// Queues an append. Never blocks; the sink gets the outcome. Appends of one shard are
     /// committed in the order in which they were queued.
@@ -339,8 +348,9 @@ pub trait Journal: Send + Sync {
     /// Returns true if writes are expected to succeed.
     fn is_writable(&self) -> bool;
 
-    /// Queues timer changes without facts (removal of a fired timer that is no longer needed).
-    fn change_timers(&self, changes: Vec<TimerChange>);
+    /// Queues timer changes without facts (removal of a fired timer that is no longer needed),
+    /// behind the appends of the shard.
+    fn change_timers(&self, shard: usize, changes: Vec<TimerChange>);
 }
 
 /// Reads of executions.
@@ -382,11 +392,21 @@ pub trait Executions: Send + Sync {
     /// Returns the counts of a user's newest `limit` executions.
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
 
-    /// Returns executions with status `running`, oldest first, after the given row.
-    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>>;
+    /// Returns executions of these slots with status `running`, oldest first, after the given row.
+    fn running<'a>(
+        &'a self,
+        slots: &'a SlotSet,
+        after: Row,
+        limit: usize,
+    ) -> Read<'a, Vec<(Row, ExecutionId)>>;
 
-    /// Returns timers due before `until`, soonest first.
-    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>>;
+    /// Returns timers of executions of these slots that are due before `until`, soonest first.
+    fn timers_due<'a>(
+        &'a self,
+        slots: &'a SlotSet,
+        until: Timestamp,
+        limit: usize,
+    ) -> Read<'a, Vec<Timer>>;
 
     /// Returns all timers of an execution, in no order.
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;

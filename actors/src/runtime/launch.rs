@@ -12,6 +12,7 @@ use crate::agent::generation::{ActiveGenerations, GenerationDeps, GenerationRegi
 use crate::commands::ExecutionCommand;
 use crate::domain::fact::Recorded;
 use crate::domain::plan::Plan;
+use crate::domain::slot::SlotSet;
 use crate::limits::RuntimeLimits;
 use crate::mailbox::report;
 use crate::observe::feed::FeedHandle;
@@ -125,7 +126,8 @@ impl Runtime {
         let mut after: Row = 0;
         let mut count = 0_usize;
         while !self.shared.is_draining() {
-            let page = match self.shared.store.running(after, CONTINUE_PAGE).await {
+            let page = match self.shared.store.running(&SlotSet::all(), after, CONTINUE_PAGE).await
+            {
                 Ok(page) => page,
                 Err(error) => {
                     log::error!("cannot read running executions, trying again: {error}");

@@ -39,6 +39,8 @@ pub(crate) enum ExitCause {
     RecordRefused,
     /// The store has another execution with this id, or rejected the start.
     NeverStored,
+    /// The execution belongs to another process.
+    Lost,
 }
 
 /// An execution has nothing to do. It may leave memory, at once if `ended` and otherwise after a

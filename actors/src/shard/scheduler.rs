@@ -14,6 +14,7 @@ use actix::{
 
 use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
+use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Timer, TimerKey};
 use crate::shard::messages::{KillForTest, TimerArmed};
@@ -45,7 +46,7 @@ impl Scheduler {
     fn poll(&mut self, ctx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let until = self.horizon();
-        let found = async move { shared.store.timers_due(until, POLL_MAX).await };
+        let found = async move { shared.store.timers_due(&SlotSet::all(), until, POLL_MAX).await };
         ctx.spawn(found.into_actor(self).map(|timers, scheduler, ctx| match timers {
             Ok(timers) => scheduler.found(timers, ctx),
             Err(error) => log::error!(

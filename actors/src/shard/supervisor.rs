@@ -135,7 +135,11 @@ impl Supervisor {
             command.answer.refuse(Unavailable::Busy { execution: None }.into());
             return;
         }
-        self.spawn(id, ExecutionSeed::New(command), ctx);
+        let Some(row) = self.shared.store.next_row() else {
+            command.answer.refuse(Unavailable::no_rows().into());
+            return;
+        };
+        self.spawn(id, ExecutionSeed::New(command, row), ctx);
     }
 
     fn pass(&mut self, id: &ExecutionId, command: ExecutionCommand) {
@@ -282,7 +286,7 @@ impl Supervisor {
         let Some(id) = self.keys.get(&key).cloned() else { return };
         self.unload(key);
         match cause {
-            ExitCause::Unloaded | ExitCause::NeverStored => {}
+            ExitCause::Unloaded | ExitCause::NeverStored | ExitCause::Lost => {}
             ExitCause::RecordRefused => self.continue_later(id, ctx),
             ExitCause::Panicked => self.rebuild(id, ctx),
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::commands::ExecutionCommand;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Awaited, Cause};
+use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::observe::log_record::LogScope;
 use crate::observe::scope::scope_of;
@@ -54,7 +55,7 @@ impl Shared {
         for id in self.known_stuck() {
             self.check(id).await;
         }
-        let page = match self.store.running(after, ROUND_MAX).await {
+        let page = match self.store.running(&SlotSet::all(), after, ROUND_MAX).await {
             Ok(page) => page,
             Err(error) => {
                 log::warn!("the watchdog cannot read running executions: {error}");
@@ -128,6 +129,7 @@ impl Shared {
             )) => Verdict::Stuck(format!("it cannot be read: {why}")),
             Err(DescribeError::Unavailable(
                 Unavailable::Busy { .. }
+                | Unavailable::Moved { .. }
                 | Unavailable::NoMemory
                 | Unavailable::Draining { .. }
                 | Unavailable::ActorLost,
@@ -192,10 +194,11 @@ impl Shared {
         // It may have fired in between, so the execution is queried again.
         let Ok(now) = self.wait_report(id, None).await else { return };
         let waits = |it: &Awaited| it.path.as_ref() == Some(path) && it.until == Some(due);
+        let Some((shard, _)) = self.shard_of(id) else { return };
         if now.waits_for.iter().any(waits) {
             log::warn!("the timer of execution {id} at {path} was lost; armed it again");
             let timer = Timer { execution: id.clone(), key, due };
-            self.store.change_timers(vec![TimerChange::Arm(timer)]);
+            self.store.change_timers(shard, vec![TimerChange::Arm(timer)]);
         }
     }
 }

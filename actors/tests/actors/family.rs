@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{ExecutionFilter, Executions, Status};
 use greenroom_actors::requests::ResumeError;
@@ -203,5 +204,5 @@ async fn a_child_that_never_began_leaves_no_timer() {
     let outcome = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!(1)));
     let far = Timestamp(i64::MAX);
-    assert_eq!(world.store.timers_due(far, 10).await.unwrap(), []);
+    assert_eq!(world.store.timers_due(&SlotSet::all(), far, 10).await.unwrap(), []);
 }

@@ -6,6 +6,7 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Append, Executions, Journal, Projection, Status, StoredExecution, Ticket, TimerChange, TimerKey,
@@ -44,7 +45,7 @@ fn stuck(world: &World) -> Vec<(String, String)> {
 
 fn lose_timer(world: &World, id: &str, path: &str) {
     let (execution, key) = (ExecutionId::trusted(id), TimerKey::Node(path.into()));
-    world.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
+    world.store.change_timers(0, vec![TimerChange::Disarm { execution, key }]);
 }
 
 #[actix::test]
@@ -69,12 +70,15 @@ async fn healthy_executions_are_left_alone() {
     }
     pass(MINUTE).await;
     let before = world.runtime.stats();
-    let timers = world.store.timers_due(Timestamp(i64::MAX), 1000).await.unwrap();
+    let timers = world.store.timers_due(&SlotSet::all(), Timestamp(i64::MAX), 1000).await.unwrap();
     pass(5 * MINUTE).await;
     assert_eq!(stuck(&world), []);
     let after = world.runtime.stats();
     assert_eq!(after.executions_rebuilt, before.executions_rebuilt, "none was loaded");
-    assert_eq!(world.store.timers_due(Timestamp(i64::MAX), 1000).await.unwrap(), timers);
+    assert_eq!(
+        world.store.timers_due(&SlotSet::all(), Timestamp(i64::MAX), 1000).await.unwrap(),
+        timers
+    );
 }
 
 #[actix::test]
@@ -143,7 +147,8 @@ async fn an_execution_that_can_continue_is_not_stuck_even_if_a_name_is_missing()
 /// Appends to the store without the actors' knowledge.
 async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
     let id = ExecutionId::trusted(id);
-    let StoredExecution { row, projection, .. } = world.store.load(&id).await.unwrap().unwrap();
+    let StoredExecution { row, revision, projection, .. } =
+        world.store.load(&id).await.unwrap().unwrap();
     let mut seq = projection.last_seq + 1;
     let at = projection.updated_at;
     let numbered = facts.into_iter().map(|fact| {
@@ -152,13 +157,12 @@ async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
         recorded
     });
     let facts: Vec<Recorded> = numbered.collect();
-    let expected = Some(projection.last_seq);
     let ended_at = status.is_terminal().then_some(at);
     let projection = Projection { status, ended_at, last_seq: seq - 1, ..projection };
     world.store.append(Append {
         ticket: Ticket { shard: 0, key: u64::MAX },
         row,
-        expected,
+        revision: revision + 1,
         projection,
         facts: facts.into(),
         timers: Vec::new(),

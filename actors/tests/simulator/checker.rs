@@ -9,6 +9,7 @@ use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::{Command, Handled, Machine, MachineLimits, Moment};
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::state::{Outcome, State};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Executions, Projection, Status};
@@ -36,7 +37,8 @@ pub(crate) fn nothing_is_left(stage: &Stage, stats: &RuntimeStats) {
     }
     stage.require(stats.actors_panicked == 0, || "an actor panicked".to_owned());
     let disk = stage.disk();
-    let timers = disk.timers_due(Timestamp(i64::MAX), usize::MAX);
+    let slots = SlotSet::all();
+    let timers = disk.timers_due(&slots, Timestamp(i64::MAX), usize::MAX);
     let timers = timers.now_or_never().unwrap().unwrap();
     stage.require(timers.is_empty(), || format!("timers are left over: {timers:?}"));
 }

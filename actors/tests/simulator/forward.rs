@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::observe::log_record::LogRecord;
@@ -42,8 +43,10 @@ forward! { Executions []
         -> Read<'a, (Vec<Projection>, Option<Cursor>)>;
     late counts() -> Read<'_, Vec<ExecutionCount>>;
     late counts_of_user<'a>(user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
-    late running(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
-    late timers_due(until: Timestamp, limit: usize) -> Read<'_, Vec<Timer>>;
+    late running<'a>(slots: &'a SlotSet, after: Row, limit: usize)
+        -> Read<'a, Vec<(Row, ExecutionId)>>;
+    late timers_due<'a>(slots: &'a SlotSet, until: Timestamp, limit: usize)
+        -> Read<'a, Vec<Timer>>;
     late timers_of<'a>(id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
     late idempotency<'a>(scope: &'a str, now: Timestamp) -> Read<'a, Option<IdempotencyRecord>>;
 }
@@ -58,7 +61,7 @@ forward! { Generations [
         self.queue_generation(write)
     }
 ]
-    now next_generation_row() -> Row;
+    now next_generation_row() -> Option<Row>;
     late generation<'a>(id: &'a str) -> Read<'a, Option<GenerationEntry>>;
     late generations<'a>(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, limit: usize)
         -> Read<'a, GenerationPage>;

@@ -62,7 +62,7 @@ pub(crate) struct SimStore {
 
 enum Write {
     Append(Box<Append>),
-    Timers(Vec<TimerChange>),
+    Timers(usize, Vec<TimerChange>),
     Snapshot(Snapshot),
     Generation(Box<GenerationWrite>, oneshot::Sender<Result<(), AppendError>>),
 }
@@ -175,9 +175,9 @@ impl SimStore {
                 self.faults.did_fail.fetch_or(outcome.result.is_err(), Ordering::SeqCst);
                 Some(Done::Appended(outcome, header, facts))
             }
-            Write::Timers(changes) => {
+            Write::Timers(shard, changes) => {
                 if !fails {
-                    self.disk.change_timers(changes);
+                    self.disk.change_timers(shard, changes);
                 }
                 None
             }
@@ -274,7 +274,7 @@ impl Journal for SimStore {
 
     fn close(&self) {}
 
-    fn next_row(&self) -> Row {
+    fn next_row(&self) -> Option<Row> {
         self.disk.next_row()
     }
 
@@ -290,8 +290,8 @@ impl Journal for SimStore {
         !self.faults.is_full.load(Ordering::SeqCst)
     }
 
-    fn change_timers(&self, changes: Vec<TimerChange>) {
-        self.queue(Write::Timers(changes));
+    fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {
+        self.queue(Write::Timers(shard, changes));
     }
 }
 

@@ -41,8 +41,8 @@ impl SqliteStore {
 }
 
 impl Generations for SqliteStore {
-    fn next_generation_row(&self) -> Row {
-        self.last_generation.fetch_add(1, Ordering::Relaxed) + 1
+    fn next_generation_row(&self) -> Option<Row> {
+        Some(self.last_generation.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     fn record_generation(

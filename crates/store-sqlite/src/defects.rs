@@ -64,11 +64,25 @@ impl Defects {
         name: impl Fn(&Row<'_>) -> String,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            all.extend(self.readable(|| name(row), read(row))?);
+        self.sought_rows(rows, usize::MAX, name, read, |_| true)
+    }
+
+    /// Decodes rows like [`Defects::readable_rows`], until it has `limit` of those sought.
+    pub(super) fn sought_rows<T>(
+        &self,
+        rows: &mut rusqlite::Rows<'_>,
+        limit: usize,
+        name: impl Fn(&Row<'_>) -> String,
+        read: impl Fn(&Row<'_>) -> Result<T>,
+        is_sought: impl Fn(&T) -> bool,
+    ) -> Result<Vec<T>> {
+        let mut sought = Vec::new();
+        while sought.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            sought.extend(self.readable(|| name(row), read(row))?.filter(&is_sought));
         }
-        Ok(all)
+        Ok(sought)
     }
 }
 

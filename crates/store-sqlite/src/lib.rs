@@ -45,6 +45,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
@@ -261,8 +262,8 @@ impl Journal for SqliteStore {
         }
     }
 
-    fn next_row(&self) -> Row {
-        self.last_row.fetch_add(1, Ordering::Relaxed) + 1
+    fn next_row(&self) -> Option<Row> {
+        Some(self.last_row.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     fn append(&self, append: Append) {
@@ -289,7 +290,7 @@ impl Journal for SqliteStore {
         self.shared.writable.load(Ordering::SeqCst)
     }
 
-    fn change_timers(&self, changes: Vec<TimerChange>) {
+    fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {
         if self.queue(Job::Timers(changes)).is_err() {
             log::error!("lost a change of timers: the store's writer has ended");
         }
@@ -357,13 +358,23 @@ impl Executions for SqliteStore {
         self.read_aside(Lane::Lists, || "the counts of a user".to_owned(), query)
     }
 
-    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
+    fn running<'a>(
+        &'a self,
+        slots: &'a SlotSet,
+        after: Row,
+        limit: usize,
+    ) -> Read<'a, Vec<(Row, ExecutionId)>> {
         let record = || "the running executions".to_owned();
-        self.read(record, move |it| reader::running(it, after, limit))
+        self.read(record, move |it| reader::running(it, slots, after, limit))
     }
 
-    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
-        self.read(|| "the timers".to_owned(), move |it| reader::timers_due(it, until, limit))
+    fn timers_due<'a>(
+        &'a self,
+        slots: &'a SlotSet,
+        until: Timestamp,
+        limit: usize,
+    ) -> Read<'a, Vec<Timer>> {
+        self.read(|| "the timers".to_owned(), move |it| reader::timers_due(it, slots, until, limit))
     }
 
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {

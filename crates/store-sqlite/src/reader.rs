@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
@@ -143,7 +144,8 @@ impl Readers {
 
 const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
 
-const LOAD: &str = concat!("SELECT ", columns!(), ", events FROM executions WHERE id = ?1");
+const LOAD: &str =
+    concat!("SELECT ", columns!(), ", events, revision FROM executions WHERE id = ?1");
 
 const SNAPSHOT: &str = "SELECT last_seq, last, part, state FROM snapshots WHERE execution = ?1";
 
@@ -179,9 +181,10 @@ pub(super) fn load(reading: &Reading<'_>, id: &ExecutionId) -> Result<Option<Sto
     let mut statement = transaction.prepare_cached(LOAD)?;
     let stored = statement.query_row([id.as_str()], |row| {
         let first: Option<Vec<Recorded>> = optional_json_of(row, EVENTS)?;
-        Ok((row.get::<_, Row>(0)?, projection_of(row)?, first.unwrap_or_default()))
+        let revision = unsigned_of(row, EVENTS + 1)?;
+        Ok((row.get::<_, Row>(0)?, revision, projection_of(row)?, first.unwrap_or_default()))
     });
-    let Some((row, projection, first)) = stored.optional()? else { return Ok(None) };
+    let Some((row, revision, projection, first)) = stored.optional()? else { return Ok(None) };
 
     let mut statement = transaction.prepare_cached(SNAPSHOT)?;
     let snapshot = statement
@@ -205,7 +208,7 @@ pub(super) fn load(reading: &Reading<'_>, id: &ExecutionId) -> Result<Option<Sto
         facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
     }
     let snapshot = snapshot.map(|(last_seq, _, state)| (last_seq, state));
-    Ok(Some(StoredExecution { row, projection, snapshot, facts }))
+    Ok(Some(StoredExecution { row, revision, projection, snapshot, facts }))
 }
 
 pub(super) fn facts(
@@ -232,26 +235,37 @@ pub(super) fn facts(
 
 pub(super) fn running(
     reading: &Reading<'_>,
+    slots: &SlotSet,
     after: Row,
     limit: usize,
 ) -> Result<Vec<(Row, ExecutionId)>> {
     let mut statement = reading.prepare_cached(RUNNING)?;
-    let mut rows = statement.query(params![after, limit_of(limit)])?;
-    reading.defects.readable_rows(
+    let mut rows = statement.query(params![after, rows_to_read(slots, limit)])?;
+    reading.defects.sought_rows(
         &mut rows,
+        limit,
         |row| named("execution", row, 1),
         |row| Ok((row.get(0)?, ExecutionId::trusted(row.get::<_, Arc<str>>(1)?))),
+        |(_, id)| slots.has(id),
     )
+}
+
+/// Returns the number of rows that a statement reads to find `limit` rows of these slots. The one
+/// process that has the file owns all slots; then the statement reads no other row.
+fn rows_to_read(slots: &SlotSet, limit: usize) -> i64 {
+    if slots.is_all() { limit_of(limit) } else { i64::MAX }
 }
 
 pub(super) fn timers_due(
     reading: &Reading<'_>,
+    slots: &SlotSet,
     until: Timestamp,
     limit: usize,
 ) -> Result<Vec<Timer>> {
     let mut statement = reading.prepare_cached(TIMERS_DUE)?;
-    let mut rows = statement.query(params![until.0, limit_of(limit)])?;
-    reading.defects.readable_rows(&mut rows, timer_name, timer_of)
+    let mut rows = statement.query(params![until.0, rows_to_read(slots, limit)])?;
+    let is_sought = |timer: &Timer| slots.has(&timer.execution);
+    reading.defects.sought_rows(&mut rows, limit, timer_name, timer_of, is_sought)
 }
 
 pub(super) fn timers_of(reading: &Reading<'_>, id: &ExecutionId) -> Result<Vec<Timer>> {

@@ -6,7 +6,10 @@
 //!   Later facts go to `chunks`, one row per append. A large first chunk whose row will change
 //!   goes there too, because an UPDATE rewrites the whole row.
 //! - Chunks are found by the number of their last fact. A fact without an event has the number of
-//!   the next event, so two chunks may end with one number: `part` distinguishes them.
+//!   the next event, so two chunks may end with one number: `part` distinguishes them. It is the
+//!   revision of the append; of an older chunk, its number among those that end with one number.
+//! - `revision` numbers the appends of an execution. Like the columns of traces it follows large
+//!   ones: the row is written anew whenever it is read, and 0 is in the header of the row.
 //! - `by_status` and `by_workflow` have every row once, grouped by status, newest last. A list of
 //!   one status is one range; a list of all merges one range per status. So no list reads rows
 //!   that it does not return, however rare its status. An index on `created` alone would cost a
@@ -57,10 +60,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// Schema version that this build writes and reads; `user_version` of the file.
-pub(super) const VERSION: i32 = 6;
+pub(super) const VERSION: i32 = 7;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -319,6 +322,15 @@ CREATE INDEX by_end ON executions (status, ended) WHERE ended IS NOT NULL;
 ALTER TABLE executions ADD COLUMN replayed_from TEXT;
 ALTER TABLE executions ADD COLUMN replayed_step TEXT;
 CREATE INDEX replays ON executions (replayed_from, created) WHERE replayed_from IS NOT NULL;
+";
+
+/// Numbers the appends of older executions: by their chunks, so that no number is below the parts of
+/// those.
+const V7: &str = "
+ALTER TABLE executions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+UPDATE executions SET revision = counted.chunks
+    FROM (SELECT execution, count(*) AS chunks FROM chunks GROUP BY execution) AS counted
+    WHERE counted.execution = executions.n;
 ";
 
 /// Size of the write-ahead log, in pages, from which a commit copies it into the database.

@@ -34,7 +34,6 @@ pub(super) struct Session<'c> {
     status: Statement<'c>,
     change_status: Statement<'c>,
     put_chunk: Statement<'c>,
-    put_snapshot: Statement<'c>,
     store_snapshot: Statement<'c>,
     arm: Statement<'c>,
     disarm: Statement<'c>,
@@ -60,33 +59,22 @@ const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, 
 
 /// Updates an execution that keeps running. Does not name `status` or `ended`, because that would
 /// update their indexes even for equal values.
-const ADVANCE: &str = "UPDATE executions SET updated = ?4, last_seq = ?5, suspension = ?6
-    WHERE n = ?1 AND last_seq = ?2 AND status = ?3";
+const ADVANCE: &str = "UPDATE executions SET revision = ?2, updated = ?4, last_seq = ?5,
+    suspension = ?6 WHERE n = ?1 AND revision = ?2 - 1 AND status = ?3";
 
-const STATUS: &str = "SELECT status FROM executions WHERE n = ?1 AND last_seq = ?2";
+const STATUS: &str = "SELECT status FROM executions WHERE n = ?1 AND revision = ?2 - 1";
 
-const CHANGE_STATUS: &str = "UPDATE executions SET status = ?3, updated = ?4, ended = ?5,
-    last_seq = ?6, suspension = ?7, error = ?8 WHERE n = ?1 AND last_seq = ?2";
+const CHANGE_STATUS: &str = "UPDATE executions SET revision = ?2, status = ?3, updated = ?4,
+    ended = ?5, last_seq = ?6, suspension = ?7, error = ?8 WHERE n = ?1 AND revision = ?2 - 1";
 
-const PUT_CHUNK: &str = "INSERT INTO chunks (execution, last, part, events) VALUES (?1, ?2,
-    (SELECT count(*) FROM chunks WHERE execution = ?1 AND last = ?2), ?3)";
+const PUT_CHUNK: &str =
+    "INSERT INTO chunks (execution, last, part, events) VALUES (?1, ?2, ?3, ?4)";
 
-/// Stores a snapshot and the chunk appended with it; 0 if its facts are in the row.
-const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
-    VALUES (?1, ?2, ?3,
-        (SELECT ifnull(max(part), 0) FROM chunks WHERE execution = ?1 AND last = ?3), ?4)
-    ON CONFLICT (execution) DO UPDATE SET last_seq = excluded.last_seq, last = excluded.last,
-        part = excluded.part, state = excluded.state";
-
-/// Stores a snapshot and the newest chunk, since it includes all stored facts; 0 if they are in the
-/// row.
+/// Stores the snapshot of the newest revision. The chunks that it includes are those up to a place:
+/// the last fact of a chunk has at most the number of the next event, and a later chunk at least
+/// that number and a higher part.
 const STORE_SNAPSHOT: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
-    SELECT n, last_seq,
-        ifnull((SELECT last FROM chunks WHERE execution = ?1
-            ORDER BY last DESC, part DESC LIMIT 1), 0),
-        ifnull((SELECT part FROM chunks WHERE execution = ?1
-            ORDER BY last DESC, part DESC LIMIT 1), 0), ?3
-        FROM executions WHERE n = ?1 AND last_seq = ?2
+    SELECT n, last_seq, last_seq + 1, revision, ?3 FROM executions WHERE n = ?1 AND revision = ?2
     ON CONFLICT (execution) DO UPDATE SET last_seq = excluded.last_seq, last = excluded.last,
         part = excluded.part, state = excluded.state";
 
@@ -124,7 +112,6 @@ impl<'c> Session<'c> {
             status: connection.prepare(STATUS)?,
             change_status: connection.prepare(CHANGE_STATUS)?,
             put_chunk: connection.prepare(PUT_CHUNK)?,
-            put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
             store_snapshot: connection.prepare(STORE_SNAPSHOT)?,
             arm: connection.prepare(ARM)?,
             disarm: connection.prepare(DISARM)?,
@@ -170,22 +157,20 @@ impl<'c> Session<'c> {
         {
             return Ok(Err(AppendError::KeyTaken));
         }
-        let stored_last = match append.expected {
-            None => self.create(prepared)?,
-            Some(expected) => self.advance(prepared, expected)?,
+        let verdict = match append.revision {
+            0 => self.create(prepared)?,
+            _ => self.advance(prepared)?,
         };
-        let stored_last = match stored_last {
-            Ok(last) => last,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        if verdict.is_err() {
+            return Ok(verdict);
+        }
         if let Some(state) = &append.snapshot {
-            let last_seq = signed(projection.last_seq);
-            self.put_snapshot.execute(params![append.row, last_seq, stored_last, state])?;
+            self.put_snapshot(append.row, append.revision, state)?;
         }
         self.acted.note(&prepared.users, append.row)?;
         self.change_timers(&append.timers)?;
         // most executions end in the append that creates them and have no timers
-        let may_have_timers = append.expected.is_some() || !append.timers.is_empty();
+        let may_have_timers = append.revision > 0 || !append.timers.is_empty();
         if projection.status.is_terminal() && may_have_timers {
             self.drop_node_timers.execute([projection.header.id.as_str()])?;
         }
@@ -200,19 +185,18 @@ impl<'c> Session<'c> {
 
     /// Stores a snapshot, unless the execution has newer facts.
     pub(super) fn store_snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let Snapshot { row, last_seq, state, .. } = snapshot;
-        self.store_snapshot.execute(params![row, signed(*last_seq), state]).map(drop)
+        self.put_snapshot(snapshot.row, snapshot.revision, &snapshot.state)
+    }
+
+    fn put_snapshot(&mut self, row: Row, revision: u64, state: &[u8]) -> Result<()> {
+        self.store_snapshot.execute(params![row, signed(revision), state]).map(drop)
     }
 
     fn is_taken(&mut self, record: &IdempotencyRecord, now: Timestamp) -> Result<bool> {
         self.find_key.exists(params![record.scope, now.0])
     }
 
-    /// Creates an execution. Returns the key of its chunk, 0 if the facts are in the row.
-    fn create(
-        &mut self,
-        prepared: &PreparedAppend,
-    ) -> Result<std::result::Result<i64, AppendError>> {
+    fn create(&mut self, prepared: &PreparedAppend) -> Result<Verdict> {
         let projection = &prepared.append.projection;
         let header = &*projection.header;
         let row = prepared.append.row;
@@ -247,19 +231,17 @@ impl<'c> Session<'c> {
             return Ok(Err(AppendError::Exists));
         }
         self.counts.came(&header.workflow_id, projection.status);
-        if is_inline { Ok(Ok(0)) } else { self.put_chunk(row, prepared).map(Ok) }
+        if !is_inline {
+            self.put_chunk(prepared)?;
+        }
+        Ok(Ok(()))
     }
 
-    /// Appends to an execution. Returns the key of the chunk.
-    fn advance(
-        &mut self,
-        prepared: &PreparedAppend,
-        expected: u64,
-    ) -> Result<std::result::Result<i64, AppendError>> {
-        let Append { row, projection, .. } = &prepared.append;
+    fn advance(&mut self, prepared: &PreparedAppend) -> Result<Verdict> {
+        let Append { row, revision, projection, .. } = &prepared.append;
         let values = params![
             row,
-            signed(expected),
+            signed(*revision),
             status_code(projection.status),
             projection.updated_at.0,
             signed(projection.last_seq),
@@ -267,21 +249,23 @@ impl<'c> Session<'c> {
         ];
         // running usually follows running; any other status is usually new
         let stays = projection.status == Status::Running && self.advance.execute(values)? == 1;
-        if !stays && !self.change_status(prepared, expected)? {
+        if !stays && !self.change_status(prepared)? {
             return Ok(Err(AppendError::Stale));
         }
-        self.put_chunk(*row, prepared).map(Ok)
+        self.put_chunk(prepared)?;
+        Ok(Ok(()))
     }
 
-    /// Updates an execution with a new status. Returns false if its last number is not `expected`.
-    fn change_status(&mut self, prepared: &PreparedAppend, expected: u64) -> Result<bool> {
-        let Append { row, projection, .. } = &prepared.append;
-        let place = params![row, signed(expected)];
-        let before = self.status.query_row(place, |row| status_of(row, 0)).optional()?;
+    /// Updates an execution with a new status. Returns false if another revision is stored than the
+    /// one before the append's.
+    fn change_status(&mut self, prepared: &PreparedAppend) -> Result<bool> {
+        let Append { row, revision, projection, .. } = &prepared.append;
+        let followed = params![row, signed(*revision)];
+        let before = self.status.query_row(followed, |row| status_of(row, 0)).optional()?;
         let Some(before) = before else { return Ok(false) };
         self.change_status.execute(params![
             row,
-            signed(expected),
+            signed(*revision),
             status_code(projection.status),
             projection.updated_at.0,
             projection.ended_at.map(|time| time.0),
@@ -295,10 +279,10 @@ impl<'c> Session<'c> {
         Ok(true)
     }
 
-    fn put_chunk(&mut self, row: Row, prepared: &PreparedAppend) -> Result<i64> {
-        let last = prepared.last();
-        self.put_chunk.execute(params![row, last, prepared.events])?;
-        Ok(last)
+    fn put_chunk(&mut self, prepared: &PreparedAppend) -> Result<()> {
+        let Append { row, revision, .. } = &prepared.append;
+        let values = params![row, prepared.last(), signed(*revision), prepared.events];
+        self.put_chunk.execute(values).map(drop)
     }
 
     pub(super) fn change_timers(&mut self, changes: &[TimerChange]) -> Result<()> {
@@ -367,7 +351,6 @@ mod tests {
             STATUS,
             CHANGE_STATUS,
             PUT_CHUNK,
-            PUT_SNAPSHOT,
             STORE_SNAPSHOT,
             ARM,
             DISARM,

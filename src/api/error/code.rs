@@ -342,6 +342,13 @@ codes! {
             "Busy",
             "The queue of the server, or of one execution, is full.",
             "Try again at a lower rate.";
+        ExecutionMoved "execution_moved" 503 wait 1:
+            "Execution moved",
+            "Another server took the execution over while the request waited for it. The request \
+             may or may not have been carried out.",
+            "Look at the state of the execution that `x-execution-id` names, or repeat the request \
+             if it has an `Idempotency-Key`. If no execution is named, nothing was recorded: try \
+             again.";
         AtCapacity "at_capacity" 503 wait 5:
             "At capacity",
             "A limit is reached: connections or streams, in total or from one address, bytes that \

@@ -116,6 +116,7 @@ impl From<Unavailable> for ApiError {
         match cause {
             Unavailable::Draining { execution } => Self::Draining { execution },
             Unavailable::Busy { execution } => Self::Busy { execution },
+            Unavailable::Moved { execution } => Self::ExecutionMoved { execution },
             Unavailable::NoMemory => Self::AtCapacity(Shortage::ExecutionMemory),
             Unavailable::Store { reason, execution } => {
                 // The store logs once when it fails and when it recovers.
@@ -155,6 +156,7 @@ impl ApiError {
             AppendError::Unavailable(reason) => {
                 Unavailable::Store { reason, execution: None }.into()
             }
+            AppendError::Lost => Unavailable::from(AppendError::Lost).into(),
             AppendError::Stale | AppendError::KeyTaken => {
                 log::error!("bug in the server: a conversation was not changed: {error}");
                 Self::Internal

@@ -156,6 +156,7 @@ fn retry_after_is_sent_only_if_a_retry_can_help() {
     for why in [
         Unavailable::Draining { execution: execution.clone() },
         Unavailable::Busy { execution: execution.clone() },
+        Unavailable::Moved { execution: execution.clone() },
         Unavailable::Store { reason: "disk full".into(), execution: execution.clone() },
     ] {
         let error = ApiError::from(why);

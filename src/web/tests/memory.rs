@@ -71,7 +71,7 @@ async fn store_messages(site: &Site, id: &str, user: Option<&str>, texts: &[&str
         ),
     };
     let write = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1) };
-    let row = site.store.next_generation_row();
+    let row = site.store.next_generation_row().unwrap();
     let write = GenerationWrite { row, record, steps: Vec::new(), messages: Some(write) };
     site.store.record_generation(write).await.unwrap();
 }

@@ -90,8 +90,8 @@ impl History {
 }
 
 impl crate::ports::store::Generations for History {
-    fn next_generation_row(&self) -> i64 {
-        1
+    fn next_generation_row(&self) -> Option<i64> {
+        Some(1)
     }
 
     fn record_generation(

@@ -9,6 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::read;
 use crate::domain::fact::{Fact, Others, Recorded, Start, Suspension, Trace};
 use crate::domain::ids::ExecutionId;
+use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, TraceOrigin};
 use crate::ports::store::{
@@ -76,9 +77,9 @@ impl Bench {
         self.tickets += 1;
         Draft {
             ticket: Ticket { shard: 0, key: self.tickets },
-            row: self.store.next_row(),
+            row: self.row(),
+            revision: 0,
             header,
-            expected: None,
             status: Status::Suspended,
             at: Timestamp(1000),
             last_seq: 1,
@@ -99,7 +100,7 @@ impl Bench {
         let last_seq = facts.last().map_or(of.last_seq, |fact| fact.next_seq() - 1);
         Draft {
             ticket: Ticket { shard: 0, key: self.tickets },
-            expected: Some(of.last_seq),
+            revision: of.revision + 1,
             at: of.at.plus_ms(1000),
             last_seq,
             suspension: None,
@@ -184,7 +185,21 @@ impl Bench {
     }
 
     pub(super) async fn timers(&self, until: i64, limit: usize) -> Vec<Timer> {
-        read(self.store.timers_due(Timestamp(until), limit)).await
+        self.timers_in(&SlotSet::all(), until, limit).await
+    }
+
+    pub(super) async fn timers_in(&self, slots: &SlotSet, until: i64, limit: usize) -> Vec<Timer> {
+        read(self.store.timers_due(slots, Timestamp(until), limit)).await
+    }
+
+    /// Returns a new row number.
+    pub fn row(&self) -> Row {
+        self.store.next_row().expect("an open store has row numbers")
+    }
+
+    /// Returns a new row number of a generation.
+    pub(super) fn generation_row(&self) -> Row {
+        self.store.next_generation_row().expect("an open store has row numbers")
     }
 }
 
@@ -193,8 +208,8 @@ impl Bench {
 pub struct Draft {
     pub ticket: Ticket,
     pub row: Row,
+    pub revision: u64,
     pub header: Header,
-    pub expected: Option<u64>,
     pub status: Status,
     /// Time of the append.
     pub at: Timestamp,
@@ -228,7 +243,7 @@ impl Draft {
         Append {
             ticket: self.ticket,
             row: self.row,
-            expected: self.expected,
+            revision: self.revision,
             projection: self.projection(),
             facts: self.facts.as_slice().into(),
             timers: self.timers.clone(),

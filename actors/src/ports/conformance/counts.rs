@@ -41,7 +41,7 @@ async fn counts_follow_every_change(mut bench: Bench) {
     let again = bench.creation("a");
     assert_eq!(bench.append(&again).await, Err(AppendError::Exists));
     let mut stale = bench.continuation(&drafts[0], vec![completed(2)]);
-    (stale.expected, stale.status) = (Some(9), Status::Completed);
+    (stale.revision, stale.status) = (9, Status::Completed);
     assert_eq!(bench.append(&stale).await, Err(AppendError::Stale));
     assert_eq!(shown(read(bench.store.counts()).await), expected, "refusals change nothing");
 

@@ -34,7 +34,7 @@ pub(super) async fn creation_and_continuation(mut bench: Bench) {
     assert_eq!(stored.projection, second.projection(), "continuation");
     assert_eq!(stored.snapshot, None, "no snapshot was given");
     assert_eq!(stored.facts, [started(1), step_started(2), completed(3)], "all facts, in order");
-    let (one, two) = (bench.store.next_row(), bench.store.next_row());
+    let (one, two) = (bench.row(), bench.row());
     assert!(two > one && one > first.row, "row numbers grow");
 }
 
@@ -97,9 +97,9 @@ pub(super) async fn refusals_store_nothing(mut bench: Bench) {
 
     let mut again = bench.creation("a");
     let mut stale = bench.continuation(&first, vec![step_started(2)]);
-    stale.expected = Some(7);
+    stale.revision = 7;
     let mut unknown = bench.creation("never");
-    unknown.expected = Some(1);
+    unknown.revision = 1;
     for (draft, refusal) in [
         (&mut again, AppendError::Exists),
         (&mut stale, AppendError::Stale),
@@ -120,6 +120,39 @@ pub(super) async fn refusals_store_nothing(mut bench: Bench) {
     let kept = read(bench.store.idempotency("k", Timestamp(0))).await;
     assert_eq!(kept, None, "nor takes a key");
     assert!(bench.store.is_writable(), "a refusal is not a failure of the store");
+}
+
+pub(super) async fn appends_follow_the_newest_revision(mut bench: Bench) {
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    assert_eq!(bench.load("a").await.revision, 0, "the creation");
+    let second = bench.continuation(&first, vec![held(2)]);
+    bench.take(&second).await;
+    assert_eq!(second.last_seq, first.last_seq, "a fact without events");
+    assert_eq!(bench.load("a").await.revision, 1, "every append counts");
+
+    let behind = bench.continuation(&first, vec![held(2)]);
+    let mut repeated = bench.continuation(&first, vec![step_started(2)]);
+    repeated.status = Status::Running;
+    let mut ahead = bench.continuation(&second, vec![step_started(2)]);
+    ahead.revision += 1;
+    for (draft, case) in [(behind, "behind"), (repeated, "behind, running"), (ahead, "ahead")] {
+        let refused = bench.append(&draft).await;
+        assert_eq!(refused, Err(AppendError::Stale), "the right number, but {case}");
+    }
+    let stored = bench.load("a").await;
+    assert_eq!((stored.revision, stored.facts), (1, vec![started(1), held(2)]), "nothing changed");
+
+    let mut third = bench.continuation(&second, vec![step_started(2)]);
+    third.status = Status::Running;
+    bench.take(&third).await;
+    let mut fourth = bench.continuation(&third, vec![held(3)]);
+    fourth.status = Status::Running;
+    bench.take(&fourth).await;
+    let mut late = bench.continuation(&third, vec![step_started(3)]);
+    late.status = Status::Running;
+    assert_eq!(bench.append(&late).await, Err(AppendError::Stale), "running follows running");
+    assert_eq!(bench.load("a").await.revision, 3);
 }
 
 pub(super) async fn snapshots_shorten_the_facts_that_load_returns(mut bench: Bench) {
@@ -149,11 +182,11 @@ pub(super) async fn snapshots_shorten_the_facts_that_load_returns(mut bench: Ben
     assert_eq!(numbers(&all), [1, 2, 3, 4, 5, 6, 6, 6], "the whole history can still be read");
 }
 
-pub(super) async fn snapshots_of_an_older_event_are_ignored(mut bench: Bench) {
+pub(super) async fn snapshots_of_an_older_revision_are_ignored(mut bench: Bench) {
     let keep = |bench: &Bench, of: &Draft, state: &str| {
-        let (row, last_seq, state) = (of.row, of.last_seq, state.as_bytes().to_vec());
+        let (row, revision, state) = (of.row, of.revision, state.as_bytes().to_vec());
         let execution = of.header.id.clone();
-        bench.store.store_snapshot(Snapshot { execution, row, last_seq, state });
+        bench.store.store_snapshot(Snapshot { execution, row, revision, state });
     };
     let first = bench.creation("a");
     bench.take(&first).await;
@@ -180,6 +213,14 @@ pub(super) async fn snapshots_of_an_older_event_are_ignored(mut bench: Bench) {
     let stored = bench.load("a").await;
     assert_eq!(stored.snapshot, Some((2, b"two".to_vec())), "a newer state takes its place");
     assert_eq!(stored.facts, [held(3), step_started(3)], "and facts queued after it follow");
+
+    let fourth = bench.continuation(&third, vec![held(4)]);
+    bench.take(&fourth).await;
+    keep(&bench, &third, "late, with the same number");
+    let next = bench.creation("d");
+    bench.take(&next).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((2, b"two".to_vec())), "a fact without events counts");
 }
 
 pub(super) async fn facts_are_paged(mut bench: Bench) {

@@ -100,7 +100,7 @@ pub(super) fn with_steps(
 }
 
 pub(super) async fn record(bench: &Bench, write: GenerationWrite) {
-    let write = GenerationWrite { row: bench.store.next_generation_row(), ..write };
+    let write = GenerationWrite { row: bench.generation_row(), ..write };
     let id = write.record.id.clone();
     assert_eq!(bench.store.record_generation(write).await, Ok(()), "record {id}");
 }

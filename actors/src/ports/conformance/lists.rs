@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bench::{Bench, Draft, completed, step_started};
 use super::{pages, read};
 use crate::domain::ids::ExecutionId;
+use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReplayedFrom, Status};
 
@@ -141,10 +142,10 @@ pub(super) async fn running_executions_are_listed(mut bench: Bench) {
         bench.take(&next).await;
     }
     let found = |place: usize| (rows[place].row, rows[place].header.id.clone());
-    let all = read(bench.store.running(0, 10)).await;
+    let all = read(bench.store.running(&SlotSet::all(), 0, 10)).await;
     assert_eq!(all, [found(0), found(1), found(3)], "running now, oldest first");
-    let first = read(bench.store.running(0, 2)).await;
+    let first = read(bench.store.running(&SlotSet::all(), 0, 2)).await;
     assert_eq!(first, [found(0), found(1)], "the first page");
-    let rest = read(bench.store.running(rows[1].row, 2)).await;
+    let rest = read(bench.store.running(&SlotSet::all(), rows[1].row, 2)).await;
     assert_eq!(rest, [found(3)], "the page after it");
 }

@@ -166,7 +166,7 @@ async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) ->
     record.status = status;
     let has_ended = status != GenerationStatus::Working;
     record.end_time = has_ended.then_some(Timestamp(n * 1000 + 1));
-    let row = bench.store.next_generation_row();
+    let row = bench.generation_row();
     let write = GenerationWrite { row, record, steps: Vec::new(), messages: None };
     assert_eq!(bench.store.record_generation(write).await, Ok(()), "{agent} {n}");
     row

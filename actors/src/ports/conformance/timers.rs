@@ -46,7 +46,7 @@ pub(super) async fn timers_are_armed_moved_and_disarmed(mut bench: Bench) {
     bench.take(&second).await;
     assert_eq!(bench.timers(100, 10).await, [moved.clone(), abandoned.clone()], "moved");
 
-    bench.store.change_timers(vec![disarm(&abandoned), arm(&of_ask)]);
+    bench.store.change_timers(0, vec![disarm(&abandoned), arm(&of_ask)]);
     // once this later append is acknowledged, the change is made
     let third = bench.continuation(&second, vec![step_started(3)]);
     bench.take(&third).await;

@@ -58,7 +58,7 @@ fn root(bench: &mut Bench, id: &str, from: TraceOrigin) -> Draft {
 
 /// Returns a generation that is a root, as runtimes make it.
 fn root_generation(bench: &Bench, id: &str, from: TraceOrigin) -> GenerationWrite {
-    let row = bench.store.next_generation_row();
+    let row = bench.generation_row();
     let anchor = Anchor::of(RootRow::Generation(row));
     let trace = Trace { anchor, ..of_agent(id, from) };
     GenerationWrite { row, ..with_steps(&GenerationRecord { trace, ..working(id) }, &[]) }
@@ -89,7 +89,7 @@ async fn traces_are_stored_unchanged(mut bench: Bench) {
                 let mut draft = bench.creation(&id);
                 draft.header.trace = of_workflow(&id, origin.clone());
                 let mut write = with_steps(&working(&id), &[]);
-                write.row = bench.store.next_generation_row();
+                write.row = bench.generation_row();
                 write.record.trace = of_agent(&id, origin.clone());
                 if is_anchored && draft.header.trace.is_root() {
                     draft.header.trace.anchor = Anchor::of(RootRow::Execution(draft.row));

@@ -2,7 +2,6 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
 
@@ -162,8 +161,8 @@ impl Agents {
 }
 
 impl Generations for MemoryStore {
-    fn next_generation_row(&self) -> Row {
-        self.last_generation.fetch_add(1, Ordering::Relaxed) + 1
+    fn next_generation_row(&self) -> Option<Row> {
+        self.new_row(&self.last_generation)
     }
 
     fn record_generation(

@@ -124,8 +124,9 @@ pub struct GenerationPage {
 
 /// Store of agents' generations.
 pub trait Generations: Send + Sync {
-    /// Returns a new row number. Never blocks.
-    fn next_generation_row(&self) -> Row;
+    /// Returns a new row number. Never blocks; `None` if the store has none left until it answers
+    /// again.
+    fn next_generation_row(&self) -> Option<Row>;
 
     /// Records a generation; resolves once durable. Shares the journal's group commit.
     fn record_generation(

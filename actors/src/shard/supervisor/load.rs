@@ -110,7 +110,7 @@ impl Supervisor {
                 // A child that was abandoned before it started.
                 (ExecutionCommand::Timer(key), false) => {
                     let disarm = TimerChange::Disarm { execution: id.clone(), key };
-                    self.shared.store.change_timers(vec![disarm]);
+                    self.shared.store.change_timers(self.index, vec![disarm]);
                 }
                 (command, true) => self.pass(id, command),
                 (command, false) => command.not_found(),
@@ -174,7 +174,7 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
         }
         other => other,
     })?;
-    let StoredExecution { row, projection, snapshot, facts } = stored;
+    let StoredExecution { row, revision, projection, snapshot, facts } = stored;
     let last_seq = projection.last_seq;
     let header = projection.header;
     let mark = || shared.quarantine.mark(id, last_seq, MarkedWork::Load);
@@ -188,7 +188,7 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
             if let Some((machine, snapshot)) =
                 read.filter(|(machine, _)| machine.state().last_seq() == last_seq)
             {
-                return Ok(Some(Restored { row, header, machine, snapshot }));
+                return Ok(Some(Restored { row, revision, header, machine, snapshot }));
             }
             drop(marked);
             log::debug!("cannot use the snapshot of execution {id}: applying all facts instead");
@@ -199,7 +199,7 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
     let _marked = mark();
     let machine = Machine::replay(plan, id.clone(), &facts)
         .map_err(|why| shared.corrupt(name_of(id), &why.to_string()))?;
-    Ok(Some(Restored { row, header, machine, snapshot: SnapshotMark::default() }))
+    Ok(Some(Restored { row, revision, header, machine, snapshot: SnapshotMark::default() }))
 }
 
 fn name_of(id: &ExecutionId) -> String {

@@ -35,15 +35,15 @@ impl PreparedAppend {
         serde_json::to_writer(&mut events, &append.facts)?;
         let suspension = suspensions_bytes(&append.projection)?;
         let error = append.projection.error.as_deref().map(serde_json::to_vec).transpose()?;
-        let trace = match append.expected {
-            None => execution_columns(&append.projection.header, append.row)?,
-            Some(_) => TraceColumns::default(),
+        let trace = match append.revision {
+            0 => execution_columns(&append.projection.header, append.row)?,
+            _ => TraceColumns::default(),
         };
         let users = users_in(&append.facts);
         Ok(Self { suspension, error, users, events, trace, append })
     }
 
-    /// Returns the number of the last fact, which is the key of the chunk.
+    /// Returns the number of the last fact, by which the chunk is found.
     pub fn last(&self) -> i64 {
         self.append.facts.last().map_or(0, |fact| signed(fact.seq))
     }

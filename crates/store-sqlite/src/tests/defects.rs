@@ -66,7 +66,7 @@ fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
         generation_id: None,
     };
     GenerationWrite {
-        row: store.next_generation_row(),
+        row: store.next_generation_row().unwrap(),
         record: record(id),
         steps: vec![(0, Arc::new(GenerationStep::default()))],
         messages: Some(ConversationWrite {
@@ -127,7 +127,7 @@ async fn a_damaged_execution_affects_no_other() {
         let roots = store.roots(&RootFilter::default(), None, 10).await.unwrap().roots;
         let executions = roots.iter().filter(|root| matches!(root, Root::Execution(_))).count();
         assert_eq!((executions, roots.len()), (2, 5), "{damage}");
-        assert!(store.running(0, 10).await.is_ok(), "{damage}");
+        assert!(store.running(&SlotSet::all(), 0, 10).await.is_ok(), "{damage}");
         assert!(store.is_writable(), "{damage}");
     }
 }
@@ -185,7 +185,7 @@ async fn a_damaged_timer_does_not_delay_others() {
     let put = "INSERT INTO timers (execution, key, due) VALUES
         ('a', 'nonsense', 5), ('b', 'node:x', 6)";
     let damaged = Damaged::open(sound().await, put);
-    let due = damaged.store.timers_due(Timestamp(10), 10).await.unwrap();
+    let due = damaged.store.timers_due(&SlotSet::all(), Timestamp(10), 10).await.unwrap();
     let keys: Vec<_> = due.iter().map(|timer| (timer.execution.as_str(), &timer.key)).collect();
     assert_eq!(keys, [("b", &TimerKey::Node(Arc::from("x")))]);
     assert!(damaged.store.timers_of(&id("a")).await.unwrap().is_empty());

@@ -32,7 +32,7 @@ async fn family(bench: &mut Bench) -> [Draft; 2] {
 }
 
 fn generation(store: &SqliteStore) -> GenerationWrite {
-    let row = store.next_generation_row();
+    let row = store.next_generation_row().unwrap();
     let mut trace = of(AGENT, EntityType::Agent, RootRow::Generation(row));
     trace.root_id = Arc::from("clerk");
     let (start_time, end_time) = (Timestamp(2000), Some(Timestamp(2000)));

@@ -18,7 +18,7 @@ use crate::domain::trace::{EntityType, RootRow, Trace};
 use crate::observe::log_record::LogScope;
 use crate::ports::model::{LanguageModel, ModelOptions};
 use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
-use crate::requests::operation_context;
+use crate::requests::{Unavailable, operation_context};
 
 use super::Outcome;
 
@@ -83,7 +83,7 @@ impl Start {
         };
         drop(name);
         let active = deps.active.enter(&request.agent_id);
-        let row = deps.generations.next_generation_row();
+        let row = deps.generations.next_generation_row().ok_or_else(Unavailable::no_rows)?;
         let agent_id = Arc::from(request.agent_id.as_str());
         let trace = Trace::of(&id, EntityType::Agent, &agent_id, request.trace)
             .anchored(RootRow::Generation(row));
