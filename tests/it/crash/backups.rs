@@ -35,7 +35,6 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn a_backup_under_load_has_all_acknowledged_work() {
-    let _noise = super::crowd::noise();
     let (home, restored) = (Home::new(""), Home::new(""));
     let server = Server::start(home.test_server());
     let answered: [AtomicUsize; CALLERS] = Default::default();

@@ -31,7 +31,6 @@ fn assert_refused_as_draining(reply: &Reply, execution: Option<&str>) {
 
 #[test]
 fn running_steps_finish_and_waiting_callers_are_answered() {
-    let _noise = super::crowd::noise();
     let home = Home::new("server.shutdown_grace = \"3s\"");
     let mut server = Server::start(home.test_server());
     let (gate, never) = (home.path("gate"), home.path("never"));
@@ -97,7 +96,6 @@ fn running_steps_finish_and_waiting_callers_are_answered() {
 
 #[test]
 fn an_idle_server_ends_at_once() {
-    let _noise = super::crowd::noise();
     for signal in ["TERM", "INT"] {
         let home = Home::new("server.shutdown_grace = \"60s\"");
         let mut server = Server::start(home.test_server());
@@ -111,7 +109,6 @@ fn an_idle_server_ends_at_once() {
 
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
-    let _noise = super::crowd::noise();
     let home = Home::new("server.shutdown_grace = \"60s\"");
     let mut server = Server::start(home.test_server());
     let gate = home.path("gate");

@@ -212,7 +212,6 @@ fn heal(clients: &mut [Client], server: &Server) {
 
 #[test]
 fn acknowledged_work_is_never_lost_or_repeated() {
-    let _noise = super::crowd::noise();
     let kills = std::env::var("GREENROOM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut rng = Rng::new();
     // every interruption is a kill of this test: no step may fail because of them

@@ -69,7 +69,6 @@ fn status(server: &Server, id: &str) -> Value {
 /// Checks that an evaluation ends the process at most twice, whatever the cause.
 #[test]
 fn an_execution_that_crashes_the_process_twice_is_set_aside() {
-    let _noise = super::crowd::noise();
     let home = Home::new(CONFIG);
     let server = Server::start(home.test_server());
     let plain = json!({ "input": { "n": 1 } });
@@ -107,7 +106,6 @@ fn kill_in_the_middle(server: Server, home: &Home) {
 
 #[test]
 fn other_executions_are_answered_during_costly_evaluations() {
-    let _noise = super::crowd::noise();
     let home = Home::new(CONFIG);
     let server = Server::start(home.test_server());
     let ids: Vec<String> = (0..PILLS).map(|n| format!("pill-{n}")).collect();

@@ -160,7 +160,6 @@ fn undisturbed() -> Vec<Told> {
 
 #[test]
 fn every_kind_of_step_ends_the_same_with_and_without_a_kill() {
-    let _noise = super::crowd::noise();
     let expected = undisturbed();
 
     let counter = Counter::start();
