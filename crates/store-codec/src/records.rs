@@ -6,6 +6,8 @@
 mod agents;
 mod execution;
 mod log;
+#[cfg(test)]
+mod tests;
 
 pub use self::agents::{conversation_of, entry_of, message_of, put_step};
 pub use self::execution::{EVENTS, REPLAYED_FROM, idempotency_of, projection_of, timer_of};

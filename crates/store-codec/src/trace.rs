@@ -156,3 +156,68 @@ pub fn generation_trace(
         state: around.state,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::domain::ids::ExecutionId;
+    use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::domain::trace::TraceOrigin;
+
+    use super::*;
+
+    const ID: &str = "0193f0c2-7a3b-7c4d-8e5f-000000000001";
+
+    fn header(id: &str, trace: Trace) -> Header {
+        Header {
+            id: ExecutionId::trusted(id),
+            workflow_id: "order".into(),
+            definition_hash: "d".into(),
+            user_id: None,
+            conversation_id: None,
+            parent: None,
+            trace,
+            created_at: Timestamp(1),
+        }
+    }
+
+    /// Returns the trace of a new root with this row.
+    fn begun(id: &str, row: RootRow) -> Trace {
+        let trace = Trace::of(id, EntityType::Workflow, &"order".into(), TraceOrigin::New);
+        Trace { anchor: Anchor::of(row), ..trace }
+    }
+
+    #[test]
+    fn traces_of_executions_are_read_back() {
+        let own = begun(ID, RootRow::Execution(7));
+        let below = own.below(own.span(&["step"]));
+        let of_agent =
+            Trace { root_type: EntityType::Agent, root_id: "clerk".into(), ..below.clone() };
+        let odd = Trace { is_unsampled: true, state: Some("a=b".into()), ..own.clone() };
+        let named = begun("named by a caller", RootRow::Execution(7));
+        for (id, trace, joined) in [
+            (ID, own, None),
+            ("child", below, Some(BELOW)),
+            ("child", of_agent, Some(BELOW)),
+            (ID, odd, None),
+            ("named by a caller", named, Some(ROOT)),
+        ] {
+            let columns = execution_columns(&header(id, trace.clone()), 7).unwrap();
+            assert_eq!(columns.joined, joined, "{trace:?}");
+            let Trace { id: name, parent_span, root_id, .. } = trace.clone();
+            let around = columns.around.as_deref();
+            assert_eq!(execution_trace(7, name, parent_span, root_id, around).unwrap(), trace);
+        }
+    }
+
+    #[test]
+    fn a_usual_root_needs_no_columns() {
+        let columns = execution_columns(&header(ID, begun(ID, RootRow::Execution(7))), 7).unwrap();
+        assert_eq!((columns.joined, columns.around), (None, None));
+    }
+
+    #[test]
+    fn a_damaged_trace_is_an_error() {
+        let read = execution_trace(7, "t".into(), None, "order".into(), Some(b"{"));
+        assert!(read.is_err());
+    }
+}

@@ -51,3 +51,75 @@ fn without<T: DeserializeOwned + Serialize + Send>(
     }
     serde_json::to_vec(&read).map(Some).map_err(Damaged::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::domain::fact::Fact;
+    use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
+    use greenroom_actors::domain::time::Timestamp;
+
+    use super::*;
+
+    fn suspension(by: &str) -> Suspension {
+        Suspension {
+            id: None,
+            reason: "approval".into(),
+            suspended_at: Timestamp(1),
+            step_id: "approve".into(),
+            path: "approve".into(),
+            step_index: 0,
+            payload: None,
+            deadline: None,
+            by: Some(Arc::new(Principal::verified(by))),
+        }
+    }
+
+    fn facts(by: &[&str]) -> Vec<Recorded> {
+        let fact = |by: &&str| Recorded {
+            seq: 1,
+            at: Timestamp(1),
+            fact: Fact::StepStarted {
+                path: "approve".into(),
+                attempt: 1,
+                interrupted: false,
+                opening: None,
+            },
+            by: Some(Arc::new(Principal::claimed(*by))),
+        };
+        by.iter().map(fact).collect()
+    }
+
+    fn text(bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn users_of_facts_are_named_once() {
+        let users = users_in(&facts(&["ann", "bob", "ann"]));
+        assert_eq!(users.iter().map(|user| &**user).collect::<Vec<_>>(), ["ann", "bob"]);
+    }
+
+    #[test]
+    fn a_user_is_removed_from_facts() {
+        let stored = serde_json::to_vec(&facts(&["ann", "bob"])).unwrap();
+        let left = text(facts_without(&stored, "ann").unwrap().unwrap());
+        assert!(text(stored.clone()).contains(&written_prefix("ann")));
+        assert!(!left.contains("ann") && left.contains("bob") && left.contains(FORGOTTEN));
+        assert_eq!(facts_without(&stored, "an").unwrap(), None);
+        assert!(facts_without(&stored[1..], "ann").is_err());
+    }
+
+    #[test]
+    fn a_user_is_removed_from_suspensions_shown_or_not() {
+        let others = Others { suspensions: vec![suspension("bob")], omitted: 0 };
+        let alone = serde_json::to_vec(&suspension("ann")).unwrap();
+        let pair = serde_json::to_vec(&(suspension("ann"), others)).unwrap();
+        for (stored, user, other) in
+            [(&alone, "ann", ""), (&pair, "ann", "bob"), (&pair, "bob", "ann")]
+        {
+            let left = text(suspensions_without(stored, user).unwrap().unwrap());
+            assert!(!left.contains(user) && left.contains(other), "{left}");
+        }
+        assert_eq!(suspensions_without(&alone, "bob").unwrap(), None);
+    }
+}
