@@ -10,13 +10,16 @@
 mod changes;
 mod columns;
 mod connector;
+mod conversations;
 mod decoders;
 mod defects;
 mod driver;
 mod fault;
+mod history;
 mod open;
 mod pool;
 mod schema;
+mod search;
 mod settings;
 mod store;
 mod text;

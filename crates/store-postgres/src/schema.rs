@@ -12,7 +12,8 @@
 //! - `agents` has the newest number of each agent's history, under a lock: numbers have no gap
 //!   although many servers write.
 //! - `messages.place` numbers the messages of a conversation, from its row, which every writer
-//!   locks; `n` orders the messages of a user.
+//!   locks; `n` orders the messages of a user, and has no index without `memory`: a search along it
+//!   would pass the messages of all users.
 //! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`) have room in their pages
 //!   and no index on what changes.
 
@@ -217,7 +218,7 @@ CREATE INDEX conversations_by_change ON conversations (updated, n);
 CREATE TABLE messages (
     conversation bigint   NOT NULL,
     place        bigint   NOT NULL,
-    n            bigint   GENERATED ALWAYS AS IDENTITY UNIQUE,
+    n            bigint   GENERATED ALWAYS AS IDENTITY,
     memory       bigint   NOT NULL,
     created      bigint   NOT NULL,
     role         smallint NOT NULL,

@@ -1,0 +1,273 @@
+//! Queries of conversations and their messages, and the search in them.
+
+use std::sync::Arc;
+
+use greenroom_actors::ports::store::{
+    Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX, StoredMessage,
+    is_too_short_for_index, sought_text,
+};
+use greenroom_store_codec::columns::Columns as _;
+use greenroom_store_codec::keys::user_text;
+use greenroom_store_codec::numbers::{limit_of, signed};
+use greenroom_store_codec::records::{conversation_of, message_of};
+
+use crate::columns::Stored;
+use crate::defects::Defects;
+use crate::pool::{Failure, Reading, Values};
+use crate::text::Text;
+
+/// Columns of [`conversation_of`], in its order.
+macro_rules! columns {
+    () => {
+        "agent, owner, id, title, metadata, working_memory, created, updated"
+    };
+}
+
+/// Columns of [`message_of`], in its order.
+macro_rules! message_columns {
+    () => {
+        "n, id, role, parts, created, generation"
+    };
+}
+
+/// Finds a memory by its owner and agent.
+macro_rules! memory {
+    () => {
+        "(SELECT n FROM memories WHERE owner = $1 AND agent = $2)"
+    };
+}
+pub(crate) use memory;
+
+pub(crate) const BY_KEY: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM conversations WHERE memory = ",
+    memory!(),
+    " AND id = $3"
+);
+
+/// Returns a page, whose rows all have the length of the list; an empty page is one row without the
+/// rest.
+macro_rules! listing {
+    ($of_page:expr, $of_count:expr) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", total FROM (SELECT count(*) AS total FROM conversations WHERE ",
+            $of_count,
+            ") AS counted LEFT JOIN LATERAL (SELECT ",
+            columns!(),
+            ", n FROM conversations WHERE ",
+            $of_page,
+            " ORDER BY updated DESC, n DESC LIMIT $3 OFFSET $4) AS page ON true
+            ORDER BY updated DESC, n DESC"
+        )
+    };
+}
+
+/// Column of the length of the list, after those of [`columns`].
+const TOTAL: usize = 8;
+
+/// Lists all conversations. Mentions the owner and the agent, which are null, so that all lists
+/// have the same parameters.
+pub(crate) const OF_ALL: &str =
+    listing!("$1::text IS NULL AND $2::text IS NULL", "$1::text IS NULL AND $2::text IS NULL");
+
+pub(crate) const OF_AGENT: &str =
+    listing!("$1::text IS NULL AND agent = $2", "$1::text IS NULL AND agent = $2");
+
+pub(crate) const OF_OWNER: &str =
+    listing!("owner = $1 AND $2::text IS NULL", "owner = $1 AND $2::text IS NULL");
+
+/// Filters the owner's rows by agent, which keeps them in the order of the index.
+pub(crate) const OF_AGENT_AND_OWNER: &str =
+    listing!("owner = $1 AND agent = $2", concat!("memory = ", memory!()));
+
+/// Returns the messages before one, from the newest; none before one that is not there.
+pub(crate) const MESSAGES: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM (SELECT n AS conversation FROM conversations WHERE memory = ",
+    memory!(),
+    " AND id = $3) AS c CROSS JOIN LATERAL (
+        SELECT * FROM messages WHERE conversation = c.conversation
+            AND place < CASE WHEN $4::text IS NULL THEN 9223372036854775807 ELSE
+                (SELECT place FROM messages WHERE conversation = c.conversation AND id = $4) END
+        ORDER BY place DESC LIMIT $5) AS page
+    ORDER BY place"
+);
+
+/// Column of the conversation's id in a search, after those of [`message_columns`].
+const CONVERSATION: usize = 6;
+
+/// Searches by trigrams. The cost is bounded by the messages of the memory.
+pub(crate) const FOUND: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", (SELECT id FROM conversations WHERE n = conversation) FROM (
+        SELECT * FROM messages WHERE memory = ",
+    memory!(),
+    " AND folded LIKE $3 ORDER BY n DESC LIMIT $4) AS found ORDER BY n DESC"
+);
+
+/// Searches the newest messages only.
+pub(crate) const FOUND_IN_NEWEST: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", (SELECT id FROM conversations WHERE n = conversation) FROM (
+        SELECT * FROM messages WHERE memory = ",
+    memory!(),
+    " ORDER BY n DESC LIMIT $5) AS newest
+    WHERE position($3 IN folded) > 0 ORDER BY n DESC LIMIT $4"
+);
+
+pub(crate) async fn conversation(
+    reading: Reading,
+    key: &ConversationKey,
+) -> Result<Option<Conversation>, Failure> {
+    let (owner, agent) = memory_of(key);
+    let row = reading.row(BY_KEY, &[&owner, &agent, &Text(&*key.conversation_id)]).await?;
+    row.as_ref().map(conversation_of).transpose()
+}
+
+/// Returns the owner and the agent of a conversation as parameters.
+pub(crate) fn memory_of(key: &ConversationKey) -> (Text<String>, Text<&str>) {
+    (Text(user_text(key.user_id.as_deref())), Text(&*key.agent_id))
+}
+
+pub(crate) async fn conversations(
+    reading: Reading,
+    filter: &ConversationFilter,
+    offset: u64,
+    limit: usize,
+) -> Result<(Vec<Conversation>, u64), Failure> {
+    let listing = match (&filter.agent_id, &filter.owner) {
+        (None, None) => OF_ALL,
+        (Some(_), None) => OF_AGENT,
+        (None, Some(_)) => OF_OWNER,
+        (Some(_), Some(_)) => OF_AGENT_AND_OWNER,
+    };
+    let owner = filter.owner.as_ref().map(|owner| Text(user_text(owner.as_deref())));
+    let agent = filter.agent_id.as_deref().map(Text);
+    let rows = reading.rows(listing, &[&owner, &agent, &limit_of(limit), &signed(offset)]).await?;
+    reading.decoded(rows, list).await
+}
+
+fn list(rows: &[Stored], defects: &Defects) -> Result<(Vec<Conversation>, u64), Failure> {
+    let total = rows.first().map_or(Ok(0), |row| row.unsigned(TOTAL))?;
+    let mut page = Vec::with_capacity(rows.len());
+    for row in rows {
+        if row.optional_text(2)?.is_some() {
+            let name = || row.named("conversation", 2);
+            page.extend(defects.readable(name, conversation_of(row))?);
+        }
+    }
+    Ok((page, total))
+}
+
+pub(crate) async fn messages(
+    reading: Reading,
+    key: &ConversationKey,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Vec<StoredMessage>, Failure> {
+    let (owner, agent) = memory_of(key);
+    let (id, before, limit) = (Text(&*key.conversation_id), before.map(Text), limit_of(limit));
+    let rows = reading.rows(MESSAGES, &[&owner, &agent, &id, &before, &limit]).await?;
+    let decode =
+        |rows: &[Stored], defects: &Defects| defects.readable_rows(rows, message_name, message_of);
+    reading.decoded(rows, decode).await
+}
+
+fn message_name(row: &Stored) -> String {
+    row.named("message", 1)
+}
+
+pub(crate) async fn search(
+    reading: Reading,
+    agent: &str,
+    user: Option<&str>,
+    text: &str,
+    limit: usize,
+) -> Result<Vec<(ConversationKey, StoredMessage)>, Failure> {
+    let (owner, agent_id, limit) = (Text(user_text(user)), Text(agent), limit_of(limit));
+    // folded texts have no null characters, so they are stored as they are
+    let sought = sought_text(text);
+    let rows = if is_too_short_for_index(&sought) || !has_trigram(&sought) {
+        let scanned = limit_of(SCANNED_MESSAGES_MAX);
+        let values: Values<'_> = &[&owner, &agent_id, &sought, &limit, &scanned];
+        reading.rows(FOUND_IN_NEWEST, values).await?
+    } else {
+        reading.rows(FOUND, &[&owner, &agent_id, &pattern(&sought), &limit]).await?
+    };
+    let agent_id: Arc<str> = Arc::from(agent);
+    let user_id: Option<Arc<str>> = user.map(Arc::from);
+    let hit = move |row: &Stored| {
+        let (agent_id, user_id) = (Arc::clone(&agent_id), user_id.clone());
+        let conversation_id = row.shared(CONVERSATION)?;
+        Ok((ConversationKey { agent_id, user_id, conversation_id }, message_of(row)?))
+    };
+    let decode =
+        |rows: &[Stored], defects: &Defects| defects.readable_rows(rows, message_name, hit);
+    reading.decoded(rows, decode).await
+}
+
+/// Returns true if the index has trigrams of a text that may begin and end within words. They are
+/// of letters and digits: of a word, and of the two blanks before it and the one after it where it
+/// does not touch the ends of the text.
+fn has_trigram(sought: &str) -> bool {
+    let is_of_word = |char: &char| char.is_alphanumeric();
+    let first = sought.chars().take_while(is_of_word).count();
+    let mut rest = sought.chars().skip(first).peekable();
+    let is_bounded = rest.peek().is_some();
+    let has_first = first > 2 || (first == 2 && is_bounded);
+    has_first || rest.any(|char| is_of_word(&char))
+}
+
+/// Returns the pattern of texts that contain this one.
+fn pattern(sought: &str) -> String {
+    let mut pattern = String::with_capacity(sought.len() + 8);
+    pattern.push('%');
+    for char in sought.chars() {
+        if matches!(char, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(char);
+    }
+    pattern.push('%');
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_with_trigrams_use_the_index() {
+        for (text, expected) in [
+            ("tea", true),
+            ("喝绿茶", true),
+            ("100%", true),
+            ("qq is", true),
+            ("qq ", true),
+            ("q i", true),
+            (" i ", true),
+            ("\"a", true),
+            ("茶。", false),
+            ("q %", false),
+            ("a b", true),
+            ("   ", false),
+            ("\\ _ %", false),
+            ("\"\"\"", false),
+            ("ab", false),
+            ("", false),
+        ] {
+            assert_eq!(has_trigram(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_their_text_only() {
+        assert_eq!(pattern("100% \\o_o"), "%100\\% \\\\o\\_o%");
+    }
+}
