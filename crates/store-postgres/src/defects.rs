@@ -1,34 +1,23 @@
 //! Damaged rows: each affects only its own record, never a list, a search or the start.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_store_codec::defects;
 
 use crate::columns::Stored;
 use crate::pool::Failure;
 
-/// Maximum number of records that are logged only once; further ones are logged with every read.
-const KNOWN_MAX: usize = 1_000;
-
-/// Reports damaged rows: counts every read, and logs each record once.
-pub(crate) struct Defects {
-    meter: Arc<dyn JournalMeter>,
-    known: Mutex<HashSet<String>>,
-}
+/// Reports damaged rows.
+pub(crate) struct Defects(defects::Defects);
 
 impl Defects {
     pub(crate) fn new(meter: Arc<dyn JournalMeter>) -> Self {
-        Self { meter, known: Mutex::default() }
+        Self(defects::Defects::new(meter))
     }
 
     pub(crate) fn report(&self, record: &str, what: &str) {
-        self.meter.met_defect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < KNOWN_MAX && !known.insert(record.to_owned()) {
-            return;
-        }
-        log::error!("the record of {record} is corrupt: {what}");
+        self.0.report(record, what);
     }
 
     /// Returns what was read; `None` for a damaged row, which is reported.
@@ -37,14 +26,7 @@ impl Defects {
         record: impl FnOnce() -> String,
         read: Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
-        match read {
-            Ok(read) => Ok(Some(read)),
-            Err(Failure::Damaged(what)) => {
-                self.report(&record(), &what);
-                Ok(None)
-            }
-            Err(failure) => Err(failure),
-        }
+        self.0.readable(record, read, |failure| matches!(failure, Failure::Damaged(_)))
     }
 
     /// Decodes rows, without damaged ones, which are reported. `name` returns the name of a row.

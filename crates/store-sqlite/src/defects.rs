@@ -1,20 +1,14 @@
 //! Damaged rows: each affects only its own record, never a list, a search or the start.
 
-use std::collections::HashSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_store_codec::defects;
 use rusqlite::{Connection, Error, Result, Row};
 
-/// Maximum number of records that are logged only once; further ones are logged with every read.
-const KNOWN_MAX: usize = 1_000;
-
-/// Reports damaged rows: counts every read, and logs each record once.
-pub(super) struct Defects {
-    meter: Arc<dyn JournalMeter>,
-    known: Mutex<HashSet<String>>,
-}
+/// Reports damaged rows.
+pub(super) struct Defects(defects::Defects);
 
 /// Returns true if the row is at fault, not the store.
 pub(super) fn is_defect(error: &Error) -> bool {
@@ -29,16 +23,11 @@ pub(super) fn is_defect(error: &Error) -> bool {
 
 impl Defects {
     pub(super) fn new(meter: Arc<dyn JournalMeter>) -> Self {
-        Self { meter, known: Mutex::default() }
+        Self(defects::Defects::new(meter))
     }
 
     pub(super) fn report(&self, record: &str, error: &Error) {
-        self.meter.met_defect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < KNOWN_MAX && !known.insert(record.to_owned()) {
-            return;
-        }
-        log::error!("the record of {record} is corrupt: {error}");
+        self.0.report(record, error);
     }
 
     /// Returns what was read; `None` for a damaged row, which is reported.
@@ -47,14 +36,7 @@ impl Defects {
         record: impl FnOnce() -> String,
         read: Result<T>,
     ) -> Result<Option<T>> {
-        match read {
-            Ok(read) => Ok(Some(read)),
-            Err(error) if is_defect(&error) => {
-                self.report(&record(), &error);
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        self.0.readable(record, read, is_defect)
     }
 
     /// Decodes rows, without damaged ones, which are reported. `name` returns the name of a row.
