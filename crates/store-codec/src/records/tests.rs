@@ -1,3 +1,5 @@
+//! Decoders, over rows of plain values.
+
 use std::borrow::Cow;
 
 use greenroom_actors::domain::time::Timestamp;
