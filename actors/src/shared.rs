@@ -21,6 +21,7 @@ use crate::domain::effort::Budget;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Moment;
 use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
+use crate::domain::slot::slot_of;
 use crate::limits::RuntimeLimits;
 use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
@@ -186,20 +187,26 @@ impl Shared {
         Some(GenerationDeps { registry, compiled, ..self.generations.get()?.clone() })
     }
 
-    /// Runs `decide` with the current moment, within the budget of a turn.
-    pub(crate) fn at_moment<T>(&self, decide: impl FnOnce(&Moment<'_>) -> T) -> T {
-        self.at_moment_within(&Budget::turn(), decide)
+    /// Runs `decide` with the current moment of an execution, within the budget of a turn.
+    pub(crate) fn at_moment<T>(
+        &self,
+        execution: &ExecutionId,
+        decide: impl FnOnce(&Moment<'_>) -> T,
+    ) -> T {
+        self.at_moment_within(execution, &Budget::turn(), decide)
     }
 
-    /// Runs `decide` with the current moment, within the given budget.
+    /// Runs `decide` with the current moment of an execution, within the given budget. Children get
+    /// ids in the execution's slot, so that a family stays together.
     pub(crate) fn at_moment_within<T>(
         &self,
+        execution: &ExecutionId,
         budget: &Budget,
         decide: impl FnOnce(&Moment<'_>) -> T,
     ) -> T {
         let moment = Moment {
             now: self.clock.now(),
-            new_id: &|| self.clock.new_execution_id(),
+            new_id: &|| self.clock.new_execution_id_in(slot_of(execution)),
             missing: &|step| self.missing(step),
             limits: &self.limits.machine,
             budget,

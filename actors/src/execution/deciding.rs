@@ -120,7 +120,7 @@ impl ExecutionActor {
         let mark = || shared.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
         let marked = life.has_recorded_nothing().then(mark);
         let machine = Arc::make_mut(&mut life.machine);
-        let handled = shared.at_moment(|moment| machine.handle(command, moment));
+        let handled = shared.at_moment(&self.id, |moment| machine.handle(command, moment));
         drop(marked);
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),
@@ -177,8 +177,9 @@ impl ExecutionActor {
                 let _marked = deciding.mark_decision(&machine);
                 // Copying costs as well, so it happens on that thread.
                 let copy = Arc::make_mut(&mut machine);
+                let id = copy.state().id.clone();
                 let handled =
-                    deciding.at_moment_within(budget, |moment| copy.handle(command, moment));
+                    deciding.at_moment_within(&id, budget, |moment| copy.handle(command, moment));
                 (machine, handled)
             });
             decided.await

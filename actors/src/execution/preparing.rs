@@ -27,9 +27,9 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &mut self.life else { return };
-        let (work, effort) = self
-            .shared
-            .at_moment(|moment| within(moment.budget, || evaluate(&life.machine, path, moment)));
+        let (work, effort) = self.shared.at_moment(&self.id, |moment| {
+            within(moment.budget, || evaluate(&life.machine, path, moment))
+        });
         let begin = move |actor: &mut Self, path: &StepPath, work, effort: Effort, ctx: &mut _| {
             let kind = if effort.is_exceeded { ErrorKind::Cost } else { ErrorKind::Expression };
             match work {
@@ -52,7 +52,7 @@ impl ExecutionActor {
             let evaluating = Arc::clone(&shared);
             let value = shared.evaluations.evaluate(lane, Cancel::default(), move |budget| {
                 let _marked = evaluating.mark_decision(&machine);
-                evaluating.at_moment_within(budget, |moment| {
+                evaluating.at_moment_within(&machine.state().id, budget, |moment| {
                     within(budget, || evaluate(&machine, &path, moment))
                 })
             });

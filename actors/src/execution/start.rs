@@ -24,7 +24,7 @@ impl ExecutionActor {
         let header = self.header(&start);
         let id = self.id.clone();
         let (machine, batch) =
-            self.shared.at_moment(|moment| Machine::start(plan, id, start, moment));
+            self.shared.at_moment(&self.id, |moment| Machine::start(plan, id, start, moment));
         let header = Arc::new(Header { created_at: machine.state().created_at, ..header });
         self.life = Some(LiveExecution::new(row, header, machine));
         if let Some(subscriber) = subscriber {

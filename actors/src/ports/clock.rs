@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::ids::ExecutionId;
+use crate::domain::slot::{Slot, execution_id};
 use crate::domain::time::Timestamp;
 
 /// Wall-clock time, and ids derived from it.
@@ -13,8 +14,15 @@ pub trait Clock: Send + Sync {
     /// store's index).
     fn new_id(&self) -> Arc<str>;
 
+    /// Returns the id of a new execution, in a random slot.
     fn new_execution_id(&self) -> ExecutionId {
-        ExecutionId::trusted(self.new_id())
+        execution_id(&self.new_id(), None)
+    }
+
+    /// Returns the id of a new execution in this slot. (Ids of a clock that makes no UUIDs are in
+    /// the slots of their hashes.)
+    fn new_execution_id_in(&self, slot: Slot) -> ExecutionId {
+        execution_id(&self.new_id(), Some(slot))
     }
 }
 
@@ -32,5 +40,35 @@ impl Clock for SystemClock {
         let mut buffer = uuid::Uuid::encode_buffer();
         let text: &str = uuid::Uuid::now_v7().hyphenated().encode_lower(&mut buffer);
         Arc::from(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::slot::{SlotSet, slot_of};
+
+    #[test]
+    fn ids_of_executions_are_uuids_of_the_first_cell() {
+        let slot = slot_of(&ExecutionId::trusted("order-1"));
+        let mut before: Option<ExecutionId> = None;
+        for _ in 0..1000 {
+            let (own, placed) =
+                (SystemClock.new_execution_id(), SystemClock.new_execution_id_in(slot));
+            assert_eq!(slot_of(&placed), slot);
+            assert!(own < placed && before.is_none_or(|before| before < own), "in order of time");
+            for id in [&own, &placed] {
+                let uuid = uuid::Uuid::try_parse(id.as_str()).unwrap();
+                assert_eq!((uuid.get_version_num(), &id.as_str()[31..33]), (7, "00"), "{id}");
+            }
+            before = Some(placed);
+        }
+    }
+
+    #[test]
+    fn new_executions_are_spread_over_the_slots() {
+        let slots: SlotSet = (0..4096).map(|_| slot_of(&SystemClock.new_execution_id())).collect();
+        // of random ones 2589 on average
+        assert!(slots.len() > 2000, "{}", slots.len());
     }
 }

@@ -7,13 +7,14 @@
 mod agents;
 mod counts;
 mod crash_marks;
+mod faults;
 mod lists;
 mod retention;
 mod traces;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
@@ -30,6 +31,8 @@ use crate::ports::store::{
     TimerKey, Written,
 };
 
+use self::faults::Faults;
+
 pub use crash_marks::MemoryCrashMarks;
 
 /// A store of everything in memory.
@@ -39,10 +42,7 @@ pub struct MemoryStore {
     sink: OnceLock<Arc<dyn CommitSink>>,
     last_row: AtomicI64,
     last_generation: AtomicI64,
-    refuses_writes: AtomicBool,
-    refuses_reads: AtomicBool,
-    has_no_rows: AtomicBool,
-    lost: Mutex<SlotSet>,
+    faults: Faults,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -54,35 +54,6 @@ impl std::fmt::Debug for MemoryStore {
 impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Makes every write fail with [`AppendError::Unavailable`], or succeed again.
-    pub fn set_writable(&self, writable: bool) {
-        self.refuses_writes.store(!writable, Ordering::SeqCst);
-    }
-
-    /// Makes every read fail with [`ReadError::Unavailable`], or succeed again.
-    pub fn set_readable(&self, readable: bool) {
-        self.refuses_reads.store(!readable, Ordering::SeqCst);
-    }
-
-    /// Makes all new row numbers unavailable, or available again.
-    pub fn set_rows_available(&self, available: bool) {
-        self.has_no_rows.store(!available, Ordering::SeqCst);
-    }
-
-    /// Makes appends to executions of these slots fail with [`AppendError::Lost`], and to no others.
-    pub fn set_lost(&self, slots: SlotSet) {
-        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = slots;
-    }
-
-    fn is_lost(&self, id: &ExecutionId) -> bool {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).has(id)
-    }
-
-    fn new_row(&self, last: &AtomicI64) -> Option<Row> {
-        let is_available = !self.has_no_rows.load(Ordering::SeqCst);
-        is_available.then(|| last.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Returns a copy for another process, without a receiver of commits.
@@ -114,7 +85,7 @@ impl MemoryStore {
     }
 
     fn read<'a, T: Send + 'a>(&'a self, read: impl FnOnce(&State) -> T) -> Read<'a, T> {
-        let result = match self.refuses_reads.load(Ordering::SeqCst) {
+        let result = match self.faults.refuses_reads() {
             true => Err(ReadError::Unavailable(Arc::from("reads are switched off"))),
             false => Ok(read(&self.state())),
         };
@@ -281,14 +252,14 @@ impl Journal for MemoryStore {
     fn close(&self) {}
 
     fn next_row(&self) -> Option<Row> {
-        self.new_row(&self.last_row)
+        self.faults.new_row(&self.last_row)
     }
 
     fn append(&self, append: Append) {
         let (ticket, upto) = (append.ticket, append.projection.last_seq);
         let header = append.projection.header.clone();
         let facts = append.facts.clone();
-        let result = match self.is_lost(&header.id) {
+        let result = match self.faults.has_lost(&header.id) {
             true => Err(AppendError::Lost),
             false => self.write(|state| state.append(append)).flatten(),
         };
@@ -306,7 +277,7 @@ impl Journal for MemoryStore {
     }
 
     fn is_writable(&self) -> bool {
-        !self.refuses_writes.load(Ordering::SeqCst)
+        !self.faults.refuses_writes()
     }
 
     fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {

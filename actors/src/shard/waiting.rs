@@ -48,7 +48,7 @@ impl Shared {
     /// Returns the machine's report; children are not looked up.
     pub(crate) fn report_now(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
         let is_draining = self.is_draining();
-        let waits_for = self.at_moment(|moment| machine.waits_for(moment, is_draining));
+        let waits_for = self.at_moment(&header.id, |moment| machine.waits_for(moment, is_draining));
         let status = machine.state().announced;
         WaitReport {
             ending: machine.ending(),

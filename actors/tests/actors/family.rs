@@ -1,14 +1,18 @@
 //! Parents and children.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::domain::slot::SlotSet;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::{SlotSet, slot_of};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::SystemClock;
+use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{ExecutionFilter, Executions, Status};
-use greenroom_actors::requests::ResumeError;
+use greenroom_actors::requests::{ResumeError, StartExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::json;
 
 use crate::workflows::{
@@ -54,6 +58,25 @@ async fn a_child_gives_its_result_to_the_parent() {
     let state = world.runtime.describe(&target("adds", &child)).await.unwrap();
     let parent = state.header.parent.as_ref().unwrap();
     assert_eq!((parent.execution.as_str(), &*parent.path), ("p", "sub"));
+}
+
+#[actix::test]
+async fn a_family_is_in_one_slot() {
+    let registry = with_functions(registry_of(family()), &Calls::default());
+    let store = Arc::new(MemoryStore::new());
+    let ports = RuntimePorts::new(Arc::clone(&store) as _, Arc::new(SystemClock));
+    let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
+    let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
+    for chosen in [Some(ExecutionId::trusted("order-1")), None] {
+        let request = StartExecution { execution_id: chosen, ..start("grand", "", json!({})) };
+        let mut id = runtime.execute(request).await.unwrap().execution_id;
+        let slot = slot_of(&id);
+        for workflow in ["grand", "parent"] {
+            let state = runtime.describe(&target(workflow, id.as_str())).await.unwrap();
+            id = state.steps[0].child.clone().unwrap();
+            assert_eq!(slot_of(&id), slot, "{id}, begun by {workflow}");
+        }
+    }
 }
 
 #[actix::test]

@@ -273,6 +273,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::SpanNotFound(text()),
         ApiError::Draining { execution: None },
         ApiError::Busy { execution: None },
+        ApiError::ExecutionMoved { execution: None },
         ApiError::AtCapacity(Shortage::Streams),
         ApiError::StoreUnavailable { execution: None },
         ApiError::RecordCorrupt(text()),

@@ -5,7 +5,8 @@ use greenroom_actors::domain::trace::Trace;
 /// Hex digits of a trace id that decide: the last 56 bits, which are random in every id made
 /// according to W3C Trace Context. The digits before them are not: a UUID has its variant there.
 /// Ids that this server makes within one millisecond count up in the first of these digits, so
-/// most of them are sampled alike.
+/// most of them are sampled alike. Cell and slot of an execution's id are the last five digits,
+/// which hardly ever decide.
 const RANDOM_DIGITS: usize = 14;
 /// Number of values of that many digits.
 const RANDOM_END: u64 = 1 << (4 * RANDOM_DIGITS);

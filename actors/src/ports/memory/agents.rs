@@ -162,7 +162,7 @@ impl Agents {
 
 impl Generations for MemoryStore {
     fn next_generation_row(&self) -> Option<Row> {
-        self.new_row(&self.last_generation)
+        self.faults.new_row(&self.last_generation)
     }
 
     fn record_generation(

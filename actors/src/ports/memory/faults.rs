@@ -1,0 +1,68 @@
+//! Faults that tests switch on and off.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::MemoryStore;
+use crate::domain::ids::ExecutionId;
+use crate::domain::slot::SlotSet;
+use crate::ports::store::Row;
+
+/// Faults of one store; none at first.
+#[derive(Default)]
+pub(super) struct Faults {
+    refuses_writes: AtomicBool,
+    refuses_reads: AtomicBool,
+    has_no_rows: AtomicBool,
+    lost: Mutex<SlotSet>,
+}
+
+impl Faults {
+    pub(super) fn refuses_writes(&self) -> bool {
+        self.refuses_writes.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn refuses_reads(&self) -> bool {
+        self.refuses_reads.load(Ordering::SeqCst)
+    }
+
+    /// Returns true if another process owns the execution.
+    pub(super) fn has_lost(&self, id: &ExecutionId) -> bool {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).has(id)
+    }
+
+    /// Returns the row number after the last one.
+    pub(super) fn new_row(&self, last: &AtomicI64) -> Option<Row> {
+        let has_rows = !self.has_no_rows.load(Ordering::SeqCst);
+        has_rows.then(|| last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl MemoryStore {
+    /// Makes every write fail with [`AppendError::Unavailable`], or succeed again.
+    ///
+    /// [`AppendError::Unavailable`]: crate::ports::store::AppendError::Unavailable
+    pub fn set_writable(&self, writable: bool) {
+        self.faults.refuses_writes.store(!writable, Ordering::SeqCst);
+    }
+
+    /// Makes every read fail with [`ReadError::Unavailable`], or succeed again.
+    ///
+    /// [`ReadError::Unavailable`]: crate::ports::store::ReadError::Unavailable
+    pub fn set_readable(&self, readable: bool) {
+        self.faults.refuses_reads.store(!readable, Ordering::SeqCst);
+    }
+
+    /// Makes new row numbers unavailable, or available again.
+    pub fn set_rows_available(&self, available: bool) {
+        self.faults.has_no_rows.store(!available, Ordering::SeqCst);
+    }
+
+    /// Makes appends to executions of these slots fail with [`AppendError::Lost`], and to no
+    /// others.
+    ///
+    /// [`AppendError::Lost`]: crate::ports::store::AppendError::Lost
+    pub fn set_lost(&self, slots: SlotSet) {
+        *self.faults.lost.lock().unwrap_or_else(PoisonError::into_inner) = slots;
+    }
+}
