@@ -10,9 +10,10 @@ mod crash_marks;
 mod faults;
 mod lists;
 mod retention;
+mod timers;
 mod traces;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,12 +29,13 @@ use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
     ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
     Projection, Read, ReadError, Row, Snapshot, Status, StoredExecution, Timer, TimerChange,
-    TimerKey, Written,
+    Written,
 };
 
 use self::faults::Faults;
 
 pub use crash_marks::MemoryCrashMarks;
+use timers::Timers;
 
 /// A store of everything in memory.
 #[derive(Default)]
@@ -99,8 +101,7 @@ struct State {
     /// Executions in the order of lists, oldest first.
     by_creation: BTreeMap<(Timestamp, Row), ExecutionId>,
     running: BTreeMap<Row, ExecutionId>,
-    timers: BTreeMap<(ExecutionId, TimerKey), Timestamp>,
-    timers_by_due: BTreeSet<(Timestamp, ExecutionId, TimerKey)>,
+    timers: Timers,
     keys: HashMap<Arc<str>, IdempotencyRecord>,
     definitions: HashMap<String, Value>,
     agents: agents::Agents,
@@ -163,9 +164,9 @@ impl State {
         if let Some(state) = snapshot {
             entry.snapshot = Some(StoredSnapshot { last_seq, state, facts: entry.facts.len() });
         }
-        self.change_timers(timers);
+        self.timers.change(timers);
         if status.is_terminal() {
-            self.drop_node_timers(&id);
+            self.timers.drop_nodes(&id);
         }
         if let Some(record) = idempotency {
             self.keys.insert(record.scope.clone(), record);
@@ -204,41 +205,6 @@ impl State {
     fn facts_above(&self, id: &ExecutionId, seq: u64) -> &[Recorded] {
         let facts = self.executions.get(id).map_or(&[][..], |entry| &entry.facts);
         &facts[facts.partition_point(|fact| fact.seq <= seq)..]
-    }
-
-    fn change_timers(&mut self, changes: Vec<TimerChange>) {
-        for change in changes {
-            match change {
-                TimerChange::Arm(Timer { execution, key, due }) => {
-                    self.disarm(execution.clone(), key.clone());
-                    self.timers_by_due.insert((due, execution.clone(), key.clone()));
-                    self.timers.insert((execution, key), due);
-                }
-                TimerChange::Disarm { execution, key } => self.disarm(execution, key),
-            }
-        }
-    }
-
-    fn disarm(&mut self, execution: ExecutionId, key: TimerKey) {
-        let place = (execution, key);
-        if let Some(due) = self.timers.remove(&place) {
-            self.timers_by_due.remove(&(due, place.0, place.1));
-        }
-    }
-
-    fn drop_node_timers(&mut self, id: &ExecutionId) {
-        // `Node` is the first kind of key, so the execution's range begins with its node timers
-        let first = (id.clone(), TimerKey::Node(Arc::from("")));
-        let node_keys: Vec<TimerKey> = self
-            .timers
-            .range(first..)
-            .map(|((execution, key), _)| (execution, key))
-            .take_while(|(execution, key)| *execution == id && matches!(key, TimerKey::Node(_)))
-            .map(|(_, key)| key.clone())
-            .collect();
-        for key in node_keys {
-            self.disarm(id.clone(), key);
-        }
     }
 }
 
@@ -281,7 +247,7 @@ impl Journal for MemoryStore {
     }
 
     fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {
-        if self.write(|state| state.change_timers(changes)).is_err() {
+        if self.write(|state| state.timers.change(changes)).is_err() {
             log::warn!("lost a change of timers: writes are switched off");
         }
     }
@@ -385,17 +351,13 @@ impl Executions for MemoryStore {
         limit: usize,
     ) -> Read<'a, Vec<Timer>> {
         self.read(|state| {
-            let due = state.timers_by_due.iter().take_while(|(due, _, _)| *due < until);
-            let due = due.filter(|(_, execution, _)| slots.has(execution));
-            due.take(limit).map(|(due, execution, key)| timer(execution, key, *due)).collect()
+            let due = state.timers.due(until).filter(|timer| slots.has(&timer.execution));
+            due.take(limit).collect()
         })
     }
 
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
-        self.read(|state| {
-            let of_execution = state.timers.iter().filter(|((execution, _), _)| execution == id);
-            of_execution.map(|((execution, key), due)| timer(execution, key, *due)).collect()
-        })
+        self.read(|state| state.timers.of(id).collect())
     }
 
     fn idempotency<'a>(
@@ -405,10 +367,6 @@ impl Executions for MemoryStore {
     ) -> Read<'a, Option<IdempotencyRecord>> {
         self.read(|state| state.keys.get(scope).filter(|key| key.expires_at > now).cloned())
     }
-}
-
-fn timer(execution: &ExecutionId, key: &TimerKey, due: Timestamp) -> Timer {
-    Timer { execution: execution.clone(), key: key.clone(), due }
 }
 
 impl Definitions for MemoryStore {

@@ -8,7 +8,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Cursor, Ended, EndedExecutions, EndedGenerations, GenerationStatus, Projection, Read,
-    Retention, Row, TimerKey, Written,
+    Retention, Row, Written,
 };
 
 impl State {
@@ -87,10 +87,7 @@ impl State {
         for (created_at, row, id) in &ended {
             self.executions.remove(id);
             self.by_creation.remove(&(*created_at, *row));
-            let first = (id.clone(), TimerKey::Node(Arc::from("")));
-            let own = self.timers.range(first..).take_while(|((execution, _), _)| execution == id);
-            let keys: Vec<TimerKey> = own.map(|((_, key), _)| key.clone()).collect();
-            keys.into_iter().for_each(|key| self.disarm(id.clone(), key));
+            self.timers.drop_all(id);
         }
         ended.len() as u64
     }
