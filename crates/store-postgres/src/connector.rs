@@ -1,16 +1,39 @@
 //! Opens connections.
 
-use std::sync::Arc;
+mod tls;
 
-use rustls::{ClientConfig, RootCertStore};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, Error};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+pub(crate) use self::tls::{UnusableAuthorities, certificate_problem};
+
+use crate::address::{Host, HostPlace, Tls};
+use crate::fault::reason_of;
+use crate::settings::{PostgresDurability, PostgresSettings};
+
+/// Time that a host has to accept a connection, with everything that precedes the first statement.
+pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// Idle time, interval and number of the probes that find a dead host.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
+/// Time after which sent bytes that the host has not confirmed end the connection.
+const UNCONFIRMED_MAX: Duration = Duration::from_secs(15);
 
 /// Purpose of a connection, which decides its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// Checks and migrates the database; may take long.
+    Opening,
+    /// Shows that this server is alive.
+    Beat,
     /// Writes batches of one lane.
     Lane,
     /// Everything else.
@@ -24,6 +47,8 @@ impl Purpose {
     /// whole tables are switched off. A lane's statement costs more to plan than to run.
     fn settings(self) -> &'static str {
         match self {
+            Self::Opening => "SET statement_timeout = 0; SET lock_timeout = '60s'",
+            Self::Beat => "SET jit = off; SET statement_timeout = '3s'; SET lock_timeout = '2s'",
             Self::Lane => {
                 "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                 SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
@@ -36,59 +61,221 @@ impl Purpose {
             }
         }
     }
+
+    /// Returns the statements that begin a session; the first value that they return is whether it
+    /// is read-only.
+    fn begin_session(self, durability: PostgresDurability) -> String {
+        let durability = match durability {
+            PostgresDurability::Full => "",
+            PostgresDurability::Normal => "; SET synchronous_commit = off",
+            // a stronger setting stays
+            PostgresDurability::Replicated => {
+                "; SELECT set_config('synchronous_commit', 'on', false)
+                WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+            }
+        };
+        format!("SHOW transaction_read_only; {}{durability}", self.settings())
+    }
+
+    /// Returns true if a connection may be to a server without replicas, though acknowledgements
+    /// are to depend on them.
+    fn needs_no_replica(self) -> bool {
+        matches!(self, Self::Opening | Self::Beat)
+    }
 }
 
-/// Opens connections, which the store's thread drives.
+/// Opens connections, which the store's thread drives. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    config: Config,
+    targets: Arc<Targets>,
     tls: MakeRustlsConnect,
+    durability: PostgresDurability,
     driver: Handle,
 }
 
-impl std::fmt::Debug for Connector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // the configuration has the password
+/// The hosts, each with its configuration.
+struct Targets {
+    hosts: Vec<(String, Config)>,
+    /// The host that accepted the last connection, which is tried first.
+    last: AtomicUsize,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // the configurations have the password
         f.debug_struct("Connector").finish_non_exhaustive()
     }
 }
 
+/// Failures of all hosts.
+#[derive(Debug)]
+pub(crate) struct ConnectError(pub(crate) Vec<HostError>);
+
+/// Failure of one host.
+#[derive(Debug, thiserror::Error)]
+#[error("{host}: {cause}")]
+pub(crate) struct HostError {
+    pub(crate) host: String,
+    pub(crate) cause: HostFault,
+}
+
+/// Reason for not using a host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostFault {
+    #[error("no answer within {CONNECT_MAX:?}")]
+    NoAnswer,
+    #[error("it accepts no writes")]
+    ReadOnly,
+    #[error("it has no synchronous replicas (synchronous_standby_names is empty)")]
+    NotReplicated,
+    #[error("{}", reason_of(.0))]
+    Failed(Error),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, failure) in self.0.iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { "; " })?;
+            failure.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        log::debug!("cannot connect to the database: {error}");
+        let failed = error.0.into_iter().rev().find_map(|failure| match failure.cause {
+            HostFault::Failed(error) => Some(error),
+            HostFault::NoAnswer | HostFault::ReadOnly | HostFault::NotReplicated => None,
+        });
+        failed.unwrap_or_else(Self::__private_api_timeout)
+    }
+}
+
 impl Connector {
-    pub(crate) fn new(config: Config, driver: Handle) -> Result<Self, rustls::Error> {
-        let mut roots = RootCertStore::empty();
-        // unusable certificates of the machine are skipped: those that remain decide
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self { config, tls: MakeRustlsConnect::new(tls), driver })
+    pub(crate) fn new(
+        settings: &PostgresSettings,
+        driver: Handle,
+    ) -> Result<Self, UnusableAuthorities> {
+        let tls = tls::connector(settings.authorities.as_deref())?;
+        let address = &settings.address;
+        let base = base_config(settings);
+        let target = |host: &Host| {
+            let mut config = base.clone();
+            match &host.place {
+                HostPlace::Network(name) => config.host(name),
+                HostPlace::Socket(folder) => config.host_path(folder),
+            };
+            config.port(host.port).ssl_mode(match address.tls_to(host) {
+                Tls::Off => SslMode::Disable,
+                Tls::IfOffered => SslMode::Prefer,
+                Tls::Verified => SslMode::Require,
+            });
+            (host.to_string(), config)
+        };
+        let hosts = address.hosts.iter().map(target).collect();
+        let targets = Arc::new(Targets { hosts, last: AtomicUsize::new(0) });
+        Ok(Self { targets, tls, durability: settings.durability, driver })
     }
 
-    /// Opens a connection under a name, which the database shows (`application_name`). May be
-    /// awaited on any runtime. Returns the task that drives the connection, too.
+    /// Opens a connection under a name, which the database shows (`application_name`), like
+    /// [`Connector::connect_to_any`].
     pub(crate) async fn connect(
         &self,
         name: String,
         purpose: Purpose,
     ) -> Result<(Client, JoinHandle<()>), Error> {
-        let (mut config, tls) = (self.config.clone(), self.tls.clone());
-        config.application_name(name);
-        let connecting = self.driver.spawn(async move {
-            let (client, connection) = config.connect(tls).await?;
-            let driving = tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    log::debug!("a connection to the database ended: {error}");
-                }
-            });
-            client.batch_execute(purpose.settings()).await?;
-            Ok((client, driving))
-        });
-        match connecting.await {
-            Ok(connected) => connected,
-            // the thread has ended, or the task panicked
-            Err(_) => Err(Error::__private_api_timeout()),
-        }
+        Ok(self.connect_to_any(name, purpose).await?)
     }
+
+    /// Opens a connection to the first host that accepts writes. May be awaited on any runtime.
+    /// Returns the task that drives the connection, too.
+    pub(crate) async fn connect_to_any(
+        &self,
+        name: String,
+        purpose: Purpose,
+    ) -> Result<(Client, JoinHandle<()>), ConnectError> {
+        let this = self.clone();
+        let connecting = self.driver.spawn(async move {
+            let count = this.targets.hosts.len();
+            let first = this.targets.last.load(Ordering::Relaxed);
+            let mut failures = Vec::new();
+            for index in (0..count).map(|index| (first + index) % count) {
+                let (host, config) = &this.targets.hosts[index];
+                let mut config = config.clone();
+                config.application_name(&name);
+                let connecting = this.connect_to(config, purpose);
+                let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
+                match connected.unwrap_or(Err(HostFault::NoAnswer)) {
+                    Ok(connected) => {
+                        this.targets.last.store(index, Ordering::Relaxed);
+                        return Ok(connected);
+                    }
+                    Err(cause) => failures.push(HostError { host: host.clone(), cause }),
+                }
+            }
+            Err(ConnectError(failures))
+        });
+        // an error: the thread has ended, or the task panicked
+        connecting.await.unwrap_or_else(|_| Err(ConnectError(Vec::new())))
+    }
+
+    async fn connect_to(
+        &self,
+        config: Config,
+        purpose: Purpose,
+    ) -> Result<(Client, JoinHandle<()>), HostFault> {
+        let (client, connection) =
+            config.connect(self.tls.clone()).await.map_err(HostFault::Failed)?;
+        let driving = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                log::debug!("a connection to the database ended: {}", reason_of(&error));
+            }
+        });
+        let begin = purpose.begin_session(self.durability);
+        if shown(&client, &begin).await? == "on" {
+            return Err(HostFault::ReadOnly);
+        }
+        if self.durability == PostgresDurability::Replicated
+            && !purpose.needs_no_replica()
+            && shown(&client, "SHOW synchronous_standby_names").await?.is_empty()
+        {
+            return Err(HostFault::NotReplicated);
+        }
+        Ok((client, driving))
+    }
+}
+
+/// Returns the first value of the rows that statements give.
+async fn shown(client: &Client, statements: &str) -> Result<String, HostFault> {
+    let messages = client.simple_query(statements).await.map_err(HostFault::Failed)?;
+    let value = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(value.unwrap_or_default().to_owned())
+}
+
+/// Returns what the configurations of all hosts share.
+fn base_config(settings: &PostgresSettings) -> Config {
+    let address = &settings.address;
+    let mut config = Config::new();
+    let (idle, interval, retries) = KEEPALIVE;
+    config
+        .user(&address.user)
+        .dbname(&address.database)
+        .channel_binding(address.channel_binding)
+        .connect_timeout(CONNECT_MAX)
+        .tcp_user_timeout(UNCONFIRMED_MAX)
+        .keepalives_idle(idle)
+        .keepalives_interval(interval)
+        .keepalives_retries(retries);
+    if let Some(password) = settings.password.as_ref().or(address.password.as_ref()) {
+        config.password(&password.0);
+    }
+    if let Some(options) = &address.options {
+        config.options(options);
+    }
+    config
 }

@@ -1,5 +1,6 @@
 //! The thread that drives all connections.
 
+use std::future::Future;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -35,6 +36,25 @@ impl Driver {
     /// Returns the runtime of the thread.
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Runs a future on the thread; blocks. Returns `None` if it panics, or does not end in time.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+        within: Option<Duration>,
+    ) -> Option<T> {
+        let (done, result) = std::sync::mpsc::channel();
+        let task = self.handle.spawn(async move {
+            // an error: the time is over
+            let _ = done.send(work.await);
+        });
+        let result = match within {
+            Some(within) => result.recv_timeout(within).ok(),
+            None => result.recv().ok(),
+        };
+        task.abort();
+        result
     }
 
     /// Ends the thread and every task on it; blocks.

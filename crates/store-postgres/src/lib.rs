@@ -7,6 +7,7 @@
 //! Every lane has a row in the database that each of its commits updates. Another server takes
 //! over by deleting those rows: from then on nothing of this server is stored.
 
+mod address;
 mod changes;
 mod columns;
 mod connector;
@@ -16,6 +17,7 @@ mod defects;
 mod driver;
 mod fault;
 mod history;
+mod membership;
 mod open;
 mod pool;
 mod schema;
@@ -24,6 +26,8 @@ mod settings;
 mod store;
 mod text;
 
+pub use self::address::{Address, AddressError, Password, Tls};
+pub use self::membership::Lost;
 pub use self::open::OpenError;
 pub use self::settings::{PostgresDurability, PostgresSettings};
 pub use self::store::PostgresStore;

@@ -1,52 +1,49 @@
 //! Opens the store: connects, checks the database, migrates it, and registers this process.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+mod checks;
+mod error;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::meter::JournalMeter;
+use tokio_postgres::Client;
 
+pub use self::error::OpenError;
+
+use crate::columns::unsigned_of;
 use crate::connector::{Connector, Purpose};
 use crate::driver::Driver;
-use crate::fault::reason_of;
+use crate::membership::Membership;
 use crate::pool::Pool;
-use crate::schema;
 use crate::settings::PostgresSettings;
 use crate::store::{PostgresStore, Shared};
 
-/// Failure to open a store.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("cannot open the store in PostgreSQL: {0}")]
-    Failed(String),
-}
+/// Time between two measurements of the database.
+const MEASURE_EVERY: Duration = Duration::from_secs(60);
 
-impl From<tokio_postgres::Error> for OpenError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Failed(reason_of(&error))
-    }
-}
+/// Pause between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(500);
 
 impl PostgresStore {
     /// Opens the store, creates its tables if there are none, and reports commits to a meter;
-    /// blocks.
+    /// blocks. A database that cannot be used is rejected and left unchanged.
+    ///
+    /// Waits up to [`PostgresSettings::patience`] for a database that does not answer, and for
+    /// seven seconds if a server of another name was killed.
     pub fn open(
         settings: PostgresSettings,
         meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
-        let failed = |what: String| OpenError::Failed(what);
-        let driver = Driver::start().map_err(|error| failed(error.to_string()))?;
-        let connector = Connector::new(settings.config.clone(), driver.handle().clone())
-            .map_err(|error| failed(error.to_string()))?;
-        let (told, opened) = std::sync::mpsc::channel();
-        let joining = join(connector.clone(), settings.name.clone());
-        driver.handle().spawn(async move {
-            // an error: nobody waits any more
-            let _ = told.send(joining.await);
-        });
-        let node = opened
-            .recv()
-            .map_err(|_| failed("the thread of the connections ended".to_owned()))??;
-        let name = format!("greenroom/{node}/pool");
+        let driver = Driver::start().map_err(OpenError::Thread)?;
+        let connector = Connector::new(&settings, driver.handle().clone())
+            .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
+        let opening = prepare(connector.clone(), settings.clone());
+        let (membership, database) = driver
+            .run(opening, None)
+            .ok_or_else(|| OpenError::Failed("it panicked".to_owned()))??;
+        let name = format!("greenroom/{}/pool", membership.node);
         let pool = Pool::new(
             connector.clone(),
             name,
@@ -54,7 +51,8 @@ impl PostgresStore {
             settings.patience,
             Arc::clone(&meter),
         )
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| OpenError::Failed(error.to_string()))?;
+        let node = membership.node;
         let shared = Arc::new(Shared {
             settings,
             connector,
@@ -63,18 +61,65 @@ impl PostgresStore {
             sink: OnceLock::new(),
             writable: AtomicBool::new(true),
             node,
+            membership,
+            database_bytes: AtomicU64::new(0),
         });
-        Ok(Self { shared, driver })
+        driver.handle().spawn(measure(Arc::downgrade(&shared)));
+        Ok(Self { shared, driver, database })
     }
 }
 
-/// Migrates the tables and registers this process; returns its number.
-async fn join(connector: Connector, name: String) -> Result<i64, OpenError> {
-    let (mut client, _driving) =
-        connector.connect("greenroom/open".to_owned(), Purpose::Pooled).await?;
-    schema::migrate(&mut client).await?;
-    let add = "INSERT INTO nodes (node, name, version, state, beat)
-        VALUES (nextval('node_seq'), $1, $2, 0, 0) RETURNING node";
-    let version = env!("CARGO_PKG_VERSION");
-    Ok(client.query_one(add, &[&name, &version]).await?.get(0))
+/// Checks and migrates the database and registers this process; returns its membership and the id
+/// of the database.
+async fn prepare(
+    connector: Connector,
+    settings: PostgresSettings,
+) -> Result<(Arc<Membership>, String), OpenError> {
+    let mut client = connect(&connector, &settings).await?;
+    let database = checks::prepare(&mut client, settings.durability).await?;
+    let membership = Membership::join(&mut client, &settings).await?;
+    membership.start(connector);
+    Ok((membership, database))
+}
+
+/// Connects; repeats that while the database may be starting, up to the patience.
+async fn connect(connector: &Connector, settings: &PostgresSettings) -> Result<Client, OpenError> {
+    let until = Instant::now() + settings.patience;
+    let mut has_reported = false;
+    loop {
+        let connecting = connector.connect_to_any("greenroom/open".to_owned(), Purpose::Opening);
+        let failure = match connecting.await {
+            Ok((client, _)) => return Ok(client),
+            Err(failure) => failure,
+        };
+        let may_pass = failure.0.iter().all(error::may_pass) && Instant::now() + PAUSE < until;
+        if !may_pass {
+            return Err(OpenError::of_connecting(failure, &settings.address));
+        }
+        if !has_reported {
+            log::warn!("waiting {:?} for the database: {failure}", settings.patience);
+            has_reported = true;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Measures the size of the database from time to time, while the store is open.
+async fn measure(shared: Weak<Shared>) {
+    let mut ticks = tokio::time::interval(MEASURE_EVERY);
+    loop {
+        ticks.tick().await;
+        let Some(shared) = shared.upgrade() else { return };
+        let size = shared.pool.read(
+            || "the size of the database".to_owned(),
+            |reading| async move {
+                let size = "SELECT pg_database_size(current_database())";
+                let row = reading.row(size, &[]).await?;
+                row.map(|row| unsigned_of(&row, 0)).transpose()
+            },
+        );
+        if let Ok(Some(size)) = size.await {
+            shared.database_bytes.store(size, Ordering::Relaxed);
+        }
+    }
 }

@@ -17,7 +17,10 @@
 //! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`) have room in their pages
 //!   and no index on what changes.
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Error, Transaction};
+
+/// Extensions that the indexes need; both are part of PostgreSQL's additional modules.
+pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
 /// Schema version that this build writes and reads; `meta.schema`.
 pub(crate) const VERSION: i32 = 1;
@@ -25,13 +28,10 @@ pub(crate) const VERSION: i32 = 1;
 /// Migrations; number `i` leads from version `i` to `i + 1`.
 pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1];
 
-/// Key of the advisory lock that migrations hold: `grnr` as a number.
-const MIGRATION_LOCK: i64 = 0x6772_6e72;
+/// Key of the advisory lock of migrations and of servers that start: `grnr` as a number.
+const LOCK: i64 = 0x6772_6e72;
 
 const V1: &str = r#"
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
-CREATE EXTENSION IF NOT EXISTS btree_gin;
-
 CREATE TABLE meta (
     one      smallint PRIMARY KEY CHECK (one = 1),
     program  text     NOT NULL,
@@ -256,27 +256,34 @@ CREATE INDEX logs_by_parent ON logs (parent, n) WHERE parent IS NOT NULL;
 CREATE INDEX logs_by_user ON logs (user_id, n) WHERE user_id IS NOT NULL;
 "#;
 
-/// Migrates the tables to [`VERSION`], in one transaction and under a lock, so that servers that
-/// start together migrate once.
-pub(crate) async fn migrate(client: &mut Client) -> Result<(), Error> {
-    let transaction = client.transaction().await?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await?;
-    let found = version(&transaction).await?;
-    let steps = MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
+/// Takes the lock under which servers migrate the tables and register themselves, one at a time;
+/// the end of the transaction releases it.
+pub(crate) async fn lock(transaction: &Transaction<'_>) -> Result<(), Error> {
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map(drop)
+}
+
+/// Migrates the tables from a version to [`VERSION`]. The caller holds the lock.
+pub(crate) async fn migrate(transaction: &Transaction<'_>, from: i32) -> Result<(), Error> {
+    let steps = MIGRATIONS.get(usize::try_from(from).unwrap_or(0)..).unwrap_or_default();
     for step in steps {
         transaction.batch_execute(step).await?;
     }
     if !steps.is_empty() {
         transaction.execute("UPDATE meta SET schema = $1", &[&VERSION]).await?;
     }
-    transaction.commit().await
+    Ok(())
 }
 
-/// Returns the version of the tables; 0 if there are none.
-pub(crate) async fn version(client: &impl tokio_postgres::GenericClient) -> Result<i32, Error> {
-    let exists = "SELECT to_regclass('meta') IS NOT NULL";
-    if !client.query_one(exists, &[]).await?.get::<_, bool>(0) {
-        return Ok(0);
+/// Returns the version of the tables in the schema that new tables go to; `None` if it has no
+/// tables of ours.
+pub(crate) async fn version(transaction: &Transaction<'_>) -> Result<Option<i32>, Error> {
+    let has_meta = "SELECT count(*) = 2 FROM pg_attribute a
+        JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = current_schema() AND c.relname = 'meta'
+          AND a.attname IN ('program', 'schema')";
+    if !transaction.query_one(has_meta, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(None);
     }
-    Ok(client.query_one("SELECT schema FROM meta", &[]).await?.get(0))
+    let version = "SELECT schema FROM meta WHERE program = 'greenroom'";
+    transaction.query_opt(version, &[]).await?.map(|row| row.try_get(0)).transpose()
 }

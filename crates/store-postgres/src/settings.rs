@@ -1,33 +1,52 @@
 //! Settings of the store.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio_postgres::Config;
+use crate::address::{Address, Password};
 
 /// Settings of a store in PostgreSQL.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PostgresSettings {
-    /// Where the database is, and as whom to connect.
-    pub config: Config,
-    /// Name of this server, which is shown in the database.
+    pub address: Address,
+    /// Password of the role; precedes that of the address.
+    pub password: Option<Password>,
+    /// PEM file of the authorities that the database's certificate is checked against; `None`: those
+    /// that the machine trusts.
+    pub authorities: Option<PathBuf>,
+    /// Name of this server among those of the database. A server that opens the store replaces one
+    /// of the same name at once.
     pub name: String,
     pub durability: PostgresDurability,
     /// Number of connections that write executions.
     pub writers: usize,
     /// Maximum number of connections for reads.
     pub connections: usize,
-    /// Time for which callers wait during an outage of the database.
+    /// Time for which callers wait during an outage of the database, and for which opening does.
     pub patience: Duration,
 }
 
-impl std::fmt::Debug for PostgresSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // `config` has the password
-        f.debug_struct("PostgresSettings")
-            .field("name", &self.name)
-            .field("durability", &self.durability)
-            .finish_non_exhaustive()
+impl PostgresSettings {
+    /// Returns the default settings.
+    pub fn new(address: Address, name: impl Into<String>) -> Self {
+        Self {
+            address,
+            password: None,
+            authorities: None,
+            name: name.into(),
+            durability: PostgresDurability::Full,
+            writers: Self::WRITERS,
+            connections: Self::CONNECTIONS,
+            patience: Self::PATIENCE,
+        }
     }
+
+    /// Default of `writers`.
+    pub const WRITERS: usize = 2;
+    /// Default of `connections`.
+    pub const CONNECTIONS: usize = 8;
+    /// Default of `patience`.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
 }
 
 /// Guarantee of an acknowledgement.

@@ -1,15 +1,21 @@
 //! The store, opened.
 
-use std::sync::atomic::AtomicBool;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::CommitSink;
 
 use crate::connector::Connector;
 use crate::driver::Driver;
+use crate::membership::{Lost, Membership};
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
+
+/// Time to give the database up.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// State that the lanes and the store share.
 pub(crate) struct Shared {
@@ -22,6 +28,9 @@ pub(crate) struct Shared {
     pub(crate) writable: AtomicBool,
     /// Number of this process in `nodes`; never used again by another.
     pub(crate) node: i64,
+    pub(crate) membership: Arc<Membership>,
+    /// Size of the database.
+    pub(crate) database_bytes: AtomicU64,
 }
 
 /// A store in a PostgreSQL database, which this server has for itself.
@@ -30,6 +39,40 @@ pub(crate) struct Shared {
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) driver: Driver,
+    /// Id of the database, made with its tables.
+    pub(crate) database: String,
+}
+
+impl PostgresStore {
+    /// Returns the id of the database, which no other one has.
+    pub fn database_id(&self) -> &str {
+        &self.database
+    }
+
+    /// Returns the size of the database in bytes, measured once a minute.
+    pub fn database_bytes(&self) -> u64 {
+        self.shared.database_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when another server has taken the database over: nothing is stored from then on,
+    /// and the process should end.
+    pub fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
+        Arc::clone(&self.shared.membership).lost()
+    }
+
+    /// Gives the database up, so that another server can have it at once; blocks.
+    pub(crate) fn leave(&self) {
+        let leaving = Arc::clone(&self.shared.membership).leave();
+        if self.driver.run(leaving, Some(LEAVE_MAX)).is_none() {
+            log::warn!("the database does not answer: it still names this server as running");
+        }
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 impl std::fmt::Debug for PostgresStore {

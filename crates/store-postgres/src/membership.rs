@@ -1,0 +1,136 @@
+//! This process among the servers of the database: its row, and the beats that show that it is
+//! alive.
+//!
+//! A server has the database for itself. Its row has a number that it increments every second;
+//! another server that starts looks whether that number changes, so no clocks are compared. To take
+//! over, a server sets the state of the other's row and deletes its lanes in one statement: from
+//! then on nothing of the other is stored, even if it was only paused.
+
+mod beat;
+mod join;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use crate::connector::Connector;
+
+/// Time between two beats.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Name of a server, as other servers and people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "greenroom {} ({})", self.version, self.name)
+    }
+}
+
+/// Loss of the database to another server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Name of this server.
+    pub name: String,
+    /// The server that has the database now, if one is there.
+    pub(crate) taker: Option<Peer>,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, taker } = self;
+        match taker {
+            Some(taker) if taker.name == *name => write!(
+                f,
+                "another server with the name of this one, {taker}, has taken the database over; \
+                 if two servers are intended, give each a database and a `name` of its own"
+            ),
+            Some(taker) => write!(
+                f,
+                "{taker} has taken the database over, because this server ({name}) did not show \
+                 that it was alive"
+            ),
+            None => write!(f, "the database no longer knows this server ({name})"),
+        }
+    }
+}
+
+/// The row of this process, and its state.
+pub(crate) struct Membership {
+    /// Number of this process in `nodes`.
+    pub(crate) node: i64,
+    name: String,
+    /// True while beats succeed.
+    is_beating: AtomicBool,
+    lost: watch::Sender<Option<Lost>>,
+    /// Asks for a beat at once.
+    look: Notify,
+    /// Ends the beats.
+    leave: watch::Sender<bool>,
+    beats: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Membership {
+    fn new(node: i64, name: String) -> Self {
+        Self {
+            node,
+            name,
+            is_beating: AtomicBool::new(true),
+            lost: watch::Sender::new(None),
+            look: Notify::new(),
+            leave: watch::Sender::new(false),
+            beats: Mutex::default(),
+        }
+    }
+
+    /// Begins the beats, on this runtime.
+    pub(crate) fn start(self: &Arc<Self>, connector: Connector) {
+        let beats = tokio::spawn(Arc::clone(self).beat(connector));
+        *self.beats.lock().unwrap_or_else(PoisonError::into_inner) = Some(beats);
+    }
+
+    /// Returns true if the last beat succeeded.
+    pub(crate) fn is_beating(&self) -> bool {
+        self.is_beating.load(Ordering::Acquire)
+    }
+
+    /// Returns true if another server has taken the database over.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
+    }
+
+    /// Looks at once whether this process still has its row: for a lane that does not have its own.
+    pub(crate) fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Resolves when another server has taken the database over.
+    pub(crate) async fn lost(self: Arc<Self>) -> Lost {
+        let mut lost = self.lost.subscribe();
+        let found = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
+        match found {
+            Some(lost) => lost,
+            // the sender is in this value
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends the beats and deletes the rows of this process. Afterwards another server can have the
+    /// database at once.
+    pub(crate) async fn leave(self: Arc<Self>) {
+        self.leave.send_replace(true);
+        let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(beats) = beats {
+            // an error: they panicked, which is logged
+            let _ = beats.await;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Beats, on a connection of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval_at, timeout};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row};
+
+use super::{BEAT, Lost, Membership, Peer};
+use crate::connector::{Connector, Purpose};
+use crate::fault::reason_of;
+
+/// Time for an answer; afterwards another connection is tried.
+const ANSWER_MAX: Duration = Duration::from_secs(4);
+
+const UPDATE: &str =
+    "UPDATE nodes SET beat = beat + 1 WHERE node = $1 AND state < 2 RETURNING beat";
+const TAKER: &str = "SELECT name, version FROM nodes WHERE state < 2 AND node > $1
+        ORDER BY node DESC LIMIT 1";
+const LEAVE: &str = "WITH own AS (DELETE FROM lanes WHERE node = $1)
+        DELETE FROM nodes WHERE node = $1 RETURNING node";
+
+/// The connection of the beats.
+struct Pulse {
+    connector: Connector,
+    name: String,
+    client: Option<Client>,
+}
+
+impl Pulse {
+    /// Runs a statement; on a new connection if there is none, or if it does not answer.
+    async fn ask(
+        &mut self,
+        statement: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>, Error> {
+        if let Some(client) = self.client.take()
+            && let Ok(Ok(row)) = timeout(ANSWER_MAX, client.query_opt(statement, values)).await
+        {
+            self.client = Some(client);
+            return Ok(row);
+        }
+        let (client, _) = self.connector.connect(self.name.clone(), Purpose::Beat).await?;
+        let asking = timeout(ANSWER_MAX, client.query_opt(statement, values));
+        let row = asking.await.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
+        self.client = Some(client);
+        Ok(row)
+    }
+}
+
+impl Membership {
+    /// Increments the row every second, until this process leaves or has lost the database.
+    pub(super) async fn beat(self: Arc<Self>, connector: Connector) {
+        let name = format!("greenroom/{}/beat", self.node);
+        let mut pulse = Pulse { connector, name, client: None };
+        let mut leave = self.leave.subscribe();
+        let mut ticks = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
+        // what was missed is never caught up: others count beats
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut outage = None;
+        loop {
+            let beat = async {
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    () = self.look.notified() => {}
+                }
+                self.beat_once(&mut pulse).await
+            };
+            let outcome = tokio::select! {
+                outcome = beat => outcome,
+                _ = leave.wait_for(|leave| *leave) => break,
+            };
+            self.is_beating.store(matches!(outcome, Ok(None)), Ordering::Release);
+            match outcome {
+                Ok(None) => end(&mut outage),
+                Ok(Some(lost)) => {
+                    log::error!("{lost}; this server stores nothing from now on, and must end");
+                    self.lost.send_replace(Some(lost));
+                    return;
+                }
+                Err(error) => begin(&mut outage, &error),
+            }
+        }
+        if let Err(error) = pulse.ask(LEAVE, &[&self.node]).await {
+            log::warn!("the database still names this server as running: {}", reason_of(&error));
+        }
+    }
+
+    /// Increments the row; returns the loss if the row is gone.
+    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Lost>, Error> {
+        if pulse.ask(UPDATE, &[&self.node]).await?.is_none() {
+            let taker = pulse.ask(TAKER, &[&self.node]).await?;
+            let taker = taker.and_then(|row| {
+                Some(Peer { name: row.try_get(0).ok()?, version: row.try_get(1).ok()? })
+            });
+            return Ok(Some(Lost { name: self.name.clone(), taker }));
+        }
+        Ok(None)
+    }
+}
+
+fn begin(outage: &mut Option<Instant>, error: &Error) {
+    if outage.is_none() {
+        *outage = Some(Instant::now());
+        let reason = reason_of(error);
+        log::error!("the database does not answer, so that writes wait: {reason}");
+    }
+}
+
+fn end(outage: &mut Option<Instant>) {
+    if let Some(since) = outage.take() {
+        log::info!("the database answers again, after {:.1?}", since.elapsed());
+    }
+}

@@ -1,0 +1,200 @@
+//! Checks of the database before it is used, and its migration, in one transaction: a database that
+//! fails a check is left as it was.
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Transaction};
+
+use super::OpenError;
+use crate::schema;
+use crate::settings::PostgresDurability;
+
+/// Oldest version of PostgreSQL, as `server_version_num` has it.
+const VERSION_MIN: i32 = 150_000;
+
+/// What the checks need to know of the server, the database and the role.
+const FACTS: &str = "SELECT current_setting('server_version_num')::int,
+        current_setting('server_version'),
+        current_setting('server_encoding'),
+        (SELECT datctype::text FROM pg_database WHERE datname = current_database()),
+        current_user::text,
+        current_setting('search_path'),
+        current_schema()::text,
+        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
+        current_setting('synchronous_standby_names')";
+
+/// Schema of an extension that no name without a schema leads to.
+const HIDDEN: &str = "SELECT n.nspname::text FROM pg_extension e
+        JOIN pg_namespace n ON n.oid = e.extnamespace
+        WHERE e.extname = $1 AND n.nspname <> ALL (current_schemas(true))";
+
+/// Tables, views and the like in the schema of the store that belong to no extension.
+const RELATIONS: &str = "SELECT c.relname::text FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+          AND NOT EXISTS (SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+        ORDER BY c.relname LIMIT 4";
+
+/// Number of foreign tables that are named.
+const NAMED_MAX: usize = 3;
+
+struct Facts {
+    version: i32,
+    version_name: String,
+    encoding: String,
+    character_type: String,
+    user: String,
+    search_path: String,
+    schema: Option<String>,
+    may_create: bool,
+    standbys: String,
+}
+
+impl Facts {
+    async fn read(transaction: &Transaction<'_>) -> Result<Self, OpenError> {
+        let row = transaction.query_one(FACTS, &[]).await?;
+        Ok(Self {
+            version: row.try_get(0)?,
+            version_name: row.try_get(1)?,
+            encoding: row.try_get(2)?,
+            character_type: row.try_get(3)?,
+            user: row.try_get(4)?,
+            search_path: row.try_get(5)?,
+            schema: row.try_get(6)?,
+            may_create: row.try_get(7)?,
+            standbys: row.try_get(8)?,
+        })
+    }
+
+    /// Checks what neither extensions nor tables are needed for; returns the schema of the tables.
+    fn check(&self) -> Result<&str, OpenError> {
+        if self.version < VERSION_MIN {
+            return Err(OpenError::TooOld(self.version_name.clone()));
+        }
+        if self.encoding != "UTF8" {
+            return Err(OpenError::Encoding(self.encoding.clone()));
+        }
+        let schema = self.schema.as_deref();
+        schema.ok_or_else(|| OpenError::NoSchema(self.search_path.clone()))
+    }
+}
+
+/// Checks the database and migrates its tables to the schema version of this build, under a lock;
+/// returns the id of the database.
+pub(super) async fn prepare(
+    client: &mut Client,
+    durability: PostgresDurability,
+) -> Result<String, OpenError> {
+    // dropping it undoes everything
+    let transaction = client.transaction().await?;
+    schema::lock(&transaction).await?;
+    let facts = Facts::read(&transaction).await?;
+    let schema = facts.check()?;
+    let found = find_tables(&transaction, schema).await?;
+    for extension in schema::EXTENSIONS {
+        create(extension, &facts.user, &transaction).await?;
+    }
+    check_letters(&transaction, &facts).await?;
+    if found < schema::VERSION && !facts.may_create {
+        let (schema, user) = (schema.to_owned(), facts.user.clone());
+        return Err(OpenError::MayNotCreate { schema, user });
+    }
+    if durability == PostgresDurability::Replicated && facts.standbys.is_empty() {
+        return Err(OpenError::NotReplicated);
+    }
+    schema::migrate(&transaction, found).await?;
+    let id = transaction.query_one("SELECT cluster::text FROM meta", &[]).await?.try_get(0)?;
+    transaction.commit().await?;
+    Ok(id)
+}
+
+/// Returns the version of the tables, 0 if there are none; refuses tables of another program and of
+/// a newer version.
+async fn find_tables(transaction: &Transaction<'_>, schema: &str) -> Result<i32, OpenError> {
+    let found = schema::version(transaction).await?;
+    if let Some(found) = found {
+        let known = schema::VERSION;
+        return if found > known { Err(OpenError::Newer { found, known }) } else { Ok(found) };
+    }
+    let relations = transaction.query(RELATIONS, &[]).await?;
+    let mut names = Vec::new();
+    for relation in relations.iter().take(NAMED_MAX) {
+        names.push(relation.try_get::<_, String>(0)?);
+    }
+    if names.is_empty() {
+        return Ok(0);
+    }
+    let more = if relations.len() > NAMED_MAX { ", …" } else { "" };
+    let found = format!("{}{more}", names.join(", "));
+    Err(OpenError::Foreign { schema: schema.to_owned(), found })
+}
+
+/// Creates an extension unless it is there.
+async fn create(
+    extension: &'static str,
+    user: &str,
+    transaction: &Transaction<'_>,
+) -> Result<(), OpenError> {
+    let create = format!("CREATE EXTENSION IF NOT EXISTS {extension}");
+    if let Err(error) = transaction.batch_execute(&create).await {
+        return Err(match error.code() {
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                OpenError::ExtensionRefused { extension, user: user.to_owned() }
+            }
+            // there is no file of that name
+            Some(&(SqlState::UNDEFINED_FILE | SqlState::FEATURE_NOT_SUPPORTED)) => {
+                OpenError::ExtensionUnavailable(extension)
+            }
+            _ => error.into(),
+        });
+    }
+    match transaction.query_opt(HIDDEN, &[&extension]).await? {
+        Some(row) => Err(OpenError::ExtensionHidden { extension, schema: row.try_get(0)? }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that the index of texts finds letters beyond ASCII.
+async fn check_letters(transaction: &Transaction<'_>, facts: &Facts) -> Result<(), OpenError> {
+    let letters = "SELECT show_trgm('ä') <> '{}'";
+    let are_found: bool = transaction.query_one(letters, &[]).await?.try_get(0)?;
+    if are_found { Ok(()) } else { Err(OpenError::CharacterType(facts.character_type.clone())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(version: i32, encoding: &str, schema: Option<&str>) -> Facts {
+        Facts {
+            version,
+            version_name: format!("{}.{}", version / 10_000, version % 10_000),
+            encoding: encoding.to_owned(),
+            character_type: "C.UTF-8".to_owned(),
+            user: "ann".to_owned(),
+            search_path: "mine".to_owned(),
+            schema: schema.map(str::to_owned),
+            may_create: true,
+            standbys: String::new(),
+        }
+    }
+
+    #[test]
+    fn servers_before_15_and_other_encodings_are_refused() {
+        for (facts, expected) in [
+            (facts(140_012, "UTF8", Some("s")), Err("the server is PostgreSQL 14.12; version 15")),
+            (facts(150_000, "UTF8", Some("s")), Ok("s")),
+            (facts(190_001, "UTF8", Some("s")), Ok("s")),
+            (facts(150_000, "LATIN1", Some("s")), Err("the database has the encoding LATIN1;")),
+            (facts(150_000, "UTF8", None), Err("no schema of the search_path (mine) exists")),
+        ] {
+            match (facts.check(), expected) {
+                (Ok(schema), Ok(expected)) => assert_eq!(schema, expected),
+                (Err(error), Err(expected)) => {
+                    assert!(error.to_string().starts_with(expected), "{error}");
+                }
+                (checked, _) => panic!("{checked:?} is not {expected:?}"),
+            }
+        }
+    }
+}
