@@ -12,7 +12,6 @@ use tokio_postgres::Client;
 
 pub use self::error::OpenError;
 
-use crate::columns::unsigned_of;
 use crate::connector::{Connector, Purpose};
 use crate::driver::Driver;
 use crate::membership::Membership;
@@ -115,11 +114,11 @@ async fn measure(shared: Weak<Shared>) {
             |reading| async move {
                 let size = "SELECT pg_database_size(current_database())";
                 let row = reading.row(size, &[]).await?;
-                row.map(|row| unsigned_of(&row, 0)).transpose()
+                row.map(|row| row.value::<i64>(0)).transpose()
             },
         );
         if let Ok(Some(size)) = size.await {
-            shared.database_bytes.store(size, Ordering::Relaxed);
+            shared.database_bytes.store(u64::try_from(size).unwrap_or(0), Ordering::Relaxed);
         }
     }
 }

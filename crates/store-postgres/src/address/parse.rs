@@ -156,23 +156,22 @@ fn host(part: Part<'_>) -> Result<Host, AddressError> {
 impl Address {
     fn set(&mut self, parameter: Part<'_>) -> Result<(), AddressError> {
         let (key, value) = parameter.split(&['=']);
-        let value = value.ok_or_else(|| key.refuse("must be a parameter, as in `sslmode=require`"));
+        let missing = "must be a parameter, as in `sslmode=require`";
+        let value = value.ok_or_else(|| key.refuse(missing))?;
         match key.text {
             "sslmode" => {
-                let value = value?;
                 self.tls = Some(match value.text {
                     "disable" => Tls::Off,
                     "prefer" => Tls::IfOffered,
                     "require" | "verify-ca" | "verify-full" => Tls::Verified,
                     _ => {
-                        return Err(value
-                            .refuse("must be disable, prefer, require, verify-ca or verify-full"));
+                        let known = "must be disable, prefer, require, verify-ca or verify-full";
+                        return Err(value.refuse(known));
                     }
                 });
             }
-            "options" => self.options = Some(value?.decoded()?),
+            "options" => self.options = Some(value.decoded()?),
             "channel_binding" => {
-                let value = value?;
                 self.channel_binding = match value.text {
                     "disable" => ChannelBinding::Disable,
                     "prefer" => ChannelBinding::Prefer,
@@ -180,12 +179,10 @@ impl Address {
                     _ => return Err(value.refuse("must be disable, prefer or require")),
                 };
             }
-            // connections are always of this kind
+            // every connection is of this kind
+            "target_session_attrs" if value.text == "read-write" => {}
             "target_session_attrs" => {
-                let value = value?;
-                if value.text != "read-write" {
-                    return Err(value.refuse("must be read-write: a store is written to"));
-                }
+                return Err(value.refuse("must be read-write: a store is written to"));
             }
             "sslrootcert" => {
                 return Err(key.refuse("is not a parameter here: set `ca` under [store]"));
@@ -262,7 +259,7 @@ mod tests {
             ("postgres://u:hid@den@db/d", "u:hid", "`/`, `?` and `@` in a user name"),
             ("postgres://u:hid/den@db/d", "u:hid", "`/`, `?` and `@` in a user name"),
             ("postgres://u:hid?den@db/d", "u:hid", "`/`, `?` and `@` in a user name"),
-            ("postgres://u:hid%den@db/d", "%den", "`%` must be followed by two"),
+            ("postgres://u:hid%xen@db/d", "%xen", "`%` must be followed by two"),
             ("postgres://u:hidden%00@db/d", "hidden", "has `%` codes of characters"),
             ("postgres://u:hidden@db", "", "must name a database after the host"),
             ("postgres://u:hidden@db/", "/", "must name a database after the host"),
@@ -287,7 +284,7 @@ mod tests {
         ] {
             let refused = text.parse::<Address>().unwrap_err();
             assert!(refused.message.contains(message), "{text}: {refused}");
-            let place = if at.is_empty() { text.len() } else { text.find(at).unwrap() };
+            let place = if at.is_empty() { text.len() } else { text.rfind(at).unwrap() };
             assert_eq!(refused.at, place, "{text}: {refused}");
             assert!(!refused.to_string().contains("hid"), "{text}: {refused}");
         }

@@ -31,14 +31,12 @@ const TERMINATE: &str = "SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_a
         WHERE starts_with(a.application_name, $1) AND EXISTS (SELECT FROM pg_locks l
             WHERE l.pid = a.pid AND l.relation IN ('lanes'::regclass, 'nodes'::regclass))";
 
-/// Adds the rows of this process, with a lane for each writer, one for generations, and the row -1
-/// for other transactions that are to be fenced; removes servers that were fenced before.
-const ADD: &str = "WITH gone AS (DELETE FROM nodes WHERE state = 2),
-        me AS (INSERT INTO nodes (node, name, version, state, beat)
-            VALUES (nextval('node_seq'), $1, $2, 0, 0) RETURNING node),
-        own AS (INSERT INTO lanes (node, lane, session, batch)
-            SELECT me.node, lane, 0, 0 FROM me, generate_series(-1, $3::int) AS lane)
-        SELECT node FROM me";
+/// Removes servers that were fenced before; those that are still paused miss their rows as well.
+const FORGET: &str = "DELETE FROM nodes WHERE state = 2";
+
+/// Adds the row of this process.
+const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat)
+        VALUES (nextval('node_seq'), $1, $2, 0, 0) RETURNING node";
 
 /// Another server, as one look shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,6 +146,7 @@ async fn attempt(
         Verdict::Free(gone) => gone,
     };
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
+    transaction.execute(FORGET, &[]).await?;
     for seen in gone {
         let is_older_self = seen.peer.name == settings.name;
         let beat = (!is_older_self).then_some(seen.beat);
@@ -160,9 +159,8 @@ async fn attempt(
             Err(error) => return Err(error.into()),
         }
     }
-    let last_lane = i32::try_from(settings.writers).unwrap_or(i32::MAX);
     let version = env!("CARGO_PKG_VERSION");
-    let added = transaction.query_one(ADD, &[&settings.name, &version, &last_lane]).await?;
+    let added = transaction.query_one(ADD, &[&settings.name, &version]).await?;
     let node = added.try_get(0)?;
     transaction.commit().await?;
     Ok(Attempt::Joined(node))
