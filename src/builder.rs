@@ -69,17 +69,7 @@ type Retention = Option<Duration>;
 impl Workflow {
     /// Creates a workflow without steps, named like its id.
     pub fn new(id: impl Into<String>) -> Self {
-        let id = id.into();
-        let definition = WorkflowDefinition {
-            name: id.clone(),
-            id,
-            purpose: String::new(),
-            input_schema: None,
-            suspend_schema: None,
-            resume_schema: None,
-            result: None,
-            steps: Vec::new(),
-        };
+        let definition = WorkflowDefinition::new(id, Vec::new());
         Self { definition, misfits: Vec::new(), retention: None }
     }
 

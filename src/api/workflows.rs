@@ -241,16 +241,7 @@ mod tests {
     use super::*;
 
     fn definition(input_schema: Option<Value>) -> WorkflowDefinition {
-        WorkflowDefinition {
-            id: "order".into(),
-            name: "Order".into(),
-            purpose: String::new(),
-            input_schema,
-            suspend_schema: None,
-            resume_schema: None,
-            result: None,
-            steps: Vec::new(),
-        }
+        WorkflowDefinition { input_schema, ..WorkflowDefinition::new("order", Vec::new()) }
     }
 
     fn refusal(body: &str) -> String {

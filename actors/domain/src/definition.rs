@@ -28,6 +28,23 @@ pub struct WorkflowDefinition {
     pub steps: Vec<StepDefinition>,
 }
 
+impl WorkflowDefinition {
+    /// Returns a workflow that is named like its id and has nothing but steps.
+    pub fn new(id: impl Into<String>, steps: Vec<StepDefinition>) -> Self {
+        let id = id.into();
+        Self {
+            name: id.clone(),
+            id,
+            purpose: String::new(),
+            input_schema: None,
+            suspend_schema: None,
+            resume_schema: None,
+            result: None,
+            steps,
+        }
+    }
+}
+
 /// A step of a workflow or of one of its blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepDefinition {

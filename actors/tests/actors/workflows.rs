@@ -18,16 +18,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 pub(crate) fn workflow(id: &str, steps: Vec<StepDefinition>) -> WorkflowDefinition {
-    WorkflowDefinition {
-        id: id.to_owned(),
-        name: id.to_owned(),
-        purpose: String::new(),
-        input_schema: None,
-        suspend_schema: None,
-        resume_schema: None,
-        result: None,
-        steps,
-    }
+    WorkflowDefinition::new(id, steps)
 }
 
 pub(crate) fn step(id: &str, kind: StepKind) -> StepDefinition {

@@ -26,20 +26,7 @@ pub(crate) fn workflows(dice: &mut Dice) -> Vec<WorkflowDefinition> {
 
 /// Returns a workflow of one step.
 pub(crate) fn workflow(id: &str, kind: StepKind) -> WorkflowDefinition {
-    named(id.to_owned(), None, vec![StepDefinition::new("s1", kind)])
-}
-
-fn named(id: String, result: Option<Projection>, steps: Vec<StepDefinition>) -> WorkflowDefinition {
-    WorkflowDefinition {
-        name: id.clone(),
-        id,
-        purpose: String::new(),
-        input_schema: None,
-        suspend_schema: None,
-        resume_schema: None,
-        result,
-        steps,
-    }
+    WorkflowDefinition::new(id, vec![StepDefinition::new("s1", kind)])
 }
 
 /// Generator of one workflow.
@@ -56,7 +43,7 @@ impl Author<'_> {
         let id = format!("w{}", self.number);
         let result = self.dice.chance(20).then(|| Projection(json!({ "got": "data" })));
         let steps = self.block(0);
-        named(id, result, steps)
+        WorkflowDefinition { result, ..WorkflowDefinition::new(id, steps) }
     }
 
     fn block(&mut self, depth: u64) -> Vec<StepDefinition> {

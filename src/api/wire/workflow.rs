@@ -190,18 +190,15 @@ mod tests {
         let inner = step("inner", StepKind::Then { body });
         let block = Block { name: "one".into(), steps: vec![inner] };
         let workflow = "other".to_owned();
+        let steps = vec![
+            step("all", StepKind::All { blocks: vec![block] }),
+            step("child", StepKind::Workflow { workflow, input: None }),
+        ];
         let definition = WorkflowDefinition {
-            id: "order".into(),
             name: "Order".into(),
             purpose: "Orders".into(),
-            input_schema: None,
-            suspend_schema: None,
             resume_schema: Some(json!({ "type": "object" })),
-            result: None,
-            steps: vec![
-                step("all", StepKind::All { blocks: vec![block] }),
-                step("child", StepKind::Workflow { workflow, input: None }),
-            ],
+            ..WorkflowDefinition::new("order", steps)
         };
         let shown = serde_json::to_value(WorkflowView::of(&definition, true)).unwrap();
         let expected = json!({

@@ -7,16 +7,7 @@ use greenroom_domain::definition::{
 use serde_json::Value;
 
 pub(crate) fn workflow(steps: Vec<StepDefinition>) -> WorkflowDefinition {
-    WorkflowDefinition {
-        id: "order".to_owned(),
-        name: "Order".to_owned(),
-        purpose: String::new(),
-        input_schema: None,
-        suspend_schema: None,
-        resume_schema: None,
-        result: None,
-        steps,
-    }
+    WorkflowDefinition { name: "Order".to_owned(), ..WorkflowDefinition::new("order", steps) }
 }
 
 fn function(id: &str) -> Body {
