@@ -96,16 +96,19 @@ impl Compiler {
     }
 
     fn expression(&mut self, key: &str, source: &str) -> Option<Expression> {
-        match Expression::compile(source) {
-            Ok(expression) => {
-                self.hyphen_hint(key, source);
-                Some(expression)
-            }
-            Err(error) => {
-                self.expression_problem(key, &error, source);
-                None
-            }
-        }
+        self.compiled(key, source, Expression::compile(source))
+    }
+
+    /// Reports the problem of a source, and a hyphen in it either way.
+    fn compiled<T>(
+        &mut self,
+        key: &str,
+        source: &str,
+        compiled: Result<T, ExpressionError>,
+    ) -> Option<T> {
+        let compiled = compiled.map_err(|error| self.problem(key, &error.to_string())).ok();
+        self.hyphen_hint(key, source);
+        compiled
     }
 
     fn template(&mut self, key: &str, source: Option<&str>) -> Option<Template> {

@@ -121,16 +121,7 @@ impl Compiler {
     }
 
     fn unresolved(&mut self, key: &str, source: &str) -> Option<UnresolvedTemplate> {
-        match UnresolvedTemplate::compile(source) {
-            Ok(template) => {
-                self.hyphen_hint(key, source);
-                Some(template)
-            }
-            Err(error) => {
-                self.expression_problem(key, &error, source);
-                None
-            }
-        }
+        self.compiled(key, source, UnresolvedTemplate::compile(source))
     }
 
     /// Compiles a projection that may be absent; the outer `None` is a problem.
