@@ -54,19 +54,9 @@ impl From<&Target> for Subject {
 /// is "not found".
 pub(crate) enum ExecutionCommand {
     Start(Box<StartCommand>),
-    Suspend {
-        subject: Subject,
-        reason: Option<String>,
-        by: Option<Arc<Principal>>,
-        answer: Answer<Suspended, ControlError>,
-    },
+    Suspend(ControlCommand<Suspended>),
     Resume(Box<ResumeCommand>),
-    Cancel {
-        subject: Subject,
-        reason: Option<String>,
-        by: Option<Arc<Principal>>,
-        answer: Answer<Cancelled, ControlError>,
-    },
+    Cancel(ControlCommand<Cancelled>),
     Describe {
         subject: Subject,
         answer: Answer<Box<ExecutionState>, DescribeError>,
@@ -149,6 +139,14 @@ impl StartCommand {
     }
 }
 
+/// A suspend or a cancel; `T` is its answer.
+pub(crate) struct ControlCommand<T> {
+    pub(crate) subject: Subject,
+    pub(crate) reason: Option<String>,
+    pub(crate) by: Option<Arc<Principal>>,
+    pub(crate) answer: Answer<T, ControlError>,
+}
+
 /// Recipient of the answer to a start, and the moment of that answer.
 pub(crate) enum StartAnswer {
     /// Answered when the execution leaves `running`.
@@ -159,22 +157,31 @@ pub(crate) enum StartAnswer {
     Parent(Answer<ChildReport, StartError>),
 }
 
-/// Refusal of a start; a lost race for an idempotency key is one, too.
+/// Refusal of a start or a resume; a lost race for its idempotency key is one, too.
 #[derive(Debug)]
-pub(crate) enum StartRefusal {
-    Error(StartError),
+pub(crate) enum KeyedRefusal<E> {
+    Error(E),
     KeyTaken,
 }
 
-impl From<StartError> for StartRefusal {
-    fn from(error: StartError) -> Self {
+pub(crate) type StartRefusal = KeyedRefusal<StartError>;
+pub(crate) type ResumeRefusal = KeyedRefusal<ResumeError>;
+
+impl<E> From<E> for KeyedRefusal<E> {
+    fn from(error: E) -> Self {
         Self::Error(error)
     }
 }
 
 impl From<Unavailable> for StartRefusal {
     fn from(error: Unavailable) -> Self {
-        Self::Error(StartError::Unavailable(error))
+        Self::Error(error.into())
+    }
+}
+
+impl From<Unavailable> for ResumeRefusal {
+    fn from(error: Unavailable) -> Self {
+        Self::Error(error.into())
     }
 }
 
@@ -183,25 +190,6 @@ pub(crate) struct ResumeCommand {
     pub(crate) resume: Resume,
     pub(crate) idempotency: Option<IdempotencyRecord>,
     pub(crate) answer: Sender<Result<ExecutionOutcome, ResumeRefusal>>,
-}
-
-/// Refusal of a resume; a lost race for an idempotency key is one, too.
-#[derive(Debug)]
-pub(crate) enum ResumeRefusal {
-    Error(ResumeError),
-    KeyTaken,
-}
-
-impl From<ResumeError> for ResumeRefusal {
-    fn from(error: ResumeError) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<Unavailable> for ResumeRefusal {
-    fn from(error: Unavailable) -> Self {
-        Self::Error(ResumeError::Unavailable(error))
-    }
 }
 
 impl StartAnswer {
@@ -252,14 +240,14 @@ impl ExecutionCommand {
     /// Returns the executions that it is for, and when to load one for it.
     fn rules(&self) -> (Option<&Subject>, Load) {
         match self {
-            Self::Suspend { subject, .. } | Self::Subscribe { subject, .. } => {
+            Self::Suspend(ControlCommand { subject, .. }) | Self::Subscribe { subject, .. } => {
                 (Some(subject), Load::IfThereIsRoom)
             }
             Self::Resume(command) => (Some(&command.subject), Load::IfThereIsRoom),
             Self::AwaitOutcome { subject: Some(subject), .. } => {
                 (Some(subject), Load::IfThereIsRoom)
             }
-            Self::Cancel { subject, .. }
+            Self::Cancel(ControlCommand { subject, .. })
             | Self::Describe { subject, .. }
             | Self::Copy { subject, .. } => (Some(subject), Load::Always),
             Self::Why { subject, .. } => (subject.as_ref(), Load::Always),
@@ -288,9 +276,9 @@ impl ExecutionCommand {
     fn reply(self, error: DescribeError) {
         match self {
             Self::Start(command) => command.answer.refuse(error.into()),
-            Self::Suspend { answer, .. } => drop(answer.send(Err(error.into()))),
+            Self::Suspend(command) => drop(command.answer.send(Err(error.into()))),
             Self::Resume(command) => drop(command.answer.send(Err(error.into()))),
-            Self::Cancel { answer, .. } => drop(answer.send(Err(error.into()))),
+            Self::Cancel(command) => drop(command.answer.send(Err(error.into()))),
             Self::Describe { answer, .. } => drop(answer.send(Err(error))),
             Self::Why { answer, .. } => drop(answer.send(Err(error))),
             Self::Copy { answer, .. } => drop(answer.send(Err(error.into()))),

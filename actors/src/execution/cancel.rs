@@ -4,22 +4,16 @@ use std::sync::Arc;
 
 use actix::Context;
 
-use crate::commands::Answer;
+use crate::commands::{Answer, ControlCommand};
 use crate::domain::machine::{Command, Decision, Refusal};
-use crate::domain::principal::Principal;
 use crate::execution::ExecutionActor;
 use crate::execution::record::AppendExtras;
 use crate::ports::store::TimerKey;
 use crate::requests::{Cancelled, ControlError};
 
 impl ExecutionActor {
-    pub(super) fn cancel(
-        &mut self,
-        reason: Option<String>,
-        by: Option<Arc<Principal>>,
-        answer: Answer<Cancelled, ControlError>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn cancel(&mut self, command: ControlCommand<Cancelled>, ctx: &mut Context<Self>) {
+        let ControlCommand { reason, by, answer, .. } = command;
         let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
         let command = Command::Cancel { reason: Arc::clone(&reason), by: by.clone() };
         self.control(command, answer, ctx, |actor| {

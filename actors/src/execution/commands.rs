@@ -23,13 +23,9 @@ impl ExecutionActor {
         self.has_requests |= !matches!(command, ExecutionCommand::Continue);
         match command {
             ExecutionCommand::Start(command) => self.exists_already(*command),
-            ExecutionCommand::Suspend { reason, by, answer, .. } => {
-                self.suspend(reason, by, answer, ctx)
-            }
+            ExecutionCommand::Suspend(command) => self.suspend(command, ctx),
             ExecutionCommand::Resume(command) => self.resume(*command, ctx),
-            ExecutionCommand::Cancel { reason, by, answer, .. } => {
-                self.cancel(reason, by, answer, ctx)
-            }
+            ExecutionCommand::Cancel(command) => self.cancel(command, ctx),
             ExecutionCommand::Describe { answer, .. } => {
                 let state = Box::new(describe(&life.header, &life.machine));
                 self.answer_when_durable(answer, Ok(state));

@@ -4,20 +4,15 @@ use std::sync::Arc;
 
 use actix::Context;
 
-use crate::commands::Answer;
+use crate::commands::ControlCommand;
 use crate::domain::machine::Command;
 use crate::domain::principal::Principal;
 use crate::execution::ExecutionActor;
-use crate::requests::{ControlError, Suspended};
+use crate::requests::Suspended;
 
 impl ExecutionActor {
-    pub(super) fn suspend(
-        &mut self,
-        reason: Option<String>,
-        by: Option<Arc<Principal>>,
-        answer: Answer<Suspended, ControlError>,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn suspend(&mut self, command: ControlCommand<Suspended>, ctx: &mut Context<Self>) {
+        let ControlCommand { reason, by, answer, .. } = command;
         let reason: Arc<str> = reason.map_or_else(|| "Suspended on request".into(), Arc::from);
         let command = Command::Suspend { reason: Arc::clone(&reason), by };
         self.control(command, answer, ctx, |actor| {

@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::commands::{
-    Answer, ExecutionCommand, ResumeCommand, ResumeRefusal, StartAnswer, StartCommand,
-    StartRefusal, Subject,
+    Answer, ControlCommand, ExecutionCommand, ResumeCommand, ResumeRefusal, StartAnswer,
+    StartCommand, StartRefusal, Subject,
 };
 use crate::domain::fact::{Start, Trace};
 use crate::domain::footprint;
@@ -126,14 +126,7 @@ impl Runtime {
         reason: Option<String>,
         by: Option<Principal>,
     ) -> Result<Suspended, ControlError> {
-        let by = by.map(Arc::new);
-        self.change(target, |answer| ExecutionCommand::Suspend {
-            subject: target.into(),
-            reason,
-            by,
-            answer,
-        })
-        .await
+        self.control(target, (reason, by), ExecutionCommand::Suspend).await
     }
 
     /// Resumes an execution and waits until it leaves `running` again. With a known idempotency
@@ -186,14 +179,18 @@ impl Runtime {
         reason: Option<String>,
         by: Option<Principal>,
     ) -> Result<Cancelled, ControlError> {
-        let by = by.map(Arc::new);
-        self.change(target, |answer| ExecutionCommand::Cancel {
-            subject: target.into(),
-            reason,
-            by,
-            answer,
-        })
-        .await
+        self.control(target, (reason, by), ExecutionCommand::Cancel).await
+    }
+
+    async fn control<T>(
+        &self,
+        target: &Target,
+        (reason, by): (Option<String>, Option<Principal>),
+        command: impl FnOnce(ControlCommand<T>) -> ExecutionCommand,
+    ) -> Result<T, ControlError> {
+        let (subject, by) = (target.into(), by.map(Arc::new));
+        let command = |answer| command(ControlCommand { subject, reason, by, answer });
+        self.change(target, command).await
     }
 
     /// Returns everything that callers may know about an execution.

@@ -7,7 +7,9 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::oneshot;
 
 use crate::agent::generation::tools::RunWorkflow;
-use crate::commands::{ExecutionCommand, StartAnswer, StartCommand, StartRefusal, Subject};
+use crate::commands::{
+    ControlCommand, ExecutionCommand, StartAnswer, StartCommand, StartRefusal, Subject,
+};
 use crate::domain::ids::ExecutionId;
 use crate::requests::{DescribeError, ExecutionOutcome, StartError, StartExecution, Unavailable};
 use crate::runtime::requests::{claim_for, plan_of, start_of};
@@ -103,7 +105,8 @@ impl Drop for CancelOnDrop {
             let subject = Subject { workflow, visibility: Visibility::Everything };
             // The reply is not needed: the execution may have ended first.
             let (answer, _) = oneshot::channel();
-            let command = ExecutionCommand::Cancel { subject, reason, by: None, answer };
+            let command = ControlCommand { subject, reason, by: None, answer };
+            let command = ExecutionCommand::Cancel(command);
             let (shared, id) = (Arc::clone(&self.shared), self.id.clone());
             // Waits for room, because the cancel is not repeated. Calls run on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {

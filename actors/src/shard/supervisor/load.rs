@@ -235,9 +235,9 @@ fn answer_from_rows(
             let durable_seq = machine.state().last_seq();
             drop(answer.send(Ok(Subscription { durable_seq, ended })));
         }
-        other @ (ExecutionCommand::Suspend { .. }
+        other @ (ExecutionCommand::Suspend(_)
         | ExecutionCommand::Resume(_)
-        | ExecutionCommand::Cancel { .. }
+        | ExecutionCommand::Cancel(_)
         | ExecutionCommand::Subscribe { .. }
         | ExecutionCommand::AwaitOutcome { .. }
         | ExecutionCommand::Timer(_)
