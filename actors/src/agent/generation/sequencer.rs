@@ -17,7 +17,8 @@ pub(super) struct EventSequencer {
     /// Events not yet taken.
     pending: Vec<GenerationEvent>,
     stage: Stage,
-    open: Option<Open>,
+    /// The open text, with its id.
+    open: Option<(Prose, Arc<str>)>,
     /// Calls whose arguments are incomplete.
     inputs: Vec<Arc<str>>,
     texts: u32,
@@ -32,11 +33,11 @@ enum Stage {
     Finished,
 }
 
-/// The text that deltas currently extend.
-#[derive(Debug)]
-enum Open {
-    Text(Arc<str>),
-    Reasoning(Arc<str>),
+/// Kind of the text that deltas currently extend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prose {
+    Text,
+    Reasoning,
 }
 
 impl EventSequencer {
@@ -63,11 +64,11 @@ impl EventSequencer {
         self.enter_turn();
         match event {
             ModelEvent::TextDelta(delta) => {
-                let id = self.open_text();
+                let id = self.open(Prose::Text);
                 self.pending.push(GenerationEvent::TextDelta { id, delta });
             }
             ModelEvent::ReasoningDelta(delta) => {
-                let id = self.open_reasoning();
+                let id = self.open(Prose::Reasoning);
                 self.pending.push(GenerationEvent::ReasoningDelta { id, delta });
             }
             ModelEvent::ToolInputStart { tool_call_id, tool_name } => {
@@ -135,27 +136,26 @@ impl EventSequencer {
         }
     }
 
-    fn open_text(&mut self) -> Arc<str> {
-        if let Some(Open::Text(id)) = &self.open {
+    /// Returns the id of the open text of this kind, which it begins if there is none.
+    fn open(&mut self, kind: Prose) -> Arc<str> {
+        if let Some((open, id)) = &self.open
+            && *open == kind
+        {
             return Arc::clone(id);
         }
         self.close();
-        let id: Arc<str> = Arc::from(format!("text-{}", self.texts));
-        self.texts += 1;
-        self.open = Some(Open::Text(Arc::clone(&id)));
-        self.pending.push(GenerationEvent::TextStart { id: Arc::clone(&id) });
-        id
-    }
-
-    fn open_reasoning(&mut self) -> Arc<str> {
-        if let Some(Open::Reasoning(id)) = &self.open {
-            return Arc::clone(id);
-        }
-        self.close();
-        let id: Arc<str> = Arc::from(format!("reasoning-{}", self.reasonings));
-        self.reasonings += 1;
-        self.open = Some(Open::Reasoning(Arc::clone(&id)));
-        self.pending.push(GenerationEvent::ReasoningStart { id: Arc::clone(&id) });
+        let (name, count) = match kind {
+            Prose::Text => ("text", &mut self.texts),
+            Prose::Reasoning => ("reasoning", &mut self.reasonings),
+        };
+        let id: Arc<str> = Arc::from(format!("{name}-{count}"));
+        *count += 1;
+        self.open = Some((kind, Arc::clone(&id)));
+        let started = Arc::clone(&id);
+        self.pending.push(match kind {
+            Prose::Text => GenerationEvent::TextStart { id: started },
+            Prose::Reasoning => GenerationEvent::ReasoningStart { id: started },
+        });
         id
     }
 
@@ -189,8 +189,8 @@ impl EventSequencer {
 
     fn close(&mut self) {
         match self.open.take() {
-            Some(Open::Text(id)) => self.pending.push(GenerationEvent::TextEnd { id }),
-            Some(Open::Reasoning(id)) => self.pending.push(GenerationEvent::ReasoningEnd { id }),
+            Some((Prose::Text, id)) => self.pending.push(GenerationEvent::TextEnd { id }),
+            Some((Prose::Reasoning, id)) => self.pending.push(GenerationEvent::ReasoningEnd { id }),
             None => {}
         }
     }

@@ -25,6 +25,7 @@ use crate::limits::RuntimeLimits;
 use crate::ports::model::{ToolSpec, Usage};
 use crate::ports::workers::Lane;
 use crate::registry::Registry;
+use crate::requests::Unavailable;
 
 use super::GenerationDeps;
 
@@ -254,6 +255,20 @@ fn shortened(mut text: String, chars_max: usize) -> String {
         text.push('…');
     }
     text
+}
+
+/// Returns the text for the model and callers about an agent or a workflow that is not available.
+/// Details of the store and the runtime go to the log only.
+fn unavailable_for_model(callee: &str, why: &Unavailable) -> String {
+    match why {
+        Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. } => {
+            why.to_string()
+        }
+        why => {
+            log::warn!("{callee}, called by a tool, is not available: {why}");
+            format!("{callee} is not available")
+        }
+    }
 }
 
 #[cfg(test)]

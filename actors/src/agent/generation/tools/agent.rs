@@ -13,7 +13,7 @@ use crate::domain::message::{Message, Role};
 use crate::ports::model::Usage;
 use crate::requests::Unavailable;
 
-use super::ToolReturn;
+use super::{ToolReturn, unavailable_for_model};
 
 /// Asks the agent and waits for its text. Failures report the agent's usage too. Dropping the
 /// future cancels the generation.
@@ -72,19 +72,12 @@ async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
     entry.ok().flatten().and_then(|entry| entry.record.usage).unwrap_or_default()
 }
 
-/// Returns the text for the model and callers. Details of the store and the runtime go to the log
-/// only.
+/// Returns the text for the model and callers.
 fn message_for_model(agent_id: &str, error: &GenerateError) -> String {
-    match error {
-        GenerateError::Unavailable(
-            why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
-        ) => why.to_string(),
-        GenerateError::Unavailable(why) => {
-            log::warn!("agent {agent_id}, called by a tool, is not available: {why}");
-            format!("agent {agent_id} is not available")
-        }
-        error => error.to_string(),
+    if let GenerateError::Unavailable(why) = error {
+        return unavailable_for_model(&format!("agent {agent_id}"), why);
     }
+    error.to_string()
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use crate::domain::fact::Suspension;
 use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
 use crate::domain::state::Outcome;
-use crate::requests::{ExecutionOutcome, Halted, StartError, StartExecution, Unavailable};
+use crate::requests::{ExecutionOutcome, Halted, StartError, StartExecution};
 
-use super::ToolReturn;
 use super::agent::too_deep;
+use super::{ToolReturn, unavailable_for_model};
 
 /// Runs workflows for tools.
 pub(crate) trait RunWorkflow: Send + Sync {
@@ -101,19 +101,12 @@ fn suspension_for_model(suspension: &Suspension) -> Value {
     json!({ "id": suspension.id, "path": suspension.path, "reason": suspension.reason })
 }
 
-/// Returns the text for the model and callers. Details of the store and the runtime go to the log
-/// only.
+/// Returns the text for the model and callers.
 fn message_for_model(workflow_id: &str, error: &StartError) -> String {
-    match error {
-        StartError::Unavailable(
-            why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
-        ) => why.to_string(),
-        StartError::Unavailable(why) => {
-            log::warn!("workflow {workflow_id}, called by a tool, is not available: {why}");
-            format!("workflow {workflow_id} is not available")
-        }
-        error => error.to_string(),
+    if let StartError::Unavailable(why) = error {
+        return unavailable_for_model(&format!("workflow {workflow_id}"), why);
     }
+    error.to_string()
 }
 
 /// Stub for tests that run no workflow.
