@@ -308,13 +308,19 @@ async fn after_a_kill_the_rerun_reuses_its_history_entry() {
     assert_eq!(model.requests(), 3);
 }
 
-#[actix::test]
-async fn an_orderly_stop_drops_the_agent_and_the_restart_runs_it_again() {
-    tokio::time::pause();
+/// Starts an agent whose model does not answer the first request.
+async fn with_a_model_that_hangs() -> (Model, World) {
     let model = Model::new([ScriptedAnswer::Hang, text("hi")]);
     let world = world(&model, vec![agent("a")]).await;
     begin(&world);
     pass(Duration::from_secs(1)).await;
+    (model, world)
+}
+
+#[actix::test]
+async fn an_orderly_stop_drops_the_agent_and_the_restart_runs_it_again() {
+    tokio::time::pause();
+    let (model, world) = with_a_model_that_hangs().await;
     world.runtime.drain(Duration::from_millis(10)).await;
     assert_eq!(model.script.abandoned(), 1);
     let world = world.restart().await;
@@ -329,10 +335,7 @@ async fn an_orderly_stop_drops_the_agent_and_the_restart_runs_it_again() {
 #[actix::test]
 async fn after_a_kill_during_a_pause_the_agent_runs_only_after_the_resume() {
     tokio::time::pause();
-    let model = Model::new([ScriptedAnswer::Hang, text("hi")]);
-    let world = world(&model, vec![agent("a")]).await;
-    begin(&world);
-    pass(Duration::from_secs(1)).await;
+    let (model, world) = with_a_model_that_hangs().await;
     world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     let world = world.restart().await;
     pass(Duration::from_secs(60)).await;

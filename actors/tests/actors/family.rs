@@ -102,12 +102,18 @@ async fn a_resume_of_the_parent_resumes_the_child() {
     }
 }
 
-#[actix::test]
-async fn a_resume_of_the_child_resumes_the_parent() {
-    tokio::time::pause();
+/// Starts a parent whose child suspends; returns the child's id.
+async fn asking_child() -> (World, String) {
     let world = world().await;
     world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
     let child = child_of(&world, "parent", "p").await;
+    (world, child)
+}
+
+#[actix::test]
+async fn a_resume_of_the_child_resumes_the_parent() {
+    tokio::time::pause();
+    let (world, child) = asking_child().await;
     pass(Duration::from_secs(30)).await;
 
     let data = json!({ "approved": 5 });
@@ -123,9 +129,7 @@ async fn a_resume_of_the_child_resumes_the_parent() {
 #[actix::test]
 async fn concurrent_resumes_of_parent_and_child_have_one_winner() {
     tokio::time::pause();
-    let world = world().await;
-    world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
-    let child = child_of(&world, "parent", "p").await;
+    let (world, child) = asking_child().await;
     let (parent, child) = (target("parent", "p"), target("child", &child));
     let (a, b) = tokio::join!(
         world.runtime.resume(&parent, resume(json!({ "approved": 1 }))),

@@ -123,8 +123,15 @@ pub(crate) async fn facts_of(runtime: &Runtime, id: &str) -> Vec<Recorded> {
     runtime.portion(&id, Place::default(), usize::MAX).await.unwrap().facts
 }
 
-/// Asserts that the page has these rows.
-pub(crate) fn assert_documented(rows: &[String]) {
+/// Asserts that the page has the row of each pair.
+pub(crate) async fn assert_documented(
+    pairs: Vec<(&'static str, &'static str)>,
+    row: impl AsyncFn(&'static str, &'static str) -> String,
+) {
+    let mut rows = Vec::new();
+    for (first, second) in pairs {
+        rows.push(row(first, second).await);
+    }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
     let page = std::fs::read_to_string(path).unwrap();
     let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).collect();
@@ -178,11 +185,7 @@ fn pairs() -> Vec<(&'static str, &'static str)> {
 #[actix::test]
 async fn disconnects_crashes_and_stops_never_undo_recorded_facts() {
     tokio::time::pause();
-    let mut rows = Vec::new();
-    for (first, second) in pairs() {
-        rows.push(row(first, second).await);
-    }
-    assert_documented(&rows);
+    assert_documented(pairs(), row).await;
 }
 
 /// The record is the same with or without a client that disconnects.

@@ -5,7 +5,7 @@ use greenroom_domain::machine::{Command, Refusal};
 use greenroom_domain::status::Status;
 use serde_json::json;
 
-use crate::machine::build::{Adorned, all, child, map, run, sleep};
+use crate::machine::build::{Adorned, all, child, run, sleep};
 use crate::machine::world::World;
 
 const NOTHING: [&str; 0] = [];
@@ -70,13 +70,10 @@ fn a_suspended_execution_is_cancelled_without_being_resumed() {
 #[test]
 fn an_ended_execution_cannot_be_cancelled() {
     let cancel = || Command::Cancel { reason: "x".into(), by: None };
-    let mut world = World::of(vec![map("a", "1")]);
-    assert_eq!(world.try_send(cancel()), Err(Refusal::Already(Status::Completed)));
-    let mut world = World::of(vec![map("a", "data.no")]);
-    assert_eq!(world.try_send(cancel()), Err(Refusal::Already(Status::Error)));
-    let mut world = World::of(vec![run("a")]);
-    world.cancel();
-    assert_eq!(world.try_send(cancel()), Err(Refusal::Already(Status::Cancelled)));
+    for mut world in World::ended() {
+        let status = world.status();
+        assert_eq!(world.try_send(cancel()), Err(Refusal::Already(status)));
+    }
 }
 
 #[test]

@@ -209,13 +209,17 @@ fn the_first_of_resume_and_deadline_wins() {
     assert_eq!(world.refused(None, "yes"), Refusal::NotSuspended);
 }
 
+/// Returns a paused execution with a step that waits for 500 ms, and a step beside it.
+fn paused_before_a_deadline() -> World {
+    let asking = ("one", vec![run("q").asks_for(500)]);
+    let mut world = World::of(vec![all("both", [asking, ("two", vec![run("a")])])]);
+    world.hold();
+    world
+}
+
 #[test]
 fn a_deadline_during_a_pause_takes_effect_after_it() {
-    let mut world = World::of(vec![all(
-        "both",
-        [("one", vec![run("q").asks_for(500)]), ("two", vec![run("a")])],
-    )]);
-    world.hold();
+    let mut world = paused_before_a_deadline();
     assert_eq!(world.due("both/one/q"), ["both/one/q is due"]);
     assert_eq!(
         world.refused(Some("q"), "late"),
@@ -230,11 +234,7 @@ fn a_deadline_during_a_pause_takes_effect_after_it() {
 
 #[test]
 fn a_recorded_deadline_does_not_depend_on_the_clock() {
-    let mut world = World::of(vec![all(
-        "both",
-        [("one", vec![run("q").asks_for(500)]), ("two", vec![run("a")])],
-    )]);
-    world.hold();
+    let mut world = paused_before_a_deadline();
     world.due("both/one/q");
     world.now = crate::machine::world::ZERO;
     assert_eq!(world.resume(Value::Null)[2], "both/one/q fails: deadline passed");

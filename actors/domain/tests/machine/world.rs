@@ -21,7 +21,7 @@ use greenroom_domain::trace::{EntityType, TraceOrigin};
 use greenroom_domain::usage::Usage;
 use serde_json::{Value, json};
 
-use crate::machine::build::workflow;
+use crate::machine::build::{map, run, workflow};
 use crate::machine::{invariants, picture};
 
 /// Start of every execution.
@@ -162,6 +162,16 @@ impl World {
 
     pub(crate) fn all_lines(&self) -> Vec<String> {
         picture::lines(&self.facts(), ZERO)
+    }
+
+    /// Returns an execution of each end: completed, failed, cancelled.
+    pub(crate) fn ended() -> [Self; 3] {
+        let mut cancelled = Self::of(vec![run("a")]);
+        cancelled.cancel();
+        let ended = [Self::of(vec![map("a", "1")]), Self::of(vec![map("a", "data.no")]), cancelled];
+        let statuses = ended.each_ref().map(Self::status);
+        assert_eq!(statuses, [Status::Completed, Status::Error, Status::Cancelled]);
+        ended
     }
 
     pub(crate) fn status(&self) -> Status {

@@ -86,12 +86,18 @@ async fn only_observers_of_spans_enable_publishing() {
     assert_eq!((feed.observers(), feed.is_watched()), (0, false));
 }
 
-#[actix::test]
-async fn spans_are_sent_in_the_order_of_publishing() {
+/// Starts a feed with an observer of spans; returns what it receives.
+async fn watched() -> (FeedHandle, Rc<RefCell<Vec<(usize, u64)>>>) {
     let feed = FeedHandle::start(&Arbiter::current(), STALL);
     let watcher = Watcher::default();
     let received = Rc::clone(&watcher.0);
     feed.observe(Observer { spans: Some(watcher.start().recipient()), ..observer() }).await;
+    (feed, received)
+}
+
+#[actix::test]
+async fn spans_are_sent_in_the_order_of_publishing() {
+    let (feed, received) = watched().await;
     let header = header_of("e");
     feed.publish(vec![(Arc::clone(&header), [started(), Story::step("a", 1)].into())]);
     feed.publish_spans(span());
@@ -103,10 +109,7 @@ async fn spans_are_sent_in_the_order_of_publishing() {
 
 #[actix::test]
 async fn a_slow_observer_gets_the_number_of_missed_spans() {
-    let feed = FeedHandle::start(&Arbiter::current(), STALL);
-    let watcher = Watcher::default();
-    let received = Rc::clone(&watcher.0);
-    feed.observe(Observer { spans: Some(watcher.start().recipient()), ..observer() }).await;
+    let (feed, received) = watched().await;
     for _ in 0..FEED_MAILBOX + 100 {
         feed.publish_spans(span());
     }

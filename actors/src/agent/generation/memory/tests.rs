@@ -55,9 +55,18 @@ fn shown(memory: Remembered) -> (String, Option<String>, String) {
     (older.join(" "), cut_after, written.collect::<Vec<_>>().join(" "))
 }
 
+/// Name, stored, asked, older, cut after, written.
+type Row<'a> = (&'a str, &'a str, &'a str, &'a str, Option<&'a str>, &'a str);
+
+fn assert_remembered((name, kept, asked, older, cut_after, written): Row<'_>, sent: Sent) {
+    let asked: Vec<_> = asked.split_whitespace().map(message).collect();
+    let given = shown(remembered(kept, &asked, sent));
+    let expected = (older.to_owned(), cut_after.map(str::to_owned), written.to_owned());
+    assert_eq!(given, expected, "{name}");
+}
+
 #[test]
 fn a_full_list_is_compared_with_the_stored_messages() {
-    // name, stored, asked, older, cut after, written
     let rows = [
         ("the first question", "", "u1", "", None, "u1 g=said"),
         ("the next question", "u1 a1", "u1 a1 u2", "", None, "u2 g=said"),
@@ -78,11 +87,8 @@ fn a_full_list_is_compared_with_the_stored_messages() {
         ("system messages", "", "s1 u1", "", None, "u1 g=said"),
         ("no more than the limit", "u0 a0 u1 a1 u2 a2", "u3", "u1 a1 u2 a2", None, "u3 g=said"),
     ];
-    for (name, kept, asked, older, cut_after, written) in rows {
-        let asked: Vec<_> = asked.split_whitespace().map(message).collect();
-        let given = shown(remembered(kept, &asked, Sent::Whole));
-        let expected = (older.to_owned(), cut_after.map(str::to_owned), written.to_owned());
-        assert_eq!(given, expected, "{name}");
+    for row in rows {
+        assert_remembered(row, Sent::Whole);
     }
 }
 
@@ -96,15 +102,12 @@ fn new_messages_follow_the_stored_ones() {
         ("answers alone", "a0 a1", "u2", "", "u2 g=said"),
     ];
     for (name, kept, asked, older, written) in rows {
-        let asked: Vec<_> = asked.split_whitespace().map(message).collect();
-        let given = shown(remembered(kept, &asked, Sent::New));
-        assert_eq!(given, (older.to_owned(), None, written.to_owned()), "{name}");
+        assert_remembered((name, kept, asked, older, None, written), Sent::New);
     }
 }
 
 #[test]
 fn a_chat_that_sends_the_newest_message_alone_may_ask_it_again() {
-    // name, stored, asked, older, cut after, written
     let rows = [
         ("a question", "u1 a1", "u2", "u1 a1", None, "u2 g=said"),
         ("the answer again", "u1 a1 u2 a2", "u2", "u1 a1", Some("u2"), "g=said"),
@@ -112,11 +115,8 @@ fn a_chat_that_sends_the_newest_message_alone_may_ask_it_again() {
         ("the question changed", "u1 a1 u2 a2", "u2=b", "u1 a1", Some("u2"), "u2=b g=said"),
         ("an answer is continued", "u1 a1", "a1", "u1", None, "a1=a1+said"),
     ];
-    for (name, kept, asked, older, cut_after, written) in rows {
-        let asked: Vec<_> = asked.split_whitespace().map(message).collect();
-        let given = shown(remembered(kept, &asked, Sent::Newest));
-        let expected = (older.to_owned(), cut_after.map(str::to_owned), written.to_owned());
-        assert_eq!(given, expected, "{name}");
+    for row in rows {
+        assert_remembered(row, Sent::Newest);
     }
 }
 

@@ -94,17 +94,21 @@ async fn cancel_drops_the_models_future_and_is_recorded() {
     tokio::time::timeout(Duration::from_secs(1), world.active.idle()).await.unwrap();
 }
 
-#[actix::test]
-async fn a_cancel_before_the_start_is_durable_asks_nothing() {
+/// Cancels a run while its first record is being committed.
+async fn cancelled_at_the_first_commit(model: ScriptedModel) -> (World, GenerationHandle) {
     tokio::time::pause();
-    let history = History::gated();
-    let world = World::new(ScriptedModel::remote([text("hi")]), history);
+    let world = World::new(model, History::gated());
     let handle = world.spawn(request(None));
     settle().await;
-
     handle.cancel();
     settle().await;
     world.history.commit();
+    (world, handle)
+}
+
+#[actix::test]
+async fn a_cancel_before_the_start_is_durable_asks_nothing() {
+    let (world, handle) = cancelled_at_the_first_commit(ScriptedModel::remote([text("hi")])).await;
 
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
     let expected = [GenerationStatus::Working, GenerationStatus::Cancelled];
@@ -114,15 +118,7 @@ async fn a_cancel_before_the_start_is_durable_asks_nothing() {
 
 #[actix::test]
 async fn a_cancel_after_the_end_changes_nothing() {
-    tokio::time::pause();
-    let history = History::gated();
-    let world = World::new(ScriptedModel::local([text("hi")]), history);
-    let handle = world.spawn(request(None));
-    settle().await;
-
-    handle.cancel();
-    settle().await;
-    world.history.commit();
+    let (world, handle) = cancelled_at_the_first_commit(ScriptedModel::local([text("hi")])).await;
 
     assert_eq!(handle.outcome().await.unwrap().text, "hi");
     assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
