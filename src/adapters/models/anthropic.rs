@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::AnthropicReader;
 
-use super::fields::set;
+use super::fields::{add_turn, set};
 use super::files::{refused_file, with_base64};
 use super::prompt::{Object, Prompt};
 use super::schema::parameters;
@@ -41,12 +41,7 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
             Role::Assistant => ("assistant", assistant_content(prompt, message)),
             Role::Tool => ("user", results(message)),
         };
-        // roles must alternate
-        match messages.last_mut() {
-            Some((newest, blocks)) if *newest == role => blocks.extend(content),
-            _ if content.is_empty() => {}
-            _ => messages.push((role, content)),
-        }
+        add_turn(&mut messages, role, content);
     }
     let messages = messages.into_iter();
     let messages = messages.map(|(role, content)| json!({ "role": role, "content": content }));

@@ -32,3 +32,17 @@ pub(super) fn usage(prompt: u64, cached: u64, completion: u64, reasoning: u64) -
         reasoning_tokens: reasoning,
     }
 }
+
+/// Adds a message to those before it. Roles must alternate, so that messages of one role become
+/// one; an empty message is left out.
+pub(super) fn add_turn(
+    turns: &mut Vec<(&'static str, Vec<Value>)>,
+    role: &'static str,
+    parts: Vec<Value>,
+) {
+    match turns.last_mut() {
+        Some((newest, earlier)) if *newest == role => earlier.extend(parts),
+        _ if parts.is_empty() => {}
+        _ => turns.push((role, parts)),
+    }
+}

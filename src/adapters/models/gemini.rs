@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::GeminiReader;
 
-use super::fields::set;
+use super::fields::{add_turn, set};
 use super::files::with_base64;
 use super::prompt::{Object, Prompt};
 use super::schema::parameters;
@@ -43,11 +43,7 @@ pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
             Role::Assistant => ("model", model_parts(prompt, message)),
             Role::Tool => ("user", results(prompt, message)),
         };
-        match contents.last_mut() {
-            Some((newest, earlier)) if *newest == role => earlier.extend(parts),
-            _ if parts.is_empty() => {}
-            _ => contents.push((role, parts)),
-        }
+        add_turn(&mut contents, role, parts);
     }
     let contents = contents.into_iter();
     let contents = contents.map(|(role, parts)| json!({ "role": role, "parts": parts }));

@@ -132,14 +132,18 @@ fn choice(delta: &Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
-#[tokio::test]
-async fn answers_are_read_whole_and_in_pieces() {
-    let all = [
+/// Returns bodies of each provider, with the events that they make.
+fn rows_of_all() -> [(&'static str, Vec<(String, Vec<ModelEvent>)>); 3] {
+    [
         ("openai", openai_rows::rows()),
         ("anthropic", anthropic_rows::rows()),
         ("gemini", gemini_rows::rows()),
-    ];
-    for (provider, rows) in all {
+    ]
+}
+
+#[tokio::test]
+async fn answers_are_read_whole_and_in_pieces() {
+    for (provider, rows) in rows_of_all() {
         for (body, expected) in rows {
             for size in [1, 2, 3, 64, body.len()] {
                 let events = read_in_pieces(provider, &request(), &body, size).await;
@@ -179,12 +183,7 @@ async fn the_id_and_the_model_of_an_answer_are_recorded() {
 
 #[tokio::test]
 async fn damaged_answers_end_with_one_result() {
-    let all = [
-        ("openai", openai_rows::rows()),
-        ("anthropic", anthropic_rows::rows()),
-        ("gemini", gemini_rows::rows()),
-    ];
-    for (provider, rows) in all {
+    for (provider, rows) in rows_of_all() {
         for (body, _) in rows {
             for at in 0..body.len() {
                 for damage in [b"\0".as_slice(), b"[", b"\"", b"9", b"\n", b"\xff", b""] {
