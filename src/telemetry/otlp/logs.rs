@@ -63,13 +63,8 @@ pub(super) fn request(
     log_records: Vec<proto::LogRecord>,
 ) -> ExportLogsServiceRequest {
     let scope_logs =
-        vec![proto::ScopeLogs { scope: Some(scope()), log_records, schema_url: String::new() }];
+        vec![proto::ScopeLogs { scope: Some(scope()), log_records, ..Default::default() }];
     let resource = Some(resource(about));
-    ExportLogsServiceRequest {
-        resource_logs: vec![proto::ResourceLogs {
-            resource,
-            scope_logs,
-            schema_url: String::new(),
-        }],
-    }
+    let of_resource = proto::ResourceLogs { resource, scope_logs, ..Default::default() };
+    ExportLogsServiceRequest { resource_logs: vec![of_resource] }
 }

@@ -103,13 +103,8 @@ pub(super) fn request(
     metrics: Vec<proto::Metric>,
 ) -> ExportMetricsServiceRequest {
     let scope_metrics =
-        vec![proto::ScopeMetrics { scope: Some(scope()), metrics, schema_url: String::new() }];
+        vec![proto::ScopeMetrics { scope: Some(scope()), metrics, ..Default::default() }];
     let resource = Some(resource(about));
-    ExportMetricsServiceRequest {
-        resource_metrics: vec![proto::ResourceMetrics {
-            resource,
-            scope_metrics,
-            schema_url: String::new(),
-        }],
-    }
+    let of_resource = proto::ResourceMetrics { resource, scope_metrics, ..Default::default() };
+    ExportMetricsServiceRequest { resource_metrics: vec![of_resource] }
 }

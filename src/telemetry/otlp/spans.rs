@@ -53,14 +53,8 @@ pub(super) fn request(
     about: &BTreeMap<String, String>,
     spans: Vec<proto::Span>,
 ) -> ExportTraceServiceRequest {
-    let scope_spans =
-        vec![proto::ScopeSpans { scope: Some(scope()), spans, schema_url: String::new() }];
+    let scope_spans = vec![proto::ScopeSpans { scope: Some(scope()), spans, ..Default::default() }];
     let resource = Some(resource(about));
-    ExportTraceServiceRequest {
-        resource_spans: vec![proto::ResourceSpans {
-            resource,
-            scope_spans,
-            schema_url: String::new(),
-        }],
-    }
+    let of_resource = proto::ResourceSpans { resource, scope_spans, ..Default::default() };
+    ExportTraceServiceRequest { resource_spans: vec![of_resource] }
 }
