@@ -9,10 +9,8 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Generation, GenerationRequest, GenerationSubscriber};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::StreamedGeneration;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, Product, UnknownName};
@@ -73,39 +71,20 @@ fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<AgentDefiniti
     agent.ok_or_else(|| ApiError::AgentNotFound(UnknownName::among(id, known())))
 }
 
-/// Generates a text. Dropping the future cancels the generation.
-pub async fn generate_text(
-    runtime: &Runtime,
-    agent: &AgentDefinition,
-    body: &[u8],
-    caller: &Caller,
-    trace: TraceOrigin,
-) -> Result<Generation, ApiError> {
-    let request = read_request(&agent.id, RequestKind::Text, body, caller)?;
-    let request = GenerationRequest { trace, ..request };
-    let generation = runtime.generate(request).await;
-    generation.map_err(|error| ApiError::from_generate(Product::Text, error))
-}
-
-/// Generates an object and returns it with its generation. Dropping the future cancels the
+/// Generates a text, or an object if the request has a schema. Dropping the future cancels the
 /// generation.
-pub async fn generate_object(
+pub async fn generate(
     runtime: &Runtime,
-    agent: &AgentDefinition,
-    body: &[u8],
-    caller: &Caller,
-    trace: TraceOrigin,
-) -> Result<(Value, Generation), ApiError> {
-    let request = read_request(&agent.id, RequestKind::Object, body, caller)?;
-    let request = GenerationRequest { trace, ..request };
+    request: GenerationRequest,
+) -> Result<Generation, ApiError> {
+    let product = product_of(&request);
     let generation = runtime.generate(request).await;
-    let mut generation =
-        generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
-    let object = generation.object.take().ok_or_else(|| {
+    let generation = generation.map_err(|error| ApiError::from_generate(product, error))?;
+    if product == Product::Object && generation.object.is_none() {
         log::error!("bug in the server: generation {} has a schema and no object", generation.id);
-        ApiError::Internal
-    })?;
-    Ok((object, generation))
+        return Err(ApiError::Internal);
+    }
+    Ok(generation)
 }
 
 /// Starts a generation for a subscriber; resolves once it has begun. Dropping the result or the
@@ -115,9 +94,13 @@ pub async fn stream(
     request: GenerationRequest,
     subscriber: GenerationSubscriber,
 ) -> Result<StreamedGeneration, ApiError> {
-    let product = if request.schema.is_some() { Product::Object } else { Product::Text };
+    let product = product_of(&request);
     let streamed = runtime.stream_generation(request, subscriber).await;
     streamed.map_err(|error| ApiError::from_generate(product, error))
+}
+
+fn product_of(request: &GenerationRequest) -> Product {
+    if request.schema.is_some() { Product::Object } else { Product::Text }
 }
 
 /// Selects the format of an object stream. Text is sent as it arrives, so the model cannot be asked

@@ -49,75 +49,42 @@ pub(crate) async fn describe(
 
 /// `POST /agents/:id/text`.
 pub(crate) async fn generate_text(call: Call, subject: Subject, body: Body) -> Answer {
-    let Call { request, caller, runtime } = &call;
-    let (agent, body) = body.read_for(find(&subject, &call)).await?;
-    let origin = trace::origin_of(request.headers());
-    let generating = agents::generate_text(runtime, &agent, &body, caller, origin.clone());
-    let answer = cancel_on_disconnect(request, generating)
-        .await
-        .map(|generation| generated(&generation, respond::json(TextView::of(&generation))));
-    Ok(traced(&origin, answer))
+    generate(&call, &subject, body, RequestKind::Text).await
 }
 
 /// `POST /agents/:id/object`.
 pub(crate) async fn generate_object(call: Call, subject: Subject, body: Body) -> Answer {
-    let Call { request, caller, runtime } = &call;
-    let (agent, body) = body.read_for(find(&subject, &call)).await?;
-    let origin = trace::origin_of(request.headers());
-    let generating = agents::generate_object(runtime, &agent, &body, caller, origin.clone());
-    let answer = cancel_on_disconnect(request, generating)
-        .await
-        .map(|(object, generation)| generated(&generation, respond::json(object)));
-    Ok(traced(&origin, answer))
+    generate(&call, &subject, body, RequestKind::Object).await
 }
 
 /// `POST /agents/:id/stream`.
-pub(crate) async fn stream_text(
-    call: Call,
-    subject: Subject,
-    body: Body,
-    settings: web::Data<Settings>,
-) -> Answer {
-    let (agent, body) = body.read_for(find(&subject, &call)).await?;
-    let generation = read_request(&agent.id, RequestKind::Text, &body, &call.caller)?;
-    follow(&call, &settings, generation, GenerationStream::raw()).await
+pub(crate) async fn stream_text(call: Call, subject: Subject, body: Body) -> Answer {
+    stream(&call, &subject, body, RequestKind::Text, GenerationStream::raw()).await
 }
 
 /// `POST /agents/:id/chat`.
-pub(crate) async fn chat(
-    call: Call,
-    subject: Subject,
-    body: Body,
-    settings: web::Data<Settings>,
-) -> Answer {
-    let (agent, body) = body.read_for(find(&subject, &call)).await?;
-    let generation = read_request(&agent.id, RequestKind::Chat, &body, &call.caller)?;
-    follow(&call, &settings, generation, GenerationStream::Chat).await
+pub(crate) async fn chat(call: Call, subject: Subject, body: Body) -> Answer {
+    stream(&call, &subject, body, RequestKind::Chat, GenerationStream::Chat).await
 }
 
 /// `POST /agents/:id/stream-object`.
-pub(crate) async fn stream_object(
-    call: Call,
-    subject: Subject,
-    body: Body,
-    settings: web::Data<Settings>,
-) -> Answer {
+pub(crate) async fn stream_object(call: Call, subject: Subject, body: Body) -> Answer {
     let (agent, body) = body.read_for(find(&subject, &call)).await?;
     let mut generation = read_request(&agent.id, RequestKind::Object, &body, &call.caller)?;
     let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let stream = agents::object_stream(&mut generation, accept, &call.pairs()?)?;
-    follow(&call, &settings, generation, stream).await
+    follow(&call, generation, stream).await
 }
 
 /// `GET /agents/:id/chat/:conversationId/stream`. 204 if no generation is running there.
-pub(crate) async fn attach_to_chat(call: Call, settings: web::Data<Settings>) -> Answer {
-    let Call { request, caller, runtime } = &call;
+pub(crate) async fn attach_to_chat(call: Call) -> Answer {
+    let Call { request, caller, runtime, settings } = &call;
     let agent = find(&Subject::InPath, &call)?;
     let query = call.pairs()?;
     let Some(conversation) = ids::conversation(request) else {
         return Ok(HttpResponse::NoContent().finish());
     };
-    let stream = generation_stream::open(request, &settings, GenerationStream::Chat)?;
+    let stream = generation_stream::open(request, settings, GenerationStream::Chat)?;
     let subscriber = stream.subscriber();
     match agents::attach(runtime, &agent, &conversation, &query, caller, subscriber).await {
         Some(id) => Ok(about(&id, stream.respond(()))),
@@ -141,19 +108,37 @@ fn find(subject: &Subject, call: &Call) -> Result<Arc<AgentDefinition>, ApiError
     agents::find(&call.runtime, &subject.agent(&call.request)?)
 }
 
-/// Streams a generation to the client. The generation ends when its client disconnects, unless its
-/// agent has resumable chats.
-async fn follow(
+/// Answers when a generation has ended. It is cancelled if its client disconnects.
+async fn generate(call: &Call, subject: &Subject, body: Body, kind: RequestKind) -> Answer {
+    let (agent, body) = body.read_for(find(subject, call)).await?;
+    let request = read_request(&agent.id, kind, &body, &call.caller)?;
+    let origin = trace::origin_of(call.request.headers());
+    let request = GenerationRequest { trace: origin.clone(), ..request };
+    let generating = agents::generate(&call.runtime, request);
+    let answer = cancel_on_disconnect(&call.request, generating).await;
+    Ok(traced(&origin, answer.map(|generation| generated(&generation))))
+}
+
+async fn stream(
     call: &Call,
-    settings: &web::Data<Settings>,
-    generation: GenerationRequest,
+    subject: &Subject,
+    body: Body,
+    kind: RequestKind,
     stream: GenerationStream,
 ) -> Answer {
+    let (agent, body) = body.read_for(find(subject, call)).await?;
+    let generation = read_request(&agent.id, kind, &body, &call.caller)?;
+    follow(call, generation, stream).await
+}
+
+/// Streams a generation to the client. The generation ends when its client disconnects, unless its
+/// agent has resumable chats.
+async fn follow(call: &Call, generation: GenerationRequest, stream: GenerationStream) -> Answer {
     let origin = trace::origin_of(call.request.headers());
     // Bare text cannot report a failure later: there the status waits for the first output.
     let begins = if stream.is_events() { Begins::OnceRecorded } else { Begins::WithFirstWord };
     let generation = GenerationRequest { trace: origin.clone(), begins, ..generation };
-    let stream = generation_stream::open(&call.request, settings, stream)?;
+    let stream = generation_stream::open(&call.request, &call.settings, stream)?;
     let starting = agents::stream(&call.runtime, generation, stream.subscriber());
     let answer = match cancel_on_disconnect(&call.request, starting).await {
         Ok(streamed) => {
@@ -168,8 +153,13 @@ async fn follow(
     Ok(traced(&origin, answer))
 }
 
-/// Adds the headers with the generation's id and, if a fallback answered, its model.
-fn generated(generation: &Generation, response: HttpResponse) -> HttpResponse {
+/// Shows the object or the text, with the headers of the generation's id and, if a fallback
+/// answered, its model.
+fn generated(generation: &Generation) -> HttpResponse {
+    let response = match &generation.object {
+        Some(object) => respond::json(object),
+        None => respond::json(TextView::of(generation)),
+    };
     let mut response = about(&generation.id, response);
     if let Some(served) = &generation.stand_in {
         respond::insert_text(&mut response, respond::X_MODEL_FALLBACK, &served.model);

@@ -10,16 +10,18 @@ use greenroom_actors::Runtime;
 use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::web::query::query_pairs;
+use crate::web::settings::Settings;
 
 /// Answer of a handler.
 pub(crate) type Answer = Result<HttpResponse, ApiError>;
 
-/// A request with its caller and the runtime. Everything that can be refused is read by the handler
+/// A request with its caller, the runtime and the settings. Everything that can be refused is read by the handler
 /// itself, in the order of ADR 027.
 pub(crate) struct Call {
     pub(crate) request: HttpRequest,
     pub(crate) caller: Caller,
     pub(crate) runtime: Data<Runtime>,
+    pub(crate) settings: Data<Settings>,
 }
 
 impl Call {
@@ -36,10 +38,10 @@ impl FromRequest for Call {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let caller = Caller::from_request(request, payload).into_inner();
         let runtime = Data::from_request(request, payload).into_inner();
-        ready(
-            caller.map_err(Error::from).and_then(|caller| {
-                Ok(Self { request: request.clone(), caller, runtime: runtime? })
-            }),
-        )
+        let settings = Data::from_request(request, payload).into_inner();
+        ready(caller.map_err(Error::from).and_then(|caller| {
+            let (request, runtime, settings) = (request.clone(), runtime?, settings?);
+            Ok(Self { request, caller, runtime, settings })
+        }))
     }
 }

@@ -1,6 +1,6 @@
 //! Handlers of executions.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::requests::Target;
 
 use crate::api::query::{CountQuery, ExecutionQuery, read_position};
@@ -13,7 +13,6 @@ use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::peer::stop_waiting_on_disconnect;
 use crate::web::query::query_pairs;
-use crate::web::settings::Settings;
 use crate::web::sse::Begin;
 use crate::web::workflows::{idempotency_key, respond_outcome};
 use crate::web::{ids, respond, sse, trace};
@@ -92,7 +91,7 @@ pub(crate) async fn cancel(call: Call, body: Body) -> Answer {
 
 /// `POST /workflows/:id/executions/:executionId/resume`.
 pub(crate) async fn resume(call: Call, body: Body) -> Answer {
-    let Call { request, caller, runtime } = &call;
+    let Call { request, caller, runtime, .. } = &call;
     let (target, body) = body.take_for(call.target()).await?;
     let key = idempotency_key(request.headers());
     let (body, key) = (body.as_deref(), key.as_deref());
@@ -103,7 +102,7 @@ pub(crate) async fn resume(call: Call, body: Body) -> Answer {
 
 /// `POST /workflows/:id/executions/:executionId/replay`. The answer is about the new execution.
 pub(crate) async fn replay(call: Call, body: Body) -> Answer {
-    let Call { request, caller, runtime } = &call;
+    let Call { request, caller, runtime, .. } = &call;
     let (target, body) = body.take_for(call.target()).await?;
     let key = idempotency_key(request.headers());
     let origin = (caller, trace::origin_of(request.headers()));
@@ -113,14 +112,14 @@ pub(crate) async fn replay(call: Call, body: Body) -> Answer {
 }
 
 /// `GET /workflows/:id/executions/:executionId/stream`. 204 if all events have been read.
-pub(crate) async fn attach(call: Call, settings: web::Data<Settings>) -> Answer {
+pub(crate) async fn attach(call: Call) -> Answer {
     let target = call.target()?;
-    let answer = attach_to(&call, &settings, &target).await;
+    let answer = attach_to(&call, &target).await;
     Ok(respond::about(&target.execution_id, answer))
 }
 
-async fn attach_to(call: &Call, settings: &web::Data<Settings>, target: &Target) -> Answer {
-    let Call { request, runtime, .. } = call;
+async fn attach_to(call: &Call, target: &Target) -> Answer {
+    let Call { request, runtime, settings, .. } = call;
     let after = executions::existing(runtime, target, position(request)).await?;
     let stream = sse::open(request, runtime, settings, &target.workflow_id, Begin::AtPosition)?;
     match executions::subscribe(runtime, target, stream.subscriber()).await {

@@ -35,19 +35,19 @@ pub(crate) async fn traces(call: Call) -> Answer {
 }
 
 /// `GET /observability/traces/:traceId`.
-pub(crate) async fn trace(call: Call, settings: web::Data<Settings>) -> Answer {
+pub(crate) async fn trace(call: Call) -> Answer {
     let id = ids::trace(&call.request)?;
     let trace = observability::trace(&call.runtime, &id, &call.caller.visibility()).await?;
-    let content = settings.config.observed_content;
+    let content = call.settings.config.observed_content;
     let views: Vec<_> = trace.spans.iter().map(|span| SpanView::of(span, content)).collect();
     Ok(respond::json(TraceView::of(&id, &trace.spans, &views, trace.is_cut)))
 }
 
 /// `GET /observability/spans/:spanId`.
-pub(crate) async fn span(call: Call, settings: web::Data<Settings>) -> Answer {
+pub(crate) async fn span(call: Call) -> Answer {
     let (id, visibility) = (ids::span(&call.request)?, call.caller.visibility());
     let span = observability::span(&call.runtime, id, &visibility).await?;
-    Ok(respond::json(SpanView::of(&span, settings.config.observed_content)))
+    Ok(respond::json(SpanView::of(&span, call.settings.config.observed_content)))
 }
 
 /// `GET /observability/traces/:traceId/logs`.

@@ -18,7 +18,7 @@ pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
 
 /// `POST /tools/:name/execute`. Cancelled when the client disconnects.
 pub(crate) async fn execute(call: Call, body: Body) -> Answer {
-    let Call { request, caller, runtime } = &call;
+    let Call { request, caller, runtime, .. } = &call;
     let tool = ids::tool(request).and_then(|name| tools::find(runtime, &name));
     let (tool, body) = body.read_for(tool).await?;
     let pairs = call.pairs()?;

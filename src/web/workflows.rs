@@ -19,7 +19,6 @@ use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
 use crate::web::peer::stop_waiting_on_disconnect;
-use crate::web::settings::Settings;
 use crate::web::sse::Begin;
 use crate::web::{ids, respond, sse, trace};
 
@@ -59,7 +58,7 @@ pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) 
 
 /// `POST /workflows/:id/execute`.
 pub(crate) async fn execute(call: Call, route: StartRoute, body: Body) -> Answer {
-    let Call { request, caller, runtime } = &call;
+    let Call { request, caller, runtime, .. } = &call;
     let (plan, body) = body.read_for(route.find(&call)).await?;
     let key = idempotency_key(request.headers());
     let start = route.body.read(&plan.definition, &body, key.as_deref(), caller)?;
@@ -76,18 +75,13 @@ pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
 }
 
 /// `POST /workflows/:id/stream`.
-pub(crate) async fn stream(
-    call: Call,
-    route: StartRoute,
-    body: Body,
-    settings: web::Data<Settings>,
-) -> Answer {
-    let Call { request, caller, runtime } = &call;
+pub(crate) async fn stream(call: Call, route: StartRoute, body: Body) -> Answer {
+    let Call { request, caller, runtime, settings } = &call;
     let (plan, body) = body.read_for(route.find(&call)).await?;
     let start = route.body.read(&plan.definition, &body, None, caller)?;
     let origin = trace::origin_of(request.headers());
     let start = StartExecution { trace: origin.clone(), ..start };
-    let stream = sse::open(request, runtime, &settings, &plan.definition.id, Begin::Live)?;
+    let stream = sse::open(request, runtime, settings, &plan.definition.id, Begin::Live)?;
     match workflows::stream(runtime, start, stream.subscriber()).await {
         Ok(id) => {
             let answer = respond::about(&id, Ok(stream.respond()));

@@ -30,7 +30,7 @@ use crate::web::gate::is_upgrade;
 use crate::web::peer::{Peer, SendBuffer};
 use crate::web::settings::Settings;
 use crate::web::ws::bounded::Bounded;
-use crate::web::ws::client_feed::{ClientFeed, Source, TopicRequest, TopicRequests};
+use crate::web::ws::client_feed::{ClientFeed, FeedSession, Source, TopicRequest, TopicRequests};
 use crate::web::ws::echo::EchoHandler;
 use crate::web::ws::logs::LogHandler;
 use crate::web::ws::observe::TraceHandler;
@@ -49,39 +49,41 @@ pub(crate) async fn echo(
     std::future::ready(open(handler, &caller, &request, payload, &settings)).await
 }
 
+/// Arguments of the socket of a feed, besides the call.
+type Upgrade = (Payload, Data<Channels>);
+
 /// `GET /ws/observability?entityType=&entityId=&since=&limit=`.
-pub(crate) async fn observe(
-    call: Call,
-    payload: Payload,
-    settings: Data<Settings>,
-    channels: Data<Channels>,
-) -> Result<HttpResponse, Error> {
-    let visibility = call.caller.visibility();
-    let first = observe::request_of(&call.pairs()?, visibility.clone())?;
-    let handler = TraceHandler::new(feed_of(&call, first, channels, &settings), visibility);
-    std::future::ready(open(handler, &call.caller, &call.request, payload, &settings)).await
+pub(crate) async fn observe(call: Call, upgrade: Upgrade) -> Result<HttpResponse, Error> {
+    let first = observe::request_of(&call.pairs()?, call.caller.visibility())?;
+    std::future::ready(open_feed(&call, upgrade, first, TraceHandler)).await
 }
 
 /// `GET /ws/logs?level=&agentId=&workflowId=&executionId=&since=&until=&limit=`.
-pub(crate) async fn tail(
-    call: Call,
-    payload: Payload,
-    settings: Data<Settings>,
-    channels: Data<Channels>,
-) -> Result<HttpResponse, Error> {
-    let visibility = call.caller.visibility();
-    let first = logs::request_of(&call.pairs()?, visibility.clone())?;
-    let handler = LogHandler::new(feed_of(&call, first, channels, &settings), visibility);
-    std::future::ready(open(handler, &call.caller, &call.request, payload, &settings)).await
+pub(crate) async fn tail(call: Call, upgrade: Upgrade) -> Result<HttpResponse, Error> {
+    let first = logs::request_of(&call.pairs()?, call.caller.visibility())?;
+    std::future::ready(open_feed(&call, upgrade, first, LogHandler)).await
+}
+
+/// Upgrades a request and starts a session that follows a feed.
+fn open_feed<C: SocketHandler>(
+    call: &Call,
+    (payload, channels): Upgrade,
+    first: TopicRequest,
+    handler: impl FnOnce(FeedSession) -> C,
+) -> Result<HttpResponse, Error>
+where
+    Session<C>: actix::Actor<Context = actix_web_actors::ws::WebsocketContext<Session<C>>>,
+{
+    let feed = FeedSession::new(feed_of(call, first, channels), call.caller.visibility());
+    open(handler(feed), &call.caller, &call.request, payload, &call.settings)
 }
 
 fn feed_of(
     call: &Call,
     first: TopicRequest,
     channels: Data<Channels>,
-    settings: &Data<Settings>,
 ) -> (ClientFeed, TopicRequests) {
-    let Call { request, runtime, .. } = call;
+    let Call { request, runtime, settings, .. } = call;
     Peer::bound_send_buffer(request);
     let (disconnect, send_buffer) = (Peer::disconnect_of(request), SendBuffer::of(request));
     let settings = Data::clone(settings).into_inner();

@@ -2,14 +2,11 @@
 
 use std::future::Future;
 
-use actix_web::web::Data;
-
 use crate::api::workflows::StartBody;
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::custom::handler::CustomHandler;
 use crate::web::ids::Subject;
-use crate::web::settings::Settings;
 use crate::web::workflows::StartRoute;
 use crate::web::{agents, workflows};
 
@@ -20,7 +17,7 @@ pub(crate) fn execute(workflow: &str, body: StartBody) -> CustomHandler {
 
 /// Same as `POST /workflows/:id/stream`.
 pub(crate) fn stream(workflow: &str, body: StartBody) -> CustomHandler {
-    streamed(StartRoute { workflow: Subject::fixed(workflow), body }, workflows::stream)
+    answered(StartRoute { workflow: Subject::fixed(workflow), body }, workflows::stream)
 }
 
 /// Same as `POST /agents/:id/text`.
@@ -35,17 +32,17 @@ pub(crate) fn generate_object(agent: &str) -> CustomHandler {
 
 /// Same as `POST /agents/:id/stream`.
 pub(crate) fn stream_text(agent: &str) -> CustomHandler {
-    streamed(Subject::fixed(agent), agents::stream_text)
+    answered(Subject::fixed(agent), agents::stream_text)
 }
 
 /// Same as `POST /agents/:id/chat`.
 pub(crate) fn chat(agent: &str) -> CustomHandler {
-    streamed(Subject::fixed(agent), agents::chat)
+    answered(Subject::fixed(agent), agents::chat)
 }
 
 /// Same as `POST /agents/:id/stream-object`.
 pub(crate) fn stream_object(agent: &str) -> CustomHandler {
-    streamed(Subject::fixed(agent), agents::stream_object)
+    answered(Subject::fixed(agent), agents::stream_object)
 }
 
 /// Binds a built-in handler to a fixed subject.
@@ -56,16 +53,4 @@ where
     R: Future<Output = Answer> + 'static,
 {
     CustomHandler::of(move |call: Call, body: Body| handler(call, subject.clone(), body))
-}
-
-/// Binds a built-in streaming handler to a fixed subject.
-fn streamed<S, F, R>(subject: S, handler: F) -> CustomHandler
-where
-    S: Clone + Send + Sync + 'static,
-    F: Fn(Call, S, Body, Data<Settings>) -> R + Clone + Send + Sync + 'static,
-    R: Future<Output = Answer> + 'static,
-{
-    CustomHandler::of(move |call: Call, body: Body, settings: Data<Settings>| {
-        handler(call, subject.clone(), body, settings)
-    })
 }

@@ -9,10 +9,11 @@ use bytestring::ByteString;
 use futures_util::{Stream, stream};
 use greenroom_actors::Runtime;
 use greenroom_actors::observe::disconnect::Disconnect;
+use greenroom_actors::visibility::Visibility;
 use tokio::sync::mpsc;
 
 use crate::api::ApiError;
-use crate::api::wire::envelope::DroppedFrame;
+use crate::api::wire::envelope::{DroppedFrame, ErrorFrame};
 use crate::web::backlog::Held;
 use crate::web::peer::SendBuffer;
 use crate::web::settings::Settings;
@@ -228,12 +229,40 @@ impl Segment {
     }
 }
 
-/// Starts to send a feed to the session's client.
-pub(super) fn start_feed<C>(feed: ClientFeed, ctx: &mut Ctx<C>)
-where
-    C: SocketHandler,
-{
-    ctx.add_stream(feed.into_stream());
+/// The feed of a session, which its client can change.
+pub(super) struct FeedSession {
+    /// `None` once it has started.
+    feed: Option<ClientFeed>,
+    requests: TopicRequests,
+    /// Visibility of the caller.
+    pub(super) visibility: Visibility,
+}
+
+impl FeedSession {
+    pub(super) fn new(
+        (feed, requests): (ClientFeed, TopicRequests),
+        visibility: Visibility,
+    ) -> Self {
+        Self { feed: Some(feed), requests, visibility }
+    }
+
+    /// Starts to send the feed to the client.
+    pub(super) fn start<C: SocketHandler>(&mut self, ctx: &mut Ctx<C>) {
+        if let Some(feed) = self.feed.take() {
+            ctx.add_stream(feed.into_stream());
+        }
+    }
+
+    /// Sends a request to the feed, or its refusal to the client.
+    pub(super) fn change<C: SocketHandler>(
+        &self,
+        request: Result<TopicRequest, ApiError>,
+        ctx: &mut Ctx<C>,
+    ) {
+        if let Err(why) = self.requests.send(request) {
+            send(ctx, &ErrorFrame::of(&why));
+        }
+    }
 }
 
 impl<C: SocketHandler> StreamHandler<Messages> for Session<C> {

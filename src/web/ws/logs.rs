@@ -11,16 +11,12 @@ use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log::{log_filter_of, log_limit_of};
 use crate::api::wire::log_frame::{LogsMessage, parameters_of};
 use crate::web::ws::channel::Topic;
-use crate::web::ws::client_feed::{ClientFeed, TopicRequest, TopicRequests, start_feed};
+use crate::web::ws::client_feed::{FeedSession, TopicRequest};
 use crate::web::ws::history::History;
 use crate::web::ws::session::{Ctx, SocketHandler, send};
 
 /// Handler that sends log records and lets the client change the filter.
-pub(super) struct LogHandler {
-    feed: Option<ClientFeed>,
-    requests: TopicRequests,
-    visibility: Visibility,
-}
+pub(super) struct LogHandler(pub(super) FeedSession);
 
 /// Parses a request, limited to records that the client may see.
 pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicRequest, ApiError> {
@@ -32,23 +28,14 @@ pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicR
 }
 
 impl LogHandler {
-    pub(super) fn new(
-        (feed, requests): (ClientFeed, TopicRequests),
-        visibility: Visibility,
-    ) -> Self {
-        Self { feed: Some(feed), requests, visibility }
-    }
-
     fn update(&self, message: LogsMessage) -> Result<TopicRequest, ApiError> {
-        request_of(&parameters_of(message.filter)?, self.visibility.clone())
+        request_of(&parameters_of(message.filter)?, self.0.visibility.clone())
     }
 }
 
 impl SocketHandler for LogHandler {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        if let Some(feed) = self.feed.take() {
-            start_feed(feed, ctx);
-        }
+        self.0.start(ctx);
     }
 
     fn received(&mut self, text: &str, ctx: &mut Ctx<Self>) {
@@ -60,8 +47,6 @@ impl SocketHandler for LogHandler {
             send(ctx, &ErrorFrame::of("Unknown message type"));
             return;
         }
-        if let Err(why) = self.requests.send(self.update(message)) {
-            send(ctx, &ErrorFrame::of(&why));
-        }
+        self.0.change(self.update(message), ctx);
     }
 }

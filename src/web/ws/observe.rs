@@ -10,18 +10,14 @@ use crate::api::query::{Pairs, value_of};
 use crate::api::wire::envelope::{BareFrame, ErrorFrame};
 use crate::api::wire::span::{ObserverMessage, Subscribed, Welcome, filter_of};
 use crate::web::ws::channel::Topic;
-use crate::web::ws::client_feed::{ClientFeed, TopicRequest, TopicRequests, start_feed};
+use crate::web::ws::client_feed::{FeedSession, TopicRequest};
 use crate::web::ws::frames::text_of;
 use crate::web::ws::history::History;
 use crate::web::ws::replay::Replay;
 use crate::web::ws::session::{Ctx, SocketHandler, send};
 
 /// Handler that sends traces and lets the client change the filter.
-pub(super) struct TraceHandler {
-    feed: Option<ClientFeed>,
-    requests: TopicRequests,
-    visibility: Visibility,
-}
+pub(super) struct TraceHandler(pub(super) FeedSession);
 
 /// Parses a request, limited to traces that the client may see.
 pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicRequest, ApiError> {
@@ -37,18 +33,11 @@ pub(super) fn request_of(pairs: &Pairs, visibility: Visibility) -> Result<TopicR
 }
 
 impl TraceHandler {
-    pub(super) fn new(
-        (feed, requests): (ClientFeed, TopicRequests),
-        visibility: Visibility,
-    ) -> Self {
-        Self { feed: Some(feed), requests, visibility }
-    }
-
     fn subscribe(&self, message: ObserverMessage) -> Result<TopicRequest, ApiError> {
         let ObserverMessage { kind: _, entity_type, entity_id, agent_id } = message;
         let entity_id = entity_id.or(agent_id);
         let filter: ObserverFilter =
-            filter_of(entity_type.as_deref(), entity_id, self.visibility.clone())?;
+            filter_of(entity_type.as_deref(), entity_id, self.0.visibility.clone())?;
         let greeting = text_of(&Subscribed::frame(&filter));
         Ok(TopicRequest { topic: Topic::Traces(filter), history: History::None, greeting })
     }
@@ -56,9 +45,7 @@ impl TraceHandler {
 
 impl SocketHandler for TraceHandler {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        if let Some(feed) = self.feed.take() {
-            start_feed(feed, ctx);
-        }
+        self.0.start(ctx);
     }
 
     fn received(&mut self, text: &str, ctx: &mut Ctx<Self>) {
@@ -68,11 +55,7 @@ impl SocketHandler for TraceHandler {
         };
         match message.kind.as_str() {
             "PING" => send(ctx, &BareFrame::pong()),
-            "SUBSCRIBE" => {
-                if let Err(why) = self.requests.send(self.subscribe(message)) {
-                    send(ctx, &ErrorFrame::of(&why));
-                }
-            }
+            "SUBSCRIBE" => self.0.change(self.subscribe(message), ctx),
             _ => send(ctx, &ErrorFrame::of("Unknown message type")),
         }
     }
