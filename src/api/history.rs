@@ -46,6 +46,7 @@ pub async fn page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::query::assert_refused;
 
     fn parse(name: &str, value: &str) -> Result<HistoryQuery, ApiError> {
         HistoryQuery::parse(&[(name.to_owned(), value.to_owned())])
@@ -65,11 +66,6 @@ mod tests {
             ("limit", "101"),
             ("limit", "1.5"),
         ];
-        for (name, value) in rows {
-            let refusal = parse(name, value).unwrap_err();
-            let start = format!("Invalid query parameter {name}: must be a number ");
-            assert!(refusal.to_string().starts_with(&start), "{name}={value}: {refusal}");
-            assert_eq!(refusal.status(), 400);
-        }
+        assert_refused(&rows, "must be a number ", parse);
     }
 }

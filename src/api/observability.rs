@@ -135,6 +135,7 @@ mod tests {
     use greenroom_actors::observe::span::EntityType;
 
     use super::*;
+    use crate::api::query::assert_refused;
 
     fn parse(name: &str, value: &str) -> Result<TraceQuery, ApiError> {
         TraceQuery::parse(&[(name.to_owned(), value.to_owned())], Visibility::Everything)
@@ -162,11 +163,6 @@ mod tests {
             ("cursor", "00000000000000000000000000000001"),
             ("cursor", "-.0000000000000001.-"),
         ];
-        for (name, value) in rows {
-            let refusal = parse(name, value).unwrap_err();
-            let start = format!("Invalid query parameter {name}: must ");
-            assert!(refusal.to_string().starts_with(&start), "{name}={value}: {refusal}");
-            assert_eq!(refusal.status(), 400);
-        }
+        assert_refused(&rows, "must ", parse);
     }
 }

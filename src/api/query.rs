@@ -197,6 +197,21 @@ pub(super) fn digits<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
+/// Asserts that each parameter (name, value) is refused with a text that starts so.
+#[cfg(test)]
+pub(super) fn assert_refused<T: std::fmt::Debug>(
+    rows: &[(&str, &str)],
+    start: &str,
+    parse: impl Fn(&str, &str) -> Result<T, ApiError>,
+) {
+    for (name, value) in rows {
+        let refusal = parse(name, value).unwrap_err();
+        let start = format!("Invalid query parameter {name}: {start}");
+        assert!(refusal.to_string().starts_with(&start), "{name}={value}: {refusal}");
+        assert_eq!(refusal.status(), 400);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
