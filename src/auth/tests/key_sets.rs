@@ -41,6 +41,22 @@ impl Lab {
         Self::new(&[Algorithm::RS256], first_answer).await
     }
 
+    /// Starts with the key `a`, which has been fetched.
+    async fn with_known_key() -> Self {
+        let lab = Self::with_rsa(keys(&[rsa("a")])).await;
+        assert_eq!(lab.verified(&token("a")).await, Ok(()));
+        lab
+    }
+
+    /// Starts a fetch on a runtime that is not polled.
+    fn fetching_elsewhere(&self, token: &str) -> tokio::runtime::Runtime {
+        let elsewhere = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let inside = elsewhere.enter();
+        assert!(self.provider.verify(token).now_or_never().is_none());
+        drop(inside);
+        elsewhere
+    }
+
     async fn verified(&self, token: &str) -> Result<(), String> {
         self.provider.verify(token).await.map(drop).map_err(|error| error.to_string())
     }
@@ -124,8 +140,7 @@ async fn an_unknown_key_causes_a_fetch() {
 
 #[tokio::test]
 async fn many_unknown_keys_cause_one_fetch() {
-    let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
-    assert_eq!(lab.verified(&token("a")).await, Ok(()));
+    let lab = Lab::with_known_key().await;
     let flood: Vec<String> = (0..40).map(|number| token(&format!("k{number}"))).collect();
 
     for requests in [1, 2, 3] {
@@ -142,8 +157,7 @@ async fn many_unknown_keys_cause_one_fetch() {
 
 #[tokio::test]
 async fn stale_keys_are_used_while_they_are_refreshed() {
-    let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
-    assert_eq!(lab.verified(&token("a")).await, Ok(()));
+    let lab = Lab::with_known_key().await;
     lab.wait(599);
     assert_eq!(lab.verified(&token("a")).await, Ok(()));
     assert_eq!(lab.server.requests(), 1);
@@ -161,8 +175,7 @@ async fn stale_keys_are_used_while_they_are_refreshed() {
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_does_not_keep_old_keys() {
-    let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
-    assert_eq!(lab.verified(&token("a")).await, Ok(()));
+    let lab = Lab::with_known_key().await;
     lab.clock.set_back(Duration::from_secs(3600));
     lab.server.answers(keys(&[rsa("b")]));
     assert_eq!(lab.verified(&token("b")).await, Ok(()));
@@ -248,11 +261,7 @@ async fn requests_wait_at_most_five_seconds() {
 async fn a_blocked_fetch_does_not_block_requests() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     let good = token("a");
-    let stuck = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    {
-        let _inside = stuck.enter();
-        assert!(lab.provider.verify(&good).now_or_never().is_none());
-    }
+    let stuck = lab.fetching_elsewhere(&good);
     assert_eq!(lab.verified(&good).await, refused(UNAVAILABLE));
     assert_eq!(lab.server.requests(), 0);
     stuck.shutdown_background();
@@ -274,12 +283,7 @@ async fn a_fetch_outlives_the_request_that_needed_it() {
 async fn a_fetch_that_is_lost_with_its_thread_is_repeated() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
     let good = token("a");
-    let elsewhere = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    {
-        let _inside = elsewhere.enter();
-        // started on a runtime that is not polled
-        assert!(lab.provider.verify(&good).now_or_never().is_none());
-    }
+    let elsewhere = lab.fetching_elsewhere(&good);
     let (waiting, ()) = futures_util::future::join(lab.verified(&good), async {
         elsewhere.shutdown_background();
     })
