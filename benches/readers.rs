@@ -10,6 +10,8 @@
 //! record has 10 kB for each step. The subscriber reads nothing, not even the head of the answer.
 //! Fails if they take more than 100 MB, or if an execution beside them takes five seconds.
 
+#[path = "watchers/arguments.rs"]
+mod arguments;
 #[path = "growth/instance.rs"]
 mod instance;
 #[path = "watchers/server.rs"]
@@ -22,6 +24,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::arguments::Number;
 use crate::instance::{Outcome, connect, execute};
 use crate::server::Server;
 
@@ -31,20 +34,12 @@ const MEMORY_MAX: u64 = 100 * 1024 * 1024;
 const SLOWEST_MAX: Duration = Duration::from_secs(5);
 
 fn main() -> Outcome<()> {
-    let mut arguments = std::env::args().skip(1);
-    // without the `--bench` that cargo passes, as under `cargo test --benches`: a short form
     let (mut readers, mut steps, mut executions) = (50, 50, 500);
-    while let Some(argument) = arguments.next() {
-        let mut value =
-            || -> Outcome<usize> { Ok(arguments.next().ok_or("a value is missing")?.parse()?) };
-        match argument.as_str() {
-            "--bench" => (readers, steps, executions) = (1_500, 600, 20_000),
-            "--readers" => readers = value()?,
-            "--steps" => steps = value()?,
-            "--executions" => executions = value()?,
-            _ => return Err(format!("unknown argument {argument}").into()),
-        }
-    }
+    arguments::read(&mut [
+        Number { name: "readers", value: &mut readers, long: 1_500 },
+        Number { name: "steps", value: &mut steps, long: 600 },
+        Number { name: "executions", value: &mut executions, long: 20_000 },
+    ])?;
     // every subscriber is a socket of this process as well
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;

@@ -9,6 +9,8 @@
 //! Each execution of `noop3` is eight events. Fails if the subscribers take more than 64 MB, or one
 //! of them neither gets a notice of dropped events nor is disconnected.
 
+#[path = "watchers/arguments.rs"]
+mod arguments;
 #[path = "growth/instance.rs"]
 mod instance;
 #[path = "watchers/server.rs"]
@@ -21,6 +23,7 @@ use std::time::Duration;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{WebSocket, client};
 
+use crate::arguments::Number;
 use crate::instance::Outcome;
 use crate::server::Server;
 
@@ -31,19 +34,11 @@ const MEMORY_MAX: u64 = 64 * 1024 * 1024;
 const SILENCE: Duration = Duration::from_secs(20);
 
 fn main() -> Outcome<()> {
-    let mut arguments = std::env::args().skip(1);
-    // without the `--bench` that cargo passes, as under `cargo test --benches`: a short form
     let (mut watchers, mut executions) = (50, 500);
-    while let Some(argument) = arguments.next() {
-        let mut value =
-            || -> Outcome<usize> { Ok(arguments.next().ok_or("a value is missing")?.parse()?) };
-        match argument.as_str() {
-            "--bench" => (watchers, executions) = (1_000, 12_500),
-            "--watchers" => watchers = value()?,
-            "--executions" => executions = value()?,
-            _ => return Err(format!("unknown argument {argument}").into()),
-        }
-    }
+    arguments::read(&mut [
+        Number { name: "watchers", value: &mut watchers, long: 1_000 },
+        Number { name: "executions", value: &mut executions, long: 12_500 },
+    ])?;
     let server = Server::start("")?;
     server.execute(WARM_UP)?;
     let (alone, _) = server.execute(executions)?;
