@@ -28,9 +28,7 @@ id = "walk"
 map = "input.items | selectattr('i', 'in', input.ids) | list | length"
 retry = { attempts = 3, delay = "10ms" }
 [workflows.plain]
-[[workflows.plain.steps]]
-id = "add"
-map = "input.n + 1"
+steps = [{ id = "add", map = "input.n + 1" }]
 "#;
 
 fn pill() -> Value {

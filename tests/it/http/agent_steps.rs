@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::site::{Site, at};
+use super::site::{ADD_TOOL, Site, at};
 use super::upstream::{begins, calls, clerk, model, newest, says};
 use support::client::{Event, Events, Wire};
 use support::eventually;
@@ -14,12 +14,6 @@ use support::provider::{Deed, Provider, whole};
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
 const WORKFLOWS: &str = r#"
-tools = ["add"]
-[tools.add]
-kind = "workflow"
-workflow = "add"
-description = "Adds three"
-
 [workflows.letter]
 steps = [
     { id = "write", type = "andAgent", agent = "clerk", prompt = "To {{ input.who }}" },
@@ -35,33 +29,24 @@ prompt = "Fill it in"
 schema = { type = "object", required = ["name"], properties = { name = { type = "string" } } }
 
 [workflows.steady]
-[[workflows.steady.steps]]
-id = "write"
-type = "andAgent"
-agent = "clerk"
-prompt = "Again"
-retry = { attempts = 2, delay = "1ms" }
+steps = [
+    { id = "write", type = "andAgent", agent = "clerk", prompt = "Again", retry = { attempts = 2, delay = "1ms" } },
+]
 
 [workflows.race]
-[[workflows.race.steps]]
-id = "first"
-type = "andRace"
-blocks = ["fast", "slow"]
-[[workflows.race.blocks.fast]]
-id = "answer"
-type = "andAgent"
-agent = "rival"
-prompt = "Hurry"
-[[workflows.race.blocks.slow]]
-id = "ask"
-type = "andAgent"
-agent = "clerk"
-prompt = "Take your time"
+steps = [{ id = "first", type = "andRace", blocks = ["fast", "slow"] }]
+blocks.fast = [{ id = "answer", type = "andAgent", agent = "rival", prompt = "Hurry" }]
+blocks.slow = [{ id = "ask", type = "andAgent", agent = "clerk", prompt = "Take your time" }]
 "#;
+
+/// Returns the keys of the agent, and what follows it.
+fn keys() -> String {
+    format!("tools = [\"add\"]\n{ADD_TOOL}{WORKFLOWS}")
+}
 
 fn site(server: &Provider) -> Site {
     let rival = "[agents.rival]\nmodel = \"offline\"\n";
-    Site::with(&format!("{rival}{}", clerk(server, WORKFLOWS)))
+    Site::with(&format!("{rival}{}", clerk(server, &keys())))
 }
 
 /// Starts an execution and streams its events.
@@ -139,8 +124,7 @@ fn ends_upstream(workflow: &str, script: &[Deed], end: impl Fn(&Site, &Provider)
     let server = Provider::start(vec![script.to_vec(); 2]);
     let rival = Provider::start(vec![[vec![Deed::Wait], says("first")].concat(); 2]);
     let second = model("second", "openai", &rival);
-    let agents =
-        format!("{second}[agents.rival]\nmodel = \"second\"\n{}", clerk(&server, WORKFLOWS));
+    let agents = format!("{second}[agents.rival]\nmodel = \"second\"\n{}", clerk(&server, &keys()));
     let site = Site::with(&agents);
     // streamed, and not
     for (round, id) in ["e1", "e2"].into_iter().enumerate() {

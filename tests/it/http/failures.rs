@@ -15,17 +15,10 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 
 const BROKEN: &str = r#"
 [workflows.broken]
-[[workflows.broken.steps]]
-id = "fine"
-map = 1
-[[workflows.broken.steps]]
-id = "both"
-type = "andAll"
-blocks = ["left"]
-[[workflows.broken.blocks.left]]
-id = "bad"
-map = { x = "input.missing.thing" }
-retry = { attempts = 2, delay = "1ms" }
+steps = [{ id = "fine", map = 1 }, { id = "both", type = "andAll", blocks = ["left"] }]
+blocks.left = [
+    { id = "bad", map = { x = "input.missing.thing" }, retry = { attempts = 2, delay = "1ms" } },
+]
 "#;
 
 #[test]

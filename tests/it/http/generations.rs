@@ -14,15 +14,11 @@ model = "moody"
 
 [models.moody]
 provider = "rehearsal"
-[[models.moody.rules]]
-when = "'fail' in prompt"
-error = "not in the mood"
-[[models.moody.rules]]
-when = "'wait' in prompt"
-delay = "1h"
-[[models.moody.rules]]
-when = "'fence' in prompt"
-reply = "```json\n{\"name\":\"Ada\"}\n```"
+rules = [
+    { when = "'fail' in prompt", error = "not in the mood" },
+    { when = "'wait' in prompt", delay = "1h" },
+    { when = "'fence' in prompt", reply = "```json\n{\"name\":\"Ada\"}\n```" },
+]
 
 [agents.stubborn]
 model = "stubborn"

@@ -28,18 +28,9 @@ steps = [
 ]
 
 [workflows.pair]
-[[workflows.pair.steps]]
-id = "both"
-type = "andAll"
-blocks = ["left", "right"]
-[[workflows.pair.blocks.left]]
-id = "l"
-suspend = { deadline = "48h" }
-map = { l = "resume" }
-[[workflows.pair.blocks.right]]
-id = "r"
-suspend = { deadline = "48h" }
-map = { r = "resume" }
+steps = [{ id = "both", type = "andAll", blocks = ["left", "right"] }]
+blocks.left = [{ id = "l", suspend = { deadline = "48h" }, map = { l = "resume" } }]
+blocks.right = [{ id = "r", suspend = { deadline = "48h" }, map = { r = "resume" } }]
 
 [workflows.parent]
 steps = [{ id = "child", type = "andWorkflow", workflow = "approval" }]
@@ -53,6 +44,14 @@ steps = [{ id = "same", map = "data" }]
 
 [workflows.nap]
 steps = [{ id = "nap", type = "andSleep", duration = "1h" }, { id = "after", map = 1 }]
+"#;
+
+/// A tool that calls the workflow `add` of [`CONFIG`].
+pub(super) const ADD_TOOL: &str = r#"
+[tools.add]
+kind = "workflow"
+workflow = "add"
+description = "Adds three"
 "#;
 
 /// A server in a separate folder.

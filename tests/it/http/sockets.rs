@@ -111,11 +111,17 @@ fn the_echo_answers() {
     }
 }
 
+/// Opens a socket of traces, which says that it is connected.
+fn observer(site: &Site, query: &str) -> Socket {
+    let mut socket = Socket::open(site, &format!("/ws/observability{query}"));
+    assert_eq!(socket.next()["type"], "CONNECTION_SUCCESS");
+    socket
+}
+
 #[test]
 fn an_observer_sees_every_span_of_an_execution() {
     let site = Site::start();
-    let mut socket = Socket::open(&site, "/ws/observability");
-    assert_eq!(socket.next()["type"], "CONNECTION_SUCCESS");
+    let mut socket = observer(&site, "");
     site.execute("add", "a1", &json!({ "n": 1 }));
     let ended = assert_whole(&socket.trace_of("a1"));
     let root = ended.values().find(|span| span.get("parentSpanId").is_none()).unwrap();
@@ -168,8 +174,7 @@ fn a_filter_covers_children_and_nothing_else() {
 #[test]
 fn an_observer_of_agents_gets_no_workflows() {
     let site = Site::start();
-    let mut socket = Socket::open(&site, "/ws/observability?entityType=agent");
-    assert_eq!(socket.next()["type"], "CONNECTION_SUCCESS");
+    let mut socket = observer(&site, "?entityType=agent");
     site.execute("add", "a1", &json!({ "n": 1 }));
     socket.say("{\"type\":\"SUBSCRIBE\"}");
     assert_eq!(socket.next()["type"], "SUBSCRIPTION_SUCCESS");

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::Site;
+use super::site::{ADD_TOOL, Site};
 use super::upstream::{ask, calls, clerk, events, newest, only, question, says};
 use support::provider::{Asked, Deed, Provider, stream_head, whole};
 
@@ -30,13 +30,6 @@ agent = "assistant"
 description = "Asks the assistant"
 "#;
 
-const ADD: &str = r#"
-[tools.add]
-kind = "workflow"
-workflow = "add"
-description = "Adds three"
-"#;
-
 /// Starts a site with an agent whose tool `lookup` is an HTTP call, and another agent.
 fn site(models: &Provider, tools: &Provider) -> Site {
     let parameters =
@@ -46,7 +39,7 @@ fn site(models: &Provider, tools: &Provider) -> Site {
          url = \"{}lookup\"\nparameters = {parameters}\n",
         tools.base_url()
     );
-    Site::with(&format!("{LIMITS}{}{ADD}{lookup}", clerk(models, KEYS)))
+    Site::with(&format!("{LIMITS}{}{ADD_TOOL}{lookup}", clerk(models, KEYS)))
 }
 
 /// Returns the result of its call that the model received.
@@ -201,7 +194,8 @@ fn an_endless_loop_of_tool_calls_ends() {
     let brief = "[agents.brief]\nmodel = \"remote\"\ntools = [\"add\"]\nmax_steps = 3\n\
                  [agents.poor]\nmodel = \"remote\"\ntools = [\"add\"]\n\
                  budget = { tool_calls = 2 }\n";
-    let site = Site::with(&format!("{LIMITS}{}{brief}{ADD}", clerk(&models, "tools = [\"add\"]")));
+    let site =
+        Site::with(&format!("{LIMITS}{}{brief}{ADD_TOOL}", clerk(&models, "tools = [\"add\"]")));
     // agent, options, turns
     let rows = [
         ("clerk", json!({}), 7),

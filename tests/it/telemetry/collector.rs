@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
-use support::listener::{Request, Watched, hold, listen};
+use support::listener::{Request, Watched, hold, listen_with};
 
 /// Reaction to one request.
 #[derive(Debug, Clone)]
@@ -49,11 +49,8 @@ pub(crate) fn spans_of(sent: &Request) -> (Vec<KeyValue>, Vec<Span>) {
 
 impl Collector {
     pub(crate) fn start(manners: impl IntoIterator<Item = Manner>) -> Self {
-        let manners = manners.into_iter().collect();
-        let shared = Arc::new(Watched::default());
-        shared.change(|state: &mut State| state.manners = manners);
-        let serving = Arc::clone(&shared);
-        let address = listen(move |stream| serve(&serving, stream));
+        let state = State { manners: manners.into_iter().collect(), ..State::default() };
+        let (address, shared) = listen_with(state, serve);
         Self { address, shared }
     }
 

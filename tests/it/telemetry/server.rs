@@ -24,9 +24,9 @@ authorization = "Bearer ${DRILL_KEY}"
 
 [models.m]
 provider = "rehearsal"
-[[models.m.rules]]
-when = "tools and not tool_results"
-tool_call = { name = "add", args = { n = "4" } }
+rules = [
+    { when = "tools and not tool_results", tool_call = { name = "add", args = { n = "4" } } },
+]
 [agents.clerk]
 model = "m"
 tools = ["add"]

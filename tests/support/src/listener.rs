@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::PATIENCE;
 
@@ -63,6 +63,16 @@ impl<T> Watched<T> {
         let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !wished(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
+}
+
+/// Listens as [`listen`] does, for connections that share a state.
+pub fn listen_with<T: Send + 'static>(
+    state: T,
+    serve: fn(&Watched<T>, BufReader<TcpStream>),
+) -> (SocketAddr, Arc<Watched<T>>) {
+    let shared = Arc::new(Watched { state: Mutex::new(state), changed: Condvar::new() });
+    let serving = Arc::clone(&shared);
+    (listen(move |stream| serve(&serving, stream)), shared)
 }
 
 /// A received request.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::listener::{Request, Watched, hold, listen};
+use crate::listener::{Request, Watched, hold, listen_with};
 
 /// An action of the server on a connection. After the last one it closes.
 #[derive(Debug, Clone)]
@@ -84,11 +84,8 @@ pub fn stream_end() -> Deed {
 impl Provider {
     /// Listens at a free port. Requests beyond the scripts are answered 500.
     pub fn start(scripts: impl IntoIterator<Item = Vec<Deed>>) -> Self {
-        let scripts = scripts.into_iter().collect();
-        let shared = Arc::new(Watched::default());
-        shared.change(|state: &mut State| state.scripts = scripts);
-        let serving = Arc::clone(&shared);
-        let address = listen(move |stream| serve(&serving, stream));
+        let state = State { scripts: scripts.into_iter().collect(), ..State::default() };
+        let (address, shared) = listen_with(state, serve);
         Self { address, shared }
     }
 
