@@ -17,6 +17,7 @@ pub mod numbers;
 pub mod portion;
 pub mod prepared;
 pub mod records;
+pub mod roots;
 pub mod trace;
 pub mod users;
 

@@ -11,7 +11,7 @@ use super::json::parse;
 use super::numbers::signed;
 
 /// Maximum number of portions of a chunk, because stores read it whole for each of them.
-const CHUNK_PORTIONS: u64 = 64;
+pub const CHUNK_PORTIONS: u64 = 64;
 /// Minimum number of bytes to read at once, and bytes read beyond a portion to detect its end.
 const WINDOW_MIN: usize = 4096;
 

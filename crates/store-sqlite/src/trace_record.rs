@@ -9,13 +9,14 @@ use greenroom_actors::ports::store::{
 };
 use greenroom_store_codec::generation_columns;
 use greenroom_store_codec::records::EVENTS;
+use greenroom_store_codec::roots::SCANNED_MAX;
 use greenroom_store_codec::trace::BELOW;
 use rusqlite::{OptionalExtension, Result, params};
 
 use super::codec::{entry_of, json_of, limit_of, optional_json_of, projection_of};
 use super::defects::Reading;
 use super::history::add_later_steps;
-use super::traces::{EXECUTION, SCANNED_MAX, user_of};
+use super::traces::{EXECUTION, user_of};
 
 const CHUNKS: &str = "SELECT events FROM chunks WHERE execution = ?1 ORDER BY last, part";
 

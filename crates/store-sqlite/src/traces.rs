@@ -2,27 +2,23 @@
 
 use std::sync::{Arc, LazyLock};
 
-use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, RootRow, own_trace_id};
 use greenroom_actors::ports::store::{
     Cursor, Read, Root, RootCursor, RootFilter, RootPage, Row, TraceQuery, TraceRecord, Traces,
 };
 use greenroom_actors::visibility::Visibility;
 use greenroom_store_codec::execution_columns;
-use greenroom_store_codec::trace::BELOW;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Rows, ToSql};
+use greenroom_store_codec::roots::{Candidate, RootMerge, SCANNED_MAX};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, ToSql};
 
 use super::SqliteStore;
-use super::codec::{entry_of, limit_of, named, projection_of, time_of};
+use super::codec::{Stored, entry_of, limit_of, named, projection_of};
 use super::defects::Reading;
 use super::list::{newest_first, of_all, of_workflow, range};
 use super::reader::{Lane, bind};
 use super::trace_record::trace;
 
-/// Maximum number of rows that a page of roots scans: about ten milliseconds if none matches.
-pub(super) const SCANNED_MAX: usize = 5_000;
-
-/// Columns of [`List::look`] of an execution: its number twice.
+/// Columns of [`Candidate::of`] of an execution: its number twice.
 macro_rules! place {
     () => {
         "n, n AS place, created, joined, workflow"
@@ -87,63 +83,6 @@ impl Traces for SqliteStore {
     }
 }
 
-/// A row that may be a root.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    row: Row,
-    /// Position in its list.
-    place: i64,
-    at: Timestamp,
-}
-
-/// One of the two lists, read no further than needed.
-#[derive(Default)]
-struct List<'s> {
-    /// `None` once all rows are read.
-    rows: Option<Rows<'s>>,
-    /// The next root, if it is known.
-    head: Option<Place>,
-    /// The last row that was returned or skipped.
-    passed: Option<Place>,
-}
-
-impl<'s> List<'s> {
-    fn new(statement: &'s mut Option<CachedStatement<'_>>) -> Self {
-        Self { rows: statement.as_mut().map(|it| it.raw_query()), head: None, passed: None }
-    }
-
-    /// Reads up to the next root, if any. Returns false if `left`, the number of rows that may
-    /// still be scanned, is used up.
-    fn look(&mut self, filter: &RootFilter, left: &mut usize) -> Result<bool> {
-        while self.head.is_none()
-            && let Some(rows) = &mut self.rows
-        {
-            if *left == 0 {
-                return Ok(false);
-            }
-            *left -= 1;
-            let Some(row) = rows.next()? else {
-                self.rows = None;
-                break;
-            };
-            let found = Place { row: row.get(0)?, place: row.get(1)?, at: time_of(row, 2)? };
-            let is_root = row.get::<_, Option<i64>>(3)? != Some(BELOW);
-            let entity = row.get_ref(4)?.as_str()?;
-            let matches = is_root
-                && filter.from.is_none_or(|from| found.at >= from)
-                && filter.entity_id.as_deref().is_none_or(|wanted| wanted == entity);
-            *(if matches { &mut self.head } else { &mut self.passed }) = Some(found);
-        }
-        Ok(true)
-    }
-
-    fn take(&mut self) -> Option<Place> {
-        let head = self.head.take();
-        self.passed = head.or(self.passed);
-        head
-    }
-}
-
 /// Merges the lists of executions and generations, newest first.
 fn roots(
     reading: &Reading<'_>,
@@ -156,43 +95,37 @@ fn roots(
         return Ok(RootPage::default());
     }
     let transaction = reading.unchecked_transaction()?;
-    let mut of_workflows = executions_of(&transaction, filter, after.execution)?;
-    let mut of_agents = generations_of(&transaction, filter, after.generation)?;
-    let (mut executions, mut generations) =
-        (List::new(&mut of_workflows), List::new(&mut of_agents));
-    let (mut roots, mut left) = (Vec::new(), SCANNED_MAX);
-    let is_cut = loop {
-        if !executions.look(filter, &mut left)? || !generations.look(filter, &mut left)? {
-            break true;
-        }
-        let is_workflow = match (&executions.head, &generations.head) {
-            (None, None) => break false,
-            _ if roots.len() == limit => break true,
-            (Some(execution), Some(generation)) => execution.at >= generation.at,
-            (execution, _) => execution.is_some(),
+    let mut executions = executions_of(&transaction, filter, after.execution)?;
+    let mut generations = generations_of(&transaction, filter, after.generation)?;
+    let (mut executions, mut generations) = (executions.raw_query(), generations.raw_query());
+    let mut merge = RootMerge::new(filter, after, limit);
+    while let Some(list) = merge.wanted() {
+        let rows = match list {
+            EntityType::Workflow => &mut executions,
+            EntityType::Agent => &mut generations,
         };
-        let head = if is_workflow { executions.take() } else { generations.take() };
-        let Some(Place { row, .. }) = head else { break false };
-        let (sql, kind) = match is_workflow {
-            true => (EXECUTION, "execution"),
-            false => (BARE_GENERATION, "generation"),
+        let row = rows.next()?.map(|row| Candidate::of(&Stored(row), filter)).transpose()?;
+        merge.add(list, row, row.is_none());
+    }
+    let (rows, next) = merge.finish();
+    let mut roots = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (sql, kind, n) = match row {
+            RootRow::Execution(n) => (EXECUTION, "execution", n),
+            RootRow::Generation(n) => (BARE_GENERATION, "generation", n),
         };
         let mut statement = transaction.prepare_cached(sql)?;
-        let mut found = statement.query([row])?;
+        let mut found = statement.query([n])?;
         let Some(columns) = found.next()? else { continue };
-        let root = match is_workflow {
-            true => projection_of(columns).map(Root::Execution),
-            false => entry_of(columns).map(|it| Root::Generation(Box::new(it.record))),
+        let root = match row {
+            RootRow::Execution(_) => projection_of(columns).map(Root::Execution),
+            RootRow::Generation(_) => {
+                entry_of(columns).map(|it| Root::Generation(Box::new(it.record)))
+            }
         };
         roots.extend(reading.defects.readable(|| named(kind, columns, 1), root)?);
-    };
-    let execution = executions.passed.map(|it| Cursor { at: it.at, row: it.row });
-    let generation = generations.passed.map(|it| it.place);
-    let next = RootCursor {
-        execution: execution.or(after.execution),
-        generation: generation.or(after.generation),
-    };
-    Ok(RootPage { roots, next: is_cut.then_some(next) })
+    }
+    Ok(RootPage { roots, next })
 }
 
 pub(super) fn user_of(visibility: &Visibility) -> Option<&str> {
@@ -206,10 +139,7 @@ fn executions_of<'c>(
     connection: &'c Connection,
     filter: &RootFilter,
     after: Option<Cursor>,
-) -> Result<Option<CachedStatement<'c>>> {
-    if filter.entity_type == Some(EntityType::Agent) {
-        return Ok(None);
-    }
+) -> Result<CachedStatement<'c>> {
     let mut statement = connection.prepare_cached(statement_of_executions(filter))?;
     let (before, row) = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.at.0, cursor.row));
     let values: [(&str, &dyn ToSql); 6] = [
@@ -221,7 +151,7 @@ fn executions_of<'c>(
         (":limit", &limit_of(SCANNED_MAX)),
     ];
     bind(&mut statement, &values)?;
-    Ok(Some(statement))
+    Ok(statement)
 }
 
 fn statement_of_executions(filter: &RootFilter) -> &'static str {
@@ -236,10 +166,7 @@ fn generations_of<'c>(
     connection: &'c Connection,
     filter: &RootFilter,
     after: Option<i64>,
-) -> Result<Option<CachedStatement<'c>>> {
-    if filter.entity_type == Some(EntityType::Workflow) {
-        return Ok(None);
-    }
+) -> Result<CachedStatement<'c>> {
     let mut statement = connection.prepare_cached(statement_of_generations(filter))?;
     let values: [(&str, &dyn ToSql); 3] = [
         (":entity", &filter.entity_id),
@@ -247,7 +174,7 @@ fn generations_of<'c>(
         (":place", &after.unwrap_or(i64::MAX)),
     ];
     bind(&mut statement, &values)?;
-    Ok(Some(statement))
+    Ok(statement)
 }
 
 fn statement_of_generations(filter: &RootFilter) -> &'static str {
