@@ -44,7 +44,8 @@ impl Purpose {
     /// Settings of a session, as one batch of statements.
     ///
     /// A plan made while tables are empty is kept for the session, so plans that scan or hash
-    /// whole tables are switched off. A lane's statement costs more to plan than to run.
+    /// whole tables are switched off. Most statements cost more to plan than to run. With the usual
+    /// cost of a random page, a list would be read whole and sorted, not read along its index.
     fn settings(self) -> &'static str {
         match self {
             Self::Opening => "SET statement_timeout = 0; SET lock_timeout = '60s'",
@@ -56,7 +57,8 @@ impl Purpose {
                 SET idle_in_transaction_session_timeout = '5s'"
             }
             Self::Pooled => {
-                "SET enable_seqscan = off; SET jit = off; SET statement_timeout = '30s';
+                "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+                SET random_page_cost = 1.1; SET jit = off; SET statement_timeout = '30s';
                 SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '30s'"
             }
         }

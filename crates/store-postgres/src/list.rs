@@ -1,0 +1,261 @@
+//! Lists of executions, with an index for every filter.
+//!
+//! Every page is a range of an index, or a merge of one range per status. Each range has its own
+//! order and limit: then PostgreSQL merges backward index scans, and reads no further than the page
+//! goes; without, it would read and sort whole ranges. Lists by time of end follow the ends, and
+//! check other filters on a limited number of rows.
+//!
+//! All statements have the parameters `$1`, earliest time, `($2, $3)`, the place before which rows
+//! are listed, and `$4`, limit.
+
+use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection};
+use greenroom_store_codec::codes::status_code;
+use greenroom_store_codec::columns::Columns as _;
+use greenroom_store_codec::execution_columns;
+use greenroom_store_codec::lists::PageRange;
+use greenroom_store_codec::numbers::limit_of;
+use greenroom_store_codec::records::projection_of;
+
+use crate::columns::Stored;
+use crate::defects::Defects;
+use crate::pool::{Failure, Reading, Values};
+use crate::text::Text;
+
+/// Selects executions of a range by creation, newest first.
+macro_rules! range {
+    ($columns:expr, $condition:expr) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM executions WHERE ",
+            $condition,
+            " AND created >= $1 AND (created, n) < ($2, $3)
+            ORDER BY created DESC, n DESC LIMIT $4"
+        )
+    };
+}
+
+/// Merges one range per status, newest first.
+macro_rules! merged {
+    ($columns:expr, $condition:expr) => {
+        concat!(
+            "(",
+            $crate::list::range!($columns, concat!($condition, "status = 0")),
+            ") UNION ALL (",
+            $crate::list::range!($columns, concat!($condition, "status = 1")),
+            ") UNION ALL (",
+            $crate::list::range!($columns, concat!($condition, "status = 2")),
+            ") UNION ALL (",
+            $crate::list::range!($columns, concat!($condition, "status = 3")),
+            ") UNION ALL (",
+            $crate::list::range!($columns, concat!($condition, "status = 4")),
+            ") ORDER BY created DESC, n DESC LIMIT $4"
+        )
+    };
+}
+pub(crate) use {merged, range};
+
+pub(crate) const OF_ALL: &str = merged!(execution_columns!(), "");
+
+pub(crate) const OF_STATUS: &str = range!(execution_columns!(), "status = $5::bigint");
+
+pub(crate) const OF_WORKFLOW: &str = merged!(execution_columns!(), "workflow = $5 AND ");
+
+pub(crate) const OF_WORKFLOW_AND_STATUS: &str =
+    range!(execution_columns!(), "workflow = $5 AND status = $6::bigint");
+
+/// Checks the other filters on the rows of the user.
+pub(crate) const OF_USER: &str = range!(
+    execution_columns!(),
+    "user_id = $5 AND ($6::text IS NULL OR workflow = $6)
+    AND ($7::bigint IS NULL OR status = $7)"
+);
+
+/// Checks the other filters on the few rows that replay the execution.
+pub(crate) const OF_REPLAYS: &str = range!(
+    execution_columns!(),
+    "replayed_from = $5 AND ($6::text IS NULL OR workflow = $6)
+    AND ($7::bigint IS NULL OR status = $7) AND ($8::text IS NULL OR user_id = $8)"
+);
+
+/// Selects executions of a range by end, last ended first, one more than a page scans.
+macro_rules! ended {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            execution_columns!(),
+            " FROM executions WHERE ",
+            $condition,
+            " AND ended >= $1 AND (ended, n) < ($2, $3)
+            ORDER BY ended DESC, n DESC LIMIT 5001"
+        )
+    };
+}
+
+/// Selects, of the rows of a range, those that match the other filters, and the last one that a
+/// page scans with the one after it, which show whether more follow. The last two columns are the
+/// place of the row in the range, from 1 on, and true if it matches.
+macro_rules! matching {
+    ($range:expr) => {
+        concat!(
+            "SELECT * FROM (
+                SELECT *, row_number() OVER (ORDER BY ended DESC, n DESC) AS place,
+                    coalesce(created >= $5 AND created < $6
+                        AND ($7::text IS NULL OR workflow = $7)
+                        AND ($8::text IS NULL OR user_id = $8)
+                        AND ($9::text IS NULL OR replayed_from = $9), false) AS matches
+                FROM (",
+            $range,
+            ") scanned
+            ) placed
+            WHERE matches OR place >= 5000 ORDER BY ended DESC, n DESC LIMIT $4"
+        )
+    };
+}
+
+pub(crate) const ENDED_AS: &str = matching!(ended!("status = $10::bigint"));
+
+pub(crate) const ENDED: &str = matching!(concat!(
+    "(",
+    ended!("status = 2"),
+    ") UNION ALL (",
+    ended!("status = 3"),
+    ") UNION ALL (",
+    ended!("status = 4"),
+    ") ORDER BY ended DESC, n DESC LIMIT 5001"
+));
+
+/// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
+const ENDS_SCANNED_MAX: i64 = 5_000;
+
+/// Indexes of columns.
+const CREATED: usize = 4;
+const ENDED_AT: usize = 6;
+const PLACE: usize = 21;
+const MATCHES: usize = 22;
+
+/// Reads a page, newest first, and the cursor of the next one. Damaged rows are omitted.
+pub(crate) async fn list(
+    reading: Reading,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
+    if limit == 0 {
+        return Ok((Vec::new(), None));
+    }
+    let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
+    let PageRange { from, before: (at, row) } = PageRange::of(filter.from, filter.to, after);
+    let workflow = workflow_id.as_deref().map(Text);
+    let user = user_id.as_deref().map(Text);
+    let replayed = replay_of.as_deref().map(Text);
+    let status = status.map(status_code);
+    // one more, to detect another page
+    let most = limit_of(limit.saturating_add(1));
+    let (sql, own): (_, Values<'_>) = match (&replayed, &user, &workflow, &status) {
+        (Some(_), ..) => (OF_REPLAYS, &[&replayed, &workflow, &status, &user]),
+        (None, Some(_), ..) => (OF_USER, &[&user, &workflow, &status]),
+        (None, None, Some(_), Some(_)) => (OF_WORKFLOW_AND_STATUS, &[&workflow, &status]),
+        (None, None, Some(_), None) => (OF_WORKFLOW, &[&workflow]),
+        (None, None, None, Some(_)) => (OF_STATUS, &[&status]),
+        (None, None, None, None) => (OF_ALL, &[]),
+    };
+    let range: Values<'_> = &[&from, &at, &row, &most];
+    let rows = reading.rows(sql, &[range, own].concat()).await?;
+    reading.decoded(rows, move |rows, defects| page_of(rows, limit, defects)).await
+}
+
+fn page_of(
+    rows: &[Stored],
+    limit: usize,
+    defects: &Defects,
+) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
+    let page = rows.get(..limit).unwrap_or(rows);
+    let is_last = rows.len() <= limit;
+    let last = page.last().filter(|_| !is_last);
+    Ok((readable(page, defects)?, last.map(|row| cursor_of(row, CREATED)).transpose()?))
+}
+
+/// Reads a page by time of end, newest first, and the cursor of the next one. The page may be
+/// shorter than `limit` although more follow.
+pub(crate) async fn list_of_ends(
+    reading: Reading,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
+    let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
+    let is_of_none = status.is_some_and(|status| !status.is_terminal());
+    if limit == 0 || is_of_none {
+        return Ok((Vec::new(), None));
+    }
+    let PageRange { from, before: (at, row) } =
+        PageRange::of(filter.ended_from, filter.ended_to, after);
+    let created_from = filter.from.map_or(i64::MIN, |from| from.0);
+    let created_to = filter.to.map_or(i64::MAX, |to| to.0);
+    let workflow = workflow_id.as_deref().map(Text);
+    let user = user_id.as_deref().map(Text);
+    let replayed = replay_of.as_deref().map(Text);
+    let most = limit_of(limit.saturating_add(1));
+    let values: Values<'_> =
+        &[&from, &at, &row, &most, &created_from, &created_to, &workflow, &user, &replayed];
+    let rows = match status.map(status_code) {
+        Some(status) => reading.rows(ENDED_AS, &[values, &[&status]].concat()).await?,
+        None => reading.rows(ENDED, values).await?,
+    };
+    reading.decoded(rows, move |rows, defects| page_of_ends(rows, limit, defects)).await
+}
+
+fn page_of_ends(
+    rows: &[Stored],
+    limit: usize,
+    defects: &Defects,
+) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
+    let (mut page, mut last) = (Vec::new(), None);
+    for row in rows {
+        if page.len() == limit || row.integer(PLACE)? > ENDS_SCANNED_MAX {
+            return Ok((page, last));
+        }
+        last = Some(cursor_of(row, ENDED_AT)?);
+        if row.value(MATCHES)? {
+            page.extend(readable(std::slice::from_ref(row), defects)?);
+        }
+    }
+    Ok((page, None))
+}
+
+fn readable(rows: &[Stored], defects: &Defects) -> Result<Vec<Projection>, Failure> {
+    defects.readable_rows(rows, |row| row.named("execution", 1), projection_of)
+}
+
+fn cursor_of(row: &Stored, time: usize) -> Result<Cursor, Failure> {
+    Ok(Cursor { at: row.time(time)?, row: row.integer(0)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::ports::store::Status;
+
+    use super::*;
+
+    #[test]
+    fn merges_have_a_range_for_every_status() {
+        for status in Status::ALL {
+            let range = format!("status = {} ", status_code(status));
+            for (sql, is_listed) in
+                [(OF_ALL, true), (OF_WORKFLOW, true), (ENDED, status.is_terminal())]
+            {
+                assert_eq!(sql.contains(&range), is_listed, "{} in {sql}", status.as_str());
+            }
+        }
+        assert_eq!(OF_ALL.matches("status = ").count(), Status::ALL.len());
+    }
+
+    #[test]
+    fn ends_are_scanned_up_to_one_more_than_the_maximum() {
+        for sql in [ENDED, ENDED_AS] {
+            assert!(sql.contains(&format!("LIMIT {}", ENDS_SCANNED_MAX + 1)));
+            assert!(sql.contains(&format!("place >= {ENDS_SCANNED_MAX} ")));
+        }
+    }
+}
