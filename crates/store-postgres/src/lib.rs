@@ -7,6 +7,7 @@
 //! Every lane has a row in the database that each of its commits updates. Another server takes
 //! over by deleting those rows: from then on nothing of this server is stored.
 
+mod acted;
 mod address;
 mod changes;
 mod columns;
@@ -18,18 +19,25 @@ mod defects;
 mod driver;
 mod executions;
 mod fault;
+mod forget;
 mod history;
+mod key_purge;
 mod list;
+mod log_writes;
+mod logs;
 mod membership;
 mod open;
 mod pieces;
 mod pool;
 mod portions;
 mod reader;
+mod retention;
 mod schema;
 mod search;
 mod settings;
 mod store;
+#[cfg(test)]
+mod tests;
 mod text;
 mod trace_record;
 mod traces;

@@ -14,6 +14,7 @@ pub use self::error::OpenError;
 
 use crate::connector::{Connector, Purpose};
 use crate::driver::Driver;
+use crate::key_purge::{self, NewestAppend};
 use crate::membership::Membership;
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
@@ -58,12 +59,14 @@ impl PostgresStore {
             pool,
             meter,
             sink: OnceLock::new(),
+            newest_append: NewestAppend::none(),
             writable: AtomicBool::new(true),
             node,
             membership,
             database_bytes: AtomicU64::new(0),
         });
         driver.handle().spawn(measure(Arc::downgrade(&shared)));
+        driver.handle().spawn(key_purge::run(Arc::downgrade(&shared)));
         Ok(Self { shared, driver, database })
     }
 }

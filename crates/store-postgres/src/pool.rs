@@ -123,6 +123,11 @@ impl Pool {
         &self.defects
     }
 
+    /// Returns the threads that decode large results.
+    pub(crate) fn decoders(&self) -> &Decoders {
+        &self.decoders
+    }
+
     /// Runs a query, as a future of the ports: repeats it during an outage, and reports a damaged
     /// record under the name that `record` returns.
     pub(crate) fn read<'a, T, F>(

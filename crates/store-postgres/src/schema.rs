@@ -232,8 +232,9 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_memory ON messages (memory, n);
 CREATE INDEX messages_text ON messages USING gin (memory, folded gin_trgm_ops);
 
+CREATE SEQUENCE log_rows;
 CREATE TABLE logs (
-    n            bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    n            bigint   PRIMARY KEY,
     at           bigint   NOT NULL,
     level        smallint NOT NULL,
     target       text     COLLATE "C" NOT NULL,

@@ -10,6 +10,7 @@ use greenroom_actors::ports::store::CommitSink;
 
 use crate::connector::Connector;
 use crate::driver::Driver;
+use crate::key_purge::NewestAppend;
 use crate::membership::{Lost, Membership};
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) meter: Arc<dyn JournalMeter>,
     pub(crate) sink: OnceLock<Arc<dyn CommitSink>>,
+    pub(crate) newest_append: NewestAppend,
     /// False during an outage.
     pub(crate) writable: AtomicBool,
     /// Number of this process in `nodes`; never used again by another.

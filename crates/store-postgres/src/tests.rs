@@ -1,0 +1,52 @@
+//! Tests over a real PostgreSQL.
+
+mod forgetting;
+mod keys;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use greenroom_actors::ports::meter::JournalMeter;
+use support::postgres::Server;
+
+use crate::{PostgresSettings, PostgresStore};
+
+/// Counts damaged reads.
+#[derive(Default)]
+struct Tally(AtomicU64);
+
+impl JournalMeter for Tally {
+    fn committed(&self, _: usize, _: Duration) {}
+
+    fn failed(&self) {}
+
+    fn met_defect(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A store in a new schema.
+struct Fresh {
+    store: PostgresStore,
+    tally: Arc<Tally>,
+    server: &'static Server,
+    url: String,
+}
+
+impl Fresh {
+    /// Opens a store; `None` where PostgreSQL is not installed.
+    fn open() -> Option<Self> {
+        let server = Server::shared()?;
+        let url = server.fresh_url();
+        let settings = PostgresSettings::new(url.parse().unwrap(), "test");
+        let tally = Arc::new(Tally::default());
+        let store = PostgresStore::open(settings, Arc::clone(&tally) as _).unwrap();
+        Some(Self { store, tally, server, url })
+    }
+
+    /// Runs SQL beside the store; returns the rows as lines, the columns separated by `|`.
+    fn sql(&self, sql: &str) -> String {
+        self.server.answer(&self.url, sql).unwrap()
+    }
+}
