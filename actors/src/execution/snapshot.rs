@@ -150,7 +150,8 @@ impl Handler<TakeSnapshot> for ExecutionActor {
             && let Some(state) = life.take_snapshot()
         {
             let (execution, row) = (self.id.clone(), life.row);
-            self.shared.store.store_snapshot(Snapshot { execution, row, revision, state });
+            let snapshot = Snapshot { execution, row, revision, state };
+            self.shared.store.store_snapshot(self.shard, snapshot);
         }
         let event = ExecutionEvent::SnapshotQueued { handled: self.handled };
         report(&self.supervisor, ExecutionReport { key: self.key, event });

@@ -237,7 +237,7 @@ impl Journal for MemoryStore {
         sink.committed(ticket.shard, vec![Acknowledgement { ticket, upto, result }]);
     }
 
-    fn store_snapshot(&self, snapshot: Snapshot) {
+    fn store_snapshot(&self, _: usize, snapshot: Snapshot) {
         // without it, a rebuild applies more facts
         let _ = self.write(|state| state.store_snapshot(snapshot));
     }

@@ -341,9 +341,9 @@ pub trait Journal: Send + Sync {
     /// committed in the order in which they were queued.
     fn append(&self, append: Append);
 
-    /// Queues a snapshot that replaces an older one. Never blocks, and may be lost: facts suffice
-    /// to rebuild.
-    fn store_snapshot(&self, kept: Snapshot);
+    /// Queues a snapshot that replaces an older one, behind the appends of the shard. Never blocks,
+    /// and may be lost: facts suffice to rebuild.
+    fn store_snapshot(&self, shard: usize, snapshot: Snapshot);
 
     /// Returns true if writes are expected to succeed.
     fn is_writable(&self) -> bool;

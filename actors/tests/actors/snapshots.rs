@@ -110,7 +110,7 @@ async fn a_snapshot_that_cannot_be_used_is_ignored() {
         let before = world.runtime.describe(&target("long", "e")).await.unwrap();
         let stored = world.store.load(&id()).await.unwrap().unwrap();
         let (row, revision, state) = (stored.row, stored.revision, state.to_vec());
-        world.store.store_snapshot(Snapshot { execution: id(), row, revision, state });
+        world.store.store_snapshot(0, Snapshot { execution: id(), row, revision, state });
         let world = world.restart().await;
         let after = world.runtime.describe(&target("long", "e")).await.unwrap();
         assert_eq!(before.steps, after.steps, "{name}");

@@ -63,7 +63,7 @@ pub(crate) struct SimStore {
 enum Write {
     Append(Box<Append>),
     Timers(usize, Vec<TimerChange>),
-    Snapshot(Snapshot),
+    Snapshot(usize, Snapshot),
     Generation(Box<GenerationWrite>, oneshot::Sender<Result<(), AppendError>>),
 }
 
@@ -181,9 +181,9 @@ impl SimStore {
                 }
                 None
             }
-            Write::Snapshot(snapshot) => {
+            Write::Snapshot(shard, snapshot) => {
                 if !fails {
-                    self.disk.store_snapshot(snapshot);
+                    self.disk.store_snapshot(shard, snapshot);
                 }
                 None
             }
@@ -282,8 +282,8 @@ impl Journal for SimStore {
         self.queue(Write::Append(Box::new(append)));
     }
 
-    fn store_snapshot(&self, snapshot: Snapshot) {
-        self.queue(Write::Snapshot(snapshot));
+    fn store_snapshot(&self, shard: usize, snapshot: Snapshot) {
+        self.queue(Write::Snapshot(shard, snapshot));
     }
 
     fn is_writable(&self) -> bool {

@@ -14,6 +14,7 @@ pub mod json;
 pub mod keys;
 pub mod lists;
 pub mod numbers;
+pub mod outcomes;
 pub mod portion;
 pub mod prepared;
 pub mod records;

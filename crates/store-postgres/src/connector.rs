@@ -52,9 +52,9 @@ impl Purpose {
             Self::Beat => "SET jit = off; SET statement_timeout = '3s'; SET lock_timeout = '2s'",
             Self::Lane => {
                 "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
-                SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
-                SET statement_timeout = '10s'; SET lock_timeout = '5s';
-                SET idle_in_transaction_session_timeout = '5s'"
+                SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off;
+                SET enable_material = off; SET jit = off; SET statement_timeout = '10s';
+                SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
             }
             Self::Pooled => {
                 "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;

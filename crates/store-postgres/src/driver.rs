@@ -57,6 +57,19 @@ impl Driver {
         result
     }
 
+    /// Returns false once the thread is to end.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Returns true on the thread itself, which must not block.
+    pub(crate) fn is_current(&self) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running
+            .as_ref()
+            .is_some_and(|(_, thread)| thread.thread().id() == std::thread::current().id())
+    }
+
     /// Ends the thread and every task on it; blocks.
     pub(crate) fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -38,6 +38,26 @@ pub(crate) fn fault_of(error: &tokio_postgres::Error) -> Fault {
     }
 }
 
+/// Returns a description of a failure of writes, and what to do about it.
+pub(crate) fn advice_on(error: &tokio_postgres::Error) -> String {
+    let reason = reason_of(error);
+    let advice = match error.code() {
+        Some(&SqlState::DISK_FULL) => "free space on the disk of the database",
+        Some(&SqlState::TOO_MANY_CONNECTIONS) => {
+            "raise max_connections of the database, or lower connections and writers of [store]"
+        }
+        Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            "this database accepts no writes: name the primary among the hosts of [store] url"
+        }
+        Some(
+            &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN | &SqlState::CANNOT_CONNECT_NOW,
+        ) => "the database is stopping or starting",
+        Some(_) => return reason,
+        None => "check that the database runs and can be reached",
+    };
+    format!("{reason}; {advice}")
+}
+
 /// Returns a description of a failure, without values and without the connection's password.
 pub(crate) fn reason_of(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {

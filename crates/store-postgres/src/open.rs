@@ -3,7 +3,7 @@
 mod checks;
 mod error;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,10 @@ pub use self::error::OpenError;
 use crate::connector::{Connector, Purpose};
 use crate::driver::Driver;
 use crate::key_purge::{self, NewestAppend};
+use crate::lane::Lanes;
+use crate::lane::outage::Outages;
 use crate::membership::Membership;
+use crate::numbers::{self, Numbers};
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
 use crate::store::{PostgresStore, Shared};
@@ -60,14 +63,19 @@ impl PostgresStore {
             meter,
             sink: OnceLock::new(),
             newest_append: NewestAppend::none(),
-            writable: AtomicBool::new(true),
+            outages: Outages::default(),
+            execution_rows: Numbers::of("execution_rows"),
+            generation_rows: Numbers::of("generation_rows"),
             node,
             membership,
             database_bytes: AtomicU64::new(0),
         });
         driver.handle().spawn(measure(Arc::downgrade(&shared)));
         driver.handle().spawn(key_purge::run(Arc::downgrade(&shared)));
-        Ok(Self { shared, driver, database })
+        let numbers = numbers::start(&shared, driver.handle());
+        numbers.map_err(|failure| OpenError::Failed(failure.to_string()))?;
+        let lanes = Lanes::start(&shared, driver.handle());
+        Ok(Self { shared, lanes, driver, database })
     }
 }
 

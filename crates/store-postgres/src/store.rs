@@ -1,17 +1,20 @@
 //! The store, opened.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use greenroom_actors::ports::meter::JournalMeter;
-use greenroom_actors::ports::store::CommitSink;
+use greenroom_actors::ports::store::{CommitSink, Journal as _};
 
 use crate::connector::Connector;
 use crate::driver::Driver;
 use crate::key_purge::NewestAppend;
+use crate::lane::Lanes;
+use crate::lane::outage::Outages;
 use crate::membership::{Lost, Membership};
+use crate::numbers::Numbers;
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
 
@@ -26,8 +29,11 @@ pub(crate) struct Shared {
     pub(crate) meter: Arc<dyn JournalMeter>,
     pub(crate) sink: OnceLock<Arc<dyn CommitSink>>,
     pub(crate) newest_append: NewestAppend,
-    /// False during an outage.
-    pub(crate) writable: AtomicBool,
+    pub(crate) outages: Outages,
+    /// Numbers of new executions.
+    pub(crate) execution_rows: Numbers,
+    /// Numbers of new generations.
+    pub(crate) generation_rows: Numbers,
     /// Number of this process in `nodes`; never used again by another.
     pub(crate) node: i64,
     pub(crate) membership: Arc<Membership>,
@@ -40,6 +46,7 @@ pub(crate) struct Shared {
 /// Dropping it commits what is queued and gives the database up.
 pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) lanes: Lanes,
     pub(crate) driver: Driver,
     /// Id of the database, made with its tables.
     pub(crate) database: String,
@@ -73,7 +80,7 @@ impl PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        self.leave();
+        self.close();
     }
 }
 

@@ -281,7 +281,7 @@ impl Journal for SqliteStore {
         }
     }
 
-    fn store_snapshot(&self, snapshot: Snapshot) {
+    fn store_snapshot(&self, _: usize, snapshot: Snapshot) {
         // snapshots are optional: lost if the writer has ended
         let _ = self.queue(Job::Snapshot(snapshot));
     }

@@ -15,9 +15,6 @@ use super::generations::Generations;
 use super::log_writes::LogWrites;
 use super::retention::Drops;
 
-/// Maximum size of a first chunk in the row of an execution that will change again.
-const INLINE_BYTES_MAX: usize = 1024;
-
 /// Size of a test write; too large for space that happens to be free.
 const PROBE_BYTES: usize = 64 * 1024;
 
@@ -200,8 +197,7 @@ impl<'c> Session<'c> {
         let projection = &prepared.append.projection;
         let header = &*projection.header;
         let row = prepared.append.row;
-        let is_inline =
-            projection.status.is_terminal() || prepared.events.len() <= INLINE_BYTES_MAX;
+        let is_inline = prepared.fits_row(projection.status);
         let created = self.create.execute(params![
             row,
             header.id.as_str(),

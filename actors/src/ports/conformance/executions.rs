@@ -186,7 +186,7 @@ pub(super) async fn snapshots_of_an_older_revision_are_ignored(mut bench: Bench)
     let keep = |bench: &Bench, of: &Draft, state: &str| {
         let (row, revision, state) = (of.row, of.revision, state.as_bytes().to_vec());
         let execution = of.header.id.clone();
-        bench.store.store_snapshot(Snapshot { execution, row, revision, state });
+        bench.store.store_snapshot(0, Snapshot { execution, row, revision, state });
     };
     let first = bench.creation("a");
     bench.take(&first).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::ports::store::Append;
+use greenroom_actors::ports::store::{Append, Status};
 
 use crate::json::suspensions_bytes;
 use crate::numbers::signed;
@@ -11,6 +11,9 @@ use crate::users::users_in;
 
 /// Typical size of a serialized fact, to allocate the buffer.
 const FACT_BYTES_USUAL: usize = 96;
+
+/// Maximum size of a first chunk in the row of an execution that will change again.
+const INLINE_BYTES_MAX: usize = 1024;
 
 /// A serialized append.
 #[derive(Debug)]
@@ -41,6 +44,12 @@ impl PreparedAppend {
         };
         let users = users_in(&append.facts);
         Ok(Self { suspension, error, users, events, trace, append })
+    }
+
+    /// Returns true if the facts of a creation go into the row of the execution, which has this
+    /// status after them: a row that will change is rewritten whole.
+    pub fn fits_row(&self, status: Status) -> bool {
+        status.is_terminal() || self.events.len() <= INLINE_BYTES_MAX
     }
 
     /// Returns the number of the last fact, by which the chunk is found.

@@ -7,6 +7,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Transaction};
 
 use super::{BEAT, Membership, Peer};
+use crate::lane;
 use crate::open::OpenError;
 use crate::schema;
 use crate::settings::PostgresSettings;
@@ -162,6 +163,7 @@ async fn attempt(
     let version = env!("CARGO_PKG_VERSION");
     let added = transaction.query_one(ADD, &[&settings.name, &version]).await?;
     let node = added.try_get(0)?;
+    lane::register(&transaction, node, settings.writers).await?;
     transaction.commit().await?;
     Ok(Attempt::Joined(node))
 }

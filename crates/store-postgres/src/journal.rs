@@ -1,0 +1,75 @@
+//! Writes of executions.
+
+use std::sync::Arc;
+
+use greenroom_actors::ports::store::{
+    Acknowledgement, Append, AppendError, CommitSink, Journal, Row, Snapshot, TimerChange,
+};
+use greenroom_store_codec::prepared::PreparedAppend;
+
+use crate::lane::fold::Job;
+use crate::store::PostgresStore;
+
+impl PostgresStore {
+    /// Returns the number of requests queued for the lanes.
+    pub fn queued(&self) -> usize {
+        self.lanes.queued()
+    }
+}
+
+impl Journal for PostgresStore {
+    fn attach(&self, sink: Arc<dyn CommitSink>) {
+        if self.shared.sink.set(sink).is_err() {
+            log::error!("ignored a second commit sink");
+        }
+    }
+
+    fn close(&self) {
+        if !self.driver.is_running() {
+            return;
+        }
+        // the last owner may be the sink, on the thread that the lanes need
+        if !self.driver.is_current() {
+            self.lanes.close();
+            self.leave();
+        }
+        self.shared.pool.close();
+        self.driver.stop();
+    }
+
+    fn next_row(&self) -> Option<Row> {
+        self.shared.execution_rows.next()
+    }
+
+    fn append(&self, append: Append) {
+        let (ticket, upto) = (append.ticket, append.projection.last_seq);
+        let refusal = |reason: &str| {
+            let error = AppendError::Unavailable(Arc::from(reason));
+            Acknowledgement { ticket, upto, result: Err(error) }
+        };
+        let job = match PreparedAppend::new(append) {
+            Ok(prepared) => Job::Append(Box::new(prepared)),
+            Err(error) => Job::Refuse(refusal(&error.to_string())),
+        };
+        if self.lanes.queue(ticket.shard, job).is_err()
+            && let Some(sink) = self.shared.sink.get()
+        {
+            sink.committed(ticket.shard, vec![refusal("the store is closed")]);
+        }
+    }
+
+    fn store_snapshot(&self, shard: usize, snapshot: Snapshot) {
+        // snapshots are optional: lost if the store is closed
+        let _ = self.lanes.queue(shard, Job::Snapshot(snapshot));
+    }
+
+    fn is_writable(&self) -> bool {
+        self.shared.outages.is_writable() && self.shared.membership.is_beating()
+    }
+
+    fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {
+        if self.lanes.queue(shard, Job::Timers(changes)).is_err() {
+            log::error!("lost a change of timers: the store is closed");
+        }
+    }
+}

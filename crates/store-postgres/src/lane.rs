@@ -1,0 +1,266 @@
+//! Lanes: connections that write executions.
+//!
+//! An append goes to the lane of its shard. A lane takes what is queued, commits it by one
+//! statement, and notifies the actors when the database has answered. During an outage nothing that
+//! is queued is refused: the lane connects again, learns whether the last batch was committed, and
+//! continues.
+
+pub(crate) mod fold;
+pub(crate) mod outage;
+mod queues;
+pub(crate) mod register;
+mod session;
+pub(crate) mod statement;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use greenroom_actors::ports::store::AppendError;
+use greenroom_store_codec::outcomes::Outcomes;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use self::fold::{Folded, Job};
+pub(crate) use self::queues::Lanes;
+pub(crate) use self::register::register;
+use self::session::{Answer, LaneKey, Session};
+use crate::fault::{Fault, advice_on, fault_of, reason_of};
+use crate::store::Shared;
+
+/// Maximum number of requests of a batch.
+const BATCH_MAX: usize = 512;
+/// Size from which a batch takes no further requests, in bytes.
+const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Pause before a batch is sent a third time; doubled up to the maximum. The second time follows at
+/// once.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+const TAKEN_OVER: &str = "another one took over its executions. Restart it";
+const HISTORY_LOST: &str = "the database has lost commits that it had confirmed, because a replica \
+    without them took over. Restart it, and look for effects of lost steps outside";
+
+/// The writing side of a lane.
+struct Lane {
+    shared: Arc<Shared>,
+    key: LaneKey,
+    jobs: UnboundedReceiver<Job>,
+    /// Number of requests that no lane has taken yet.
+    queued: Arc<AtomicUsize>,
+    session: Option<Session>,
+    /// Number of the last session.
+    sessions: i64,
+    /// Number of the last committed batch.
+    batch: i64,
+    is_out: bool,
+}
+
+/// Reason for storing nothing of a batch.
+enum Refusal {
+    /// This process may no longer write.
+    Lost,
+    /// At least one of the requests does not fit.
+    Misfit(Error),
+}
+
+impl Lane {
+    /// Serves requests until the store is closed.
+    async fn run(mut self) {
+        while let Some(batch) = self.gather().await {
+            let mut parts = vec![batch];
+            while let Some(part) = parts.pop() {
+                self.commit(part, &mut parts).await;
+            }
+        }
+    }
+
+    /// Waits for a request, and takes those queued behind it.
+    async fn gather(&mut self) -> Option<Vec<Job>> {
+        let first = self.jobs.recv().await?;
+        let mut bytes = first.size();
+        let mut batch = vec![first];
+        while batch.len() < BATCH_MAX
+            && bytes < BATCH_BYTES_MAX
+            && let Ok(next) = self.jobs.try_recv()
+        {
+            bytes += next.size();
+            batch.push(next);
+        }
+        self.queued.fetch_sub(batch.len(), Ordering::Relaxed);
+        Some(batch)
+    }
+
+    /// Commits a batch and notifies the actors. Requests to commit after it are pushed to `parts`,
+    /// those to commit first last.
+    async fn commit(&mut self, batch: Vec<Job>, parts: &mut Vec<Vec<Job>>) {
+        let mut jobs = batch;
+        let began = Instant::now();
+        let (folded, count) = Folded::of(&jobs);
+        let written = self.write(&folded).await;
+        drop(folded);
+        let rest = jobs.split_off(count);
+        if !rest.is_empty() {
+            parts.push(rest);
+        }
+        match written {
+            Ok(()) => {
+                self.shared.meter.committed(jobs.len(), began.elapsed());
+                self.answer(jobs, &Ok(()));
+            }
+            Err(Refusal::Lost) => self.answer(jobs, &Err(AppendError::Lost)),
+            Err(Refusal::Misfit(_)) if jobs.len() > 1 => {
+                // in halves, until those that do not fit stand alone
+                parts.push(jobs.split_off(jobs.len() / 2));
+                parts.push(jobs);
+            }
+            Err(Refusal::Misfit(error)) => self.refuse(jobs, &error, parts).await,
+        }
+    }
+
+    /// Refuses a batch of one request, with the reason.
+    async fn refuse(&mut self, batch: Vec<Job>, error: &Error, parts: &mut Vec<Vec<Job>>) {
+        let reason = match (batch.first(), &self.session) {
+            (Some(Job::Append(append)), Some(session)) if is_race(error) => {
+                session.reason_of(append).await
+            }
+            _ => Ok(self.fault_of_one(error)),
+        };
+        let reason = match reason {
+            Ok(reason) => reason,
+            Err(error) if fault_of(&error) == Fault::Request => self.fault_of_one(&error),
+            Err(_) => {
+                // it will be refused again, in another session
+                self.session = None;
+                parts.push(batch);
+                return;
+            }
+        };
+        self.answer(batch, &Err(reason));
+    }
+
+    fn fault_of_one(&self, error: &Error) -> AppendError {
+        let reason = reason_of(error);
+        self.shared.meter.failed();
+        log::error!("the store rejected a write: {reason}");
+        AppendError::Unavailable(Arc::from(reason))
+    }
+
+    /// Writes a batch, whatever outages it meets.
+    async fn write(&mut self, folded: &Folded<'_>) -> Result<(), Refusal> {
+        let batch = self.batch + 1;
+        let (mut failures, mut pause) = (0, PAUSE_MIN);
+        loop {
+            if self.shared.outages.is_lost() {
+                return Err(Refusal::Lost);
+            }
+            if folded.is_empty() {
+                return Ok(());
+            }
+            let (fault, error) = match self.attempt(batch, folded).await {
+                Ok(Answer::Stored) => {
+                    self.batch = batch;
+                    self.end_outage();
+                    return Ok(());
+                }
+                Ok(Answer::Fenced) => return Err(self.lose(TAKEN_OVER)),
+                Ok(Answer::HistoryLost) => return Err(self.lose(HISTORY_LOST)),
+                Err((Fault::Request, error)) => {
+                    self.end_outage();
+                    return Err(Refusal::Misfit(error));
+                }
+                Err(failure) => failure,
+            };
+            if fault == Fault::Outage {
+                self.session = None;
+            }
+            failures += 1;
+            if failures > 1 {
+                self.begin_outage(&error);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        }
+    }
+
+    /// Sends a batch. A new session learns first whether the last one has committed it.
+    async fn attempt(&mut self, batch: i64, folded: &Folded<'_>) -> Result<Answer, (Fault, Error)> {
+        if self.session.is_none() {
+            self.sessions += 1;
+            let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
+            // whatever the reason, the batch is not at fault
+            let begun = begun.map_err(|error| (Fault::Outage, error))?;
+            let Some((session, stored)) = begun else { return Ok(Answer::Fenced) };
+            self.session = Some(session);
+            if stored == batch {
+                return Ok(Answer::Stored);
+            } else if stored < self.batch {
+                return Ok(Answer::HistoryLost);
+            }
+        }
+        let Some(session) = &mut self.session else { return Ok(Answer::Fenced) };
+        session.commit(batch, folded).await.map_err(|error| (fault_of(&error), error))
+    }
+
+    fn begin_outage(&mut self, error: &Error) {
+        if !self.is_out {
+            self.is_out = true;
+            self.shared.meter.failed();
+            self.shared.outages.begin(&advice_on(error));
+        }
+    }
+
+    fn end_outage(&mut self) {
+        if self.is_out {
+            self.is_out = false;
+            self.shared.outages.end();
+        }
+    }
+
+    fn lose(&mut self, reason: &str) -> Refusal {
+        self.shared.outages.lose(reason);
+        Refusal::Lost
+    }
+
+    /// Notifies the actors of the outcome of a batch.
+    fn answer(&self, batch: Vec<Job>, result: &Result<(), AppendError>) {
+        let mut outcomes = Outcomes::of(self.shared.sink.get());
+        for job in batch {
+            match job {
+                Job::Append(prepared) => {
+                    let append = prepared.append;
+                    if result.is_ok() {
+                        self.shared.newest_append.note(append.projection.updated_at);
+                    }
+                    outcomes.add_append(append, result.clone());
+                }
+                Job::Refuse(outcome) => outcomes.add(outcome),
+                Job::Snapshot(snapshot) => {
+                    if let Err(error) = result {
+                        let id = &snapshot.execution;
+                        log::debug!("no snapshot of execution {id} was stored: {error}");
+                    }
+                }
+                Job::Timers(changes) => {
+                    if let Err(error) = result {
+                        // timers that are due stay due and fire again
+                        log::warn!("lost {} changes of timers: {error}", changes.len());
+                    }
+                }
+            }
+        }
+        outcomes.report();
+    }
+}
+
+/// Returns true if an append alone was refused because of what is stored.
+fn is_race(error: &Error) -> bool {
+    // the assertion of the statement, and the ids of executions
+    [SqlState::DIVISION_BY_ZERO, SqlState::UNIQUE_VIOLATION]
+        .iter()
+        .any(|it| error.code() == Some(it))
+}
