@@ -43,6 +43,7 @@ impl Journal for PostgresStore {
 
     fn append(&self, append: Append) {
         let (ticket, upto) = (append.ticket, append.projection.last_seq);
+        self.shared.newest_append.note(append.projection.updated_at);
         let refusal = |reason: &str| {
             let error = AppendError::Unavailable(Arc::from(reason));
             Acknowledgement { ticket, upto, result: Err(error) }

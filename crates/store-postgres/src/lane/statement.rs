@@ -66,6 +66,9 @@ pub(crate) const CREATIONS: &str = concat!(
 );
 
 /// Commits any batch.
+///
+/// `noted` comes after `moved`, which may wait until a user is removed from facts of the execution
+/// and from the index: PostgreSQL runs the parts that the query at the end does not read after it.
 pub(crate) const EVERYTHING: &str = concat!(
     fence!(),
     "keyed AS (
