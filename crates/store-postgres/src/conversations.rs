@@ -241,3 +241,6 @@ async fn next_number(pool: &Pool) -> Result<i64, Failure> {
     let row = pool.change(take).await?;
     row.map_or_else(|| Err(Failure::Damaged("no number".to_owned())), |row| row.integer(0))
 }
+
+#[cfg(test)]
+mod tests;

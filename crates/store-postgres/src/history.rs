@@ -3,8 +3,6 @@
 //! A page and the length of the history are one statement, whose rows all have the length; a page
 //! without entries is one row without the rest.
 
-use std::borrow::Cow;
-
 use greenroom_actors::ports::store::{GenerationEntry, GenerationPage};
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::generation_columns;

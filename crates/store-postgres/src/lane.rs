@@ -1,38 +1,37 @@
-//! Lanes: connections that write executions.
+//! Lanes: connections that write executions, and one that writes generations.
 //!
-//! An append goes to the lane of its shard. A lane takes what is queued, commits it by one
-//! statement, and notifies the actors when the database has answered. During an outage nothing that
-//! is queued is refused: the lane connects again, learns whether the last batch was committed, and
-//! continues.
+//! An append goes to the lane of its shard. A lane takes what is queued, commits it in one
+//! transaction, and notifies the actors when the database has answered. During an outage nothing
+//! that is queued is refused: the lane connects again, learns whether the last batch was committed,
+//! and continues.
 
+mod executions;
 pub(crate) mod fold;
 pub(crate) mod outage;
+pub(crate) mod parameters;
 mod queues;
 pub(crate) mod register;
-mod session;
+pub(crate) mod session;
 pub(crate) mod statement;
 #[cfg(test)]
 mod tests;
+pub(crate) mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::store::AppendError;
-use greenroom_store_codec::outcomes::Outcomes;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
 
-use self::fold::{Folded, Job};
 pub(crate) use self::queues::Lanes;
 pub(crate) use self::register::register;
 use self::session::{Answer, LaneKey, Session};
+use self::work::Work;
 use crate::fault::{Fault, advice_on, fault_of, reason_of};
 use crate::store::Shared;
 
-/// Maximum number of requests of a batch.
-const BATCH_MAX: usize = 512;
 /// Size from which a batch takes no further requests, in bytes.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -46,13 +45,13 @@ const HISTORY_LOST: &str = "the database has lost commits that it had confirmed,
     without them took over. Restart it, and look for effects of lost steps outside";
 
 /// The writing side of a lane.
-struct Lane {
+struct Lane<W: Work> {
     shared: Arc<Shared>,
     key: LaneKey,
-    jobs: UnboundedReceiver<Job>,
+    jobs: UnboundedReceiver<W::Job>,
     /// Number of requests that no lane has taken yet.
     queued: Arc<AtomicUsize>,
-    session: Option<Session>,
+    session: Option<Session<W>>,
     /// Number of the last session.
     sessions: i64,
     /// Number of the last committed batch.
@@ -68,7 +67,7 @@ enum Refusal {
     Misfit(Error),
 }
 
-impl Lane {
+impl<W: Work> Lane<W> {
     /// Serves requests until the store is closed.
     async fn run(mut self) {
         while let Some(batch) = self.gather().await {
@@ -80,15 +79,15 @@ impl Lane {
     }
 
     /// Waits for a request, and takes those queued behind it.
-    async fn gather(&mut self) -> Option<Vec<Job>> {
+    async fn gather(&mut self) -> Option<Vec<W::Job>> {
         let first = self.jobs.recv().await?;
-        let mut bytes = first.size();
+        let mut bytes = W::size(&first);
         let mut batch = vec![first];
-        while batch.len() < BATCH_MAX
+        while batch.len() < W::BATCH_MAX
             && bytes < BATCH_BYTES_MAX
             && let Ok(next) = self.jobs.try_recv()
         {
-            bytes += next.size();
+            bytes += W::size(&next);
             batch.push(next);
         }
         self.queued.fetch_sub(batch.len(), Ordering::Relaxed);
@@ -97,10 +96,10 @@ impl Lane {
 
     /// Commits a batch and notifies the actors. Requests to commit after it are pushed to `parts`,
     /// those to commit first last.
-    async fn commit(&mut self, batch: Vec<Job>, parts: &mut Vec<Vec<Job>>) {
+    async fn commit(&mut self, batch: Vec<W::Job>, parts: &mut Vec<Vec<W::Job>>) {
         let mut jobs = batch;
         let began = Instant::now();
-        let (folded, count) = Folded::of(&jobs);
+        let (folded, count) = W::fold(&jobs);
         let written = self.write(&folded).await;
         drop(folded);
         let rest = jobs.split_off(count);
@@ -123,15 +122,14 @@ impl Lane {
     }
 
     /// Refuses a batch of one request, with the reason.
-    async fn refuse(&mut self, batch: Vec<Job>, error: &Error, parts: &mut Vec<Vec<Job>>) {
-        let reason = match (batch.first(), &self.session) {
-            (Some(Job::Append(append)), Some(session)) if is_race(error) => {
-                session.reason_of(append).await
-            }
-            _ => Ok(self.fault_of_one(error)),
+    async fn refuse(&mut self, batch: Vec<W::Job>, error: &Error, parts: &mut Vec<Vec<W::Job>>) {
+        let found = match (batch.first(), &self.session) {
+            (Some(job), Some(session)) => session.reason_of(job, error).await,
+            _ => Ok(None),
         };
-        let reason = match reason {
-            Ok(reason) => reason,
+        let reason = match found {
+            Ok(Some(reason)) => reason,
+            Ok(None) => self.fault_of_one(error),
             Err(error) if fault_of(&error) == Fault::Request => self.fault_of_one(&error),
             Err(_) => {
                 // it will be refused again, in another session
@@ -151,14 +149,14 @@ impl Lane {
     }
 
     /// Writes a batch, whatever outages it meets.
-    async fn write(&mut self, folded: &Folded<'_>) -> Result<(), Refusal> {
+    async fn write(&mut self, folded: &W::Folded<'_>) -> Result<(), Refusal> {
         let batch = self.batch + 1;
         let (mut failures, mut pause) = (0, PAUSE_MIN);
         loop {
             if self.shared.outages.is_lost() {
                 return Err(Refusal::Lost);
             }
-            if folded.is_empty() {
+            if W::is_empty(folded) {
                 return Ok(());
             }
             let (fault, error) = match self.attempt(batch, folded).await {
@@ -188,7 +186,11 @@ impl Lane {
     }
 
     /// Sends a batch. A new session learns first whether the last one has committed it.
-    async fn attempt(&mut self, batch: i64, folded: &Folded<'_>) -> Result<Answer, (Fault, Error)> {
+    async fn attempt(
+        &mut self,
+        batch: i64,
+        folded: &W::Folded<'_>,
+    ) -> Result<Answer, (Fault, Error)> {
         if self.session.is_none() {
             self.sessions += 1;
             let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
@@ -226,41 +228,7 @@ impl Lane {
         Refusal::Lost
     }
 
-    /// Notifies the actors of the outcome of a batch.
-    fn answer(&self, batch: Vec<Job>, result: &Result<(), AppendError>) {
-        let mut outcomes = Outcomes::of(self.shared.sink.get());
-        for job in batch {
-            match job {
-                Job::Append(prepared) => {
-                    let append = prepared.append;
-                    if result.is_ok() {
-                        self.shared.newest_append.note(append.projection.updated_at);
-                    }
-                    outcomes.add_append(append, result.clone());
-                }
-                Job::Refuse(outcome) => outcomes.add(outcome),
-                Job::Snapshot(snapshot) => {
-                    if let Err(error) = result {
-                        let id = &snapshot.execution;
-                        log::debug!("no snapshot of execution {id} was stored: {error}");
-                    }
-                }
-                Job::Timers(changes) => {
-                    if let Err(error) = result {
-                        // timers that are due stay due and fire again
-                        log::warn!("lost {} changes of timers: {error}", changes.len());
-                    }
-                }
-            }
-        }
-        outcomes.report();
+    fn answer(&self, batch: Vec<W::Job>, result: &Result<(), AppendError>) {
+        W::answer(&self.shared, batch, result);
     }
-}
-
-/// Returns true if an append alone was refused because of what is stored.
-fn is_race(error: &Error) -> bool {
-    // the assertion of the statement, and the ids of executions
-    [SqlState::DIVISION_BY_ZERO, SqlState::UNIQUE_VIOLATION]
-        .iter()
-        .any(|it| error.code() == Some(it))
 }

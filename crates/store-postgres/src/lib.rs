@@ -9,6 +9,7 @@
 
 mod acted;
 mod address;
+mod agents;
 mod changes;
 mod columns;
 mod connector;
@@ -20,6 +21,7 @@ mod driver;
 mod executions;
 mod fault;
 mod forget;
+mod generations;
 mod history;
 mod journal;
 mod key_purge;

@@ -99,8 +99,27 @@ pub(crate) const MESSAGES: &str = concat!(
 
 /// Column of the conversation's id in a search, after those of [`message_columns`].
 const CONVERSATION: usize = 6;
+/// Column of [`FOUND_IN_NEWEST`] that shows if there are older messages.
+const HAS_OLDER: usize = 7;
 
-/// Searches by trigrams. The cost is bounded by the messages of the memory.
+/// Searches the newest messages: all of most users, and enough of them for frequent words. Without
+/// a hit it returns one row without the rest.
+pub(crate) const FOUND_IN_NEWEST: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", (SELECT id FROM conversations WHERE n = conversation), has_older FROM (
+        SELECT EXISTS (SELECT FROM messages WHERE memory = ",
+    memory!(),
+    " OFFSET $5) AS has_older) AS counted
+    LEFT JOIN LATERAL (SELECT * FROM (
+            SELECT * FROM messages WHERE memory = ",
+    memory!(),
+    " ORDER BY n DESC LIMIT $5) AS newest
+        WHERE position($3 IN folded) > 0 ORDER BY n DESC LIMIT $4) AS found ON true
+    ORDER BY n DESC"
+);
+
+/// Searches all messages by trigrams. The cost is bounded by the messages of the memory.
 pub(crate) const FOUND: &str = concat!(
     "SELECT ",
     message_columns!(),
@@ -108,17 +127,6 @@ pub(crate) const FOUND: &str = concat!(
         SELECT * FROM messages WHERE memory = ",
     memory!(),
     " AND folded LIKE $3 ORDER BY n DESC LIMIT $4) AS found ORDER BY n DESC"
-);
-
-/// Searches the newest messages only.
-pub(crate) const FOUND_IN_NEWEST: &str = concat!(
-    "SELECT ",
-    message_columns!(),
-    ", (SELECT id FROM conversations WHERE n = conversation) FROM (
-        SELECT * FROM messages WHERE memory = ",
-    memory!(),
-    " ORDER BY n DESC LIMIT $5) AS newest
-    WHERE position($3 IN folded) > 0 ORDER BY n DESC LIMIT $4"
 );
 
 pub(crate) async fn conversation(
@@ -193,13 +201,15 @@ pub(crate) async fn search(
     let (owner, agent_id, limit) = (Text(user_text(user)), Text(agent), limit_of(limit));
     // folded texts have no null characters, so they are stored as they are
     let sought = sought_text(text);
-    let rows = if is_too_short_for_index(&sought) || !has_trigram(&sought) {
-        let scanned = limit_of(SCANNED_MESSAGES_MAX);
-        let values: Values<'_> = &[&owner, &agent_id, &sought, &limit, &scanned];
-        reading.rows(FOUND_IN_NEWEST, values).await?
-    } else {
-        reading.rows(FOUND, &[&owner, &agent_id, &pattern(&sought), &limit]).await?
-    };
+    let scanned = limit_of(SCANNED_MESSAGES_MAX);
+    let values: Values<'_> = &[&owner, &agent_id, &sought, &limit, &scanned];
+    let mut rows = reading.rows(FOUND_IN_NEWEST, values).await?;
+    let has_older = rows.first().map_or(Ok(false), |row| row.value(HAS_OLDER))?;
+    rows.retain(|row| !matches!(row.optional_integer(0), Ok(None)));
+    let is_short = signed(rows.len() as u64) < limit;
+    if has_older && is_short && !is_too_short_for_index(&sought) && has_trigram(&sought) {
+        rows = reading.rows(FOUND, &[&owner, &agent_id, &pattern(&sought), &limit]).await?;
+    }
     let agent_id: Arc<str> = Arc::from(agent);
     let user_id: Option<Arc<str>> = user.map(Arc::from);
     let hit = move |row: &Stored| {

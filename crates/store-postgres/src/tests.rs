@@ -1,6 +1,7 @@
 //! Tests over a real PostgreSQL.
 
 mod forgetting;
+mod generations;
 mod keys;
 
 use std::sync::Arc;
@@ -27,8 +28,8 @@ impl JournalMeter for Tally {
 }
 
 /// A store in a new schema.
-struct Fresh {
-    store: PostgresStore,
+pub(crate) struct Fresh {
+    pub(crate) store: PostgresStore,
     tally: Arc<Tally>,
     server: &'static Server,
     url: String,
@@ -36,7 +37,7 @@ struct Fresh {
 
 impl Fresh {
     /// Opens a store; `None` where PostgreSQL is not installed.
-    fn open() -> Option<Self> {
+    pub(crate) fn open() -> Option<Self> {
         let server = Server::shared()?;
         let url = server.fresh_url();
         let settings = PostgresSettings::new(url.parse().unwrap(), "test");
@@ -46,7 +47,7 @@ impl Fresh {
     }
 
     /// Runs SQL beside the store; returns the rows as lines, the columns separated by `|`.
-    fn sql(&self, sql: &str) -> String {
+    pub(crate) fn sql(&self, sql: &str) -> String {
         self.server.answer(&self.url, sql).unwrap()
     }
 }

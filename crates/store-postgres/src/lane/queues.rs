@@ -9,9 +9,12 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Lane;
+use super::executions::Executions;
 use super::fold::Job;
-use super::register::lanes;
+use super::register::{GENERATIONS, lanes};
 use super::session::LaneKey;
+use super::work::Work;
+use crate::generations::{GenerationJob, Generations};
 use crate::store::Shared;
 
 /// Maximum wait for the lanes when the store is closed.
@@ -19,11 +22,47 @@ const CLOSE_MAX: Duration = Duration::from_secs(5);
 
 /// The lanes, as those who write use them.
 pub(crate) struct Lanes {
-    /// Empty once closed; the end of its queue ends a lane.
-    queues: RwLock<Vec<UnboundedSender<Job>>>,
+    /// `None` once closed; the end of its queue ends a lane.
+    queues: RwLock<Option<Queues>>,
     queued: Arc<AtomicUsize>,
     /// Disconnects when the last lane has ended.
     running: Mutex<Receiver<()>>,
+}
+
+struct Queues {
+    executions: Vec<UnboundedSender<Job>>,
+    generations: UnboundedSender<GenerationJob>,
+}
+
+/// Starts lanes of one process.
+struct Starter<'s> {
+    shared: &'s Arc<Shared>,
+    driver: &'s Handle,
+    queued: Arc<AtomicUsize>,
+    ended: Sender<()>,
+}
+
+impl Starter<'_> {
+    /// Starts a lane on the store's thread; returns its queue.
+    fn start<W: Work>(&self, lane: i16) -> UnboundedSender<W::Job> {
+        let (queue, jobs) = unbounded_channel();
+        let lane: Lane<W> = Lane {
+            shared: Arc::clone(self.shared),
+            key: LaneKey { node: self.shared.node, lane },
+            jobs,
+            queued: Arc::clone(&self.queued),
+            session: None,
+            sessions: 0,
+            batch: 0,
+            is_out: false,
+        };
+        let ended = self.ended.clone();
+        self.driver.spawn(async move {
+            lane.run().await;
+            drop(ended);
+        });
+        queue
+    }
 }
 
 impl Lanes {
@@ -31,37 +70,30 @@ impl Lanes {
     pub(crate) fn start(shared: &Arc<Shared>, driver: &Handle) -> Self {
         let queued = Arc::new(AtomicUsize::new(0));
         let (ended, running) = channel();
-        let start = |lane| {
-            let (queue, jobs) = unbounded_channel();
-            let lane = Lane {
-                shared: Arc::clone(shared),
-                key: LaneKey { node: shared.node, lane },
-                jobs,
-                queued: Arc::clone(&queued),
-                session: None,
-                sessions: 0,
-                batch: 0,
-                is_out: false,
-            };
-            let ended: Sender<()> = ended.clone();
-            driver.spawn(async move {
-                lane.run().await;
-                drop(ended);
-            });
-            queue
+        let starter = Starter { shared, driver, queued: Arc::clone(&queued), ended };
+        let executions = lanes(shared.settings.writers);
+        let queues = Queues {
+            executions: executions.map(|lane| starter.start::<Executions>(lane)).collect(),
+            generations: starter.start::<Generations>(GENERATIONS),
         };
-        let queues = lanes(shared.settings.writers).map(start).collect();
-        Self { queues: RwLock::new(queues), queued, running: Mutex::new(running) }
+        Self { queues: RwLock::new(Some(queues)), queued, running: Mutex::new(running) }
     }
 
     /// Queues a request of a shard. Returns it if the lane has ended.
     pub(crate) fn queue(&self, shard: usize, job: Job) -> Result<(), Job> {
+        self.send(job, |queues| &queues.executions[shard % queues.executions.len()])
+    }
+
+    /// Queues the record of a generation. Returns it if the lane has ended.
+    pub(crate) fn queue_generation(&self, job: GenerationJob) -> Result<(), GenerationJob> {
+        self.send(job, |queues| &queues.generations)
+    }
+
+    fn send<J>(&self, job: J, queue: impl FnOnce(&Queues) -> &UnboundedSender<J>) -> Result<(), J> {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        if queues.is_empty() {
-            return Err(job);
-        }
+        let Some(queues) = queues.as_ref() else { return Err(job) };
         self.queued.fetch_add(1, Ordering::Relaxed);
-        queues[shard % queues.len()].send(job).map_err(|unsent| {
+        queue(queues).send(job).map_err(|unsent| {
             self.queued.fetch_sub(1, Ordering::Relaxed);
             unsent.0
         })
@@ -74,7 +106,7 @@ impl Lanes {
 
     /// Waits until what is queued is committed, for a limited time; later requests are refused.
     pub(crate) fn close(&self) {
-        self.queues.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.queues.write().unwrap_or_else(PoisonError::into_inner).take();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.recv_timeout(CLOSE_MAX) == Err(RecvTimeoutError::Timeout) {
             let queued = self.queued();

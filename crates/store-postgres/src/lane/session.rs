@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use greenroom_actors::ports::store::AppendError;
-use greenroom_store_codec::prepared::PreparedAppend;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error, Row};
 
-use super::fold::Folded;
-use super::statement::{CREATIONS, EVERYTHING, Parameters, Place, REASON};
+use super::work::Work;
 use crate::connector::{Connector, Purpose};
-use crate::text::Text;
 
 /// Takes the lane over: what older connections still send is refused from then on. Numbers of
 /// sessions grow, so that none of them can take it back. Waits for a transaction of theirs, for the
@@ -45,21 +42,29 @@ pub(super) struct LaneKey {
     pub(super) lane: i16,
 }
 
+/// Values by which a commit moves its lane's row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fence {
+    pub(crate) node: i64,
+    pub(crate) lane: i16,
+    pub(crate) session: i64,
+    /// Number of the batch; the row has the one before it.
+    pub(crate) batch: i64,
+}
+
 /// A connection that owns its lane, unless a newer one took it over.
-pub(super) struct Session {
+pub(super) struct Session<W> {
     client: Client,
     key: LaneKey,
     number: i64,
-    creations: Statement,
-    everything: Statement,
-    reason: Statement,
+    work: W,
     /// Number of batches sent.
     sent: u64,
 }
 
 /// Answer of the database to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Stored,
     /// The row of the lane is gone or not as expected; nothing was stored.
     Fenced,
@@ -67,7 +72,15 @@ pub(super) enum Answer {
     HistoryLost,
 }
 
-impl Session {
+impl Answer {
+    /// Returns the answer of a statement that counts the fence's rows in its first column.
+    pub(crate) fn of(row: &Row) -> Result<Self, Error> {
+        let fenced: i64 = row.try_get(0)?;
+        Ok(if fenced == 1 { Self::Stored } else { Self::Fenced })
+    }
+}
+
+impl<W: Work> Session<W> {
     /// Connects, and takes the lane over from older sessions. Returns the number of the lane's last
     /// committed batch; `None` if the lane is gone.
     pub(super) async fn begin(
@@ -88,10 +101,8 @@ impl Session {
         };
         let Some(row) = begun else { return Ok(None) };
         client.batch_execute(PATIENT).await?;
-        let creations = client.prepare(CREATIONS).await?;
-        let everything = client.prepare(EVERYTHING).await?;
-        let reason = client.prepare(REASON).await?;
-        let session = Self { client, key, number, creations, everything, reason, sent: 0 };
+        let work = W::prepare(&client).await?;
+        let session = Self { client, key, number, work, sent: 0 };
         Ok(Some((session, row.get(0))))
     }
 
@@ -99,35 +110,26 @@ impl Session {
     pub(super) async fn commit(
         &mut self,
         batch: i64,
-        folded: &Folded<'_>,
+        folded: &W::Folded<'_>,
     ) -> Result<Answer, Error> {
         if self.sent.is_power_of_two() && self.sent <= PLANNED_MAX {
             self.client.batch_execute("DISCARD PLANS").await?;
         }
         self.sent += 1;
         let LaneKey { node, lane } = self.key;
-        let parameters = Parameters::of(folded, Place { node, lane, session: self.number, batch });
-        let statement = if folded.is_of_creations() { &self.creations } else { &self.everything };
-        let values = parameters.values();
-        // resolves after the commit, not with the row
-        let committing = timeout(ANSWER_MAX, self.client.query_one(statement, &values));
-        let row = committing.await.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
-        let fenced: i64 = row.try_get(0)?;
-        Ok(if fenced == 1 { Answer::Stored } else { Answer::Fenced })
+        let fence = Fence { node, lane, session: self.number, batch };
+        let committing = self.work.commit(&mut self.client, folded, fence);
+        let committed = timeout(ANSWER_MAX, committing).await;
+        committed.unwrap_or_else(|_| Err(Error::__private_api_timeout()))
     }
 
-    /// Returns the reason why an append alone does not fit.
-    pub(super) async fn reason_of(&self, prepared: &PreparedAppend) -> Result<AppendError, Error> {
-        let append = &prepared.append;
-        let projection = &append.projection;
-        let scope = append.idempotency.as_ref().map(|record| Text(&*record.scope));
-        let (at, id) = (projection.updated_at.0, Text(projection.header.id.as_str()));
-        let row = self.client.query_one(&self.reason, &[&scope, &at, &id]).await?;
-        let (is_taken, is_known): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(match (is_taken, append.revision) {
-            (true, _) => AppendError::KeyTaken,
-            (false, 0) if is_known => AppendError::Exists,
-            (false, _) => AppendError::Stale,
-        })
+    /// Returns the reason why a request that failed alone does not fit; `None` if it is at fault
+    /// itself.
+    pub(super) async fn reason_of(
+        &self,
+        job: &W::Job,
+        error: &Error,
+    ) -> Result<Option<AppendError>, Error> {
+        self.work.reason_of(&self.client, job, error).await
     }
 }

@@ -13,9 +13,10 @@ use greenroom_actors::domain::slot::slot_of;
 use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::keys::timer_key_text;
 use greenroom_store_codec::numbers::signed;
-use tokio_postgres::types::ToSql;
 
 use super::fold::{Folded, Folding};
+use super::parameters::{Parameters, code};
+use super::session::Fence;
 use crate::text::Text;
 
 macro_rules! fence {
@@ -146,58 +147,27 @@ pub(crate) const REASON: &str = "SELECT
     EXISTS (SELECT FROM idempotency WHERE scope = $1 AND expires > $2),
     EXISTS (SELECT FROM executions WHERE id = $3)";
 
-/// Identifies the commit of a batch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) node: i64,
-    pub(super) lane: i16,
-    pub(super) session: i64,
-    pub(super) batch: i64,
+/// Returns the parameters of [`CREATIONS`], for a batch of creations, or else of [`EVERYTHING`].
+pub(super) fn parameters<'b>(folded: &Folded<'b>, fence: Fence) -> Parameters<'b> {
+    let mut parameters = Parameters::of(fence);
+    let (created, moved): (Vec<_>, Vec<_>) =
+        folded.executions.values().partition(|it| it.creates());
+    parameters.create(&created);
+    parameters.count(folded);
+    if !folded.is_of_creations() {
+        parameters.take_keys(folded);
+        parameters.move_on(&moved);
+        parameters.put_chunks(folded);
+        parameters.keep_snapshots(folded);
+        parameters.change_timers(folded);
+        let users: Vec<_> = folded.users.iter().collect();
+        parameters.column(&users, |it| Text(it.0));
+        parameters.column(&users, |it| it.1);
+    }
+    parameters
 }
 
-/// Values of the parameters of a statement, in order.
-#[derive(Default)]
-pub(super) struct Parameters<'b>(Vec<Box<dyn ToSql + Send + Sync + 'b>>);
-
 impl<'b> Parameters<'b> {
-    /// Returns the parameters of [`CREATIONS`], for a batch of creations, or else of
-    /// [`EVERYTHING`].
-    pub(super) fn of(folded: &Folded<'b>, place: Place) -> Self {
-        let mut parameters = Self::default();
-        parameters.add(place.batch);
-        parameters.add(place.node);
-        parameters.add(place.lane);
-        parameters.add(place.session);
-        let (created, moved): (Vec<_>, Vec<_>) =
-            folded.executions.values().partition(|it| it.creates());
-        parameters.create(&created);
-        parameters.count(folded);
-        if !folded.is_of_creations() {
-            parameters.take_keys(folded);
-            parameters.move_on(&moved);
-            parameters.put_chunks(folded);
-            parameters.keep_snapshots(folded);
-            parameters.change_timers(folded);
-            let users: Vec<_> = folded.users.iter().collect();
-            parameters.column(&users, |it| Text(it.0));
-            parameters.column(&users, |it| it.1);
-        }
-        parameters
-    }
-
-    /// Returns the values as the client takes them.
-    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.0.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
-    }
-
-    fn add(&mut self, value: impl ToSql + Send + Sync + 'b) {
-        self.0.push(Box::new(value));
-    }
-
-    fn column<R, T: ToSql + Send + Sync + 'b>(&mut self, rows: &[R], value: impl Fn(&R) -> T) {
-        self.add(rows.iter().map(value).collect::<Vec<_>>());
-    }
-
     fn create(&mut self, created: &[&Folding<'b>]) {
         self.column(created, |it| it.row());
         self.column(created, |it| it.header().created_at.0);
@@ -298,9 +268,4 @@ impl<'b> Parameters<'b> {
         let ended: Vec<_> = folded.ended.iter().collect();
         self.column(&ended, |it| Text(it.as_str()));
     }
-}
-
-/// Converts a code or a slot. None is large.
-fn code(code: i64) -> i16 {
-    i16::try_from(code).unwrap_or(i16::MAX)
 }

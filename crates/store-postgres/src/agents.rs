@@ -1,0 +1,159 @@
+//! The ports of agents: their history and their conversations.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
+    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, Row,
+    StoredMessage, Written,
+};
+use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
+use tokio::sync::oneshot;
+
+use crate::generations::GenerationJob;
+use crate::store::PostgresStore;
+use crate::{conversations, forget, generations, history, search};
+
+/// Returns the refusal of a value that cannot be serialized, or of a closed store.
+fn refusal<T: Send + 'static>(reason: &str) -> Written<T> {
+    Box::pin(ready(Err(closed(reason))))
+}
+
+fn closed(reason: &str) -> AppendError {
+    AppendError::Unavailable(Arc::from(reason))
+}
+
+/// Returns the name of the record of a conversation, for errors.
+fn record_of(key: &ConversationKey) -> String {
+    format!("conversation {}", key.conversation_id)
+}
+
+impl Generations for PostgresStore {
+    fn next_generation_row(&self) -> Option<Row> {
+        self.shared.generation_rows.next()
+    }
+
+    fn record_generation(
+        &self,
+        write: GenerationWrite,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        let write = match PreparedGeneration::new(write) {
+            Ok(prepared) => Box::new(prepared),
+            Err(error) => return refusal(&error.to_string()),
+        };
+        let (done, recorded) = oneshot::channel();
+        // refused: `done` is dropped with the request
+        let _ = self.lanes.queue_generation(GenerationJob { write, done });
+        async { recorded.await.unwrap_or_else(|_| Err(closed("the store is closed"))) }.boxed()
+    }
+
+    fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
+        let record = move || format!("generation {id}");
+        self.shared.pool.read(record, move |it| history::generation(it, id))
+    }
+
+    fn generations<'a>(
+        &'a self,
+        agent_id: &'a str,
+        user_id: Option<&'a str>,
+        offset: u64,
+        limit: usize,
+    ) -> Read<'a, GenerationPage> {
+        let record = move || format!("the history of agent {agent_id}");
+        let pool = &self.shared.pool;
+        match user_id {
+            Some(user) => {
+                pool.read(record, move |it| history::of_user(it, agent_id, user, offset, limit))
+            }
+            None => pool.read(record, move |it| history::generations(it, agent_id, offset, limit)),
+        }
+    }
+
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        self.change(async move |shared| {
+            generations::interrupt_working(&shared.pool, shared.node, now).await.map(Ok)
+        })
+    }
+}
+
+impl Conversations for PostgresStore {
+    fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
+        self.shared.pool.read(move || record_of(key), move |it| search::conversation(it, key))
+    }
+
+    fn conversations<'a>(
+        &'a self,
+        filter: &'a ConversationFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Read<'a, (Vec<Conversation>, u64)> {
+        let record = || "the list of conversations".to_owned();
+        let pool = &self.shared.pool;
+        pool.read(record, move |it| search::conversations(it, filter, offset, limit))
+    }
+
+    fn messages<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<&'a str>,
+        limit: usize,
+    ) -> Read<'a, Vec<StoredMessage>> {
+        let pool = &self.shared.pool;
+        pool.read(move || record_of(key), move |it| search::messages(it, key, before, limit))
+    }
+
+    fn search_messages<'a>(
+        &'a self,
+        agent_id: &'a str,
+        user_id: Option<&'a str>,
+        text: &'a str,
+        limit: usize,
+    ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
+        let record = move || format!("the conversations of agent {agent_id}");
+        let pool = &self.shared.pool;
+        pool.read(record, move |it| search::search(it, agent_id, user_id, text, limit))
+    }
+
+    fn create_conversation(&self, conversation: Conversation) -> Written<()> {
+        match PreparedConversation::new(conversation) {
+            Ok(prepared) => self
+                .change(async move |shared| conversations::create(&shared.pool, &prepared).await),
+            Err(error) => refusal(&error.to_string()),
+        }
+    }
+
+    fn change_conversation(
+        &self,
+        key: ConversationKey,
+        patch: ConversationPatch,
+        at: Timestamp,
+    ) -> Written<bool> {
+        match PreparedPatch::new(patch) {
+            Ok(patch) => self.change(async move |shared| {
+                conversations::patch(&shared.pool, &key, &patch, at).await.map(Ok)
+            }),
+            Err(error) => refusal(&error.to_string()),
+        }
+    }
+
+    fn delete_conversation(&self, key: ConversationKey) -> Written<bool> {
+        self.change(async move |shared| conversations::delete(&shared.pool, &key).await.map(Ok))
+    }
+
+    fn clone_conversation(
+        &self,
+        from: ConversationKey,
+        to: Arc<str>,
+        at: Timestamp,
+    ) -> Written<bool> {
+        self.change(async move |shared| conversations::copy(&shared.pool, &from, &to, at).await)
+    }
+
+    fn forget_user(&self, user_id: String) -> Written<u64> {
+        self.change(async move |shared| forget::forget_user(&shared.pool, &user_id).await.map(Ok))
+    }
+}
