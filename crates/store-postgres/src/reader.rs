@@ -43,7 +43,8 @@ pub(crate) const RUNNING: &str = "SELECT n, id FROM executions
 pub(crate) const RUNNING_IN: &str = "SELECT n, id FROM executions
     WHERE status = 0 AND n > $1 AND slot = ANY($3) ORDER BY n LIMIT $2";
 
-/// Reads timers in the order of their index; many may be due at the same time.
+/// Reads timers in the order of their index. Those that are due at one time have no order: there may
+/// be many, and all of them would be sorted.
 pub(crate) const TIMERS_DUE: &str = "SELECT execution, key, due FROM timers
     WHERE due < $1 ORDER BY due LIMIT $2";
 

@@ -3,6 +3,7 @@
 mod forgetting;
 mod generations;
 mod keys;
+mod plans;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

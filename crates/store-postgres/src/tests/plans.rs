@@ -1,0 +1,211 @@
+//! Plans of all statements, over tables with 100,000 rows.
+//!
+//! Plans are generic, as sessions use them. No statement may scan a table, and none may read more
+//! rows than a page does: by an index, for a sort or for a filter.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use greenroom_actors::ports::meter::NoMeter;
+use serde_json::Value;
+use support::postgres;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::connector::Purpose;
+use crate::{PostgresSettings, PostgresStore};
+use crate::{conversations, counts, history, list, pieces, reader, search, trace_record, traces};
+
+/// Maximum number of rows that a statement reads in one place: a page that scans has the most.
+const ROWS_MAX: u64 = 5_001;
+
+/// A statement, with values for its parameters.
+struct Case {
+    name: &'static str,
+    sql: &'static str,
+    values: &'static str,
+    /// True if lanes run it, not the pool.
+    is_of_lane: bool,
+    rows_max: u64,
+}
+
+impl Case {
+    const fn new(name: &'static str, sql: &'static str, values: &'static str) -> Self {
+        Self { name, sql, values, is_of_lane: false, rows_max: ROWS_MAX }
+    }
+
+    /// Allows a statement to read so many rows.
+    const fn reading(self, rows_max: u64) -> Self {
+        Self { rows_max, ..self }
+    }
+}
+
+/// Makes the case of a constant, whose path becomes its name.
+macro_rules! of {
+    ($statement:path, $values:literal) => {
+        Case::new(stringify!($statement), $statement, $values)
+    };
+}
+
+/// Every statement of the crate.
+const CASES: &[Case] = &[
+    of!(conversations::NEXT_NUMBER, ""),
+    of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
+    of!(conversations::CREATE, "'=user 1', 'agent 1', 'new', 999999, 1, 1, NULL, '{}', NULL"),
+    of!(
+        conversations::PATCH,
+        "'=user 1', 'agent 1', 'conversation 1', 1, true, 'title', NULL, false, NULL"
+    ),
+    of!(conversations::COPY, "'=user 1', 'agent 1', 'conversation 1', 999999, 1, 'copy'"),
+    of!(conversations::LOCK, "1, 1"),
+    of!(conversations::DROP_MESSAGES, "1, 500"),
+    of!(conversations::DROP, "1"),
+    of!(conversations::DROP_EMPTY_MEMORY, "1"),
+    of!(counts::COUNTS, ""),
+    of!(counts::COUNTS_OF_USER, "'user 0', 1000"),
+    of!(history::BY_ID, "'generation 1'"),
+    of!(history::PAGE, "'agent 1', 20000, 100, 500"),
+    // counts the generations of the user
+    of!(history::PAGE_OF_USER, "'user 0', 'agent 1', 100, 500").reading(20_000),
+    of!(history::HOLES, "'agent 1'"),
+    of!(list::OF_ALL, "0, 900000, 1, 101"),
+    of!(list::OF_STATUS, "0, 900000, 1, 101, 3"),
+    of!(list::OF_WORKFLOW, "0, 900000, 1, 101, 'workflow 1'"),
+    of!(list::OF_WORKFLOW_AND_STATUS, "0, 900000, 1, 101, 'workflow 1', 3"),
+    of!(list::OF_USER, "0, 900000, 1, 101, 'user 0', NULL, NULL"),
+    of!(list::OF_REPLAYS, "0, 900000, 1, 101, 'execution 50', NULL, NULL, NULL"),
+    of!(list::ENDED, "0, 900000, 1, 101, 0, 900000, 'no workflow', NULL, NULL"),
+    of!(list::ENDED_AS, "0, 900000, 1, 101, 0, 900000, NULL, 'no user', NULL, 4"),
+    of!(pieces::OWN_AND_CHUNKS, "'execution 1', 0, 0, 1, 70000, 70000, 64"),
+    of!(pieces::CHUNKS, "'execution 1', 5000, 5000, 1, 70000, 70000, 64"),
+    of!(pieces::OWN_WINDOW, "'execution 1', 1, 100"),
+    of!(pieces::CHUNK_WINDOW, "'execution 1', 5000, 5000, 1, 100"),
+    of!(reader::DESCRIBE, "'execution 1'"),
+    of!(reader::LOAD, "'execution 11', true"),
+    of!(reader::RUNNING, "0, 100"),
+    of!(reader::RUNNING_IN, "0, 100, '{1}'"),
+    of!(reader::TIMERS_DUE, "900000, 100"),
+    of!(reader::TIMERS_DUE_IN, "900000, 100, '{1}'"),
+    of!(reader::TIMERS_OF, "'execution 1'"),
+    of!(reader::KEY, "'scope 1', 0"),
+    of!(reader::DEFINITION, "'definition 1'"),
+    of!(reader::PUT_DEFINITION, "'definition 1', '{}'"),
+    of!(search::BY_KEY, "'=user 1', 'agent 1', 'conversation 1'"),
+    // counts the conversations
+    of!(search::OF_ALL, "NULL, NULL, 100, 0").reading(20_000),
+    of!(search::OF_AGENT, "NULL, 'agent 1', 100, 0"),
+    of!(search::OF_OWNER, "'=user 1', NULL, 100, 0"),
+    of!(search::OF_AGENT_AND_OWNER, "'=user 1', 'agent 1', 100, 0"),
+    of!(search::MESSAGES, "'=user 0', 'agent 0', 'conversation 1', NULL, 100"),
+    // the messages of one memory
+    of!(search::FOUND, "'=user 0', 'agent 0', '%message%', 100").reading(20_000),
+    of!(search::FOUND_IN_NEWEST, "'=user 0', 'agent 0', 'm', 100, 1000"),
+    of!(trace_record::EXECUTION_PLACES, "'execution 1', 'trace 0', NULL, NULL, 4900, 1"),
+    of!(trace_record::GENERATION_PLACES, "'generation 1', 'trace 0', NULL, NULL, 4900, 1"),
+    of!(trace_record::EXECUTION_CONTENT, "'{1, 11, 21, 100001}', 100"),
+    of!(trace_record::GENERATION_CONTENT, "'{1, 6, 11, 100001}'"),
+    of!(traces::EXECUTIONS, "0, 900000, 1, 101"),
+    of!(traces::EXECUTIONS_OF_WORKFLOW, "0, 900000, 1, 101, 'workflow 1'"),
+    of!(traces::EXECUTIONS_OF_USER, "0, 900000, 1, 101, 'user 0'"),
+    of!(traces::GENERATIONS, "900000, 101"),
+    of!(traces::GENERATIONS_OF_AGENT, "900000, 101, 'agent 1'"),
+    of!(traces::GENERATIONS_OF_USER, "900000, 101, 'user 0'"),
+    of!(traces::EXECUTION_ROOTS, "'{1, 11, 21, 100001}'"),
+    of!(traces::GENERATION_ROOTS, "'{1, 6, 11, 100001}'"),
+    of!(traces::TRACE_OF_EXECUTION, "1"),
+    of!(traces::TRACE_OF_GENERATION, "1"),
+];
+
+/// Statements that have no plan.
+const WITHOUT_PLAN: &[&str] = &[];
+
+#[tokio::test]
+async fn statements_find_their_rows_by_indexes() {
+    let Some(url) = postgres::fresh_url() else { return };
+    let settings = PostgresSettings::new(url.parse().unwrap(), "plans");
+    let store = PostgresStore::open(settings, Arc::new(NoMeter)).unwrap();
+    let connect = async |purpose| {
+        let connecting = store.shared.connector.connect("plans".to_owned(), purpose);
+        connecting.await.unwrap().0
+    };
+    let filling = connect(Purpose::Opening).await;
+    filling.batch_execute(include_str!("plans/fill.sql")).await.unwrap();
+    let [pooled, lane] = [connect(Purpose::Pooled).await, connect(Purpose::Lane).await];
+    let mut problems = Vec::new();
+    for case in CASES {
+        let client = if case.is_of_lane { &lane } else { &pooled };
+        let plan = plan_of(client, case).await;
+        let before = problems.len();
+        examine(&plan[0]["Plan"], case, &mut problems);
+        if problems.len() > before {
+            eprintln!("{}: {plan:#}", case.name);
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Runs a statement in a transaction that is undone; returns its plan, with numbers of rows.
+async fn plan_of(client: &Client, case: &Case) -> Value {
+    let Case { name, sql, values, .. } = case;
+    let values = if values.is_empty() { String::new() } else { format!("({values})") };
+    let run = |sql: String| async move {
+        client.simple_query(&sql).await.unwrap_or_else(|error| panic!("{name}: {error:?}"))
+    };
+    run(format!("BEGIN; PREPARE statement AS {sql}")).await;
+    let explain = format!("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE statement{values}");
+    let plan = run(explain).await.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => serde_json::from_str(row.get(0)?).ok(),
+        _ => None,
+    });
+    run("ROLLBACK; DEALLOCATE statement".to_owned()).await;
+    plan.unwrap()
+}
+
+/// Collects what is wrong with a step of a plan and those below it.
+fn examine(step: &Value, case: &Case, problems: &mut Vec<String>) {
+    let kind = step["Node Type"].as_str().unwrap();
+    let number = |key: &str| step[key].as_f64().unwrap_or(0.0);
+    if kind == "Seq Scan" {
+        let table = step["Relation Name"].as_str().unwrap_or_default();
+        problems.push(format!("{}: scans {table}", case.name));
+    }
+    let filtered = number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
+    let rows = (number("Actual Rows") + filtered) * number("Actual Loops");
+    if rows > case.rows_max as f64 {
+        problems.push(format!("{}: {kind} reads {rows} rows", case.name));
+    }
+    for step in step["Plans"].as_array().into_iter().flatten() {
+        examine(step, case, problems);
+    }
+}
+
+#[test]
+fn every_statement_has_a_case() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut statements = BTreeSet::new();
+    collect(&source, "", &mut statements);
+    let cases = CASES.iter().map(|case| case.name);
+    let cases: BTreeSet<String> =
+        cases.chain(WITHOUT_PLAN.iter().copied()).map(str::to_owned).collect();
+    let missing: Vec<_> = statements.difference(&cases).collect();
+    assert!(missing.is_empty(), "add them to CASES: {missing:?}");
+}
+
+/// Collects the paths of the constants that can be statements.
+fn collect(directory: &Path, module: &str, statements: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            if name != "tests" {
+                collect(&path, &format!("{module}{name}::"), statements);
+            }
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let constants = text.lines().filter_map(|line| {
+            line.trim_start().strip_prefix("pub(crate) const ")?.split_once(": &str").map(|it| it.0)
+        });
+        statements.extend(constants.map(|constant| format!("{module}{name}::{constant}")));
+    }
+}
