@@ -34,9 +34,16 @@ pub(crate) const NEXT_CHUNKS: &str = "SELECT last, revision, events FROM (
         ORDER BY last, revision LIMIT 64
     ) AS found WHERE before < 1048576 ORDER BY last, revision";
 
-pub(crate) const PUT_CHUNKS: &str = "UPDATE chunks c SET events = u.events
-    FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (last, revision, events)
-    WHERE c.execution = $1 AND c.last = ANY (ARRAY[u.last]) AND c.revision = ANY (ARRAY[u.revision])";
+/// Writes chunks back. Each is looked up by its whole key: without the limit, PostgreSQL could join
+/// all chunks of the execution.
+pub(crate) const PUT_CHUNKS: &str = "UPDATE chunks c SET events = found.events
+    FROM (
+        SELECT place, u.events
+        FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (last, revision, events),
+            LATERAL (
+                SELECT ctid AS place FROM chunks
+                WHERE execution = $1 AND last = u.last AND revision = u.revision LIMIT 1) AS chunk
+    ) AS found WHERE c.ctid = found.place";
 
 pub(crate) const ROW: &str = "SELECT events, suspension FROM executions WHERE n = $1";
 

@@ -14,7 +14,10 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
-use crate::{conversations, counts, history, list, pieces, reader, search, trace_record, traces};
+use crate::{
+    acted, conversations, counts, forget, history, key_purge, list, log_writes, logs, pieces,
+    reader, retention, search, trace_record, traces,
+};
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
 const ROWS_MAX: u64 = 5_001;
@@ -49,6 +52,13 @@ macro_rules! of {
 
 /// Every statement of the crate.
 const CASES: &[Case] = &[
+    of!(acted::FIND, "'user 0', 0, 100"),
+    of!(acted::LOCK, "1"),
+    // the chunks that follow, until enough contain the bytes
+    of!(acted::NEXT_CHUNKS, "1, 0, 0, '7'"),
+    of!(acted::PUT_CHUNKS, "1, '{101, 102}', '{101, 102}', '{a, b}'"),
+    of!(acted::ROW, "1"),
+    of!(acted::FINISH, "1, 'a', 'b', 'c', 'user 0', true"),
     of!(conversations::NEXT_NUMBER, ""),
     of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
     of!(conversations::CREATE, "'=user 1', 'agent 1', 'new', 999999, 1, 1, NULL, '{}', NULL"),
@@ -63,11 +73,13 @@ const CASES: &[Case] = &[
     of!(conversations::DROP_EMPTY_MEMORY, "1"),
     of!(counts::COUNTS, ""),
     of!(counts::COUNTS_OF_USER, "'user 0', 1000"),
+    of!(forget::OF_OWNER, "'=user 1'"),
     of!(history::BY_ID, "'generation 1'"),
     of!(history::PAGE, "'agent 1', 20000, 100, 500"),
     // counts the generations of the user
     of!(history::PAGE_OF_USER, "'user 0', 'agent 1', 100, 500").reading(20_000),
     of!(history::HOLES, "'agent 1'"),
+    of!(key_purge::PURGE, "100000, 500"),
     of!(list::OF_ALL, "0, 900000, 1, 101"),
     of!(list::OF_STATUS, "0, 900000, 1, 101, 3"),
     of!(list::OF_WORKFLOW, "0, 900000, 1, 101, 'workflow 1'"),
@@ -76,6 +88,28 @@ const CASES: &[Case] = &[
     of!(list::OF_REPLAYS, "0, 900000, 1, 101, 'execution 50', NULL, NULL, NULL"),
     of!(list::ENDED, "0, 900000, 1, 101, 0, 900000, 'no workflow', NULL, NULL"),
     of!(list::ENDED_AS, "0, 900000, 1, 101, 0, 900000, NULL, 'no user', NULL, 4"),
+    of!(log_writes::NEXT_NUMBERS, "500"),
+    of!(
+        log_writes::PUT,
+        "'{200001}', '{1}', '{1}', '{a}', '{a}', '{a}', '{a}', '{a}', '{a}', '{a}', '{a}', '{a}',
+        '{a}', '{a}', '{a}', '{a}'"
+    ),
+    of!(log_writes::PRUNE, "500, 1000000, 500"),
+    of!(log_writes::FORGET, "'user 0', 500"),
+    of!(logs::OF_ALL, "4, 4, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 900000, 100, 5000"),
+    of!(
+        logs::OF_TRACE,
+        "4, 4, 0, 0, 'trace 0', NULL, NULL, NULL, NULL, NULL, NULL, 900000, 100, 5000"
+    ),
+    of!(
+        logs::OF_USER,
+        "4, 4, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 'user 0', 900000, 100, 5000"
+    ),
+    of!(
+        logs::OF_EXECUTION,
+        "4, 4, 0, 0, NULL, NULL, 'execution 0', NULL, NULL, NULL, NULL, 900000, 100, 5000"
+    ),
+    of!(logs::COUNT, "").reading(100_000),
     of!(pieces::OWN_AND_CHUNKS, "'execution 1', 0, 0, 1, 70000, 70000, 64"),
     of!(pieces::CHUNKS, "'execution 1', 5000, 5000, 1, 70000, 70000, 64"),
     of!(pieces::OWN_WINDOW, "'execution 1', 1, 100"),
@@ -90,6 +124,13 @@ const CASES: &[Case] = &[
     of!(reader::KEY, "'scope 1', 0"),
     of!(reader::DEFINITION, "'definition 1'"),
     of!(reader::PUT_DEFINITION, "'definition 1', '{}'"),
+    of!(retention::WORKFLOW_AFTER, "'workflow 1'"),
+    of!(retention::ENDED, "'workflow 1', 4, 0, 0, 900000, 100"),
+    of!(retention::AGENT_AFTER, "'agent 1'"),
+    of!(retention::ENDED_GENERATIONS, "'agent 1', 0, 100"),
+    of!(retention::DROP_EXECUTIONS, "'{1, 2, 3, 4, 5}', 1"),
+    of!(retention::DROP_GENERATIONS, "'{1, 2, 3, 4, 5}'"),
+    of!(retention::FORGET_GENERATIONS, "'user 0', 100"),
     of!(search::BY_KEY, "'=user 1', 'agent 1', 'conversation 1'"),
     // counts the conversations
     of!(search::OF_ALL, "NULL, NULL, 100, 0").reading(20_000),

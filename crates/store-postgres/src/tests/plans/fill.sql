@@ -68,10 +68,10 @@ SELECT c.n, p, c.memory, p, 1, 'message ' || p, convert_to('[]', 'UTF8'),
 FROM conversations c,
     generate_series(1, CASE WHEN c.memory = 1 THEN 5000 ELSE 4 END) p;
 
-INSERT INTO logs (at, level, target, trace, execution, parent, user_id, message)
-SELECT n, n % 5, 'target', CASE WHEN n % 5 = 0 THEN 'trace 0' ELSE 'trace ' || n END,
+INSERT INTO logs (n, at, level, target, trace, execution, parent, user_id, message)
+SELECT n, n, n % 5, 'target', CASE WHEN n % 5 = 0 THEN 'trace 0' ELSE 'trace ' || n END,
     CASE WHEN n % 5 = 0 THEN 'execution 0' ELSE 'execution ' || n END,
-    CASE WHEN n % 5 = 0 THEN 'execution 0' END,
+    CASE WHEN n % 5 = 1 THEN 'execution 0' END,
     CASE WHEN n % 5 = 0 THEN 'user 0' ELSE 'user ' || n % 1000 END, 'message ' || n
 FROM generate_series(1, 100000) n;
 
