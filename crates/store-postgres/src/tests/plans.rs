@@ -15,8 +15,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
 use crate::{
-    acted, conversations, counts, forget, history, key_purge, list, log_writes, logs, pieces,
-    reader, retention, search, trace_record, traces,
+    acted, conversations, counts, forget, generations, history, key_purge, list, log_writes, logs,
+    pieces, reader, retention, search, trace_record, traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -35,6 +35,11 @@ struct Case {
 impl Case {
     const fn new(name: &'static str, sql: &'static str, values: &'static str) -> Self {
         Self { name, sql, values, is_of_lane: false, rows_max: ROWS_MAX }
+    }
+
+    /// Runs a statement with the settings of lanes.
+    const fn in_lane(self) -> Self {
+        Self { is_of_lane: true, ..self }
     }
 
     /// Allows a statement to read so many rows.
@@ -74,6 +79,35 @@ const CASES: &[Case] = &[
     of!(counts::COUNTS, ""),
     of!(counts::COUNTS_OF_USER, "'user 0', 1000"),
     of!(forget::OF_OWNER, "'=user 1'"),
+    of!(generations::INTERRUPT, "2, 1, 1"),
+    of!(
+        generations::messages::CREATE,
+        "'{=user 1, new}', '{agent 1, new}', '{new, new}', '{1, 1}'"
+    )
+    .in_lane(),
+    of!(generations::messages::CUT, "'{1, 2}', '{message 4000, message 1}'").in_lane(),
+    of!(
+        generations::messages::LOCK,
+        "'{=user 1, new}', '{agent 1, new}', '{conversation 1, conversation 1}'"
+    )
+    .in_lane(),
+    of!(
+        generations::messages::PUT,
+        "'{1, 2}', '{9000, 9000}', '{1, 1}', '{1, 1}', '{1, 1}', '{message 1, new}', '{NULL, g}',
+        '{a, b}', '{a, b}'"
+    )
+    .in_lane(),
+    of!(generations::messages::TOUCH, "'{1, 2}', '{1, 1}', '{9001, 9001}'").in_lane(),
+    of!(
+        generations::statement::STORE,
+        "1, 1, -2::smallint, 0, '{900001, 6, 900003}', '{new, generation 6, new too}',
+        '{agent 1, agent 1, new}', '{0, 1, 1}', '{1, 1, 1}', '{NULL, 2, 2}', '{NULL, NULL, 1}',
+        '{user 0, NULL, NULL}', '{NULL, NULL, NULL}', '{NULL, NULL, NULL}', '{NULL, NULL, NULL}',
+        '{NULL, NULL, t}', '{NULL, NULL, NULL}', '{NULL, NULL, a}', '{NULL, NULL, NULL}',
+        '{a, a, a}', '{NULL, a, NULL}', '{NULL, NULL, a}', '{f, t, t}',
+        '{1, 2, 2}', '{0, 0, 1}', '{a, a, a}'"
+    )
+    .in_lane(),
     of!(history::BY_ID, "'generation 1'"),
     of!(history::PAGE, "'agent 1', 20000, 100, 500"),
     // counts the generations of the user
