@@ -17,7 +17,7 @@ pub(crate) const COUNTS: &str = "SELECT workflow, status, sum(count)::bigint FRO
 pub(crate) const COUNTS_OF_USER: &str = "SELECT workflow, status,
         count(*) FILTER (WHERE place <= $2), bool_or(place > $2)
     FROM (SELECT workflow, status, row_number() OVER (ORDER BY created DESC, n DESC) AS place
-        FROM executions WHERE user_id = $1 ORDER BY created DESC, n DESC LIMIT $2 + 1) newest
+        FROM executions WHERE user_id = $1 ORDER BY created DESC, n DESC LIMIT $2::bigint + 1) newest
     GROUP BY workflow, status ORDER BY workflow, status";
 
 /// Reads all counts, by workflow.

@@ -16,9 +16,10 @@ use crate::columns::{Stored, bytes_of};
 use crate::pool::{Failure, Reading};
 use crate::text::Text;
 
-/// Selects the next pieces: key, length, and bytes. `$4` and `$5` are the start and the length of
-/// the window, which is larger for a piece that would be read in more than `$7` of them. Pieces that
-/// follow more than `$6` bytes come without theirs; `before` has the bytes before a piece.
+/// Selects the next pieces: key, length, and the bytes of a window. It starts at `$4` in the first
+/// piece and at `$8` in the others. Its length is `$5`, or more for a piece that would be read in
+/// more than `$7` windows. Pieces that follow more than `$6` bytes come without theirs; `before` has
+/// the bytes before a piece.
 macro_rules! pieces {
     ($source:expr) => {
         concat!(
@@ -51,13 +52,14 @@ pub(crate) const OWN_AND_CHUNKS: &str = pieces!(concat!(
     "SELECT -1::bigint AS last, -1::bigint AS revision, $4::bigint::int AS at,
         coalesce(events, '') AS events
     FROM executions WHERE id = $1 UNION ALL (",
-    chunks!("1"),
+    chunks!("$8::bigint::int"),
     ")"
 ));
 
 /// Selects chunks; the one with the key itself from `$4` on.
-pub(crate) const CHUNKS: &str =
-    pieces!(chunks!("CASE WHEN (last, revision) = ($2, $3) THEN $4::bigint::int ELSE 1 END"));
+pub(crate) const CHUNKS: &str = pieces!(chunks!(
+    "CASE WHEN (last, revision) = ($2, $3) THEN $4::bigint::int ELSE $8::bigint::int END"
+));
 
 /// Selects a window of the facts in the execution's own row.
 pub(crate) const OWN_WINDOW: &str = "SELECT substr(events, $2::bigint::int, $3::bigint::int)
@@ -119,18 +121,21 @@ fn as_substr(window: Window) -> (i64, i64) {
     (at.min(i32::MAX.into()), length.min(i32::MAX.into()))
 }
 
-/// Reads the next pieces with `sql`, from a key on: of each the window, of all about `bytes`.
+/// Reads the next pieces with `sql`, from a key on: of the first one the window, of the others a
+/// window of its length from `start` on, and of all about `bytes`.
 pub(crate) async fn pieces(
     reading: &Reading,
     sql: &str,
     id: &ExecutionId,
     (last, revision): Key,
     window: Window,
+    start: usize,
     bytes: i64,
 ) -> Result<Vec<Stored>, Failure> {
     let (id, (at, length)) = (Text(id.as_str()), as_substr(window));
+    let (start, _) = as_substr(Window { at: start, length: 0 });
     let portions = signed(CHUNK_PORTIONS);
-    reading.rows(sql, &[&id, &last, &revision, &at, &length, &bytes, &portions]).await
+    reading.rows(sql, &[&id, &last, &revision, &at, &length, &bytes, &portions, &start]).await
 }
 
 /// Reads a window of one piece.
@@ -160,7 +165,7 @@ pub(crate) async fn facts(
     let all = Window { at: 0, length: usize::MAX };
     let (mut sql, mut key) = (OWN_AND_CHUNKS, first_above(after));
     loop {
-        let rows = pieces(&reading, sql, id, key, all, PAGE_BYTES).await?;
+        let rows = pieces(&reading, sql, id, key, all, all.at, PAGE_BYTES).await?;
         let next = next_key(&rows)?;
         page = reading.decoders.decode(bytes_of(&rows), move || add(page, &rows)).await?;
         match next {

@@ -38,8 +38,8 @@ async fn read(
 ) -> Result<Portion, Failure> {
     let filling = Filling::new(from.above, bytes);
     let next = async |sql, key, offset, filling: &Filling| {
-        let window = filling.window(offset);
-        pieces(reading, sql, id, key, window, signed(window.length as u64)).await
+        let (window, start) = (filling.window(offset), filling.window(0).at);
+        pieces(reading, sql, id, key, window, start, signed(window.length as u64)).await
     };
     let (mut rows, mut offset) = (Vec::new(), 0);
     if let Some(Mark { piece, offset: at }) = from.mark {

@@ -144,8 +144,8 @@ const CASES: &[Case] = &[
         "4, 4, 0, 0, NULL, NULL, 'execution 0', NULL, NULL, NULL, NULL, 900000, 100, 5000"
     ),
     of!(logs::COUNT, "").reading(100_000),
-    of!(pieces::OWN_AND_CHUNKS, "'execution 1', 0, 0, 1, 70000, 70000, 64"),
-    of!(pieces::CHUNKS, "'execution 1', 5000, 5000, 1, 70000, 70000, 64"),
+    of!(pieces::OWN_AND_CHUNKS, "'execution 1', 0, 0, 1, 70000, 70000, 64, 2"),
+    of!(pieces::CHUNKS, "'execution 1', 5000, 5000, 1, 70000, 70000, 64, 2"),
     of!(pieces::OWN_WINDOW, "'execution 1', 1, 100"),
     of!(pieces::CHUNK_WINDOW, "'execution 1', 5000, 5000, 1, 100"),
     of!(reader::DESCRIBE, "'execution 1'"),

@@ -1,0 +1,26 @@
+//! The rules that all stores obey, over a real PostgreSQL.
+
+use std::sync::Arc;
+
+use greenroom_actors::ports::conformance;
+use greenroom_actors::ports::meter::NoMeter;
+use greenroom_store_postgres::{PostgresSettings, PostgresStore};
+use support::postgres::Server;
+
+fn open(url: &str) -> Arc<PostgresStore> {
+    let settings = PostgresSettings::new(url.parse().unwrap(), "test");
+    Arc::new(PostgresStore::open(settings, Arc::new(NoMeter)).unwrap())
+}
+
+#[tokio::test]
+async fn obeys_every_rule_of_stores() {
+    let Some(server) = Server::shared() else { return };
+    conformance::run(async || open(&server.fresh_url())).await;
+}
+
+#[tokio::test]
+async fn obeys_the_rules_of_persistent_stores() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_url();
+    conformance::run_over_restarts(async || open(&url)).await;
+}
