@@ -15,8 +15,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
 use crate::{
-    acted, conversations, counts, forget, generations, history, key_purge, list, log_writes, logs,
-    pieces, reader, retention, search, trace_record, traces,
+    acted, conversations, counts, forget, generations, history, key_purge, lane, list, log_writes,
+    logs, pieces, reader, retention, search, trace_record, traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -114,6 +114,25 @@ const CASES: &[Case] = &[
     of!(history::PAGE_OF_USER, "'user 0', 'agent 1', 100, 500").reading(20_000),
     of!(history::HOLES, "'agent 1'"),
     of!(key_purge::PURGE, "100000, 500"),
+    of!(
+        lane::statement::CREATIONS,
+        "1, 999, 0, 1, '{200001}', '{1}', '{1}', '{NULL}', '{1}', '{0}', '{0}', '{0}', '{NULL}',
+        '{new}', '{workflow 1}', '{a}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{a}', '{NULL}',
+        '{a}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{a}', '{workflow 1}', '{0}', '{1}'"
+    )
+    .in_lane(),
+    of!(
+        lane::statement::EVERYTHING,
+        "1, 999, 0, 1, '{200001}', '{1}', '{1}', '{NULL}', '{1}', '{0}', '{0}', '{0}', '{NULL}',
+        '{new}', '{workflow 1}', '{a}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{a}', '{NULL}',
+        '{a}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{NULL}', '{a}', '{workflow 1}', '{0}', '{1}',
+        '{new}', '{a}', '{new}', '{1}', '{1}', 1, '{1, 11}', '{1, 1}', '{2, 2}', '{0, 4}',
+        '{1, 1}', '{NULL, 1}', '{2, 2}', '{NULL, NULL}', '{NULL, NULL}', '{1, 11}', '{900000, 50}',
+        '{2, 2}', '{a, b}', '{1}', '{1}', '{1}', '{2}', '{a}', '{21}', '{1}', '{a}', '{execution 1}',
+        '{node:b}', '{1}', '{1}', '{execution 1}', '{node:a}', '{execution 11}', '{user 1}', '{1}'"
+    )
+    .in_lane(),
+    of!(lane::statement::REASON, "'scope 1', 1, 'execution 1'"),
     of!(list::OF_ALL, "0, 900000, 1, 101"),
     of!(list::OF_STATUS, "0, 900000, 1, 101, 3"),
     of!(list::OF_WORKFLOW, "0, 900000, 1, 101, 'workflow 1'"),

@@ -1,5 +1,7 @@
 -- Fills the tables with 100,000 rows each, unevenly: one user, trace, memory and time has 20,000.
 
+INSERT INTO lanes (node, lane, session, batch) VALUES (999, 0, 1, 0);
+
 INSERT INTO executions (n, created, updated, ended, last_seq, revision, status, slot, joined, id,
     workflow, definition, user_id, trace, root_workflow, replayed_from, replayed_step, events)
 SELECT n, 10 * n, 10 * n + 5, CASE WHEN status >= 2 THEN 10 * n + 5 END, 12, 1, status,
