@@ -16,7 +16,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub(crate) use self::tls::{UnusableAuthorities, certificate_problem};
 
 use crate::address::{Host, HostPlace, Tls};
-use crate::fault::reason_of;
+use crate::fault::{advice_on, reason_of};
 use crate::settings::{PostgresDurability, PostgresSettings};
 
 /// Time that a host has to accept a connection, with everything that precedes the first statement.
@@ -141,6 +141,19 @@ impl fmt::Display for ConnectError {
             failure.fmt(f)?;
         }
         Ok(())
+    }
+}
+
+impl ConnectError {
+    /// Describes the failures, with what to do about them.
+    pub(crate) fn advice(&self) -> String {
+        let advice = |failure: &HostError| match &failure.cause {
+            HostFault::Failed(error) => format!("{}: {}", failure.host, advice_on(error)),
+            HostFault::NoAnswer | HostFault::ReadOnly | HostFault::NotReplicated => {
+                failure.to_string()
+            }
+        };
+        self.0.iter().map(advice).collect::<Vec<_>>().join("; ")
     }
 }
 

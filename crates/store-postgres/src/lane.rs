@@ -30,6 +30,7 @@ pub(crate) use self::register::register;
 use self::session::{Answer, LaneKey, Session};
 use self::work::Work;
 use crate::fault::{Fault, advice_on, fault_of, reason_of};
+use crate::membership::Cause;
 use crate::store::Shared;
 
 /// Size from which a batch takes no further requests, in bytes.
@@ -39,10 +40,6 @@ const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// once.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-const TAKEN_OVER: &str = "another one took over its executions. Restart it";
-const HISTORY_LOST: &str = "the database has lost commits that it had confirmed, because a replica \
-    without them took over. Restart it, and look for effects of lost steps outside";
 
 /// The writing side of a lane.
 struct Lane<W: Work> {
@@ -65,6 +62,16 @@ enum Refusal {
     Lost,
     /// At least one of the requests does not fit.
     Misfit(Error),
+}
+
+/// Failure of an attempt to store a batch.
+enum Failure {
+    /// At least one of the requests does not fit; nothing was stored.
+    Misfit(Error),
+    /// The batch met another transaction; nothing was stored.
+    Conflict(Error),
+    /// The database does not answer or accepts no writes, with what to do about it.
+    Outage(String),
 }
 
 impl<W: Work> Lane<W> {
@@ -159,26 +166,35 @@ impl<W: Work> Lane<W> {
             if W::is_empty(folded) {
                 return Ok(());
             }
-            let (fault, error) = match self.attempt(batch, folded).await {
+            let reason = match self.attempt(batch, folded).await {
                 Ok(Answer::Stored) => {
                     self.batch = batch;
                     self.end_outage();
                     return Ok(());
                 }
-                Ok(Answer::Fenced) => return Err(self.lose(TAKEN_OVER)),
-                Ok(Answer::HistoryLost) => return Err(self.lose(HISTORY_LOST)),
-                Err((Fault::Request, error)) => {
+                Ok(Answer::Fenced) => {
+                    self.shared.outages.lose();
+                    self.shared.membership.look();
+                    return Err(Refusal::Lost);
+                }
+                Ok(Answer::HistoryLost) => {
+                    self.shared.outages.lose();
+                    self.shared.membership.lose(Cause::HistoryLost);
+                    return Err(Refusal::Lost);
+                }
+                Err(Failure::Misfit(error)) => {
                     self.end_outage();
                     return Err(Refusal::Misfit(error));
                 }
-                Err(failure) => failure,
+                Err(Failure::Conflict(error)) => reason_of(&error),
+                Err(Failure::Outage(reason)) => {
+                    self.session = None;
+                    reason
+                }
             };
-            if fault == Fault::Outage {
-                self.session = None;
-            }
             failures += 1;
             if failures > 1 {
-                self.begin_outage(&error);
+                self.begin_outage(&reason);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
@@ -186,33 +202,38 @@ impl<W: Work> Lane<W> {
     }
 
     /// Sends a batch. A new session learns first whether the last one has committed it.
-    async fn attempt(
-        &mut self,
-        batch: i64,
-        folded: &W::Folded<'_>,
-    ) -> Result<Answer, (Fault, Error)> {
-        if self.session.is_none() {
-            self.sessions += 1;
-            let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
-            // whatever the reason, the batch is not at fault
-            let begun = begun.map_err(|error| (Fault::Outage, error))?;
-            let Some((session, stored)) = begun else { return Ok(Answer::Fenced) };
-            self.session = Some(session);
-            if stored == batch {
-                return Ok(Answer::Stored);
-            } else if stored < self.batch {
-                return Ok(Answer::HistoryLost);
+    async fn attempt(&mut self, batch: i64, folded: &W::Folded<'_>) -> Result<Answer, Failure> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => {
+                self.sessions += 1;
+                let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
+                // whatever the reason, the batch is not at fault
+                let begun = begun.map_err(|error| Failure::Outage(error.advice()))?;
+                let Some((session, stored)) = begun else { return Ok(Answer::Fenced) };
+                if stored < self.batch {
+                    return Ok(Answer::HistoryLost);
+                } else if stored == batch {
+                    self.session = Some(session);
+                    return Ok(Answer::Stored);
+                }
+                session
             }
-        }
-        let Some(session) = &mut self.session else { return Ok(Answer::Fenced) };
-        session.commit(batch, folded).await.map_err(|error| (fault_of(&error), error))
+        };
+        let committed = session.commit(batch, folded).await;
+        self.session = Some(session);
+        committed.map_err(|error| match fault_of(&error) {
+            Fault::Request => Failure::Misfit(error),
+            Fault::Conflict => Failure::Conflict(error),
+            Fault::Outage => Failure::Outage(advice_on(&error)),
+        })
     }
 
-    fn begin_outage(&mut self, error: &Error) {
+    fn begin_outage(&mut self, reason: &str) {
         if !self.is_out {
             self.is_out = true;
             self.shared.meter.failed();
-            self.shared.outages.begin(&advice_on(error));
+            self.shared.outages.begin(reason);
         }
     }
 
@@ -221,11 +242,6 @@ impl<W: Work> Lane<W> {
             self.is_out = false;
             self.shared.outages.end();
         }
-    }
-
-    fn lose(&mut self, reason: &str) -> Refusal {
-        self.shared.outages.lose(reason);
-        Refusal::Lost
     }
 
     fn answer(&self, batch: Vec<W::Job>, result: &Result<(), AppendError>) {

@@ -35,30 +35,46 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Loss of the database to another server.
+/// Loss of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// Name of this server.
     pub name: String,
+    pub(crate) cause: Cause,
+}
+
+/// Reason why this process may no longer write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cause {
     /// The server that has the database now, if one is there.
-    pub(crate) taker: Option<Peer>,
+    Taken(Option<Peer>),
+    /// The database has less than it confirmed, so that memory is ahead of it.
+    HistoryLost,
 }
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, taker } = self;
-        match taker {
-            Some(taker) if taker.name == *name => write!(
+        let Self { name, cause } = self;
+        match cause {
+            Cause::Taken(Some(taker)) if taker.name == *name => write!(
                 f,
                 "another server with the name of this one, {taker}, has taken the database over; \
                  if two servers are intended, give each a database and a `name` of its own"
             ),
-            Some(taker) => write!(
+            Cause::Taken(Some(taker)) => write!(
                 f,
                 "{taker} has taken the database over, because this server ({name}) did not show \
                  that it was alive"
             ),
-            None => write!(f, "the database no longer knows this server ({name})"),
+            Cause::Taken(None) => {
+                write!(f, "the database no longer knows this server ({name})")
+            }
+            Cause::HistoryLost => write!(
+                f,
+                "the database has lost commits that it had confirmed to this server ({name}), as a \
+                 replica does that takes over without them; with durability = \"replicated\" it \
+                 would have them"
+            ),
         }
     }
 }
@@ -102,7 +118,7 @@ impl Membership {
         self.is_beating.load(Ordering::Acquire)
     }
 
-    /// Returns true if another server has taken the database over.
+    /// Returns true if this process may no longer write.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.borrow().is_some()
     }
@@ -112,7 +128,20 @@ impl Membership {
         self.look.notify_one();
     }
 
-    /// Resolves when another server has taken the database over.
+    /// Notes that this process may no longer write, and logs it once.
+    pub(crate) fn lose(&self, cause: Cause) {
+        self.lost.send_if_modified(|known| {
+            let is_first = known.is_none();
+            if is_first {
+                let lost = Lost { name: self.name.clone(), cause };
+                log::error!("{lost}; this server stores nothing from now on, and must end");
+                *known = Some(lost);
+            }
+            is_first
+        });
+    }
+
+    /// Resolves when this process may no longer write.
     pub(crate) async fn lost(self: Arc<Self>) -> Lost {
         let mut lost = self.lost.subscribe();
         let found = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());

@@ -36,10 +36,8 @@ impl Outages {
         }
     }
 
-    /// Notes that this process may no longer write; logs it once.
-    pub(super) fn lose(&self, reason: &str) {
-        if !self.is_lost.swap(true, Ordering::SeqCst) {
-            log::error!("this process may no longer write: {reason}");
-        }
+    /// Notes that this process may no longer write.
+    pub(super) fn lose(&self) {
+        self.is_lost.store(true, Ordering::SeqCst);
     }
 }

@@ -8,7 +8,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 
 use super::work::Work;
-use crate::connector::{Connector, Purpose};
+use crate::connector::{ConnectError, Connector, Purpose};
+use crate::fault::advice_on;
 
 /// Takes the lane over: what older connections still send is refused from then on. Numbers of
 /// sessions grow, so that none of them can take it back. Waits for a transaction of theirs, for the
@@ -80,6 +81,34 @@ impl Answer {
     }
 }
 
+/// Failure to begin a session.
+pub(super) enum BeginError {
+    Unreachable(ConnectError),
+    Failed(Error),
+}
+
+impl From<ConnectError> for BeginError {
+    fn from(error: ConnectError) -> Self {
+        Self::Unreachable(error)
+    }
+}
+
+impl From<Error> for BeginError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl BeginError {
+    /// Describes the failure, with what to do about it.
+    pub(super) fn advice(&self) -> String {
+        match self {
+            Self::Unreachable(error) => error.advice(),
+            Self::Failed(error) => advice_on(error),
+        }
+    }
+}
+
 impl<W: Work> Session<W> {
     /// Connects, and takes the lane over from older sessions. Returns the number of the lane's last
     /// committed batch; `None` if the lane is gone.
@@ -87,10 +116,11 @@ impl<W: Work> Session<W> {
         connector: &Connector,
         key: LaneKey,
         number: i64,
-    ) -> Result<Option<(Self, i64)>, Error> {
+    ) -> Result<Option<(Self, i64)>, BeginError> {
         let LaneKey { node, lane } = key;
         let all = format!("greenroom/{node}/{lane}/");
-        let (client, _driving) = connector.connect(format!("{all}{number}"), Purpose::Lane).await?;
+        let name = format!("{all}{number}");
+        let (client, _driving) = connector.connect_to_any(name, Purpose::Lane).await?;
         client.batch_execute(IMPATIENT).await?;
         let begun = match client.query_opt(BEGIN, &[&node, &lane, &number]).await {
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {

@@ -1,5 +1,7 @@
 //! Lanes over a real database.
 
+mod outages;
+mod ownership;
 mod refusals;
 mod rows;
 

@@ -8,15 +8,17 @@ use tokio::time::{MissedTickBehavior, interval_at, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
-use super::{BEAT, Lost, Membership, Peer};
+use super::{BEAT, Cause, Membership, Peer};
 use crate::connector::{Connector, Purpose};
 use crate::fault::reason_of;
 
 /// Time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 
-const UPDATE: &str =
-    "UPDATE nodes SET beat = beat + 1 WHERE node = $1 AND state < 2 RETURNING beat";
+/// Increments the beat of a process that still has its row and lanes.
+const UPDATE: &str = "UPDATE nodes SET beat = beat + 1
+    WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
+    RETURNING beat";
 const TAKER: &str = "SELECT name, version FROM nodes WHERE state < 2 AND node > $1
         ORDER BY node DESC LIMIT 1";
 const LEAVE: &str = "WITH own AS (DELETE FROM lanes WHERE node = $1)
@@ -75,11 +77,7 @@ impl Membership {
             self.is_beating.store(matches!(outcome, Ok(None)), Ordering::Release);
             match outcome {
                 Ok(None) => end(&mut outage),
-                Ok(Some(lost)) => {
-                    log::error!("{lost}; this server stores nothing from now on, and must end");
-                    self.lost.send_replace(Some(lost));
-                    return;
-                }
+                Ok(Some(cause)) => return self.lose(cause),
                 Err(error) => begin(&mut outage, &error),
             }
         }
@@ -89,13 +87,13 @@ impl Membership {
     }
 
     /// Increments the row; returns the loss if the row is gone.
-    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Lost>, Error> {
+    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Cause>, Error> {
         if pulse.ask(UPDATE, &[&self.node]).await?.is_none() {
             let taker = pulse.ask(TAKER, &[&self.node]).await?;
             let taker = taker.and_then(|row| {
                 Some(Peer { name: row.try_get(0).ok()?, version: row.try_get(1).ok()? })
             });
-            return Ok(Some(Lost { name: self.name.clone(), taker }));
+            return Ok(Some(Cause::Taken(taker)));
         }
         Ok(None)
     }

@@ -1,0 +1,84 @@
+//! Lanes of a process that loses the database.
+
+use greenroom_actors::ports::store::{Snapshot, Timer, TimerChange, TimerKey};
+
+use super::*;
+
+const TAKE_OVER: &str = "DELETE FROM lanes";
+
+async fn lost(lab: &Lab) -> String {
+    tokio::time::timeout(PATIENCE, lab.store.lost()).await.expect("the loss").to_string()
+}
+
+#[tokio::test]
+async fn nothing_is_stored_after_a_takeover() {
+    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
+    let mut lab = Lab::open_at(&url, &url, 2).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    assert_eq!(lab.append(lab.draft(2, 0)).await, Ok(()));
+    lab.client.execute(TAKE_OVER, &[]).await.unwrap();
+    let (execution, state) = (ExecutionId::trusted("e1"), b"state".to_vec());
+    lab.store.store_snapshot(0, Snapshot { execution, row: 1, revision: 0, state });
+    let execution = ExecutionId::trusted("e1");
+    let timer = Timer { execution, key: TimerKey::Abandoned, due: Timestamp(1) };
+    lab.store.change_timers(0, vec![TimerChange::Arm(timer)]);
+    let mut elsewhere = lab.draft(3, 0);
+    elsewhere.ticket.shard = 1;
+    let refused = [lab.draft(1, 1), keyed(lab.draft(2, 1), "k"), lab.draft(4, 0), elsewhere];
+    for append in refused {
+        assert_eq!(lab.append(append).await, Err(AppendError::Lost));
+    }
+    assert!(!lab.store.is_writable());
+    let stored = "SELECT concat_ws(' ', n, revision) FROM executions ORDER BY n";
+    assert_eq!(lab.ask(stored).await, "1 0\n2 0");
+    for table in ["chunks", "snapshots", "timers", "idempotency"] {
+        assert_eq!(lab.ask(&format!("SELECT count(*) FROM {table}")).await, "0", "{table}");
+    }
+    assert!(lost(&lab).await.contains("no longer knows this server"));
+    assert_eq!(lab.append(lab.draft(5, 0)).await, Err(AppendError::Lost), "and later");
+}
+
+#[tokio::test]
+async fn a_takeover_waits_for_an_open_commit() {
+    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
+    let mut lab = Lab::open_at(&url, &url, 1).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    let lock = client(&url).await;
+    let take = "BEGIN; INSERT INTO idempotency VALUES ('k', 'h', 'x', 1, 5000)";
+    lock.batch_execute(take).await.unwrap();
+    lab.store.append(keyed(lab.draft(1, 1), "k"));
+    // the statement holds the row of the lane as soon as it waits for the key
+    let is_held = "SELECT count(*) FROM lanes WHERE lane = 0 AND xmax <> 0";
+    lab.until(is_held, "1").await;
+    let taker = client(&url).await;
+    let taking = tokio::spawn(async move { taker.execute(TAKE_OVER, &[]).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!taking.is_finished(), "it waits");
+    lock.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(lab.outcome().await, (1, 2, Ok(())));
+    taking.await.unwrap().unwrap();
+    assert_eq!(lab.append(lab.draft(1, 2)).await, Err(AppendError::Lost));
+    assert_eq!(lab.ask("SELECT revision FROM executions").await, "1");
+}
+
+#[tokio::test]
+async fn a_database_that_lost_commits_is_given_up() {
+    let Some(server) = Server::start() else { return };
+    let url = server.fresh_url();
+    let mut lab = Lab::open_at(&url, &url, 2).await;
+    for revision in 0..3 {
+        assert_eq!(lab.append(lab.draft(1, revision)).await, Ok(()));
+    }
+    // as a replica without the last commits
+    lab.client.batch_execute("UPDATE lanes SET batch = batch - 1 WHERE lane = 0").await.unwrap();
+    let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name ~ '^greenroom/\\d+/0/'";
+    lab.client.query(kill, &[]).await.unwrap();
+    assert_eq!(lab.append(lab.draft(1, 3)).await, Err(AppendError::Lost));
+    let mut elsewhere = lab.draft(2, 0);
+    elsewhere.ticket.shard = 1;
+    assert_eq!(lab.append(elsewhere).await, Err(AppendError::Lost));
+    assert!(lost(&lab).await.contains("lost commits that it had confirmed"));
+    assert!(!lab.store.is_writable());
+    assert_eq!(lab.ask("SELECT revision FROM executions").await, "2");
+}
