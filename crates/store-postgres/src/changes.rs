@@ -3,7 +3,8 @@
 //! A change runs on the store's thread, and so to its end even if the caller leaves. It is repeated
 //! over outages and after conflicts. If an outage hides the outcome of a commit, the repetition may
 //! meet its own effects: a change must recognize them, for example by a row number that it took
-//! before its first attempt.
+//! before its first attempt. Once the patience is over, the caller gets an error although the last
+//! attempt may have succeeded.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Database(#[from] Error),
     #[error("no connection to the database is free: {0}")]
     NoConnection(String),
+    #[error("the store is closed")]
+    Closed,
     /// A stored value that cannot be decoded, which no repetition changes.
     #[error("{0}")]
     Damaged(String),
@@ -51,6 +53,7 @@ impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Database(error),
+            PoolError::Closed => Self::Closed,
             other => Self::NoConnection(other.to_string()),
         }
     }
@@ -62,7 +65,7 @@ impl Failure {
         match self {
             Self::Database(error) => fault_of(error) != Fault::Request,
             Self::NoConnection(_) => true,
-            Self::Damaged(_) | Self::Stopped(_) => false,
+            Self::Closed | Self::Damaged(_) | Self::Stopped(_) => false,
         }
     }
 }
