@@ -5,17 +5,33 @@
 //! cargo bench --bench http
 //! cargo bench --bench http -- --quick
 //! cargo bench --bench http -- --only noop3 --connections 16 --server greenroom
+//! cargo bench --bench http -- --store postgres
 //! ```
+//!
+//! With `--store postgres` both write to a PostgreSQL that this program starts, the bare server the
+//! same rows as greenroom, by statements of the same shape; and greenroom with SQLite is measured
+//! beside them. It prints the plans of greenroom's statements, and refuses those that read a table
+//! from its beginning to its end.
 //!
 //! `GREENROOM_BENCH_SECONDS` and `GREENROOM_BENCH_ROUNDS` change how long and how often work is
 //! measured. The exit code is a failure only if something is wrong by an order of magnitude.
 
 #[path = "http/bare.rs"]
 mod bare;
+#[path = "http/batches.rs"]
+mod batches;
 #[path = "http/commits.rs"]
 mod commits;
 #[path = "http/connection.rs"]
 mod connection;
+#[path = "http/database.rs"]
+mod database;
+#[path = "http/facts.rs"]
+mod facts;
+#[path = "http/family.rs"]
+mod family;
+#[path = "http/lanes.rs"]
+mod lanes;
 #[path = "http/load.rs"]
 mod load;
 #[path = "http/machine.rs"]
@@ -24,8 +40,12 @@ mod machine;
 mod observers;
 #[path = "http/options.rs"]
 mod options;
+#[path = "http/plans.rs"]
+mod plans;
 #[path = "http/process.rs"]
 mod process;
+#[path = "http/records.rs"]
+mod records;
 #[path = "http/report.rs"]
 mod report;
 #[path = "http/server.rs"]
@@ -38,47 +58,72 @@ mod work;
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
+use crate::database::{Database, Store};
 use crate::load::Sample;
 use crate::options::Options;
+use crate::plans::Plans;
 use crate::report::{Comparison, Table};
 use crate::server::{Kind, Server};
 use crate::work::Work;
 
+/// Warm-up and duration of a run whose plans are logged, and number of its connections.
+const SHORTLY: Duration = Duration::from_secs(1);
+const EXPLAINED: usize = 16;
+
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
+#[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
 fn main() -> Outcome<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
     if std::env::args().nth(1).as_deref() == Some(bare::ARGUMENT) {
-        bare::serve()?;
+        bare::serve(arguments.nth(1).as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options = Options::read(std::env::args().skip(1))?;
-    #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
-    {
-        println!("{}\n", machine::describe()?);
-        println!("{}\n", options.describe());
+    let options = Options::read(arguments)?;
+    println!("{}\n", machine::describe()?);
+    println!("{}\n", options.describe());
+    let database = match options.store {
+        Store::Postgres => Some(Database::start()?),
+        Store::Sqlite => None,
+    };
+    let mut failures = Vec::new();
+    if let Some(database) = &database {
+        println!("{}\n", database.describe()?);
+        let plans = plans_of(&options, database)?;
+        println!("{plans}");
+        failures.extend(plans.failures());
     }
-    let table = measure(&options)?;
-    #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
-    {
-        println!("{table}");
-    }
-    let failures = table.failures();
+    let table = measure(&options, database.as_ref())?;
+    println!("{table}");
+    failures.extend(table.failures());
     for failure in &failures {
         writeln!(io::stderr(), "{failure}")?;
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Measures every kind of work at every number of connections, both servers in turn.
-fn measure(options: &Options) -> Outcome<Table> {
+/// Returns the plans of greenroom's statements at every kind of work.
+fn plans_of(options: &Options, database: &Database) -> Outcome<Plans> {
+    database.explain(true);
+    for &work in &options.works {
+        let shortly = Options { warm_up: SHORTLY, measured: SHORTLY, ..options.clone() };
+        measure_once(&shortly, Some(database), Kind::Greenroom, work, EXPLAINED)?;
+    }
+    database.explain(false);
+    Ok(Plans::read(&database.log()))
+}
+
+/// Measures every kind of work at every number of connections, the servers in turn.
+fn measure(options: &Options, database: Option<&Database>) -> Outcome<Table> {
     let mut table = Table::default();
     for &work in &options.works {
         for &connections in &options.connections {
-            let mut comparison = Comparison::new(work, connections);
+            let mut comparison = Comparison::new(options.store, work, connections);
             for round in 1..=options.rounds {
-                for kind in work.servers().into_iter().filter(|it| options.servers.contains(it)) {
-                    let sample = measure_once(options, kind, work, connections)?;
+                for kind in options.servers(work) {
+                    let sample = measure_once(options, database, kind, work, connections)?;
                     writeln!(
                         io::stderr(),
                         "{work}, {connections} connections, round {round}, {kind}: {sample}"
@@ -93,11 +138,20 @@ fn measure(options: &Options) -> Outcome<Table> {
 }
 
 /// Measures one new process with an empty store.
-fn measure_once(options: &Options, kind: Kind, work: Work, connections: usize) -> Outcome<Sample> {
-    let mut server = Server::start(kind)?;
+fn measure_once(
+    options: &Options,
+    database: Option<&Database>,
+    kind: Kind,
+    work: Work,
+    connections: usize,
+) -> Outcome<Sample> {
+    let database = database.filter(|_| kind != Kind::Embedded);
+    let url = database.map(Database::empty);
+    let mut server = Server::start(kind, url.as_deref())?;
     let plan = load::Plan {
         address: server.address(),
         process: server.process(),
+        database: database.map(Database::processes),
         kind,
         work,
         connections,

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use actix_web::web::Bytes;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use futures_util::{StreamExt as _, stream};
+use greenroom_actors::domain::usage::Usage;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
-use crate::commits::{Commits, Row};
+use crate::Outcome;
+use crate::commits::Commits;
+use crate::records::{Change, Record};
 use crate::server::LISTENS;
 
 /// Argument that makes this program the bare server.
@@ -36,9 +38,12 @@ struct Generate {
     input: String,
 }
 
-/// Serves with a store in the working directory. Blocks.
-pub(crate) fn serve() -> io::Result<()> {
-    let commits = Commits::open(Path::new("bare.db")).map_err(io::Error::other)?;
+/// Serves with a store in a database, or else in the working directory. Blocks.
+pub(crate) fn serve(database: Option<&str>) -> Outcome<()> {
+    let commits = match database {
+        Some(url) => Commits::in_database(url)?,
+        None => Commits::in_file(Path::new("bare.db"))?,
+    };
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let workers = std::thread::available_parallelism()?.get();
@@ -58,76 +63,69 @@ pub(crate) fn serve() -> io::Result<()> {
         .listen(listener)?
         .run();
         writeln!(io::stderr(), "bare {LISTENS}{address}")?;
-        server.await
+        Ok(server.await?)
     })
 }
 
-/// Five rows: started, three steps, completed.
+/// Executes three steps. In SQLite five rows: started, three steps, completed.
 async fn noop3(body: web::Json<Execute>, commits: web::Data<Commits>) -> HttpResponse {
-    let Some(n) = body.input["n"].as_i64() else { return HttpResponse::BadRequest().finish() };
-    let (id, start) = (new_id(), now());
-    let mut rows = vec![row(0, "started", &body.input)];
-    let steps = (1..=3).map(|step| row(step, "step-completed", &json!({ "n": n + step })));
-    rows.extend(steps);
+    let input = body.into_inner().input;
+    let Some(n) = input["n"].as_i64() else { return HttpResponse::BadRequest().finish() };
+    let (id, at) = (commits.new_id(), SystemClock.now());
     let result = json!({ "n": n + 3 });
-    rows.push(row(4, "completed", &result));
-    if !commits.add(id.clone(), rows).await {
+    let record = Record { id: id.clone(), at, change: Change::Noop3 { input, n } };
+    if !commits.add(record).await {
         return HttpResponse::ServiceUnavailable().finish();
     }
-    answer(&json!({ "executionId": &*id, "startAt": start, "endAt": now(),
+    answer(&json!({ "executionId": &*id, "startAt": at.to_iso(), "endAt": now(),
         "status": "completed", "result": result }))
 }
 
-/// Three rows: started, step begun, suspended.
+/// Suspends. In SQLite three rows: started, step begun, suspended.
 async fn suspend(body: web::Json<Execute>, commits: web::Data<Commits>) -> HttpResponse {
-    let (id, start) = (new_id(), now());
-    let amount = &body.input["amount"];
-    let reason = format!("{} asks for {amount}", body.input["employee"]);
+    let input = body.into_inner().input;
+    let (id, at) = (commits.new_id(), SystemClock.now());
+    let start = at.to_iso();
+    let amount = &input["amount"];
+    let reason = format!("{} asks for {amount}", input["employee"]);
     let suspension = json!({ "suspendedAt": start, "reason": reason, "suspendedStepIndex": 0,
         "stepId": "manager", "path": "manager", "payload": { "amount": amount } });
-    let rows = vec![
-        row(0, "started", &body.input),
-        row(1, "step-started", &json!({ "step": "manager" })),
-        row(2, "suspended", &suspension),
-    ];
-    if !commits.add(id.clone(), rows).await {
+    let change = Change::Suspend { input, reason, suspension: suspension.clone() };
+    if !commits.add(Record { id: id.clone(), at, change }).await {
         return HttpResponse::ServiceUnavailable().finish();
     }
     answer(&json!({ "executionId": &*id, "startAt": start, "endAt": null, "status": "suspended",
         "result": null, "suspension": suspension }))
 }
 
-/// Three rows: resumed, step completed, completed.
+/// Resumes. In SQLite three rows: resumed, step completed, completed.
 async fn resume(
     path: web::Path<String>,
     body: web::Json<Resume>,
     commits: web::Data<Commits>,
 ) -> HttpResponse {
     let id: Arc<str> = path.into_inner().into();
-    let start = now();
-    let is_approved = body.resume_data["approved"] == true;
+    let (at, data) = (SystemClock.now(), body.into_inner().resume_data);
+    let is_approved = data["approved"] == true;
     let result = json!({ "status": if is_approved { "paid" } else { "refused" } });
-    let rows = vec![
-        row(3, "resumed", &body.resume_data),
-        row(4, "step-completed", &json!({ "approved": is_approved })),
-        row(5, "completed", &result),
-    ];
-    if !commits.add(id.clone(), rows).await {
+    let change = Change::Resume { data, result: result.clone() };
+    if !commits.add(Record { id: id.clone(), at, change }).await {
         return HttpResponse::ServiceUnavailable().finish();
     }
-    answer(&json!({ "executionId": &*id, "startAt": start, "endAt": now(),
+    answer(&json!({ "executionId": &*id, "startAt": at.to_iso(), "endAt": now(),
         "status": "completed", "result": result }))
 }
 
-/// One row with prompt and answer.
+/// Repeats the prompt. One row with both.
 async fn text(
     agent: web::Path<String>,
     body: web::Json<Generate>,
     commits: web::Data<Commits>,
 ) -> HttpResponse {
     let text = body.into_inner().input;
-    let (usage, row) = generated(&agent, &text);
-    if !commits.add(new_id(), vec![row]).await {
+    let usage = usage_of(&text);
+    let record = generated(commits.new_id(), agent.into_inner(), text.clone(), usage);
+    if !commits.add(record).await {
         return HttpResponse::ServiceUnavailable().finish();
     }
     answer(&json!({ "text": text, "usage": usage, "finishReason": "stop",
@@ -141,8 +139,7 @@ async fn stream(
     commits: web::Data<Commits>,
 ) -> HttpResponse {
     let text = body.into_inner().input;
-    let (usage, row) = generated(&agent, &text);
-    let id = new_id();
+    let (usage, id) = (usage_of(&text), commits.new_id());
     let mut events = vec![event(1, &json!({ "type": "start", "messageId": &*id }))];
     let deltas = (2..).zip(text.split_inclusive(' '));
     events.extend(deltas.map(|(number, delta)| {
@@ -152,21 +149,28 @@ async fn stream(
         events.len() + 1,
         &json!({ "type": "finish", "finishReason": "stop", "usage": usage }),
     );
+    let record = generated(id, agent.into_inner(), text, usage);
     let finish = async move {
-        let is_durable = commits.add(id, vec![row]).await;
+        let is_durable = commits.add(record).await;
         is_durable.then_some(last).ok_or_else(|| io::Error::other("not durable"))
     };
     let body = stream::iter(events).map(Ok).chain(stream::once(finish));
     HttpResponse::Ok().content_type("text/event-stream").streaming(body)
 }
 
-/// Returns the usage of an answer that repeats its prompt, and the row that records both.
-fn generated(agent: &str, text: &str) -> (Value, Row) {
-    let words = text.split_whitespace().count();
-    let usage = json!({ "promptTokens": words, "completionTokens": words,
-        "totalTokens": 2 * words, "cachedInputTokens": 0, "reasoningTokens": 0 });
-    let record = json!({ "agent": agent, "input": text, "text": text, "usage": usage });
-    (usage, row(0, "generated", &record))
+/// Returns the usage of an answer that repeats its prompt.
+fn usage_of(text: &str) -> Usage {
+    let words = text.split_whitespace().count() as u64;
+    Usage {
+        prompt_tokens: words,
+        completion_tokens: words,
+        total_tokens: 2 * words,
+        ..Usage::default()
+    }
+}
+
+fn generated(id: Arc<str>, agent: String, text: String, usage: Usage) -> Record {
+    Record { id, at: SystemClock.now(), change: Change::Generate { agent, text, usage } }
 }
 
 fn event(number: usize, data: &Value) -> Bytes {
@@ -175,14 +179,6 @@ fn event(number: usize, data: &Value) -> Bytes {
 
 fn answer(data: &Value) -> HttpResponse {
     HttpResponse::Ok().json(json!({ "success": true, "data": data }))
-}
-
-fn row(seq: i64, kind: &'static str, body: &Value) -> Row {
-    Row { seq, kind, body: body.to_string() }
-}
-
-fn new_id() -> Arc<str> {
-    Uuid::new_v4().to_string().into()
 }
 
 /// Current time in the format of answers.

@@ -1,14 +1,19 @@
-//! The bare server's group commit: one thread puts all queued requests into one transaction.
+//! The bare server's group commits, in SQLite or in PostgreSQL.
 
+use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rusqlite::{Connection, Statement, params};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
-/// Most requests in one transaction.
-const BATCH_MAX: usize = 512;
+use crate::lanes::Lanes;
+use crate::records::{Record, Row};
+
+/// Maximum number of requests in one transaction.
+pub(crate) const BATCH_MAX: usize = 512;
 
 const TABLE: &str = "CREATE TABLE facts (
     owner TEXT NOT NULL,
@@ -18,27 +23,23 @@ const TABLE: &str = "CREATE TABLE facts (
     PRIMARY KEY (owner, seq)
 ) WITHOUT ROWID";
 
-/// A small row under the key of its request.
-pub(crate) struct Row {
-    pub(crate) seq: i64,
-    pub(crate) kind: &'static str,
-    pub(crate) body: String,
+/// Handle of the threads that commit.
+#[derive(Clone)]
+pub(crate) enum Commits {
+    /// One thread puts all queued requests into one transaction.
+    Sqlite(Sender<Job>),
+    Postgres(Arc<Lanes>),
 }
 
-struct Job {
+pub(crate) struct Job {
     owner: Arc<str>,
     rows: Vec<Row>,
     done: oneshot::Sender<()>,
 }
 
-/// Handle of the thread that commits.
-#[derive(Clone)]
-pub(crate) struct Commits {
-    queue: Sender<Job>,
-}
-
 impl Commits {
-    pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
+    /// Opens a new SQLite file.
+    pub(crate) fn in_file(path: &Path) -> rusqlite::Result<Self> {
         let connection = Connection::open(path)?;
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "FULL")?;
@@ -50,13 +51,33 @@ impl Commits {
                 log::error!("the store failed: {error}");
             }
         });
-        Ok(Self { queue })
+        Ok(Self::Sqlite(queue))
     }
 
-    /// Waits until the rows are durable; false if the store failed.
-    pub(crate) async fn add(&self, owner: Arc<str>, rows: Vec<Row>) -> bool {
-        let (done, is_done) = oneshot::channel();
-        self.queue.send(Job { owner, rows, done }).is_ok() && is_done.await.is_ok()
+    /// Opens the tables that greenroom has made in a PostgreSQL.
+    pub(crate) fn in_database(url: &str) -> Result<Self, Box<dyn Error>> {
+        Ok(Self::Postgres(Arc::new(Lanes::open(url)?)))
+    }
+
+    /// Returns a new id.
+    pub(crate) fn new_id(&self) -> Arc<str> {
+        let id = match self {
+            Self::Sqlite(_) => Uuid::new_v4(),
+            Self::Postgres(lanes) => lanes.new_id(),
+        };
+        id.to_string().into()
+    }
+
+    /// Waits until the record is durable; false if the store failed.
+    pub(crate) async fn add(&self, record: Record) -> bool {
+        match self {
+            Self::Sqlite(queue) => {
+                let (done, is_done) = oneshot::channel();
+                let job = Job { rows: record.change.rows(), owner: record.id, done };
+                queue.send(job).is_ok() && is_done.await.is_ok()
+            }
+            Self::Postgres(lanes) => lanes.add(record).await,
+        }
     }
 }
 

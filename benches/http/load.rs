@@ -11,6 +11,7 @@ use tokio::task::LocalSet;
 
 use crate::Outcome;
 use crate::connection::{Answer, Connection};
+use crate::family::Family;
 use crate::process::{Process, Spent};
 use crate::server::Kind;
 use crate::work::{Request, Work, find};
@@ -22,6 +23,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct Plan {
     pub(crate) address: SocketAddr,
     pub(crate) process: Process,
+    /// Processes of the database that the server writes to.
+    pub(crate) database: Option<Family>,
     pub(crate) kind: Kind,
     pub(crate) work: Work,
     pub(crate) connections: usize,
@@ -42,18 +45,23 @@ pub(crate) struct Sample {
     pub(crate) cpu_us: f64,
     /// Voluntary context switches of the server, per unit.
     pub(crate) sleeps: f64,
+    /// CPU of the database, per unit.
+    pub(crate) database_us: Option<f64>,
     pub(crate) errors: usize,
 }
 
 impl fmt::Display for Sample {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rate, p50_ms, p99_ms, first_event_ms, cpu_us, sleeps, errors } = self;
+        let Self { rate, p50_ms, p99_ms, cpu_us, sleeps, errors, .. } = self;
         write!(
             formatter,
             "{rate:.0}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms, CPU {cpu_us:.1} µs, \
              {sleeps:.2} sleeps, {errors} errors"
         )?;
-        first_event_ms.map_or(Ok(()), |ms| write!(formatter, ", first event {ms:.2} ms"))
+        if let Some(us) = self.database_us {
+            write!(formatter, ", database {us:.1} µs")?;
+        }
+        self.first_event_ms.map_or(Ok(()), |ms| write!(formatter, ", first event {ms:.2} ms"))
     }
 }
 
@@ -99,11 +107,12 @@ async fn drive(plan: Plan) -> Outcome<Sample> {
         .map(|_| tokio::task::spawn_local(user(plan.address, plan.kind, plan.work, board.clone())))
         .collect();
     tokio::time::sleep(plan.warm_up).await;
-    let (before, begun) = (plan.process.spent()?, Instant::now());
+    let database = || plan.database.map(Family::cpu).transpose();
+    let (before, database_before, begun) = (plan.process.spent()?, database()?, Instant::now());
     board.phase.set(Phase::Measured);
     tokio::time::sleep(plan.measured).await;
     board.phase.set(Phase::Over);
-    let (after, elapsed) = (plan.process.spent()?, begun.elapsed());
+    let (after, database_after, elapsed) = (plan.process.spent()?, database()?, begun.elapsed());
     for user in users {
         user.await?;
     }
@@ -116,7 +125,9 @@ async fn drive(plan: Plan) -> Outcome<Sample> {
     }
     let first_event_ms = quantile_ms(&mut first_events_us, 0.5);
     let sample = sample(&mut latencies_us, elapsed, after - before, board.errors.get());
-    Ok(Sample { first_event_ms, ..sample })
+    let database_spent = database_after.zip(database_before).map(|(after, before)| after - before);
+    let database_us = database_spent.map(|spent| per_unit_us(spent, latencies_us.len() as f64));
+    Ok(Sample { first_event_ms, database_us, ..sample })
 }
 
 fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usize) -> Sample {
@@ -126,10 +137,15 @@ fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usi
         p50_ms: quantile_ms(latencies_us, 0.5).unwrap_or(f64::NAN),
         p99_ms: quantile_ms(latencies_us, 0.99).unwrap_or(f64::NAN),
         first_event_ms: None,
-        cpu_us: spent.cpu.as_secs_f64() * 1e6 / units,
+        cpu_us: per_unit_us(spent.cpu, units),
         sleeps: spent.sleeps as f64 / units,
+        database_us: None,
         errors,
     }
+}
+
+fn per_unit_us(spent: Duration, units: f64) -> f64 {
+    spent.as_secs_f64() * 1e6 / units
 }
 
 fn quantile_ms(times_us: &mut [u32], quantile: f64) -> Option<f64> {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
@@ -14,13 +15,18 @@ pub(crate) fn describe() -> Outcome<String> {
     let cores = std::thread::available_parallelism()?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let version = kernel.trim().split('-').next().unwrap_or_default();
-    let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let syncs = describe_syncs(Path::new(env!("CARGO_TARGET_TMPDIR")))?;
+    Ok(format!("{cores} cores, Linux {version}; {syncs}"))
+}
+
+/// Describes the time to make 4 KiB durable in a folder.
+pub(crate) fn describe_syncs(folder: &Path) -> Outcome<String> {
+    let mut file = tempfile::tempfile_in(folder)?;
     let growing = median_sync(&mut file)?;
     file.seek(SeekFrom::Start(0))?;
     let existing = median_sync(&mut file)?;
     Ok(format!(
-        "{cores} cores, Linux {version}; fdatasync of 4 KiB: {} µs over existing file space, {} µs \
-         when the file grows.",
+        "fdatasync of 4 KiB: {} µs over existing file space, {} µs when the file grows.",
         existing.as_micros(),
         growing.as_micros()
     ))

@@ -1,17 +1,19 @@
-//! Options: kinds of work, servers and durations.
+//! Options: store, kinds of work, servers and durations.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::Outcome;
+use crate::database::Store;
 use crate::server::Kind;
 use crate::work::Work;
 
 const SECONDS: &str = "GREENROOM_BENCH_SECONDS";
 const ROUNDS: &str = "GREENROOM_BENCH_ROUNDS";
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Options {
+    pub(crate) store: Store,
     pub(crate) works: Vec<Work>,
     pub(crate) connections: Vec<usize>,
     pub(crate) servers: Vec<Kind>,
@@ -25,7 +27,8 @@ impl Options {
     /// under `cargo test --benches`, the short form is run.
     pub(crate) fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let mut options = Self {
-            works: Work::ALL.to_vec(),
+            store: Store::Sqlite,
+            works: Vec::new(),
             connections: vec![1, 16, 64],
             servers: Kind::ALL.to_vec(),
             warm_up: Duration::from_secs(1),
@@ -38,11 +41,15 @@ impl Options {
             match argument.as_str() {
                 "--bench" => is_bench = true,
                 "--quick" => is_quick = true,
+                "--store" => options.store = parsed(&value()?)?,
                 "--only" => options.works = listed(&value()?)?,
                 "--connections" => options.connections = listed(&value()?)?,
                 "--server" => options.servers = listed(&value()?)?,
                 _ => return Err(format!("unknown argument {argument}").into()),
             }
+        }
+        if options.works.is_empty() {
+            options.works = Work::of(options.store).to_vec();
         }
         if is_quick || !is_bench {
             options.warm_up = Duration::from_millis(300);
@@ -58,6 +65,13 @@ impl Options {
         Ok(options)
     }
 
+    /// Returns the servers to measure, of those that are compared at a kind of work.
+    pub(crate) fn servers(&self, work: Work) -> impl Iterator<Item = Kind> {
+        let embedded = (self.store == Store::Postgres).then_some(Kind::Embedded);
+        let all = work.servers().into_iter().chain(embedded);
+        all.filter(|kind| self.servers.contains(kind))
+    }
+
     pub(crate) fn describe(&self) -> String {
         let (warm_up, measured) = (self.warm_up, self.measured);
         format!(
@@ -70,9 +84,11 @@ impl Options {
 
 /// Parses values separated by commas.
 fn listed<T: FromStr>(text: &str) -> Outcome<Vec<T>> {
-    text.split(',')
-        .map(|part| part.trim().parse().map_err(|_| format!("unknown value {part}").into()))
-        .collect()
+    text.split(',').map(|part| parsed(part.trim())).collect()
+}
+
+fn parsed<T: FromStr>(text: &str) -> Outcome<T> {
+    text.parse().map_err(|_| format!("unknown value {text}").into())
 }
 
 fn from_environment<T: FromStr>(name: &str) -> Outcome<Option<T>> {

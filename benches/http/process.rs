@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::ops::Sub;
+use std::ops::{RangeInclusive, Sub};
 use std::time::Duration;
 
 /// Unit of the kernel's CPU times: 100 per second on every Linux.
@@ -30,14 +30,8 @@ impl Process {
 
     fn cpu(self) -> io::Result<Duration> {
         let text = fs::read_to_string(format!("/proc/{}/stat", self.id))?;
-        // the name of the program, in parentheses, may contain anything
-        let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
-        let ticks = |index| fields.split(' ').nth(index)?.parse::<u32>().ok();
-        // utime and stime, fields 14 and 15 of proc(5), counted from field 3.
-        match (ticks(11), ticks(12)) {
-            (Some(user), Some(system)) => Ok(TICK * (user + system)),
-            _ => Err(io::Error::other(format!("not understood: {text}"))),
-        }
+        // fields 14 and 15 of proc(5): user, system
+        cpu_of(&text, 14..=15).ok_or_else(|| io::Error::other(format!("not understood: {text}")))
     }
 
     fn sleeps(self) -> io::Result<u64> {
@@ -52,6 +46,14 @@ impl Process {
         }
         Ok(sum)
     }
+}
+
+/// Adds up times in the text of `/proc/PID/stat`, whose fields proc(5) counts from 1.
+pub(crate) fn cpu_of(stat: &str, fields: RangeInclusive<usize>) -> Option<Duration> {
+    // the name of the program, in parentheses, may contain anything; field 3 follows it
+    let values: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let times = values.get(fields.start() - 3..=fields.end() - 3)?;
+    times.iter().map(|ticks| Some(TICK * ticks.parse::<u32>().ok()?)).sum()
 }
 
 impl Sub for Spent {

@@ -1,7 +1,8 @@
-//! The table of results.
+//! The tables of results.
 
 use std::fmt;
 
+use crate::database::Store;
 use crate::load::Sample;
 use crate::server::Kind;
 use crate::work::Work;
@@ -15,56 +16,97 @@ const HEAD: &str = "\
 | rate ratio | target | CPU ratio |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 ";
+const DATABASE_HEAD: &str = "
+| | connections | beside: PostgreSQL CPU µs | measured: PostgreSQL CPU µs | target \
+| greenroom with SQLite: per second | p50/p99 ms | first event ms | CPU µs | sleeps | rate ratio |
+|---|---|---|---|---|---|---|---|---|---|---|
+";
 
-/// Both servers at one kind of work and one number of connections.
+/// The servers at one kind of work and one number of connections.
 pub(crate) struct Comparison {
+    store: Store,
     work: Work,
     connections: usize,
     beside: Vec<Sample>,
     measured: Vec<Sample>,
+    /// Greenroom with SQLite, if the others have another store.
+    embedded: Vec<Sample>,
 }
 
 impl Comparison {
-    pub(crate) fn new(work: Work, connections: usize) -> Self {
-        Self { work, connections, beside: Vec::new(), measured: Vec::new() }
+    pub(crate) fn new(store: Store, work: Work, connections: usize) -> Self {
+        let (beside, measured, embedded) = Default::default();
+        Self { store, work, connections, beside, measured, embedded }
     }
 
     pub(crate) fn add(&mut self, kind: Kind, sample: Sample) {
         let [beside, _] = self.work.servers();
-        let samples = if kind == beside { &mut self.beside } else { &mut self.measured };
+        let samples = match kind {
+            Kind::Embedded => &mut self.embedded,
+            kind if kind == beside => &mut self.beside,
+            _ => &mut self.measured,
+        };
         samples.push(sample);
     }
 
-    /// Returns the median of the measured server relative to the other's.
-    fn ratio(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
-        Some(median(&self.measured, &of)? / median(&self.beside, &of)?)
+    fn target(&self) -> f64 {
+        self.work.target(self.store, self.connections)
     }
 
-    fn failure(&self) -> Option<String> {
-        let target = self.work.target(self.connections);
-        let ratio = self.ratio(|sample| sample.rate)?;
+    /// Returns the median of the measured server relative to another's.
+    fn ratio(&self, other: &[Sample], of: fn(&Sample) -> f64) -> Option<f64> {
+        Some(median(&self.measured, of)? / median(other, of)?)
+    }
+
+    fn rate_failure(&self) -> Option<String> {
+        let target = self.target();
+        let ratio = self.ratio(&self.beside, |sample| sample.rate)?;
         // a ratio that is not a number fails, too
         let is_well = ratio >= target * ALARM;
-        (!is_well).then(|| {
-            format!(
-                "{} at {} connections: ratio {ratio:.3}, less than a tenth of its target {target}",
-                self.work.title(),
-                self.connections
-            )
-        })
+        (!is_well).then(|| format!("ratio {ratio:.3}, less than a tenth of its target {target}"))
+    }
+
+    fn database_failure(&self) -> Option<String> {
+        let target = self.work.database_target_us(self.connections)?;
+        let cpu = median_of_some(&self.measured, |sample| sample.database_us)?;
+        (cpu * ALARM > target)
+            .then(|| format!("PostgreSQL takes {cpu:.0} µs, over ten times its target {target}"))
+    }
+
+    fn failures(&self) -> impl Iterator<Item = String> {
+        let at = format!("{} at {} connections", self.work.title(), self.connections);
+        let failures = [self.rate_failure(), self.database_failure()];
+        failures.into_iter().flatten().map(move |failure| format!("{at}: {failure}"))
     }
 }
 
+/// The row of the comparison of both servers.
 impl fmt::Display for Comparison {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let target = self.work.target(self.connections);
         write!(formatter, "| {} | {} |", self.work.title(), self.connections)?;
         for samples in [&self.beside, &self.measured] {
             write!(formatter, " {} |", Cells(samples))?;
         }
-        let rate = Ratio(self.ratio(|sample| sample.rate));
-        let cpu = Ratio(self.ratio(|sample| sample.cpu_us));
-        write!(formatter, " {rate} | {target:.2} | {cpu} |")
+        let rate = Cell(self.ratio(&self.beside, |sample| sample.rate), 2);
+        let cpu = Cell(self.ratio(&self.beside, |sample| sample.cpu_us), 2);
+        write!(formatter, " {rate} | {:.2} | {cpu} |", self.target())
+    }
+}
+
+/// The row about the database.
+struct InDatabase<'a>(&'a Comparison);
+
+impl fmt::Display for InDatabase<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comparison { work, connections, beside, measured, embedded, .. } = self.0;
+        write!(formatter, "| {} | {connections} |", work.title())?;
+        for samples in [beside, measured] {
+            let cpu = median_of_some(samples, |sample| sample.database_us);
+            write!(formatter, " {} |", Cell(cpu, 1))?;
+        }
+        let target = Cell(work.database_target_us(*connections), 0);
+        let rate = Cell(self.0.ratio(embedded, |sample| sample.rate), 2);
+        write!(formatter, " {target} | {} | {rate} |", Cells(embedded))
     }
 }
 
@@ -79,14 +121,20 @@ impl Table {
 
     /// Returns the figures that are worse than any noise.
     pub(crate) fn failures(&self) -> Vec<String> {
-        self.0.iter().filter_map(Comparison::failure).collect()
+        self.0.iter().flat_map(Comparison::failures).collect()
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(HEAD)?;
-        self.0.iter().try_for_each(|comparison| writeln!(formatter, "{comparison}"))
+        self.0.iter().try_for_each(|comparison| writeln!(formatter, "{comparison}"))?;
+        let in_database = self.0.iter().filter(|it| it.store == Store::Postgres);
+        let mut in_database = in_database.map(InDatabase).peekable();
+        if in_database.peek().is_some() {
+            formatter.write_str(DATABASE_HEAD)?;
+        }
+        in_database.try_for_each(|row| writeln!(formatter, "{row}"))
     }
 }
 
@@ -110,29 +158,27 @@ impl fmt::Display for Cells<'_> {
         if errors > 0 {
             write!(formatter, " ({errors} errors)")?;
         }
-        write!(formatter, " | {p50:.2}/{p99:.2} | ")?;
-        match median_of_some(self.0) {
-            Some(first) => write!(formatter, "{first:.2}")?,
-            None => formatter.write_str("-")?,
-        }
-        write!(formatter, " | {cpu:.1} | {sleeps:.2}")
+        let first = Cell(median_of_some(self.0, |sample| sample.first_event_ms), 2);
+        write!(formatter, " | {p50:.2}/{p99:.2} | {first} | {cpu:.1} | {sleeps:.2}")
     }
 }
 
-struct Ratio(Option<f64>);
+/// A figure that may be missing, and the number of its decimals.
+struct Cell(Option<f64>, usize);
 
-impl fmt::Display for Ratio {
+impl fmt::Display for Cell {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(ratio) => write!(formatter, "{ratio:.2}"),
+        let Self(figure, decimals) = self;
+        match figure {
+            Some(figure) => write!(formatter, "{figure:.decimals$}"),
             None => formatter.write_str("-"),
         }
     }
 }
 
-fn median_of_some(samples: &[Sample]) -> Option<f64> {
-    samples.iter().all(|sample| sample.first_event_ms.is_some()).then_some(())?;
-    median(samples, |sample| sample.first_event_ms.unwrap_or(f64::NAN))
+fn median_of_some(samples: &[Sample], of: fn(&Sample) -> Option<f64>) -> Option<f64> {
+    samples.iter().all(|sample| of(sample).is_some()).then_some(())?;
+    median(samples, |sample| of(sample).unwrap_or(f64::NAN))
 }
 
 /// Returns the median; of an even number, the mean of the two in the middle.

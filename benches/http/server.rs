@@ -1,4 +1,4 @@
-//! The two servers, each in a separate process.
+//! The servers, each in a separate process.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,11 +42,20 @@ pub(crate) enum Kind {
     Observed,
     /// [`Self::Observed`] with a WebSocket that reads every span.
     Watched,
+    /// Greenroom with SQLite, beside others with PostgreSQL.
+    Embedded,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Bare, Self::Greenroom, Self::Guarded, Self::Quiet, Self::Observed, Self::Watched];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Bare,
+        Self::Greenroom,
+        Self::Guarded,
+        Self::Quiet,
+        Self::Observed,
+        Self::Watched,
+        Self::Embedded,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -56,25 +65,31 @@ impl Kind {
             Self::Quiet => "quiet",
             Self::Observed => "observed",
             Self::Watched => "watched",
+            Self::Embedded => "sqlite",
         }
     }
 
-    fn command(self, directory: &Path) -> Outcome<Command> {
+    /// Returns the command that serves with a store in a database, or else in the directory.
+    fn command(self, directory: &Path, database: Option<&str>) -> Outcome<Command> {
+        let config = match database {
+            Some(url) => format!("{CONFIG}\n[store]\nurl = \"{url}\"\n"),
+            None => CONFIG.to_owned(),
+        };
         match self {
             Self::Bare => {
                 let mut command = Command::new(std::env::current_exe()?);
-                command.arg(bare::ARGUMENT);
+                command.arg(bare::ARGUMENT).args(database);
                 Ok(command)
             }
-            Self::Greenroom => greenroom(directory, CONFIG),
-            Self::Quiet => greenroom(directory, &format!("{CONFIG}{QUIET}")),
+            Self::Greenroom | Self::Embedded => greenroom(directory, &config),
+            Self::Quiet => greenroom(directory, &format!("{config}{QUIET}")),
             Self::Observed | Self::Watched => {
                 let collector = observers::collector()?;
                 let telemetry = format!("\n[telemetry]\nendpoint = \"http://{collector}\"\n");
-                greenroom(directory, &format!("{CONFIG}{telemetry}"))
+                greenroom(directory, &format!("{config}{telemetry}"))
             }
             Self::Guarded => {
-                let mut command = greenroom(directory, &format!("{CONFIG}{GUARD}"))?;
+                let mut command = greenroom(directory, &format!("{config}{GUARD}"))?;
                 command.env(token::SECRET_VARIABLE, token::SECRET);
                 Ok(command)
             }
@@ -114,11 +129,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits until it listens. Both keep their store under `target`.
-    pub(crate) fn start(kind: Kind) -> Outcome<Self> {
+    /// Starts a server and waits until it listens. Its store is in the given empty database, or else
+    /// under `target`.
+    pub(crate) fn start(kind: Kind, database: Option<&str>) -> Outcome<Self> {
+        if kind == Kind::Bare && database.is_some() {
+            // makes the tables, and ends
+            Self::start(Kind::Greenroom, database)?;
+        }
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let mut child = kind
-            .command(directory.path())?
+            .command(directory.path(), database)?
             .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::database::Store;
 use crate::server::Kind;
 use crate::token;
 
@@ -35,6 +36,14 @@ impl Work {
         Self::Agent,
         Self::Stream,
     ];
+
+    /// Returns the kinds that are measured with a store; those that are not depend on it little.
+    pub(crate) fn of(store: Store) -> &'static [Self] {
+        match store {
+            Store::Sqlite => &Self::ALL,
+            Store::Postgres => &[Self::Noop3, Self::Approval, Self::Agent, Self::Stream],
+        }
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -74,14 +83,26 @@ impl Work {
     }
 
     /// Returns the target of the measured rate, relative to the baseline.
-    pub(crate) fn target(self, connections: usize) -> f64 {
+    pub(crate) fn target(self, store: Store, connections: usize) -> f64 {
         match self {
+            Self::Noop3 | Self::Approval | Self::Agent
+                if store == Store::Postgres && connections == 1 =>
+            {
+                0.7
+            }
+            Self::Approval if store == Store::Postgres => 0.75,
+            Self::Noop3 if store == Store::Postgres => 0.8,
             Self::Noop3 if connections > 1 => 1.0,
             Self::Noop3 | Self::Agent => 0.8,
             Self::Approval | Self::Token => 0.9,
             Self::Observed | Self::Watched => 0.85,
             Self::Stream => 0.6,
         }
+    }
+
+    /// Returns the target of PostgreSQL's CPU for a unit, in microseconds.
+    pub(crate) fn database_target_us(self, connections: usize) -> Option<f64> {
+        (self == Self::Noop3 && connections == 64).then_some(45.0)
     }
 
     /// Returns the first request of a unit.
