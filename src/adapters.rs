@@ -1,5 +1,6 @@
 //! Implementations of the runtime's ports; each knows one technology and none of our routes.
 
+pub(crate) mod crash_file;
 pub(crate) mod descriptors;
 pub mod env_file;
 pub(crate) mod machine_memory;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
+use futures_util::future::BoxFuture;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Store;
@@ -32,7 +33,7 @@ use self::reloading::{ReloadContext, Reloading};
 use self::routes::Assembled;
 use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
-pub(crate) use self::store::back_up;
+pub(crate) use self::store::{back_up, outline as outline_of_store};
 use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
@@ -91,6 +92,18 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
     })
 }
 
+/// Reason for the end of a server.
+enum End {
+    /// A signal of this name.
+    Signal(&'static str),
+    StoreLost(StoreLost),
+}
+
+/// Loss of the store to another server, with the reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct StoreLost(String);
+
 /// A server that is bound and ready to run.
 pub struct Application {
     server: Server,
@@ -104,12 +117,14 @@ pub struct Application {
     log_writer: Option<LogStoreWriter>,
     /// Reloads the configuration; `None` without a file.
     reloading: Option<Reloading>,
+    /// Resolves with the reason when another server has taken the store over.
+    store_lost: BoxFuture<'static, String>,
 }
 
 impl Application {
     /// Binds the address, then opens the store and starts the runtime. In this order, because a
     /// taken address may mean another server on the same store: nothing is resumed or written.
-    pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
+    pub async fn build(mut config: Config, registered: Registered) -> io::Result<Self> {
         outlive_file_size_limit()?;
         capacity::ensure(&config, workers(&config))?;
         let Registered { registry: registered, providers, routes } = registered;
@@ -123,8 +138,9 @@ impl Application {
         threads::prepare(&config, &web)?;
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
+        config.server.name.get_or_insert_with(|| default_name(address));
         let metrics = metrics::metrics(&config.metrics, &registry)?;
-        let Opened { store, crash_marks, read } = store::open(&config.store, metrics.as_deref())?;
+        let Opened { store, crash_marks, read, lost } = store::open(&config, metrics.as_deref())?;
         let telemetry = Telemetry::start(&config, metrics.as_ref())?;
         web.is_telemetry_enabled = telemetry.is_on();
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
@@ -175,6 +191,7 @@ impl Application {
             environment,
             log_writer,
             reloading,
+            store_lost: lost,
         })
     }
 
@@ -183,19 +200,28 @@ impl Application {
         self.address
     }
 
-    /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once. Also
+    /// ends, with an error, when another server has taken the store over.
     pub async fn run_until_stopped(self) -> io::Result<()> {
         let Self { server, address, runtime, shutdown, telemetry, grace, .. } = self;
-        let Self { environment, log_writer, reloading, .. } = self;
+        let Self { environment, log_writer, reloading, store_lost, .. } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
         let stopping = async move {
-            let name = tokio::select! {
-                name = signals.next() => name,
-                () = reload(reloading) => return,
+            let end = tokio::select! {
+                name = signals.next() => End::Signal(name),
+                reason = store_lost => End::StoreLost(StoreLost(reason)),
+                () = reload(reloading) => return Ok(()),
             };
-            log::info!("{name}: stopping; running steps have {grace:?} to end");
+            let grace = match &end {
+                End::Signal(name) => {
+                    log::info!("{name}: stopping; running steps have {grace:?} to end");
+                    grace
+                }
+                // another server runs them now
+                End::StoreLost(_) => Duration::ZERO,
+            };
             tokio::select! {
                 () = async {
                     stop(&draining, &shutdown, &handle, grace).await;
@@ -210,14 +236,18 @@ impl Application {
                     std::process::exit(1);
                 }
             }
+            match end {
+                End::Signal(_) => Ok(()),
+                End::StoreLost(lost) => Err(io::Error::other(lost)),
+            }
         };
         log::info!("greenroom listens at http://{address}");
         log::info!("environment: {environment}");
-        let (served, ()) = tokio::join!(server, stopping);
+        let (served, ended) = tokio::join!(server, stopping);
         // the last owner of the store, which is closed here
         runtime.end();
         log::info!("stopped");
-        served
+        served.and(ended)
     }
 }
 
@@ -366,6 +396,13 @@ fn workers(config: &Config) -> usize {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         workers => workers,
     }
+}
+
+/// Returns the name of a server without one: a restarted process has the same, and no other server
+/// does.
+fn default_name(address: SocketAddr) -> String {
+    let machine = rustix::system::uname();
+    format!("{}:{}", machine.nodename().to_string_lossy(), address.port())
 }
 
 fn unusable_address(config: &Config, error: &io::Error) -> io::Error {

@@ -10,10 +10,14 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::app::{self, Registered, Variables};
+use crate::app::{self, Registered, StoreLost, Variables};
 use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::telemetry::logs;
 use greenroom_store_sqlite::Backup;
+
+/// Exit code after another server has taken the store over (`EX_TEMPFAIL`): a restart finds out
+/// whether that one is still there.
+const STORE_LOST: u8 = 75;
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
@@ -96,7 +100,8 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print(screen, &[format!("greenroom: {error}")]);
-            ExitCode::FAILURE
+            let is_store_lost = error.get_ref().is_some_and(|error| error.is::<StoreLost>());
+            if is_store_lost { ExitCode::from(STORE_LOST) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -73,7 +73,8 @@ pub use self::problem::{ConfigProblem, Severity};
 pub(crate) use self::programs::programs;
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
-pub use self::store::{StoreConfig, StoreUrl};
+pub(crate) use self::store::NO_REPLICAS;
+pub use self::store::{Durability, PasswordSource, StoreConfig, StoreUrl};
 pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
 pub(crate) use self::texts::remark_at;
@@ -279,7 +280,8 @@ impl Config {
         let headers = exports.problems.into_iter();
         let steps = self.needs.secrets.iter().filter_map(|secret| secret.check(&environment));
         let providers = self.auth.providers(&environment).err();
-        models.chain(providers).chain(headers).chain(steps).collect()
+        let password = self.store.check_password(&environment);
+        models.chain(providers).chain(headers).chain(steps).chain(password).collect()
     }
 
     /// Returns warnings about missing programs of steps and tools. Called before the server starts.
@@ -308,6 +310,9 @@ impl Config {
         let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);
         let variables = models.chain(signs).chain(headers).chain(["SERVICE_SECRET_KEY"]);
         for value in variables.filter_map(&environment) {
+            secrets.add(&value);
+        }
+        for value in self.store.secrets(&environment) {
             secrets.add(&value);
         }
         let exports = self.telemetry.exports(&environment, self.environment);

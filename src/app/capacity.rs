@@ -16,7 +16,7 @@ const DESCRIPTORS_EACH: u64 = 3;
 const DESCRIPTORS_KEPT: u64 = 64;
 /// Descriptors of each thread that serves connections or runs executions.
 const DESCRIPTORS_OF_THREAD: usize = 4;
-/// Descriptors of the process: signals, pools, the listener and the store.
+/// Descriptors of the process: signals, pools, the listener and a store in a file.
 const DESCRIPTORS_OF_PROCESS: usize = 20;
 /// Descriptors for a few connections and their calls.
 const DESCRIPTORS_SPARE: usize = 16;
@@ -31,7 +31,8 @@ pub(super) fn ensure(config: &Config, workers: usize) -> io::Result<()> {
     descriptors::raise();
     let Placement::Threads(arbiters) = config.runtime_limits().placement else { return Ok(()) };
     let threads = workers.saturating_add(arbiters);
-    let needed = DESCRIPTORS_OF_PROCESS + DESCRIPTORS_OF_THREAD * threads + DESCRIPTORS_SPARE;
+    let process = DESCRIPTORS_OF_PROCESS + config.store.sockets();
+    let needed = process + DESCRIPTORS_OF_THREAD * threads + DESCRIPTORS_SPARE;
     descriptors::reserve(needed).map_err(|few| {
         io::Error::other(format!(
             "{few}; allow the process more (LimitNOFILE, ulimit -n) or lower server.workers and \

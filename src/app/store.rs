@@ -1,26 +1,33 @@
 //! The configured store: opened, backed up, and its figures read.
 
+#[cfg(feature = "postgres")]
+mod postgres;
+
 use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
-use greenroom_store_sqlite::{Backup, CrashFile, Durability, SqliteStore, back_up as copy, beside};
+use greenroom_store_sqlite::{self as sqlite, Backup, SqliteStore, back_up as copy, beside};
 
 use super::signals::outlive_file_size_limit;
-use crate::config::{StoreConfig, StoreUrl};
+use crate::adapters::crash_file::CrashFile;
+use crate::config::{Config, Durability, NO_REPLICAS, StoreConfig, StoreUrl};
 use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
 
 /// An open store.
 pub(super) struct Opened {
     pub(super) store: Arc<dyn Store>,
     pub(super) crash_marks: Arc<dyn CrashMarks>,
-    /// `None` for a store without files.
+    /// `None` for a store in memory.
     pub(super) read: Option<ReadStore>,
+    /// Resolves with the reason when another server has taken the store over.
+    pub(super) lost: BoxFuture<'static, String>,
 }
 
 /// Copies the configured store to a new file, also while a server uses it.
@@ -32,30 +39,55 @@ pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box
             outlive_file_size_limit()?;
             Ok(copy(path, target)?)
         }
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => Err(postgres::backup_elsewhere(address).into()),
         StoreUrl::Memory => {
             Err("the configured store is \"memory:\", which cannot be backed up".into())
         }
     }
 }
 
-/// Opens the store, whose writes are measured if there are metrics.
-pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Result<Opened> {
+/// Returns what a start would do with a store in another server's database.
+pub(crate) fn outline(config: &StoreConfig) -> Option<String> {
     match &config.url {
-        StoreUrl::Sqlite(path) => open_sqlite(path, config.durability, metrics),
-        StoreUrl::Memory => {
-            let store = Arc::new(MemoryStore::default());
-            Ok(Opened { store, crash_marks: Arc::new(NoCrashMarks), read: None })
-        }
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => Some(postgres::outline(address, config)),
+        StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
     }
+}
+
+/// Opens the store, whose writes are measured if there are metrics.
+pub(super) fn open(config: &Config, metrics: Option<&Metrics>) -> io::Result<Opened> {
+    let meter: Arc<dyn JournalMeter> =
+        metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
+    let store = &config.store;
+    if store.lacks_replicas() {
+        return Err(io::Error::other(format!("store.durability: {NO_REPLICAS}")));
+    }
+    let opened = match &store.url {
+        StoreUrl::Sqlite(path) => open_sqlite(path, store.durability, meter)?,
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => postgres::open(address, config, meter)?,
+        StoreUrl::Memory => Opened {
+            store: Arc::new(MemoryStore::default()),
+            crash_marks: Arc::new(NoCrashMarks),
+            read: None,
+            lost: Box::pin(std::future::pending()),
+        },
+    };
+    log::info!("store: {}", store.url);
+    Ok(opened)
 }
 
 fn open_sqlite(
     path: &Path,
     durability: Durability,
-    metrics: Option<&Metrics>,
+    meter: Arc<dyn JournalMeter>,
 ) -> io::Result<Opened> {
-    let meter: Arc<dyn JournalMeter> =
-        metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
+    let durability = match durability {
+        Durability::Full | Durability::Replicated => sqlite::Durability::Full,
+        Durability::Normal => sqlite::Durability::Normal,
+    };
     let store = SqliteStore::open_measured(path, durability, meter);
     let store = Arc::new(store.map_err(io::Error::other)?);
     let figures = Arc::clone(&store);
@@ -64,16 +96,20 @@ fn open_sqlite(
         StoreReading {
             queued: figures.queued(),
             database_bytes: sizes.database,
-            wal_bytes: sizes.log,
+            wal_bytes: Some(sizes.log),
         }
     };
-    Ok(Opened { store, crash_marks: crash_marks(path), read: Some(Box::new(read)) })
+    Ok(Opened {
+        store,
+        crash_marks: crash_marks(&beside(path, ".crashes")),
+        read: Some(Box::new(read)),
+        lost: Box::pin(std::future::pending()),
+    })
 }
 
-/// Opens the file of crash marks next to the store. If that fails, the server runs without it.
-fn crash_marks(store: &Path) -> Arc<dyn CrashMarks> {
-    let path = beside(store, ".crashes");
-    match CrashFile::open(&path) {
+/// Opens the file of crash marks. If that fails, the server runs without it.
+fn crash_marks(path: &Path) -> Arc<dyn CrashMarks> {
+    match CrashFile::open(path) {
         Ok(file) => Arc::new(file),
         Err(error) => {
             log::warn!(

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{Arguments, counted, load, print};
+use crate::app::outline_of_store;
 use crate::config::{Config, ConfigProblem, Severity};
 
 /// Options of `check`.
@@ -99,6 +100,7 @@ pub(super) fn check(arguments: &Arguments, options: Options, screen: &mut dyn Wr
         Output::Text => {
             print(screen, problems);
             if let Ok(config) = &loaded {
+                print(screen, &outline_of_store(&config.store).into_iter().collect::<Vec<_>>());
                 print(screen, &[summary(arguments, config, &report)]);
             }
         }

@@ -142,7 +142,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
         server.later(&["base_path", "tls"]);
         config.server = ServerConfig::read(server);
     }
-    config.store = root.section("store").map(StoreConfig::read).unwrap_or_default();
+    config.store = root.section("store").map(StoreConfig::read_all).unwrap_or_default();
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();

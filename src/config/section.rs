@@ -52,6 +52,16 @@ impl Place<'_> {
         Self { span, path, pattern: joined(&self.pattern, "*"), ..*self }
     }
 
+    /// Returns the place of a byte of a text that this is the place of. In a text with escapes, that
+    /// is the beginning of the text.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn inside(&self, text: &str, at: usize) -> Self {
+        let written = self.source.text.get(self.span.clone()).unwrap_or_default();
+        let start =
+            written.find(text).map_or(self.span.start, |begin| self.span.start + begin + at);
+        Self { span: start..self.span.end, ..self.clone() }
+    }
+
     /// Returns the place of an item of an array.
     pub(crate) fn item(&self, index: usize, span: Range<usize>) -> Self {
         let path = format!("{}[{index}]", self.path);

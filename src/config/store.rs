@@ -1,83 +1,111 @@
 //! `[store]`: the store of executions.
 
-use std::path::{Path, PathBuf};
+mod password;
+mod url;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
-use greenroom_store_sqlite::Durability;
 
+pub use self::password::PasswordSource;
+pub use self::url::StoreUrl;
 use super::entry::Entry;
-use super::keys::{Takes, Value, section};
-use super::section::NOT_SUPPORTED;
+use super::keys::{Keys as _, Takes, Value, section};
+use super::section::Section;
 
 section! {
     /// The store of executions.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct StoreConfig {
         /// Address of the store. A relative path starts at the working directory; `memory:` loses
-        /// everything when the process ends.
-        url: StoreUrl = StoreUrl::Sqlite(PathBuf::from("greenroom.db")),
-            Takes::Own("`\"sqlite://PATH\"` or `\"memory:\"`");
-        /// Durability of acknowledged writes. `"full"`: they survive a power failure. `"normal"`:
-        /// they survive the end of the process; a power failure may lose the newest ones.
-        durability: Durability = Durability::Full, Takes::Own("`\"full\"` or `\"normal\"`");
+        /// everything when the process ends. Of several hosts, the one that accepts writes is used.
+        /// Connections to other machines are encrypted, and the certificate is verified with its
+        /// name; `sslmode=disable` switches that off.
+        url: StoreUrl = StoreUrl::default(),
+            Takes::Own("`\"sqlite://PATH\"`, `\"postgres://USER@HOST,HOST:PORT/DATABASE\"` or \
+                        `\"memory:\"`");
+        /// Durability of acknowledged writes. `"full"`: they survive a power failure; PostgreSQL may
+        /// be configured otherwise (`synchronous_commit`). `"normal"`: they survive the end of the
+        /// process; a power failure may lose the newest ones. `"replicated"`: a second server of
+        /// PostgreSQL has them as well, which must be configured there (`synchronous_standby_names`).
+        durability: Durability = Durability::Full,
+            Takes::Own("`\"full\"`, `\"normal\"` or `\"replicated\"`");
         /// Time after which a waiting execution without subscribers leaves memory.
         passivate_after: Duration = RuntimeLimits::default().passivate_after, Takes::Duration;
+        /// PostgreSQL: password of the user in `url`, as an environment variable. Default:
+        /// `secret:PGPASSWORD` if that is set, else none.
+        password: Option<PasswordSource> = None, Takes::Own("`\"secret:NAME\"`");
+        /// PostgreSQL: PEM file of the authorities of the server's certificate; a relative path
+        /// starts at the folder of this file. Default: the authorities that the machine trusts.
+        ca: Option<PathBuf> = None, Takes::Own("a path");
+        /// PostgreSQL: connections that write executions.
+        writers: usize = 2, Takes::Integer(1..=64);
+        /// PostgreSQL: maximum number of connections for everything else.
+        connections: usize = 8, Takes::Integer(1..=500);
+        /// PostgreSQL: time for which callers wait while the database does not answer, and for which
+        /// the start of the server does.
+        patience: Duration = Duration::from_secs(10), Takes::Duration;
+        /// PostgreSQL: folder of a small file by which executions that repeatedly end the process
+        /// are recognized; it must outlive the process. A relative path starts at the working
+        /// directory.
+        state_dir: PathBuf = PathBuf::from("."), Takes::Own("a path");
     }
 }
 
-/// A store by its address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreUrl {
-    /// `sqlite://PATH`; a relative path starts at the working directory.
-    Sqlite(PathBuf),
-    /// `memory:`; loses everything when the process ends.
-    Memory,
+/// Durability of acknowledged writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Survive a power failure.
+    Full,
+    /// Survive the end of the process; a power failure may lose the newest ones.
+    Normal,
+    /// Are on a second server of PostgreSQL as well.
+    Replicated,
 }
 
-impl StoreUrl {
-    /// Returns the name of the technology, and true if the data outlives the process.
-    pub(crate) fn technology(&self) -> (&'static str, bool) {
-        match self {
-            Self::Sqlite(_) => ("sqlite", true),
-            Self::Memory => ("memory", false),
-        }
-    }
-
-    /// Returns the database file, if there is one.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Sqlite(path) => Some(path),
-            Self::Memory => None,
-        }
-    }
+impl Durability {
+    const NAMES: [(&'static str, Self); 3] =
+        [("full", Self::Full), ("normal", Self::Normal), ("replicated", Self::Replicated)];
 }
 
-impl Value for StoreUrl {
-    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        let text = entry.text()?;
-        if text == "memory:" {
-            return Some(StoreUrl::Memory);
+/// Refusal of `"replicated"` for a store that has no replicas.
+pub(crate) const NO_REPLICAS: &str =
+    "\"replicated\" needs a store in PostgreSQL; use \"full\" for a file";
+
+impl StoreConfig {
+    pub(crate) fn read_all(section: Section<'_>) -> Self {
+        let durability = section.get("durability").map(|entry| entry.place);
+        let file = PathBuf::from(&*section.place.source.file);
+        let mut store = Self::read(section);
+        let folder = file.parent().unwrap_or(&file);
+        store.ca = store.ca.map(|ca| folder.join(ca));
+        match durability {
+            Some(place) if store.lacks_replicas() => place.refuse(NO_REPLICAS),
+            Some(_) | None => {}
         }
-        let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
-        match text.strip_prefix("sqlite://") {
-            Some(path) if !path.is_empty() => return Some(StoreUrl::Sqlite(PathBuf::from(path))),
-            Some(_) => entry.place.refuse("must name a file, e.g. \"sqlite://greenroom.db\""),
-            None if matches!(scheme, "postgres" | "postgresql") => {
-                entry.place.refuse(NOT_SUPPORTED)
-            }
-            None => entry.place.refuse("must be \"sqlite://PATH\" or \"memory:\""),
-        }
-        None
+        store
+    }
+
+    /// Returns true if the durability needs replicas, and the store has none.
+    pub(crate) fn lacks_replicas(&self) -> bool {
+        self.durability == Durability::Replicated && !self.url.is_of_database()
+    }
+
+    /// Returns the number of connections to a database, 0 for a store without one.
+    pub(crate) fn sockets(&self) -> usize {
+        // of generations, the sign of life, and one that replaces another
+        const OTHERS: usize = 3;
+        if self.url.is_of_database() { self.writers + self.connections + OTHERS } else { 0 }
     }
 }
 
 impl Value for Durability {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        match entry.text()?.as_str() {
-            "full" => Some(Durability::Full),
-            "normal" => Some(Durability::Normal),
-            _ => entry.refuse("must be \"full\" or \"normal\""),
+        let written = entry.text()?;
+        match Self::NAMES.iter().find(|(name, _)| *name == written) {
+            Some((_, durability)) => Some(*durability),
+            None => entry.refuse("must be \"full\", \"normal\" or \"replicated\""),
         }
     }
 }

@@ -13,6 +13,7 @@ mod routes;
 mod secrets;
 mod sections;
 mod shipped;
+mod store;
 #[cfg(feature = "otel")]
 mod telemetry;
 mod tools;

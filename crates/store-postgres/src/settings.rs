@@ -1,5 +1,6 @@
 //! Settings of the store.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,4 +61,14 @@ pub enum PostgresDurability {
     Normal,
     /// Every commit is on a second server as well, which the server must be configured for.
     Replicated,
+}
+
+impl fmt::Display for PostgresDurability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+            Self::Replicated => "replicated",
+        })
+    }
 }

@@ -10,7 +10,6 @@ mod changes;
 mod codec;
 mod conversations;
 mod counts;
-mod crash_file;
 mod defects;
 mod generations;
 mod guard;
@@ -58,7 +57,6 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, BackupError, back_up};
-pub use self::crash_file::CrashFile;
 use self::defects::Reading;
 pub use self::guard::OpenError;
 pub use self::guard::beside;

@@ -52,9 +52,10 @@ fn mistakes_in_sections() {
             ],
         ),
         (
-            "[store]\nurl = \"postgres://x\"\n[auth]\nprovider = \"jwt\"\n[docs]\nui = 1\n",
+            "[store]\npatience = 10\n[auth]\nprovider = \"jwt\"\n[docs]\nui = 1\n",
             &[
-                "c.toml:2:7: store.url: not supported by this version",
+                "c.toml:2:12: store.patience: must be a duration such as \"500ms\", \"3s\" or \
+                 \"48h\", not an integer",
                 "c.toml:4:12: auth.provider: must be \"none\"; configure providers in [auth.jwt] \
                  or [[auth.api_keys]]",
                 "c.toml:6:6: docs.ui: must be true or false, not an integer",
@@ -64,8 +65,9 @@ fn mistakes_in_sections() {
             "[store]\nurl = \"mysql://x\"\ndurability = \"some\"\n[cors]\norigins = [\"*\", \
              \"x\"]\n",
             &[
-                "c.toml:2:7: store.url: must be \"sqlite://PATH\" or \"memory:\"",
-                "c.toml:3:14: store.durability: must be \"full\" or \"normal\"",
+                "c.toml:2:7: store.url: must be \"sqlite://PATH\", \
+                 \"postgres://USER@HOST/DATABASE\" or \"memory:\"",
+                "c.toml:3:14: store.durability: must be \"full\", \"normal\" or \"replicated\"",
                 "c.toml:5:17: cors.origins[1]: must be an origin such as \
                  \"https://app.example\", without a path",
             ],

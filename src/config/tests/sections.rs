@@ -9,9 +9,8 @@ use serde_json::json;
 
 use super::problems_of;
 use crate::adapters::mock::{MockAction, MockConfig, MockRule};
-use crate::config::{Config, ModelConfig, Names, StoreUrl};
+use crate::config::{Config, Durability, ModelConfig, Names, StoreUrl};
 use crate::telemetry::redact::Redactor;
-use greenroom_store_sqlite::Durability;
 
 fn parsed(text: &str) -> Config {
     Config::parse(text, "c.toml").unwrap()

@@ -30,13 +30,14 @@ pub struct Sources {
 /// Reads the figures of the store.
 pub type ReadStore = Box<dyn Fn() -> StoreReading + Send + Sync>;
 
-/// Queue length and file sizes of the store.
+/// Queue length and sizes of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreReading {
     /// Requests queued for the writer.
     pub queued: usize,
     pub database_bytes: u64,
-    pub wal_bytes: u64,
+    /// `None` for a store whose log is another server's.
+    pub wal_bytes: Option<u64>,
 }
 
 impl Sources {
@@ -185,11 +186,16 @@ fn of_stored(runtime: &Runtime) -> Option<MetricFamily> {
 
 fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
     let StoreReading { queued, database_bytes, wal_bytes } = reading;
-    vec![
-        gauge("greenroom_journal_queue", "Requests queued for the writer of the store", queued),
-        gauge("greenroom_database_size_bytes", "Size of the database file", database_bytes),
-        gauge("greenroom_wal_size_bytes", "Size of the write-ahead log", wal_bytes),
-    ]
+    let log = wal_bytes.map(|bytes| {
+        gauge("greenroom_wal_size_bytes", "Size of the write-ahead log of a file", bytes)
+    });
+    let queue = "Requests queued for the writers of the store";
+    let mut families = vec![
+        gauge("greenroom_journal_queue", queue, queued),
+        gauge("greenroom_database_size_bytes", "Size of the database", database_bytes),
+    ];
+    families.extend(log);
+    families
 }
 
 fn of_exporter(stats: &ExporterStats) -> MetricFamily {

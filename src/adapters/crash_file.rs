@@ -1,4 +1,4 @@
-//! Crash marks in a small file next to the store.
+//! Crash marks in a small file.
 //!
 //! One line per slot, overwritten in place and cleared by its first byte, followed by one line per
 //! remembered crash. Writes go to the system's cache, which outlives the process, and never wait
@@ -23,7 +23,7 @@ const BLANK: u8 = b' ';
 
 /// The open file.
 #[derive(Debug)]
-pub struct CrashFile {
+pub(crate) struct CrashFile {
     file: File,
     crashes: Vec<Crash>,
     is_closed: AtomicBool,
@@ -34,7 +34,7 @@ pub struct CrashFile {
 impl CrashFile {
     /// Opens or creates the file, and counts the crashes of the last process. Damaged lines are
     /// skipped.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();

@@ -1,0 +1,84 @@
+//! A store in PostgreSQL.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_store_postgres::{
+    Address, Password, PostgresDurability, PostgresSettings, PostgresStore,
+};
+
+use super::{Opened, crash_marks};
+use crate::config::{Config, Durability, StoreConfig};
+use crate::telemetry::metrics::StoreReading;
+
+/// Opens the store; the server is known there by its name.
+pub(super) fn open(
+    address: &Address,
+    config: &Config,
+    meter: Arc<dyn JournalMeter>,
+) -> io::Result<Opened> {
+    let store = PostgresStore::open(settings(address, config), meter);
+    let store = Arc::new(store.map_err(io::Error::other)?);
+    let marks = format!("greenroom-{}.crashes", store.database_id());
+    let figures = Arc::clone(&store);
+    let read = move || StoreReading {
+        queued: figures.queued(),
+        database_bytes: figures.database_bytes(),
+        wal_bytes: None,
+    };
+    Ok(Opened {
+        crash_marks: crash_marks(&config.store.state_dir.join(marks)),
+        read: Some(Box::new(read)),
+        lost: store.lost().map(|lost| lost.to_string()).boxed(),
+        store,
+    })
+}
+
+fn settings(address: &Address, config: &Config) -> PostgresSettings {
+    let StoreConfig { durability, ca, writers, connections, patience, .. } = &config.store;
+    PostgresSettings {
+        address: address.clone(),
+        password: config.store.password(|name| std::env::var(name).ok()).map(Password),
+        authorities: ca.clone(),
+        name: config.server.name.clone().unwrap_or_default(),
+        durability: durability_of(*durability),
+        writers: *writers,
+        connections: *connections,
+        patience: *patience,
+    }
+}
+
+fn durability_of(durability: Durability) -> PostgresDurability {
+    match durability {
+        Durability::Full => PostgresDurability::Full,
+        Durability::Normal => PostgresDurability::Normal,
+        Durability::Replicated => PostgresDurability::Replicated,
+    }
+}
+
+/// Returns what `greenroom check` says of the address, which it does not connect to.
+pub(super) fn outline(address: &Address, config: &StoreConfig) -> String {
+    let tls: BTreeSet<_> = address.tls().map(|tls| tls.to_string()).collect();
+    let tls: Vec<_> = tls.into_iter().collect();
+    format!(
+        "store: hosts {}, database {}, user {}, TLS {}, durability {}; not connected by this check",
+        address.hosts().collect::<Vec<_>>().join(" and "),
+        address.database(),
+        address.user(),
+        tls.join(" or "),
+        durability_of(config.durability),
+    )
+}
+
+/// Returns the refusal to back up: the tools of PostgreSQL do that.
+pub(super) fn backup_elsewhere(address: &Address) -> String {
+    let (database, user) = (address.database(), address.user());
+    format!(
+        "the configured store is in PostgreSQL, whose own tools back it up while the server runs: \
+         pg_basebackup or pgBackRest copy the whole server, and this database alone is copied by \
+         pg_dump --format=custom --username={user} --file=greenroom.dump {database}"
+    )
+}
