@@ -214,6 +214,23 @@ mod tests {
         assert!(!store.exists(), "the store was opened");
     }
 
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn a_database_is_backed_up_by_its_own_tools() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        std::fs::write(&path, "[store]\nurl = \"postgres://ann:hidden@db/shop\"\n").unwrap();
+        let line = ["greenroom", "backup", "copy.db", "--config", path.to_str().unwrap()];
+        let refusal = copy_store(&Arguments::parse_from(line), Path::new("copy.db")).unwrap_err();
+        assert_eq!(
+            refusal,
+            ["greenroom: the configured store is in PostgreSQL, whose own tools back it up while \
+              the server runs: pg_basebackup or pgBackRest copy the whole server, and this \
+              database alone is copied by pg_dump --format=custom --username=ann \
+              --file=greenroom.dump shop"]
+        );
+    }
+
     #[test]
     fn the_command_line_overrides_the_file() {
         let directory = tempfile::tempdir().unwrap();

@@ -152,6 +152,25 @@ mod tests {
         assert_eq!(screen, format!("{WARNING}\nc.toml: ok, 1 workflow, 0 agents, 0 tools\n"));
     }
 
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn an_address_of_a_database_is_explained_without_its_password() {
+        let url = "postgres://ann:hidden@db1,localhost:7/shop?options=-c%20a%3Dhidden";
+        let (exit, screen) = checked(&format!("[store]\nurl = \"{url}\"\n"), &[]);
+        assert_eq!(exit, ExitCode::SUCCESS);
+        let lines: Vec<_> = screen.lines().collect();
+        assert!(lines[0].starts_with("c.toml:2:7: warning: store.url: has a password"), "{screen}");
+        assert_eq!(
+            lines[1..],
+            [
+                "store: PostgreSQL at db1:5432 (TLS verified), localhost:7 (TLS off), database \
+                 shop, user ann, durability full; not connected to by this check",
+                "c.toml: ok, 0 workflows, 0 agents, 0 tools",
+            ]
+        );
+        assert!(!screen.contains("hidden"), "{screen}");
+    }
+
     #[test]
     fn strict_fails_on_warnings() {
         let (exit, screen) = checked(ODD, &["--strict"]);

@@ -14,6 +14,9 @@ mod metrics;
 #[cfg(test)]
 mod openapi;
 #[cfg(test)]
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod providers;

@@ -1,6 +1,5 @@
 //! A store in PostgreSQL.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -61,14 +60,14 @@ fn durability_of(durability: Durability) -> PostgresDurability {
 
 /// Returns what `greenroom check` says of the address, which it does not connect to.
 pub(super) fn outline(address: &Address, config: &StoreConfig) -> String {
-    let tls: BTreeSet<_> = address.tls().map(|tls| tls.to_string()).collect();
-    let tls: Vec<_> = tls.into_iter().collect();
+    let hosts = address.hosts().zip(address.tls());
+    let hosts: Vec<_> = hosts.map(|(host, tls)| format!("{host} (TLS {tls})")).collect();
     format!(
-        "store: hosts {}, database {}, user {}, TLS {}, durability {}; not connected by this check",
-        address.hosts().collect::<Vec<_>>().join(" and "),
+        "store: PostgreSQL at {}, database {}, user {}, durability {}; not connected to by this \
+         check",
+        hosts.join(", "),
         address.database(),
         address.user(),
-        tls.join(" or "),
         durability_of(config.durability),
     )
 }

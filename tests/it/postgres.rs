@@ -1,0 +1,120 @@
+//! The program with a store in PostgreSQL.
+
+use serde_json::json;
+use support::eventually;
+use support::postgres::Server as Database;
+use support::server::{Home, Server};
+
+use super::program::Programs as _;
+
+/// Asks once, and ends with the answer.
+const WORKFLOW: &str = "
+[[workflows.asking.steps]]
+id = \"ask\"
+map = \"resume\"
+suspend = { deadline = \"1h\" }
+";
+
+/// Returns a folder with the configuration of a server by this name.
+fn home(url: &str, name: &str) -> Home {
+    let home = Home::new("");
+    let config = format!(
+        "[server]\nport = 0\nname = \"{name}\"\n[store]\nurl = \"{url}\"\npatience = \"1s\"\n\
+         {WORKFLOW}"
+    );
+    home.write("config.toml", &config);
+    home
+}
+
+fn start(home: &Home) -> Server {
+    Server::start(home.greenroom(&["serve"]))
+}
+
+fn execute(server: &Server, id: &str) {
+    let body = json!({ "input": {}, "options": { "executionId": id } });
+    let reply = server.post("/workflows/asking/execute", &body);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+#[test]
+fn executions_survive_a_kill() {
+    let Some(database) = Database::shared() else { return };
+    let home = home(&database.fresh_url(), "a");
+    let server = start(&home);
+    let port = database.port();
+    server.says(&format!("store: postgres://greenroom@127.0.0.1:{port}/greenroom"));
+    execute(&server, "one");
+    let status = server.get("/observability/status").json();
+    assert_eq!(
+        (&status["storage"], &status["storagePersistent"]),
+        (&json!("postgres"), &json!(true))
+    );
+    server.kill();
+
+    let server = start(&home);
+    assert_eq!(server.state("asking", "one")["status"], "suspended");
+    let path = "/workflows/asking/executions/one/resume";
+    let reply = server.post(path, &json!({ "resumeData": 7 }));
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    server.state_when("asking", "one", |state| state["status"] == "completed");
+    let folder = std::fs::read_dir(home.path("")).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let marks = names.filter(|name| name.starts_with("greenroom-") && name.ends_with(".crashes"));
+    assert_eq!(marks.count(), 1, "the file of crash marks");
+}
+
+#[test]
+fn a_second_server_does_not_start() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let (first, second) = (home(&url, "first"), home(&url, "second"));
+    let server = start(&first);
+    let refused = second.run(second.greenroom(&["serve"]));
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("greenroom: the database is in use by greenroom"), "{said}");
+    execute(&server, "one");
+}
+
+#[test]
+fn a_server_whose_database_was_taken_over_ends_with_a_code_of_its_own() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let (first, second) = (home(&url, "same"), home(&url, "same"));
+    let mut old = start(&first);
+    execute(&old, "one");
+    let new = start(&second);
+    assert_eq!(old.ended().code(), Some(75));
+    old.says("greenroom: another server with the name of this one, greenroom ");
+    assert_eq!(new.state("asking", "one")["status"], "suspended");
+}
+
+#[test]
+fn an_orderly_stop_leaves_the_database_to_the_next_server() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let (first, second) = (home(&url, "first"), home(&url, "second"));
+    let mut server = start(&first);
+    execute(&server, "one");
+    server.signal("TERM");
+    assert!(server.ended().success());
+    assert_eq!(database.answer(&url, "SELECT count(*) FROM nodes").unwrap(), "0");
+    assert_eq!(start(&second).state("asking", "one")["status"], "suspended");
+}
+
+#[test]
+fn a_server_is_not_ready_while_its_database_is_away() {
+    let Some(database) = Database::start() else { return };
+    let home = home(&database.fresh_url(), "a");
+    let server = start(&home);
+    let ready = |status: u16| {
+        eventually("readiness", || (server.get("/readyz").status == status).then_some(()));
+    };
+    ready(200);
+    database.stop_immediate();
+    ready(503);
+    assert_eq!(server.get("/livez").status, 200);
+    database.start_again();
+    ready(200);
+    execute(&server, "one");
+}
