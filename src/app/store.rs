@@ -75,8 +75,17 @@ pub(super) fn open(config: &Config, metrics: Option<&Metrics>) -> io::Result<Ope
             lost: Box::pin(std::future::pending()),
         },
     };
-    log::info!("store: {}", store.url);
+    log::info!("store: {}", described(&store.url));
     Ok(opened)
+}
+
+/// Describes a store for the log, which would redact the user in an address.
+fn described(url: &StoreUrl) -> String {
+    match url {
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => postgres::described(address),
+        StoreUrl::Sqlite(_) | StoreUrl::Memory => url.to_string(),
+    }
 }
 
 fn open_sqlite(

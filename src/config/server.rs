@@ -14,8 +14,8 @@ section! {
         host: String = "127.0.0.1".to_owned(), Takes::Text;
         /// Port to listen at; 0 takes any free port.
         port: u16 = 3141, Takes::Integer(0..=65_535);
-        /// Name of this server among those of a database; a server that starts replaces one of its
-        /// own name at once. Default: the name of the machine with the port.
+        /// Name of this server among those of a database; a server that starts replaces one of
+        /// the same name at once. Default: the name of the machine with the port.
         name: Option<String> = None, Takes::Text;
         /// Threads that serve connections; 0: one per core.
         workers: usize = 0, Takes::Integer(0..=1024);

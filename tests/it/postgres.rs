@@ -42,9 +42,11 @@ fn executions_survive_a_kill() {
     let home = home(&database.fresh_url(), "a");
     let server = start(&home);
     let port = database.port();
-    server.says(&format!("store: postgres://greenroom@127.0.0.1:{port}/greenroom"));
+    server.says(&format!(
+        "store: PostgreSQL at 127.0.0.1:{port} (TLS off), database greenroom, user greenroom"
+    ));
     execute(&server, "one");
-    let status = server.get("/observability/status").json();
+    let status = server.get("/observability/status").data();
     assert_eq!(
         (&status["storage"], &status["storagePersistent"]),
         (&json!("postgres"), &json!(true))

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// Time that open work has when the thread ends.
 const END_AFTER: Duration = Duration::from_secs(5);
 
-/// A thread with a runtime of its own, which ends when this is dropped.
+/// A thread with its own runtime, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Driver {
     handle: Handle,

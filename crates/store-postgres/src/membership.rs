@@ -59,7 +59,7 @@ impl fmt::Display for Lost {
             Cause::Taken(Some(taker)) if taker.name == *name => write!(
                 f,
                 "another server with the name of this one, {taker}, has taken the database over; \
-                 if two servers are intended, give each a database and a `name` of its own"
+                 if two servers are intended, give each its own database and `name`"
             ),
             Cause::Taken(Some(taker)) => write!(
                 f,

@@ -25,13 +25,13 @@ pub(crate) const DESCRIBE: &str =
 pub(crate) const LOAD: &str = concat!(
     "SELECT ",
     execution_columns!(),
-    ", CASE WHEN kept_seq IS NULL THEN events END, revision, kept_seq, kept_state,
+    ", CASE WHEN snapshot_seq IS NULL THEN events END, revision, snapshot_seq, snapshot_state,
         ARRAY(SELECT events FROM chunks WHERE execution = n
-            AND (last, revision) > (coalesce(kept_last, -1), coalesce(kept_revision, -1))
+            AND (last, revision) > (coalesce(snapshot_last, -1), coalesce(snapshot_revision, -1))
             ORDER BY last, revision)
     FROM executions LEFT JOIN LATERAL (
-        SELECT last_seq AS kept_seq, last AS kept_last, revision AS kept_revision,
-            state AS kept_state
+        SELECT last_seq AS snapshot_seq, last AS snapshot_last, revision AS snapshot_revision,
+            state AS snapshot_state
         FROM snapshots WHERE execution = n AND $2
     ) kept ON true WHERE id = $1"
 );

@@ -58,18 +58,18 @@ fn durability_of(durability: Durability) -> PostgresDurability {
     }
 }
 
-/// Returns what `greenroom check` says of the address, which it does not connect to.
-pub(super) fn outline(address: &Address, config: &StoreConfig) -> String {
+/// Describes a database, without a password.
+pub(super) fn described(address: &Address) -> String {
     let hosts = address.hosts().zip(address.tls());
     let hosts: Vec<_> = hosts.map(|(host, tls)| format!("{host} (TLS {tls})")).collect();
-    format!(
-        "store: PostgreSQL at {}, database {}, user {}, durability {}; not connected to by this \
-         check",
-        hosts.join(", "),
-        address.database(),
-        address.user(),
-        durability_of(config.durability),
-    )
+    let (database, user) = (address.database(), address.user());
+    format!("PostgreSQL at {}, database {database}, user {user}", hosts.join(", "))
+}
+
+/// Returns what `greenroom check` says of the address, which it does not connect to.
+pub(super) fn outline(address: &Address, config: &StoreConfig) -> String {
+    let (database, durability) = (described(address), durability_of(config.durability));
+    format!("store: {database}, durability {durability}; not connected to by this check")
 }
 
 /// Returns the refusal to back up: the tools of PostgreSQL do that.

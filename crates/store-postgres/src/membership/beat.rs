@@ -1,4 +1,4 @@
-//! Beats, on a connection of their own.
+//! Beats, on their own connection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

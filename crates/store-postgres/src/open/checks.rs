@@ -11,7 +11,7 @@ use crate::settings::PostgresDurability;
 /// Oldest version of PostgreSQL, as `server_version_num` has it.
 const VERSION_MIN: i32 = 150_000;
 
-/// What the checks need to know of the server, the database and the role.
+/// Properties of the server, the database and the role.
 const FACTS: &str = "SELECT current_setting('server_version_num')::int,
         current_setting('server_version'),
         current_setting('server_encoding'),
@@ -22,10 +22,9 @@ const FACTS: &str = "SELECT current_setting('server_version_num')::int,
         coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
         current_setting('synchronous_standby_names')";
 
-/// Schema of an extension that no name without a schema leads to.
-const HIDDEN: &str = "SELECT n.nspname::text FROM pg_extension e
-        JOIN pg_namespace n ON n.oid = e.extnamespace
-        WHERE e.extname = $1 AND n.nspname <> ALL (current_schemas(true))";
+/// Schema of an extension, and whether names without a schema lead to it.
+const EXTENSION: &str = "SELECT n.nspname::text, n.nspname = ANY (current_schemas(true))
+        FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1";
 
 /// Tables, views and the like in the schema of the store that belong to no extension.
 const RELATIONS: &str = "SELECT c.relname::text FROM pg_class c
@@ -135,23 +134,23 @@ async fn create(
     user: &str,
     transaction: &Transaction<'_>,
 ) -> Result<(), OpenError> {
-    let create = format!("CREATE EXTENSION IF NOT EXISTS {extension}");
-    if let Err(error) = transaction.batch_execute(&create).await {
-        return Err(match error.code() {
-            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-                OpenError::ExtensionRefused { extension, user: user.to_owned() }
-            }
-            // there is no file of that name
-            Some(&(SqlState::UNDEFINED_FILE | SqlState::FEATURE_NOT_SUPPORTED)) => {
-                OpenError::ExtensionUnavailable(extension)
-            }
-            _ => error.into(),
-        });
+    if let Some(row) = transaction.query_opt(EXTENSION, &[&extension]).await? {
+        return match row.try_get(1)? {
+            true => Ok(()),
+            false => Err(OpenError::ExtensionHidden { extension, schema: row.try_get(0)? }),
+        };
     }
-    match transaction.query_opt(HIDDEN, &[&extension]).await? {
-        Some(row) => Err(OpenError::ExtensionHidden { extension, schema: row.try_get(0)? }),
-        None => Ok(()),
-    }
+    let create = format!("CREATE EXTENSION {extension}");
+    transaction.batch_execute(&create).await.map_err(|error| match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            OpenError::ExtensionRefused { extension, user: user.to_owned() }
+        }
+        // there is no file of that name, or a managed service does not offer it
+        Some(&(SqlState::UNDEFINED_FILE | SqlState::FEATURE_NOT_SUPPORTED)) => {
+            OpenError::ExtensionUnavailable(extension)
+        }
+        _ => error.into(),
+    })
 }
 
 /// Checks that the index of texts finds letters beyond ASCII.

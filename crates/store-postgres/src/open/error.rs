@@ -66,7 +66,7 @@ pub enum OpenError {
     CharacterType(String),
     #[error(
         "the server does not have the extension {0}; install the package of PostgreSQL's \
-         additional modules (postgresql-contrib)"
+         additional modules (postgresql-contrib), or allow it in a managed service"
     )]
     ExtensionUnavailable(&'static str),
     #[error(
@@ -91,7 +91,7 @@ pub enum OpenError {
     MayNotCreate { schema: String, user: String },
     #[error(
         "the schema {schema} of the database has what another program put there ({found}), and is \
-         left alone; name an empty database, or a schema of its own with \
+         left alone; name an empty database, or another schema with \
          options=-c%20search_path%3Dgreenroom,public"
     )]
     Foreign { schema: String, found: String },
@@ -107,7 +107,7 @@ pub enum OpenError {
     NotReplicated,
     #[error(
         "the database is in use by {0}, which is running; stop it first, or give this server a \
-         database of its own"
+         separate database"
     )]
     InUse(String),
     #[error("cannot start the thread of the connections: {0}")]

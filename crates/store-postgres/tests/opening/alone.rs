@@ -27,7 +27,7 @@ fn a_second_server_is_refused_until_the_first_has_left() {
         settings(&url, "second"),
         &format!(
             "the database is in use by greenroom {version} (first), which is running; stop it \
-             first, or give this server a database of its own"
+             first, or give this server a separate database"
         ),
     );
     assert!(first.lost().now_or_never().is_none());

@@ -71,7 +71,7 @@ fn databases_of_others_and_of_newer_versions_are_left_alone() {
         &["CREATE TABLE orders (n int); CREATE VIEW open_orders AS SELECT 1"],
         "",
         "the schema public of the database has what another program put there (open_orders, \
-         orders), and is left alone; name an empty database, or a schema of its own with",
+         orders), and is left alone; name an empty database, or another schema with",
     );
     refused_unchanged(
         server,
