@@ -118,11 +118,6 @@ impl Membership {
         self.is_beating.load(Ordering::Acquire)
     }
 
-    /// Returns true if this process may no longer write.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost.borrow().is_some()
-    }
-
     /// Looks at once whether this process still has its row: for a lane that does not have its own.
     pub(crate) fn look(&self) {
         self.look.notify_one();
