@@ -211,13 +211,14 @@ fn page_of_ends(
     limit: usize,
     defects: &Defects,
 ) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
-    let (mut page, mut last) = (Vec::new(), None);
+    let (mut page, mut last, mut matched) = (Vec::new(), None, 0);
     for row in rows {
-        if page.len() == limit || row.integer(PLACE)? > ENDS_SCANNED_MAX {
+        if matched == limit || row.integer(PLACE)? > ENDS_SCANNED_MAX {
             return Ok((page, last));
         }
         last = Some(cursor_of(row, ENDED_AT)?);
         if row.value(MATCHES)? {
+            matched += 1;
             page.extend(readable(std::slice::from_ref(row), defects)?);
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::{
     Connect, Manager, ManagerConfig, Object, Pool as Connections, PoolError, RecyclingMethod,
-    Runtime, Transaction,
+    Runtime,
 };
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -15,7 +15,7 @@ use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{Read, ReadError};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Error, IsolationLevel};
+use tokio_postgres::{Client, Config, Error};
 
 use crate::columns::{Stored, bytes_of, stored};
 use crate::connector::{Connector, Purpose};
@@ -216,36 +216,5 @@ impl Reading {
         drop(client);
         let bytes = bytes_of(&rows);
         decoders.decode(bytes, move || decode(&rows, &defects)).await
-    }
-
-    /// Begins a read-only transaction that sees one state of the database.
-    pub(crate) async fn snapshot(&mut self) -> Result<Snapshot<'_>, Failure> {
-        let building = self.client.build_transaction();
-        let building = building.isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        Ok(Snapshot { transaction: building.start().await?, defects: &self.defects })
-    }
-}
-
-/// A read-only transaction. Dropping it ends it.
-pub(crate) struct Snapshot<'c> {
-    transaction: Transaction<'c>,
-    pub(crate) defects: &'c Defects,
-}
-
-impl Snapshot<'_> {
-    /// Returns all rows of a query, like [`Reading::rows`].
-    pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(stored(self.transaction.query(&statement, values).await?))
-    }
-
-    /// Returns the only row of a query, or none.
-    pub(crate) async fn row(
-        &self,
-        sql: &str,
-        values: Values<'_>,
-    ) -> Result<Option<Stored>, Failure> {
-        let statement = self.transaction.prepare_cached(sql).await?;
-        Ok(self.transaction.query_opt(&statement, values).await?.map(Stored))
     }
 }

@@ -1,9 +1,11 @@
 //! Tests over a real PostgreSQL.
 
+mod defects;
 mod forgetting;
 mod generations;
 mod keys;
 mod plans;
+mod reads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +32,7 @@ impl JournalMeter for Tally {
 
 /// A store in a new schema.
 pub(crate) struct Fresh {
-    pub(crate) store: PostgresStore,
+    pub(crate) store: Arc<PostgresStore>,
     tally: Arc<Tally>,
     server: &'static Server,
     url: String,
@@ -43,7 +45,7 @@ impl Fresh {
         let url = server.fresh_url();
         let settings = PostgresSettings::new(url.parse().unwrap(), "test");
         let tally = Arc::new(Tally::default());
-        let store = PostgresStore::open(settings, Arc::clone(&tally) as _).unwrap();
+        let store = Arc::new(PostgresStore::open(settings, Arc::clone(&tally) as _).unwrap());
         Some(Self { store, tally, server, url })
     }
 

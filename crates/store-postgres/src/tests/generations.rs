@@ -22,7 +22,7 @@ use crate::{PostgresSettings, PostgresStore};
 /// Upper bound on anything that is expected to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn working(id: &str) -> GenerationWrite {
+pub(super) fn working(id: &str) -> GenerationWrite {
     let record = GenerationRecord {
         id: id.to_owned(),
         agent_id: "clerk".to_owned(),
@@ -41,7 +41,7 @@ fn working(id: &str) -> GenerationWrite {
     GenerationWrite { row: 0, record, steps: Vec::new(), messages: None }
 }
 
-fn turn(number: u32, text: &str) -> (u32, Arc<GenerationStep>) {
+pub(super) fn turn(number: u32, text: &str) -> (u32, Arc<GenerationStep>) {
     (number, Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() }))
 }
 

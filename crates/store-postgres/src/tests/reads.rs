@@ -1,0 +1,172 @@
+//! Reads of large executions, and of pages whose cost is limited.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::fact::{Fact, Recorded};
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::conformance::{Bench, Draft, step_started};
+use greenroom_actors::ports::store::{
+    Cursor, ExecutionFilter, Executions as _, Mark, Place, Portion, RootFilter, Status, Traces as _,
+};
+
+use super::Fresh;
+
+/// Returns a fact of about so many bytes.
+fn large(seq: u64, bytes: usize) -> Recorded {
+    let output = Arc::new(serde_json::json!("größer ".repeat(bytes / 9)));
+    let (path, since) = (Arc::from("a"), Timestamp(1000));
+    let fact = Fact::StepCompleted { path, attempt: 1, since, output, usage: None };
+    Recorded { seq, at: Timestamp(1000), fact, by: None }
+}
+
+/// Adds an execution with facts of these sizes: those of a first append, which ends it if it is the
+/// only one, and of later ones.
+async fn add(bench: &mut Bench, id: &str, appends: &[&[usize]]) -> Vec<Recorded> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut all = Vec::new();
+    for sizes in appends {
+        let mut draft = match drafts.last() {
+            None => bench.creation(id),
+            Some(last) => bench.continuation(last, vec![]),
+        };
+        let first = all.len() as u64 + 1;
+        draft.facts = (first..).zip(*sizes).map(|(seq, bytes)| large(seq, *bytes)).collect();
+        draft.last_seq = draft.facts.last().unwrap().next_seq() - 1;
+        if appends.len() == 1 {
+            draft.status = Status::Completed;
+        }
+        bench.take(&draft).await;
+        all.extend(draft.facts.clone());
+        drafts.push(draft);
+    }
+    all
+}
+
+#[tokio::test]
+async fn large_facts_are_read_in_portions_and_whole() {
+    let Some(fresh) = Fresh::open() else { return };
+    let mut bench = Bench::new(fresh.store.clone());
+    let many: Vec<&[usize]> = vec![&[50]; 150];
+    let cases: [(&str, &[&[usize]]); 5] = [
+        ("in the row", &[&[200_000; 20]]),
+        ("one fact", &[&[3_000_000]]),
+        ("in a chunk", &[&[50], &[100_000; 30], &[50]]),
+        ("many chunks", &many),
+        ("mixed", &[&[50], &[10, 900_000, 10], &[70_000], &[5; 2000], &[300_000]]),
+    ];
+    for (id, appends) in cases {
+        let all = add(&mut bench, id, appends).await;
+        let execution = ExecutionId::trusted(id);
+        let stored = fresh.store.load(&execution).await.unwrap().unwrap();
+        assert!(stored.facts == all, "{id} is loaded");
+        assert!(fresh.store.facts(&execution, 0, usize::MAX).await.unwrap() == all, "{id}");
+        for bytes in [1, 64 * 1024, 10_000_000] {
+            // with marks, and by number alone
+            for has_mark in [true, false] {
+                let (mut read, mut place) = (Vec::new(), Place::default());
+                loop {
+                    let portion = fresh.store.portion(&execution, place, bytes).await.unwrap();
+                    if portion.facts.is_empty() {
+                        break;
+                    }
+                    read.extend(portion.facts);
+                    place = Place { mark: portion.next.mark.filter(|_| has_mark), ..portion.next };
+                    if !has_mark && read.len() > 40 {
+                        break;
+                    }
+                }
+                assert!(all.starts_with(&read), "{id} in {bytes} bytes");
+                assert!(!has_mark || read.len() == all.len(), "{id} in {bytes} bytes");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_chunk_takes_a_limited_number_of_portions() {
+    let Some(fresh) = Fresh::open() else { return };
+    let mut bench = Bench::new(fresh.store.clone());
+    add(&mut bench, "a", &[&[50], &[10_000; 500]]).await;
+    let (mut place, mut portions) = (Place::default(), 0);
+    loop {
+        let id = ExecutionId::trusted("a");
+        let Portion { facts, next } = fresh.store.portion(&id, place, 1).await.unwrap();
+        if facts.is_empty() {
+            break;
+        }
+        (place, portions) = (next, portions + 1);
+    }
+    assert!((60..=80).contains(&portions), "{portions}");
+}
+
+#[tokio::test]
+async fn marks_of_other_content_are_ignored() {
+    let Some(fresh) = Fresh::open() else { return };
+    let mut bench = Bench::new(fresh.store.clone());
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let second = bench.continuation(&first, vec![step_started(2), step_started(3)]);
+    bench.take(&second).await;
+    for (piece, offset) in [
+        (Some((3, 1)), 3),
+        (Some((3, 1)), 1_000_000),
+        (Some((77, 1)), 1),
+        (Some((3, 7)), 1),
+        (None, 5),
+        (None, 1_000_000),
+    ] {
+        let from = Place { above: 1, mark: Some(Mark { piece, offset }) };
+        let id = ExecutionId::trusted("a");
+        let read = fresh.store.portion(&id, from, 10_000).await.unwrap().facts;
+        let is_at_end = piece == Some((3, 1)) && offset > 1000;
+        let expected = if is_at_end { 0 } else { 2 };
+        assert_eq!(read.len(), expected, "{piece:?} at {offset}");
+    }
+}
+
+/// Adds ended executions of the workflow `order` that are below a span, numbered from 1.
+fn add_children(fresh: &Fresh, count: usize) {
+    fresh.sql(&format!(
+        "INSERT INTO executions (n, created, updated, ended, last_seq, revision, status, slot,
+            joined, id, workflow, definition, trace, parent_span, root_workflow)
+        SELECT n, n, n, n, 1, 0, 4, 0, 1, 'e' || n, 'order', 'd', 't', 'b7ad6b7169203331', 'order'
+        FROM generate_series(1, {count}) n"
+    ));
+}
+
+#[tokio::test]
+async fn a_page_of_ends_scans_a_limited_number_of_rows() {
+    let Some(fresh) = Fresh::open() else { return };
+    add_children(&fresh, 5_001);
+    let page = async |workflow: &str, after| {
+        let workflow_id = Some(workflow.to_owned());
+        let ended_from = Some(Timestamp(0));
+        let filter = ExecutionFilter { workflow_id, ended_from, ..ExecutionFilter::default() };
+        let (page, next) = fresh.store.list(&filter, after, 10).await.unwrap();
+        (page.len(), next)
+    };
+    let second = Cursor { at: Timestamp(2), row: 2 };
+    assert_eq!(page("refund", None).await, (0, Some(second)), "one row is left");
+    assert_eq!(page("refund", Some(second)).await, (0, None));
+    let tenth = Cursor { at: Timestamp(4_992), row: 4_992 };
+    assert_eq!(page("order", None).await, (10, Some(tenth)));
+    assert_eq!(page("order", Some(second)).await, (1, None));
+}
+
+#[tokio::test]
+async fn a_page_of_roots_scans_a_limited_number_of_rows() {
+    let Some(fresh) = Fresh::open() else { return };
+    add_children(&fresh, 12_000);
+    fresh.sql("UPDATE executions SET joined = NULL, parent_span = NULL WHERE n = 1");
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let page = fresh.store.roots(&RootFilter::default(), after, 10).await.unwrap();
+        pages.push(page.roots.len());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, [0, 0, 1], "pages advance, however many rows are skipped");
+}
