@@ -4,9 +4,9 @@
 //! conversations is deleted, so a change that adds a conversation locks the memory's row first. All
 //! changes lock a memory before its conversations.
 //!
-//! A repetition after an outage recognizes what an earlier attempt committed: a new conversation has
-//! a number that was taken before the first attempt, and a deletion is of the number that was found
-//! before it.
+//! A repetition after an outage recognizes what an earlier attempt committed: a new conversation
+//! has a number that was taken before the first attempt, and a deletion is of the number that was
+//! found before it.
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{AppendError, Conversation, ConversationKey};
@@ -52,8 +52,8 @@ pub(crate) const PATCH: &str = concat!(
 );
 
 /// Copies a conversation and its messages under a number. All parts see one state, so the original
-/// need not be locked. Returns true if there is an original, and the number of the conversation that
-/// has the id of the copy, like [`CREATE`].
+/// need not be locked. Returns true if there is an original, and the number of the conversation
+/// that has the id of the copy, like [`CREATE`].
 pub(crate) const COPY: &str = "WITH own AS (
         SELECT n FROM memories WHERE owner = $1 AND agent = $2 FOR KEY SHARE),
     original AS MATERIALIZED (
@@ -159,8 +159,8 @@ fn text_of(field: Option<&Option<String>>) -> (bool, Option<Text<&str>>) {
     (field.is_some(), field.and_then(Option::as_deref).map(Text))
 }
 
-/// Copies a conversation; refuses to if there is one with the id of the copy. Returns false if there
-/// is none to copy.
+/// Copies a conversation; refuses to if there is one with the id of the copy. Returns false if
+/// there is none to copy.
 pub(crate) async fn copy(
     pool: &Pool,
     from: &ConversationKey,

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use futures_util::future::try_join;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{AppendError, ConversationKey};
+use greenroom_actors::ports::store::{AppendError, ConversationKey, GenerationStatus};
 use greenroom_store_codec::codes::generation_code;
 use greenroom_store_codec::prepared::{PreparedGeneration, PreparedMessages};
 use tokio::sync::oneshot;
@@ -21,6 +21,7 @@ use tokio_postgres::{Client, Error, Statement};
 use self::messages::Messages;
 use self::statement::{STORE, parameters};
 use crate::changes::{Changing, Verdict};
+use crate::lane::parameters::code;
 use crate::lane::session::{Answer, Fence};
 use crate::lane::work::Work;
 use crate::pool::{Failure, Pool};
@@ -45,8 +46,8 @@ pub(crate) struct Generations {
     messages: Messages,
 }
 
-/// Generations of a batch: no two have the same id, or messages for the same conversation, because a
-/// statement must not write a row twice.
+/// Generations of a batch: no two have the same id, or messages for the same conversation, because
+/// a statement must not write a row twice.
 #[derive(Default)]
 pub(crate) struct Folded<'b> {
     generations: Vec<&'b PreparedGeneration>,
@@ -169,9 +170,8 @@ pub(crate) async fn interrupt_working(
     node: i64,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let failed = generation_code(greenroom_actors::ports::store::GenerationStatus::Error);
+    let failed = code(generation_code(GenerationStatus::Error));
     let interrupt = |changing: Changing| async move {
-        let failed = i16::try_from(failed).unwrap_or(i16::MAX);
         changing.execute(INTERRUPT, &[&failed, &now.0, &node]).await
     };
     pool.change(interrupt).await.map(drop)

@@ -98,8 +98,8 @@ impl Messages {
         })
     }
 
-    /// Locks the conversations of writes, which are created if needed. No two writes are to the same
-    /// conversation.
+    /// Locks the conversations of writes, which are created if needed. No two writes are to the
+    /// same conversation.
     pub(super) async fn lock<'b>(
         &self,
         transaction: &Transaction<'_>,

@@ -2,12 +2,13 @@
 //!
 //! It is one transaction in one round trip. Generations whose id is not known yet get the next
 //! numbers of their agent, whose row is locked until the commit, so that the numbers have no gap
-//! although many servers write. Agents are locked in the order of their names. Known generations are
-//! locked when they are looked up: one that was deleted in the meantime is not known, and begins
-//! anew.
+//! although many servers write. Agents are locked in the order of their names. Known generations
+//! are locked when they are looked up: one that was deleted in the meantime is not known, and
+//! begins anew.
 //!
-//! Rows to change are found by `= ANY (ARRAY[…])` and by subqueries: a lane keeps its plans, and a
-//! join that was planned over small tables could read the whole table first.
+//! Rows to change are found by `= ANY (ARRAY[…])` and by subqueries: a lane keeps its plans, and
+//! a join that was planned over small tables could read the whole table first. It still could if
+//! another condition compared two columns, as `NOT EXISTS` in place of `<> ALL` would.
 
 use greenroom_store_codec::codes::generation_code;
 use greenroom_store_codec::prepared::PreparedGeneration;
