@@ -1,4 +1,5 @@
 //! The rules that all stores obey, over a real PostgreSQL.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Opening over a real PostgreSQL: databases that can be used, and each reason to refuse one.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 #[path = "opening/alone.rs"]
 mod alone;

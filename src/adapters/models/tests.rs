@@ -132,8 +132,11 @@ fn choice(delta: &Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
+/// Bodies, each with its events.
+type Rows = Vec<(String, Vec<ModelEvent>)>;
+
 /// Returns bodies of each provider, with the events that they make.
-fn rows_of_all() -> [(&'static str, Vec<(String, Vec<ModelEvent>)>); 3] {
+fn rows_of_all() -> [(&'static str, Rows); 3] {
     [
         ("openai", openai_rows::rows()),
         ("anthropic", anthropic_rows::rows()),

@@ -36,9 +36,12 @@ struct Lab {
     client: Client,
 }
 
+/// Facts of an execution.
+type Published = (Arc<Header>, Arc<[Recorded]>);
+
 struct Sink {
     outcomes: UnboundedSender<Acknowledgement>,
-    published: OnceLock<UnboundedSender<(Arc<Header>, Arc<[Recorded]>)>>,
+    published: OnceLock<UnboundedSender<Published>>,
 }
 
 impl CommitSink for Sink {

@@ -143,7 +143,7 @@ async fn users_of_facts_are_indexed() {
     for row in [1, 2] {
         let mut append = lab.draft(row, 0);
         let mut fact = started(1);
-        fact.by = Some(Arc::new(Principal::verified("ann\0")).into());
+        fact.by = Some(Arc::new(Principal::verified("ann\0")));
         append.facts = vec![fact.clone(), fact].into();
         assert_eq!(lab.append(append).await, Ok(()));
     }
