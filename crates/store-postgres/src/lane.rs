@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use greenroom_actors::ports::store::AppendError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 pub(crate) use self::queues::Lanes;
 pub(crate) use self::register::register;
@@ -35,6 +36,10 @@ use crate::store::Shared;
 
 /// Size from which a batch takes no further requests, in bytes.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Size from which a batch is at fault, not the database, if a statement exceeds its time limit.
+/// Otherwise it would be repeated for ever.
+const SLOW_BYTES_MIN: usize = 1024 * 1024;
 
 /// Pause before a batch is sent a third time; doubled up to the maximum. The second time follows at
 /// once.
@@ -70,6 +75,8 @@ enum Failure {
     Misfit(Error),
     /// The batch met another transaction; nothing was stored.
     Conflict(Error),
+    /// A statement exceeded its time limit; nothing was stored.
+    TooSlow(Error),
     /// The database does not answer or accepts no writes, with what to do about it.
     Outage(String),
 }
@@ -107,7 +114,8 @@ impl<W: Work> Lane<W> {
         let mut jobs = batch;
         let began = Instant::now();
         let (folded, count) = W::fold(&jobs);
-        let written = self.write(&folded).await;
+        let bytes: usize = jobs.iter().take(count).map(W::size).sum();
+        let written = self.write(&folded, bytes).await;
         drop(folded);
         let rest = jobs.split_off(count);
         if !rest.is_empty() {
@@ -155,8 +163,8 @@ impl<W: Work> Lane<W> {
         AppendError::Unavailable(Arc::from(reason))
     }
 
-    /// Writes a batch, whatever outages it meets.
-    async fn write(&mut self, folded: &W::Folded<'_>) -> Result<(), Refusal> {
+    /// Writes a batch of so many bytes, whatever outages it meets.
+    async fn write(&mut self, folded: &W::Folded<'_>, bytes: usize) -> Result<(), Refusal> {
         let batch = self.batch + 1;
         let (mut failures, mut pause) = (0, PAUSE_MIN);
         loop {
@@ -186,7 +194,11 @@ impl<W: Work> Lane<W> {
                     self.end_outage();
                     return Err(Refusal::Misfit(error));
                 }
-                Err(Failure::Conflict(error)) => reason_of(&error),
+                Err(Failure::TooSlow(error)) if bytes >= SLOW_BYTES_MIN => {
+                    self.end_outage();
+                    return Err(Refusal::Misfit(error));
+                }
+                Err(Failure::Conflict(error) | Failure::TooSlow(error)) => reason_of(&error),
                 Err(Failure::Outage(reason)) => {
                     self.session = None;
                     reason
@@ -223,6 +235,7 @@ impl<W: Work> Lane<W> {
         let committed = session.commit(batch, folded).await;
         self.session = Some(session);
         committed.map_err(|error| match fault_of(&error) {
+            _ if error.code() == Some(&SqlState::QUERY_CANCELED) => Failure::TooSlow(error),
             Fault::Request => Failure::Misfit(error),
             Fault::Conflict => Failure::Conflict(error),
             Fault::Outage => Failure::Outage(advice_on(&error)),

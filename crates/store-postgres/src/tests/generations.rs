@@ -10,7 +10,8 @@ use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
     AppendError, ConversationKey, ConversationWrite, Conversations as _, GenerationRecord,
-    GenerationStatus, GenerationStep, GenerationWrite, Generations as _, StoredMessage,
+    GenerationStatus, GenerationStep, GenerationWrite, Generations as _, Journal as _,
+    StoredMessage,
 };
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
@@ -226,6 +227,27 @@ async fn a_record_at_fault_is_refused_alone() {
     assert_eq!(results, [true, false, true, false, true]);
     assert_eq!(ids(&lab.store, "c1").await, ["g1", "g2", "g3"]);
     assert_eq!(lab.sql("SELECT last FROM agents"), "3");
+}
+
+#[tokio::test]
+async fn a_large_record_that_exceeds_the_time_limit_is_refused_alone() {
+    let Some(lab) = Fresh::open() else { return };
+    lab.sql(
+        "CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION USING ERRCODE = 'query_canceled'; END $$;
+         CREATE TRIGGER cancel BEFORE INSERT ON generations FOR EACH ROW
+            WHEN (octet_length(new.input) > 1000000) EXECUTE FUNCTION cancel()",
+    );
+    let recording = ["g1", "large", "g2"].map(|id| {
+        let mut write = working(id);
+        if id == "large" {
+            write.record.input = serde_json::json!("a".repeat(2 * 1024 * 1024));
+        }
+        record(&lab.store, write)
+    });
+    let results: Vec<_> = join_all(recording).await.iter().map(Result::is_ok).collect();
+    assert_eq!(results, [true, false, true]);
+    assert!(lab.store.is_writable());
 }
 
 #[tokio::test]
