@@ -47,9 +47,13 @@ use crate::telemetry::metrics::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
-use crate::web::server::{NOISY_TARGETS, listen, serve};
+use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
+
+/// Log targets of libraries that report misbehaving clients, notices of a database and connections
+/// that it closed: the server says itself what an operator has to know of them.
+const NOISY_TARGETS: &[&str] = &["actix_http", "deadpool.postgres", "tokio_postgres"];
 
 /// Time for connections to close after all requests have been answered.
 const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);

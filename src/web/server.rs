@@ -19,8 +19,6 @@ use crate::web::settings::{Settings, WebConfig};
 use crate::web::shutdown::Shutdown;
 use crate::web::ws::Channels;
 
-/// Log targets on which actix-web reports misbehaving clients as errors.
-pub(crate) const NOISY_TARGETS: &[&str] = &["actix_http"];
 /// Length of the queue of connections to accept.
 const BACKLOG: i32 = 1024;
 /// Timeout for the head of a request.
