@@ -5,6 +5,9 @@
 //! the last one stays. A request that cannot be folded with those before it ends the batch; it
 //! begins the next one.
 
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
 //! Lanes over a real database.
 
+mod law;
 mod outages;
 mod ownership;
 mod refusals;
@@ -144,7 +145,7 @@ impl Lab {
     }
 }
 
-fn draft(id: &str, row: Row, revision: u64) -> Append {
+pub(super) fn draft(id: &str, row: Row, revision: u64) -> Append {
     let seq = revision + 1;
     let facts = if revision == 0 { started(seq) } else { step_started(seq) };
     let trace = Trace::of(id, EntityType::Workflow, &Arc::from("order"), TraceOrigin::New);
