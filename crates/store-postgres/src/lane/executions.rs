@@ -6,9 +6,9 @@ use greenroom_store_codec::prepared::PreparedAppend;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Statement};
 
-use super::fold::{Folded, Job};
+use super::fold::{Folded, Job, Shape};
 use super::session::{Answer, Fence};
-use super::statement::{CREATIONS, EVERYTHING, REASON, parameters};
+use super::statement::{CREATIONS, EVERYTHING, PROGRESS, REASON, parameters};
 use super::work::Work;
 use crate::store::Shared;
 use crate::text::Text;
@@ -16,6 +16,7 @@ use crate::text::Text;
 /// Appends to executions, with timers and snapshots.
 pub(crate) struct Executions {
     creations: Statement,
+    progress: Statement,
     everything: Statement,
     reason: Statement,
 }
@@ -41,6 +42,7 @@ impl Work for Executions {
     async fn prepare(client: &Client) -> Result<Self, Error> {
         Ok(Self {
             creations: client.prepare(CREATIONS).await?,
+            progress: client.prepare(PROGRESS).await?,
             everything: client.prepare(EVERYTHING).await?,
             reason: client.prepare(REASON).await?,
         })
@@ -52,8 +54,13 @@ impl Work for Executions {
         folded: &Self::Folded<'_>,
         fence: Fence,
     ) -> Result<Answer, Error> {
-        let parameters = parameters(folded, fence);
-        let statement = if folded.is_of_creations() { &self.creations } else { &self.everything };
+        let shape = folded.shape();
+        let parameters = parameters(folded, shape, fence);
+        let statement = match shape {
+            Shape::Creations => &self.creations,
+            Shape::Progress => &self.progress,
+            Shape::Everything => &self.everything,
+        };
         // resolves after the commit, not with the row
         let row = client.query_one(statement, &parameters.values()).await?;
         Answer::of(&row)

@@ -61,6 +61,18 @@ pub(crate) struct Folded<'b> {
     pub(super) users: BTreeSet<(&'b str, Row)>,
 }
 
+/// Content of a batch, which decides the statement for it. The larger statements do all that the
+/// smaller ones do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shape {
+    /// Creations alone, which most batches are.
+    Creations,
+    /// Creations and moves, with chunks.
+    Progress,
+    /// Keys, timers, snapshots or users as well.
+    Everything,
+}
+
 /// Appends of one execution, in order; never empty.
 pub(super) struct Folding<'b> {
     pub(super) appends: Vec<&'b PreparedAppend>,
@@ -121,16 +133,21 @@ impl<'b> Folded<'b> {
         self.executions.is_empty() && self.unloaded.is_empty() && self.timers.is_empty()
     }
 
-    /// Returns true if there are only creations without anything else.
-    pub(super) fn is_of_creations(&self) -> bool {
-        self.keys.is_empty()
-            && self.timers.is_empty()
-            && self.unloaded.is_empty()
-            && self.users.is_empty()
-            && self
-                .executions
-                .values()
-                .all(|it| it.creates() && it.snapshot.is_none() && it.chunks().next().is_none())
+    /// Returns the smallest shape that the batch has.
+    pub(super) fn shape(&self) -> Shape {
+        let mut executions = self.executions.values();
+        if !self.keys.is_empty()
+            || !self.timers.is_empty()
+            || !self.unloaded.is_empty()
+            || !self.users.is_empty()
+            || executions.clone().any(|it| it.snapshot.is_some())
+        {
+            Shape::Everything
+        } else if executions.all(|it| it.creates() && it.chunks().next().is_none()) {
+            Shape::Creations
+        } else {
+            Shape::Progress
+        }
     }
 
     /// Returns the number of executions that the batch adds to each workflow and status; those that
