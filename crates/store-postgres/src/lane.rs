@@ -84,6 +84,8 @@ enum Failure {
 impl<W: Work> Lane<W> {
     /// Serves requests until the store is closed.
     async fn run(mut self) {
+        // a failure: the first write tries again
+        let _ = self.begin(self.batch + 1).await;
         while let Some(batch) = self.gather().await {
             let mut parts = vec![batch];
             while let Some(part) = parts.pop() {
@@ -213,33 +215,37 @@ impl<W: Work> Lane<W> {
         }
     }
 
-    /// Sends a batch. A new session learns first whether the last one has committed it.
+    /// Sends a batch, unless an older session has committed it.
     async fn attempt(&mut self, batch: i64, folded: &W::Folded<'_>) -> Result<Answer, Failure> {
-        let mut session = match self.session.take() {
-            Some(session) => session,
-            None => {
-                self.sessions += 1;
-                let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
-                // whatever the reason, the batch is not at fault
-                let begun = begun.map_err(|error| Failure::Outage(error.advice()))?;
-                let Some((session, stored)) = begun else { return Ok(Answer::Fenced) };
-                if stored < self.batch {
-                    return Ok(Answer::HistoryLost);
-                } else if stored == batch {
-                    self.session = Some(session);
-                    return Ok(Answer::Stored);
-                }
-                session
-            }
-        };
+        if let Some(answer) = self.begin(batch).await? {
+            return Ok(answer);
+        }
+        let Some(session) = &mut self.session else { return Ok(Answer::Fenced) };
         let committed = session.commit(batch, folded).await;
-        self.session = Some(session);
         committed.map_err(|error| match fault_of(&error) {
             _ if error.code() == Some(&SqlState::QUERY_CANCELED) => Failure::TooSlow(error),
             Fault::Request => Failure::Misfit(error),
             Fault::Conflict => Failure::Conflict(error),
             Fault::Outage => Failure::Outage(advice_on(&error)),
         })
+    }
+
+    /// Begins a session if there is none. It learns what older ones have committed: returns the
+    /// answer to the batch if that decides it.
+    async fn begin(&mut self, batch: i64) -> Result<Option<Answer>, Failure> {
+        if self.session.is_some() {
+            return Ok(None);
+        }
+        self.sessions += 1;
+        let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
+        // whatever the reason, the batch is not at fault
+        let begun = begun.map_err(|error| Failure::Outage(error.advice()))?;
+        let Some((session, stored)) = begun else { return Ok(Some(Answer::Fenced)) };
+        if stored < self.batch {
+            return Ok(Some(Answer::HistoryLost));
+        }
+        self.session = Some(session);
+        Ok((stored == batch).then_some(Answer::Stored))
     }
 
     fn begin_outage(&mut self, reason: &str) {

@@ -3,6 +3,7 @@
 mod law;
 mod outages;
 mod ownership;
+mod plans;
 mod refusals;
 mod rows;
 

@@ -2,9 +2,7 @@
 //! in memory.
 
 use greenroom_actors::domain::slot::SlotSet;
-use greenroom_actors::ports::store::{
-    ExecutionCount, Executions as _, Read, StoredExecution, Timer,
-};
+use greenroom_actors::ports::store::{ExecutionCount, Executions, Read, StoredExecution, Timer};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -28,7 +26,7 @@ async fn read<T>(reading: Read<'_, T>) -> T {
 }
 
 impl Stored {
-    async fn of(store: &impl greenroom_actors::ports::store::Executions) -> Self {
+    async fn of(store: &impl Executions) -> Self {
         let (mut executions, mut facts, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         for of in 0..EXECUTIONS {
             let loaded = read(store.load(&id(of))).await;
@@ -72,7 +70,7 @@ async fn random_requests_leave_what_they_leave_in_memory() {
             result: Err(AppendError::Stale),
         };
         assert!(lab.store.lanes.queue(0, Job::Refuse(refused)).is_ok());
-        lab.outcome().await;
+        assert!(lab.outcome().await.2.is_err());
         assert_eq!(Stored::of(&*lab.store).await, Stored::of(&one_by_one.store).await);
     }
 }
