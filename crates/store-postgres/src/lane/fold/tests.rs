@@ -302,7 +302,7 @@ fn appends_that_follow_one_another_are_one_row() {
     assert_eq!(revisions(2), (true, 0, 1));
     let counted: Vec<_> = folded.counted().into_values().collect();
     assert_eq!(counted, [3]);
-    assert!(!folded.is_of_creations());
+    assert_eq!(folded.shape(), Shape::Progress);
 }
 
 #[test]
@@ -313,9 +313,10 @@ fn an_append_that_does_not_follow_ends_the_batch() {
 }
 
 #[test]
-fn creations_alone_are_recognized() {
-    let jobs = [append(1, 0), append(2, 0)];
-    assert!(Folded::of(&jobs).0.is_of_creations());
-    let moved = [append(1, 0), append(1, 1)];
-    assert!(!Folded::of(&moved).0.is_of_creations());
+fn a_batch_has_the_smallest_shape_that_fits() {
+    let shape = |jobs: &[Job]| Folded::of(jobs).0.shape();
+    assert_eq!(shape(&[append(1, 0), append(2, 0)]), Shape::Creations);
+    assert_eq!(shape(&[append(1, 0), append(1, 1)]), Shape::Progress);
+    let disarm = TimerChange::Disarm { execution: id(1), key: TimerKey::Abandoned };
+    assert_eq!(shape(&[append(1, 0), Job::Timers(vec![disarm])]), Shape::Everything);
 }

@@ -5,10 +5,10 @@ use tokio_postgres::SimpleQueryMessage;
 
 use super::*;
 use crate::connector::Purpose;
-use crate::lane::statement::{CREATIONS, EVERYTHING};
+use crate::lane::statement::{CREATIONS, EVERYTHING, PROGRESS};
 
 /// Number of parameters of the statements.
-const PARAMETERS: [(&str, usize); 2] = [(CREATIONS, 32), (EVERYTHING, 68)];
+const PARAMETERS: [(&str, usize); 3] = [(CREATIONS, 32), (PROGRESS, 46), (EVERYTHING, 68)];
 
 #[tokio::test]
 async fn plans_over_empty_tables_begin_with_the_batch() {
