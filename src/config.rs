@@ -74,7 +74,7 @@ pub(crate) use self::programs::programs;
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
 pub(crate) use self::store::NO_REPLICAS;
-pub use self::store::{Durability, PasswordSource, StoreConfig, StoreUrl};
+pub use self::store::{Durability, PasswordSource, StoreConfig, StoreUrl, StoreUrlError};
 pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
 pub(crate) use self::texts::remark_at;

@@ -52,14 +52,12 @@ impl Place<'_> {
         Self { span, path, pattern: joined(&self.pattern, "*"), ..*self }
     }
 
-    /// Returns the place of a byte of a text that this is the place of. In a text with escapes, that
-    /// is the beginning of the text.
-    #[cfg(feature = "postgres")]
+    /// Returns the place of a byte of a text that this is the place of. For the first byte, and in a
+    /// text with escapes, that is the whole text.
     pub(crate) fn inside(&self, text: &str, at: usize) -> Self {
         let written = self.source.text.get(self.span.clone()).unwrap_or_default();
-        let start =
-            written.find(text).map_or(self.span.start, |begin| self.span.start + begin + at);
-        Self { span: start..self.span.end, ..self.clone() }
+        let begin = written.find(text).filter(|_| at > 0).map_or(0, |begin| begin + at);
+        Self { span: self.span.start + begin..self.span.end, ..self.clone() }
     }
 
     /// Returns the place of an item of an array.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use greenroom_actors::RuntimeLimits;
 
 pub use self::password::PasswordSource;
-pub use self::url::StoreUrl;
+pub use self::url::{StoreUrl, StoreUrlError};
 use super::entry::Entry;
 use super::keys::{Keys as _, Takes, Value, section};
 use super::section::Section;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use support::eventually;
-use support::postgres::Server as Database;
+use support::postgres::{Auth, Server as Database};
 use support::server::{Home, Server};
 
 use super::program::Programs as _;
@@ -119,4 +119,23 @@ fn a_server_is_not_ready_while_its_database_is_away() {
     database.start_again();
     ready(200);
     execute(&server, "one");
+}
+
+#[test]
+fn a_password_comes_from_the_environment_and_is_not_logged() {
+    const PASSWORD: &str = "not-a-secret";
+    let Some(database) = Database::start_with(Auth::Scram, &[]) else { return };
+    let url = database.fresh_url();
+    let home = home(&url.replace(&format!(":{PASSWORD}@"), "@"), "a");
+    let refused = home.run(home.greenroom(&["serve"]));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("asks for a password: set `password` under [store]"), "{said}");
+    let mut command = home.greenroom(&["serve", "--log", "trace"]);
+    command.env("PGPASSWORD", PASSWORD);
+    let server = Server::start(command);
+    execute(&server, "one");
+    let log = server.log.lock().unwrap();
+    let lines: Vec<_> = log.try_iter().collect();
+    assert!(lines.iter().any(|line| line.contains("tokio_postgres")), "the driver is logged");
+    assert!(lines.iter().all(|line| !line.contains(PASSWORD)), "{lines:#?}");
 }

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 #[cfg(feature = "postgres")]
-use greenroom_store_postgres::Address;
+use greenroom_store_postgres::{Address, AddressError};
 use toml::de::DeValue;
 
 use crate::config::entry::Entry;
 use crate::config::keys::{Takes, Value};
+use crate::config::secret::names_secret;
 
-/// A store by its address.
+/// A store by its address, which is parsed from a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreUrl {
     /// `sqlite://PATH`; a relative path starts at the working directory.
@@ -80,57 +82,77 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-impl Value for StoreUrl {
-    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        if let DeValue::String(text) = entry.value
-            && ["postgres:", "postgresql:"].iter().any(|scheme| text.starts_with(scheme))
-        {
-            return postgres(entry, text);
-        }
-        let text = entry.text()?;
+/// Refusal of an address, which repeats nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreUrlError {
+    /// Place in the text, in bytes.
+    pub at: usize,
+    pub message: &'static str,
+}
+
+impl FromStr for StoreUrl {
+    type Err = StoreUrlError;
+
+    fn from_str(text: &str) -> Result<Self, StoreUrlError> {
+        let refuse = |message| Err(StoreUrlError { at: 0, message });
         if text == "memory:" {
-            return Some(Self::Memory);
+            return Ok(Self::Memory);
+        }
+        if is_of_postgres(text) {
+            return postgres(text);
         }
         match text.strip_prefix("sqlite://") {
-            Some(path) if !path.is_empty() => return Some(Self::Sqlite(PathBuf::from(path))),
-            Some(_) => entry.place.refuse("must name a file, e.g. \"sqlite://greenroom.db\""),
-            None => entry.place.refuse(
+            Some("") => refuse("must name a file, e.g. \"sqlite://greenroom.db\""),
+            Some(path) => Ok(Self::Sqlite(PathBuf::from(path))),
+            None => refuse(
                 "must be \"sqlite://PATH\", \"postgres://USER@HOST/DATABASE\" or \"memory:\"",
             ),
         }
-        None
     }
+}
+
+fn is_of_postgres(text: &str) -> bool {
+    ["postgres:", "postgresql:"].iter().any(|scheme| text.starts_with(scheme))
 }
 
 #[cfg(feature = "postgres")]
-fn postgres(entry: &Entry<'_>, text: &str) -> Option<StoreUrl> {
-    use crate::config::secret::names_secret;
-
-    if names_secret(text).is_some() {
-        return entry.refuse(
-            "cannot name a secret; leave the password out, and set `password = \"secret:NAME\"` \
-             below it",
-        );
-    }
-    match text.parse::<Address>() {
-        Ok(address) => {
-            if address.password.is_some() {
-                entry.place.warn(
-                    "has a password, which everyone who can read this file knows; leave it out, \
-                     and set `password = \"secret:NAME\"` below it, or the environment variable \
-                     PGPASSWORD",
-                );
-            }
-            Some(StoreUrl::Postgres(address))
-        }
-        Err(error) => {
-            entry.place.inside(text, error.at).refuse(error.message);
-            None
-        }
-    }
+fn postgres(text: &str) -> Result<StoreUrl, StoreUrlError> {
+    let refused = |error: AddressError| StoreUrlError { at: error.at, message: error.message };
+    text.parse().map(StoreUrl::Postgres).map_err(refused)
 }
 
 #[cfg(not(feature = "postgres"))]
-fn postgres(entry: &Entry<'_>, _: &str) -> Option<StoreUrl> {
-    entry.refuse("this build has no PostgreSQL; build with the feature `postgres`")
+fn postgres(_: &str) -> Result<StoreUrl, StoreUrlError> {
+    let message = "this build has no PostgreSQL; build with the feature `postgres`";
+    Err(StoreUrlError { at: 0, message })
+}
+
+impl Value for StoreUrl {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        if let DeValue::String(text) = entry.value
+            && is_of_postgres(text)
+            && names_secret(text).is_some()
+        {
+            return entry.refuse(
+                "cannot name a secret; leave the password out, and set `password = \
+                 \"secret:NAME\"` below it",
+            );
+        }
+        let text = entry.text()?;
+        let url = match text.parse::<Self>() {
+            Ok(url) => url,
+            Err(error) => {
+                entry.place.inside(&text, error.at).refuse(error.message);
+                return None;
+            }
+        };
+        if url.password().is_some() {
+            entry.place.warn(
+                "has a password, which everyone who can read this file knows; leave it out, and \
+                 set `password = \"secret:NAME\"` below it, or the environment variable PGPASSWORD",
+            );
+        }
+        Some(url)
+    }
 }

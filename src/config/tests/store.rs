@@ -35,7 +35,7 @@ fn mistakes_in_an_address_have_their_column_and_repeat_nothing() {
     };
     let user = "store.url: must name a user before the host, as in `user@host`";
     for (text, expected) in [
-        url("\"postgres:db\"", "8: store.url: must begin with `postgres://`"),
+        url("\"postgres:db\"", "7: store.url: must begin with `postgres://`"),
         url("\"postgres://db/shop\"", &format!("19: {user}")),
         url("'postgresql://db/shop'", &format!("21: {user}")),
         url("\"postgres://é@db:x/shop\"", "24: store.url: must be a port from 1 to 65535"),

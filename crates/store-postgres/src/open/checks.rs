@@ -164,6 +164,18 @@ async fn check_letters(transaction: &Transaction<'_>, facts: &Facts) -> Result<(
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn an_extension_that_the_server_lacks_is_named() {
+        let Some(url) = support::postgres::fresh_url() else { return };
+        let (mut client, connection) =
+            tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let transaction = client.transaction().await.unwrap();
+        let refused = create("no_such_extension", "ann", &transaction).await.unwrap_err();
+        let expected = "the server does not have the extension no_such_extension; install";
+        assert!(refused.to_string().starts_with(expected), "{refused}");
+    }
+
     fn facts(version: i32, encoding: &str, schema: Option<&str>) -> Facts {
         Facts {
             version,
