@@ -8,6 +8,7 @@ pub mod codes;
 pub mod columns;
 mod damaged;
 pub mod defects;
+pub mod dump;
 pub mod facts;
 pub mod history;
 pub mod json;

@@ -7,7 +7,7 @@ mod log;
 
 pub use self::append::PreparedAppend;
 pub use self::conversation::{
-    PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch,
+    PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch, folded_text_of,
 };
 pub use self::generation::{PreparedGeneration, PreparedSteps};
 pub use self::log::PreparedLog;

@@ -18,6 +18,7 @@ mod counts;
 mod decoders;
 mod defects;
 mod driver;
+mod dump;
 mod executions;
 mod fault;
 mod forget;
@@ -48,6 +49,7 @@ mod trace_record;
 mod traces;
 
 pub use self::address::{Address, AddressError, Password, Tls};
+pub use self::dump::{DatabaseSource, DatabaseTarget};
 pub use self::membership::Lost;
 pub use self::open::OpenError;
 pub use self::settings::{PostgresDurability, PostgresSettings};

@@ -18,9 +18,13 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use crate::connector::Connector;
+use crate::driver::Driver;
 
 /// Time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
+
+/// Time to give the database up.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// Name of a server, as other servers and people see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,6 +148,13 @@ impl Membership {
             Some(lost) => lost,
             // the sender is in this value
             None => std::future::pending().await,
+        }
+    }
+
+    /// Gives the database up like [`Membership::leave`], on a store's thread; blocks.
+    pub(crate) fn leave_within(self: &Arc<Self>, driver: &Driver) {
+        if driver.run(Arc::clone(self).leave(), Some(LEAVE_MAX)).is_none() {
+            log::warn!("the database does not answer: it still names this server as running");
         }
     }
 

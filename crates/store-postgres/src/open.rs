@@ -1,6 +1,6 @@
 //! Opens the store: connects, checks the database, migrates it, and registers this process.
 
-mod checks;
+pub(crate) mod checks;
 mod error;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use greenroom_actors::ports::meter::JournalMeter;
 use tokio_postgres::Client;
 
+pub(crate) use self::checks::Use;
 pub use self::error::OpenError;
 
 use crate::connector::{Connector, Purpose};
@@ -42,7 +43,7 @@ impl PostgresStore {
         let driver = Driver::start().map_err(OpenError::Thread)?;
         let connector = Connector::new(&settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
-        let opening = prepare(connector.clone(), settings.clone());
+        let opening = prepare(connector.clone(), settings.clone(), Use::Serving);
         let (membership, database) = driver
             .run(opening, None)
             .ok_or_else(|| OpenError::Failed("it panicked".to_owned()))??;
@@ -81,12 +82,13 @@ impl PostgresStore {
 
 /// Checks and migrates the database and registers this process; returns its membership and the id
 /// of the database.
-async fn prepare(
+pub(crate) async fn prepare(
     connector: Connector,
     settings: PostgresSettings,
+    of: Use,
 ) -> Result<(Arc<Membership>, String), OpenError> {
     let mut client = connect(&connector, &settings).await?;
-    let database = checks::prepare(&mut client, settings.durability).await?;
+    let database = checks::prepare(&mut client, settings.durability, of).await?;
     let membership = Membership::join(&mut client, &settings).await?;
     membership.start(connector);
     Ok((membership, database))

@@ -14,6 +14,8 @@
 //! - `messages.place` numbers the messages of a conversation, from its row, which every writer
 //!   locks; `n` orders the messages of a user, and has no index without `memory`: a search along it
 //!   would pass the messages of all users.
+//! - `meta.incomplete` is true while the tables are filled from another store: no server opens them
+//!   before that is complete.
 //! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`) have room in their pages
 //!   and no index on what changes.
 
@@ -33,10 +35,11 @@ const LOCK: i64 = 0x6772_6e72;
 
 const V1: &str = r#"
 CREATE TABLE meta (
-    one      smallint PRIMARY KEY CHECK (one = 1),
-    program  text     NOT NULL,
-    schema   int      NOT NULL,
-    cluster  uuid     NOT NULL
+    one        smallint PRIMARY KEY CHECK (one = 1),
+    program    text     NOT NULL,
+    schema     int      NOT NULL,
+    cluster    uuid     NOT NULL,
+    incomplete boolean  NOT NULL DEFAULT false
 );
 INSERT INTO meta (one, program, schema, cluster) VALUES (1, 'greenroom', 0, gen_random_uuid());
 

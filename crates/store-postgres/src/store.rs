@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{CommitSink, Journal as _};
@@ -17,9 +16,6 @@ use crate::membership::{Lost, Membership};
 use crate::numbers::Numbers;
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
-
-/// Time to give the database up.
-const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// State that the lanes and the store share.
 pub(crate) struct Shared {
@@ -71,10 +67,7 @@ impl PostgresStore {
 
     /// Gives the database up, so that another server can have it at once; blocks.
     pub(crate) fn leave(&self) {
-        let leaving = Arc::clone(&self.shared.membership).leave();
-        if self.driver.run(leaving, Some(LEAVE_MAX)).is_none() {
-            log::warn!("the database does not answer: it still names this server as running");
-        }
+        self.shared.membership.leave_within(&self.driver);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests over a real PostgreSQL.
 
 mod defects;
+mod dump;
 mod forgetting;
 mod generations;
 mod keys;

@@ -11,6 +11,7 @@ mod codec;
 mod conversations;
 mod counts;
 mod defects;
+mod dump;
 mod generations;
 mod guard;
 mod history;
@@ -58,6 +59,7 @@ use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, BackupError, back_up};
 use self::defects::Reading;
+pub use self::dump::{FileSource, FileTarget};
 pub use self::guard::OpenError;
 pub use self::guard::beside;
 use self::job::Job;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod defects;
+mod dump;
 mod files;
 mod logs;
 mod older;

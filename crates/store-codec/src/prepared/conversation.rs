@@ -6,6 +6,8 @@ use greenroom_actors::ports::store::{
     Conversation, ConversationKey, ConversationPatch, ConversationWrite, StoredMessage,
 };
 
+use crate::json::parse;
+
 /// A serialized message, with its text folded for the search.
 #[derive(Debug)]
 pub struct PreparedMessage {
@@ -31,6 +33,13 @@ impl PreparedMessage {
             generation_id: message.generation_id,
         })
     }
+}
+
+/// Returns the folded text of a message from its stored parts; empty for damaged ones.
+pub fn folded_text_of(parts: &[u8]) -> String {
+    let Ok(parts) = parse(parts) else { return String::new() };
+    let (id, role, created_at) = (String::new(), Role::User, Timestamp::default());
+    StoredMessage { id, role, parts, created_at, generation_id: None }.searched_text()
 }
 
 /// Messages to add to a conversation.

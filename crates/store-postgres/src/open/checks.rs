@@ -5,6 +5,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use super::OpenError;
+use crate::dump;
 use crate::schema;
 use crate::settings::PostgresDurability;
 
@@ -36,6 +37,17 @@ const RELATIONS: &str = "SELECT c.relname::text FROM pg_class c
 
 /// Number of foreign tables that are named.
 const NAMED_MAX: usize = 3;
+
+/// Use that the database is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// By a server.
+    Serving,
+    /// By a copy to another store.
+    Reading,
+    /// By a copy of another store.
+    Filling,
+}
 
 struct Facts {
     version: i32,
@@ -83,6 +95,7 @@ impl Facts {
 pub(super) async fn prepare(
     client: &mut Client,
     durability: PostgresDurability,
+    of: Use,
 ) -> Result<String, OpenError> {
     // dropping it undoes everything
     let transaction = client.transaction().await?;
@@ -90,6 +103,11 @@ pub(super) async fn prepare(
     let facts = Facts::read(&transaction).await?;
     let schema = facts.check()?;
     let found = find_tables(&transaction, schema).await?;
+    match (found, of) {
+        (0, Use::Reading) => return Err(OpenError::Missing),
+        (0, Use::Serving | Use::Filling) => {}
+        _ => allow(&transaction, of).await?,
+    }
     for extension in schema::EXTENSIONS {
         create(extension, &facts.user, &transaction).await?;
     }
@@ -105,6 +123,21 @@ pub(super) async fn prepare(
     let id = transaction.query_one("SELECT cluster::text FROM meta", &[]).await?.try_get(0)?;
     transaction.commit().await?;
     Ok(id)
+}
+
+/// Checks that tables can be used in a way: whole by servers and to be read, empty or incomplete to
+/// be filled.
+pub(crate) async fn allow(transaction: &Transaction<'_>, of: Use) -> Result<(), OpenError> {
+    let incomplete = transaction.query_one("SELECT incomplete FROM meta", &[]).await?.try_get(0)?;
+    match (of, incomplete) {
+        (Use::Serving | Use::Reading, true) => Err(OpenError::Incomplete),
+        (Use::Serving | Use::Reading, false) | (Use::Filling, true) => Ok(()),
+        (Use::Filling, false) => {
+            let found = transaction.query_one(&dump::occupied(), &[]).await?;
+            let found: Vec<String> = found.try_get(0)?;
+            if found.is_empty() { Ok(()) } else { Err(OpenError::NotEmpty(found.join(", "))) }
+        }
+    }
 }
 
 /// Returns the version of the tables, 0 if there are none; refuses tables of another program and of

@@ -110,6 +110,19 @@ pub enum OpenError {
          separate database"
     )]
     InUse(String),
+    #[error("the database has no store; check its address")]
+    Missing,
+    #[error(
+        "the database is the target of a copy that was not completed; repeat `greenroom store \
+         copy`, which starts over"
+    )]
+    Incomplete,
+    /// The database has records of these kinds.
+    #[error(
+        "the database has a store that is not empty ({0}), and is left alone; name an empty \
+         database, or a schema of its own with options=-c%20search_path%3Dgreenroom,public"
+    )]
+    NotEmpty(String),
     #[error("cannot start the thread of the connections: {0}")]
     Thread(#[source] io::Error),
     #[error("cannot open the store in PostgreSQL: {0}")]
