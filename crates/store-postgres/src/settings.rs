@@ -23,7 +23,7 @@ pub struct PostgresSettings {
     pub writers: usize,
     /// Maximum number of connections for reads.
     pub connections: usize,
-    /// Time for which callers wait during an outage of the database, and for which opening does.
+    /// Time for which reads wait during an outage of the database, and for which opening does.
     pub patience: Duration,
 }
 
