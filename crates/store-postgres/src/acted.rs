@@ -28,10 +28,11 @@ pub(crate) const LOCK: &str = "SELECT 1 FROM executions WHERE n = $1 FOR UPDATE"
 /// megabyte, since an append of the execution waits until they are written back.
 pub(crate) const NEXT_CHUNKS: &str = "SELECT last, revision, events FROM (
         SELECT last, revision, events, sum(octet_length(events))
-            OVER (ORDER BY last, revision) - octet_length(events) AS before
+            OVER (ORDER BY execution, last, revision) - octet_length(events) AS before
         FROM chunks
-        WHERE execution = $1 AND (last, revision) > ($2, $3) AND position($4::bytea IN events) > 0
-        ORDER BY last, revision LIMIT 64
+        WHERE execution <= $1 AND (execution, last, revision) > ($1, $2, $3)
+            AND position($4::bytea IN events) > 0
+        ORDER BY execution, last, revision LIMIT 64
     ) AS found WHERE before < 1048576 ORDER BY last, revision";
 
 /// Writes chunks back. Each is looked up by its whole key: without the limit, PostgreSQL could join

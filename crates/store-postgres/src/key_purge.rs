@@ -15,8 +15,9 @@ use crate::store::Shared;
 /// Interval of deletions.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 
-/// Deletes up to `$2` expired keys. A key that is taken again meanwhile has not expired then.
-pub(crate) const PURGE: &str = "DELETE FROM idempotency WHERE expires <= $1
+/// Deletes up to `$2` expired keys. A key that is taken again meanwhile has not expired then: this is
+/// checked on the rows, for which no index is used again.
+pub(crate) const PURGE: &str = "DELETE FROM idempotency WHERE coalesce(expires, 0) <= $1
     AND scope = ANY (ARRAY(
         SELECT scope FROM idempotency WHERE expires <= $1 ORDER BY expires LIMIT $2))";
 

@@ -36,13 +36,18 @@ macro_rules! pieces {
 }
 
 /// Selects the next chunks, from the key (`$2`, `$3`) on.
+///
+/// The range of three columns has the same rows as one of two for the execution. But for that one,
+/// PostgreSQL could expect few rows, and read and sort all of them.
 macro_rules! chunks {
     ($at:literal) => {
         concat!(
             "SELECT last, revision, ",
             $at,
-            " AS at, events FROM chunks WHERE execution = (SELECT n FROM executions WHERE id = $1)
-            AND (last, revision) >= ($2, $3) ORDER BY last, revision LIMIT 64"
+            " AS at, events FROM chunks
+            WHERE execution <= (SELECT n FROM executions WHERE id = $1)
+                AND (execution, last, revision) >= ((SELECT n FROM executions WHERE id = $1), $2, $3)
+            ORDER BY execution, last, revision LIMIT 64"
         )
     };
 }
