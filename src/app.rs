@@ -33,7 +33,7 @@ use self::reloading::{ReloadContext, Reloading};
 use self::routes::Assembled;
 use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
-pub(crate) use self::store::{back_up, outline as outline_of_store};
+pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store};
 use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod store;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -19,6 +20,9 @@ use greenroom_store_sqlite::Backup;
 /// whether that one is still there.
 const STORE_LOST: u8 = 75;
 
+/// The configuration file if none is named.
+const CONFIG_FILE: &str = "config.toml";
+
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "greenroom", version)]
@@ -26,7 +30,7 @@ pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// The configuration file.
-    #[arg(long, global = true, value_name = "FILE", default_value = "config.toml")]
+    #[arg(long, global = true, value_name = "FILE", default_value = CONFIG_FILE)]
     config: PathBuf,
     /// Address to listen at, overriding the configuration.
     #[arg(long, global = true)]
@@ -50,6 +54,9 @@ enum Command {
         /// The new file; an existing one is never overwritten.
         file: PathBuf,
     },
+    /// Moves stores that no server uses.
+    #[command(subcommand)]
+    Store(store::Command),
 }
 
 /// Runs the command line.
@@ -74,6 +81,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Backup { file } => backup(&arguments, file),
+        Command::Store(command) => store::run(&arguments, command),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configured store: opened, backed up, and its figures read.
 
+mod copying;
 #[cfg(feature = "postgres")]
 mod postgres;
 
@@ -13,8 +14,11 @@ use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
-use greenroom_store_sqlite::{self as sqlite, Backup, SqliteStore, back_up as copy, beside};
+use greenroom_store_sqlite::{
+    self as sqlite, Backup, SqliteStore, back_up as back_up_file, beside,
+};
 
+pub(crate) use self::copying::copy as copy_store;
 use super::signals::outlive_file_size_limit;
 use crate::adapters::crash_file::CrashFile;
 use crate::config::{Config, Durability, NO_REPLICAS, StoreConfig, StoreUrl};
@@ -37,7 +41,7 @@ pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box
             let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
             let _within = runtime.enter();
             outlive_file_size_limit()?;
-            Ok(copy(path, target)?)
+            Ok(back_up_file(path, target)?)
         }
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => Err(postgres::backup_elsewhere(address).into()),

@@ -25,6 +25,9 @@ mod readme;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+#[cfg(feature = "postgres")]
+mod store_copy;
+#[cfg(test)]
 #[cfg(feature = "otel")]
 mod telemetry;
 #[cfg(test)]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_store_postgres::{
-    Address, Password, PostgresDurability, PostgresSettings, PostgresStore,
+    Address, DatabaseSource, DatabaseTarget, OpenError, Password, PostgresDurability,
+    PostgresSettings, PostgresStore,
 };
 
 use super::{Opened, crash_marks};
-use crate::config::{Config, Durability, StoreConfig};
+use crate::config::{Config, Durability, StoreConfig, StoreUrl};
 use crate::telemetry::metrics::StoreReading;
 
 /// Opens the store; the server is known there by its name.
@@ -34,6 +35,34 @@ pub(super) fn open(
         lost: store.lost().map(|lost| lost.to_string()).boxed(),
         store,
     })
+}
+
+/// Opens a database that a copy reads.
+pub(super) fn source(address: &Address, config: &Config) -> Result<DatabaseSource, String> {
+    DatabaseSource::open(settings_of_copy(address, config)).map_err(refusal(address))
+}
+
+/// Opens a database that a copy fills.
+pub(super) fn target(address: &Address, config: &Config) -> Result<DatabaseTarget, String> {
+    DatabaseTarget::open(settings_of_copy(address, config)).map_err(refusal(address))
+}
+
+/// Names the database in a refusal: a copy has two stores.
+fn refusal(address: &Address) -> impl FnOnce(OpenError) -> String {
+    move |error| format!("{address}: {error}")
+}
+
+/// Returns settings of a database that need not be that of the configuration.
+fn settings_of_copy(address: &Address, config: &Config) -> PostgresSettings {
+    let url = StoreUrl::Postgres(address.clone());
+    let store = StoreConfig { url, ..config.store.clone() };
+    let machine = rustix::system::uname();
+    PostgresSettings {
+        password: store.password(|name| std::env::var(name).ok()).map(Password),
+        name: machine.nodename().to_string_lossy().into_owned(),
+        durability: PostgresDurability::Full,
+        ..settings(address, config)
+    }
 }
 
 fn settings(address: &Address, config: &Config) -> PostgresSettings {
