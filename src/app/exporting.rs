@@ -22,6 +22,7 @@ use {
     crate::telemetry::export::ExporterSettings,
     crate::telemetry::otlp::{Exporter, Gather},
     actix::Addr,
+    futures_util::FutureExt as _,
     greenroom_actors::observe::log_record::LogRecord,
     greenroom_actors::observe::span::ObserverFilter,
     greenroom_actors::ports::clock::SystemClock,
@@ -42,7 +43,12 @@ impl Telemetry {
     /// Starts the exporter, if the configuration or the environment names a collector.
     #[cfg(feature = "otel")]
     pub(super) fn start(config: &Config, metrics: Option<&Arc<Metrics>>) -> io::Result<Self> {
-        let gather = metrics.cloned().map(|metrics| Box::new(move || metrics.gather()) as Gather);
+        let gather = metrics.cloned().map(|metrics| {
+            Box::new(move || {
+                let metrics = Arc::clone(&metrics);
+                async move { metrics.gather(metrics.stored().await.as_deref()) }.boxed()
+            }) as Gather
+        });
         let Some(settings) = settings(config)? else { return Ok(Self { exporter: None }) };
         log_targets(&settings);
         let exporter = Exporter::start(settings, Arc::new(SystemClock), gather)?;

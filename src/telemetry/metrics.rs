@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::ports::meter::{JournalMeter, Meter};
-use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, Header};
+use greenroom_actors::ports::store::{ExecutionCount, GenerationRecord, GenerationStep, Header};
 use greenroom_actors::registry::Registry;
 use prometheus::proto::MetricFamily;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounter, TextEncoder};
@@ -121,12 +121,18 @@ impl Metrics {
         let _ = self.sources.set(sources);
     }
 
+    /// Returns the counts of stored executions for [`Metrics::gather`]; `None` if the store does not
+    /// answer in time, or before the server is assembled.
+    pub async fn stored(&self) -> Option<Vec<ExecutionCount>> {
+        self.sources.get()?.stored().await
+    }
+
     /// Returns all families that have series, sorted by name. May read files, so call it on a
     /// thread that may block.
-    pub fn gather(&self) -> Vec<MetricFamily> {
+    pub fn gather(&self, stored: Option<&[ExecutionCount]>) -> Vec<MetricFamily> {
         let mut families = self.registry.gather();
         let sources = self.sources.get().into_iter();
-        families.extend(sources.flat_map(|sources| sources.read(&self.requests)));
+        families.extend(sources.flat_map(|sources| sources.read(&self.requests, stored)));
         families.retain(|family| !family.get_metric().is_empty());
         for (name, former) in FORMER_NAMES {
             if let Some(family) = families.iter().find(|family| family.name() == name) {
@@ -141,9 +147,9 @@ impl Metrics {
     }
 
     /// Returns all families in the text format of Prometheus, as [`CONTENT_TYPE`] declares it.
-    pub fn text(&self) -> Result<Vec<u8>, prometheus::Error> {
+    pub fn text(&self, stored: Option<&[ExecutionCount]>) -> Result<Vec<u8>, prometheus::Error> {
         let mut bytes = Vec::new();
-        TextEncoder::new().encode(&self.gather(), &mut bytes)?;
+        TextEncoder::new().encode(&self.gather(stored), &mut bytes)?;
         Ok(bytes)
     }
 }

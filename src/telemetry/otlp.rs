@@ -20,6 +20,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::observe::span::{SpanEvent, SpanPhase};
 use greenroom_actors::ports::clock::Clock;
@@ -36,7 +37,7 @@ use self::queue::Queue;
 const OWN_TARGET: &str = "greenroom::telemetry::otlp";
 
 /// Gathers all metrics.
-pub type Gather = Box<dyn Fn() -> Vec<MetricFamily> + Send>;
+pub type Gather = Box<dyn Fn() -> BoxFuture<'static, Vec<MetricFamily>> + Send>;
 
 /// The exporter. Clones are cheap and share one thread.
 #[derive(Clone)]

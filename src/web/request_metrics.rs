@@ -108,7 +108,8 @@ pub(crate) async fn show(
         let (method, path) = (request.method().to_string(), request.path().to_owned());
         return Err(ApiError::PathNotFound { method, path });
     };
-    match threads::aside(move || metrics.text()).await {
+    let stored = metrics.stored().await;
+    match threads::aside(move || metrics.text(stored.as_deref())).await {
         Ok(Ok(bytes)) => Ok(HttpResponse::Ok().content_type(CONTENT_TYPE).body(bytes)),
         Ok(Err(error)) => Err(unwritten(&error)),
         Err(error) => Err(unwritten(&error)),

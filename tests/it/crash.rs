@@ -2,10 +2,12 @@
 //! with everything that it answered before.
 
 mod backups;
+mod client;
 mod crowd;
 mod drain;
 mod kills;
 mod ledger;
+mod outages;
 mod pills;
 mod promises;
 mod rng;

@@ -33,6 +33,7 @@ mod pages;
 mod provider_failures;
 mod refusals;
 mod replay;
+mod retention;
 mod secret_leaks;
 mod sessions;
 mod shipped;

@@ -1,8 +1,11 @@
 //! The program with a store in PostgreSQL.
 
+mod refusals;
+
 use serde_json::json;
+use support::client::Wire;
 use support::eventually;
-use support::postgres::{Auth, Server as Database};
+use support::postgres::{Auth, PASSWORD, Server as Database};
 use support::server::{Home, Server};
 
 use super::program::Programs as _;
@@ -74,8 +77,50 @@ fn a_second_server_does_not_start() {
     let refused = second.run(second.greenroom(&["serve"]));
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("greenroom: the database is in use by greenroom"), "{said}");
+    let reason = format!(
+        "greenroom: the database is in use by greenroom {} (first), which is running; stop it \
+         first",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(said.contains(&reason), "{said}");
     execute(&server, "one");
+}
+
+#[test]
+fn a_killed_server_does_not_wait_for_itself() {
+    let Some(database) = Database::shared() else { return };
+    let home = home(&database.fresh_url(), "a");
+    let server = start(&home);
+    execute(&server, "one");
+    server.kill();
+    let server = start(&home);
+    let log: Vec<_> = server.log.lock().unwrap().try_iter().collect();
+    let has = |text: &str| log.iter().any(|line| line.contains(text));
+    assert!(has("(a) did not end in order; this server takes over"), "{log:#?}");
+    assert!(!has("waiting up to"), "{log:#?}");
+    assert_eq!(server.state("asking", "one")["status"], "suspended");
+}
+
+#[test]
+fn a_silent_server_loses_its_database() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let (first, second) = (home(&url, "first"), home(&url, "second"));
+    let mut silent = start(&first);
+    execute(&silent, "one");
+    silent.signal("STOP");
+    let server = start(&second);
+    server.says("(first) did not end in order; this server takes over");
+    let path = "/workflows/asking/executions/one/resume";
+    assert_eq!(server.post(path, &json!({ "resumeData": 7 })).data()["status"], "completed");
+
+    silent.signal("CONT");
+    assert_eq!(silent.ended().code(), Some(75));
+    silent.says(
+        "(second) has taken the database over, because this server (first) did not show that it \
+         was alive",
+    );
+    assert_eq!(server.state("asking", "one")["result"], 7);
 }
 
 #[test]
@@ -123,7 +168,6 @@ fn a_server_is_not_ready_while_its_database_is_away() {
 
 #[test]
 fn a_password_comes_from_the_environment_and_is_not_logged() {
-    const PASSWORD: &str = "not-a-secret";
     let Some(database) = Database::start_with(Auth::Scram, &[]) else { return };
     let url = database.fresh_url();
     let home = home(&url.replace(&format!(":{PASSWORD}@"), "@"), "a");
@@ -138,4 +182,33 @@ fn a_password_comes_from_the_environment_and_is_not_logged() {
     let lines: Vec<_> = log.try_iter().collect();
     assert!(lines.iter().any(|line| line.contains("tokio_postgres")), "the driver is logged");
     assert!(lines.iter().all(|line| !line.contains(PASSWORD)), "{lines:#?}");
+}
+
+#[test]
+fn a_request_in_an_outage_takes_effect_once() {
+    let Some(database) = Database::start() else { return };
+    let home = Home::at(&database.fresh_url(), "");
+    let server = Server::start(home.test_server());
+    let body = json!({ "input": { "n": 0 }, "options": { "executionId": "c1" } }).to_string();
+    let send = |wire: &mut Wire| {
+        let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+        wire.send("POST", "/workflows/chain/execute", &headers, Some(body.as_bytes())).unwrap();
+    };
+    let mut wire = Wire::open(server.address).unwrap();
+    database.stop_immediate();
+    send(&mut wire);
+    eventually("the outage", || (server.get("/readyz").status == 503).then_some(()));
+    database.start_again();
+    let answer = eventually("an answer", || {
+        let reply = wire.reply().unwrap();
+        if reply.status == 200 {
+            return Some(reply.data());
+        }
+        assert_eq!(reply.header("x-error-code"), Some("store_unavailable"), "{reply:?}");
+        send(&mut wire);
+        None
+    });
+    assert_eq!(answer["result"]["n"], 3);
+    let ledger = std::fs::read_to_string(home.ledger()).unwrap();
+    assert_eq!(ledger.lines().count(), 3, "{ledger}");
 }

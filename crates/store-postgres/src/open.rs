@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::meter::JournalMeter;
-use tokio_postgres::Client;
 
 pub(crate) use self::checks::Use;
 pub use self::error::OpenError;
@@ -81,39 +80,44 @@ impl PostgresStore {
 }
 
 /// Checks and migrates the database and registers this process; returns its membership and the id
-/// of the database.
+/// of the database. Begins again while the database may be starting or stopping, up to the patience.
 pub(crate) async fn prepare(
     connector: Connector,
     settings: PostgresSettings,
     of: Use,
 ) -> Result<(Arc<Membership>, String), OpenError> {
-    let mut client = connect(&connector, &settings).await?;
-    let database = checks::prepare(&mut client, settings.durability, of).await?;
-    let membership = Membership::join(&mut client, &settings).await?;
-    membership.start(connector);
-    Ok((membership, database))
-}
-
-/// Connects; repeats that while the database may be starting, up to the patience.
-async fn connect(connector: &Connector, settings: &PostgresSettings) -> Result<Client, OpenError> {
     let until = Instant::now() + settings.patience;
     let mut has_reported = false;
     loop {
-        let connecting = connector.connect_to_any("greenroom/open".to_owned(), Purpose::Opening);
-        let failure = match connecting.await {
-            Ok((client, _)) => return Ok(client),
-            Err(failure) => failure,
+        let error = match join(&connector, &settings, of).await {
+            Ok((membership, database)) => {
+                membership.start(connector);
+                return Ok((membership, database));
+            }
+            Err(error) => error,
         };
-        let may_pass = failure.0.iter().all(error::may_pass) && Instant::now() + PAUSE < until;
-        if !may_pass {
-            return Err(OpenError::of_connecting(failure, &settings.address));
+        if !error.may_pass() || Instant::now() + PAUSE >= until {
+            return Err(error);
         }
         if !has_reported {
-            log::warn!("waiting {:?} for the database: {failure}", settings.patience);
+            log::warn!("waiting {:?} for the database: {error}", settings.patience);
             has_reported = true;
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Connects, checks and migrates the database and registers this process, once.
+async fn join(
+    connector: &Connector,
+    settings: &PostgresSettings,
+    of: Use,
+) -> Result<(Arc<Membership>, String), OpenError> {
+    let connecting = connector.connect_to_any("greenroom/open".to_owned(), Purpose::Opening);
+    let refusal = |failure| OpenError::of_connecting(failure, &settings.address);
+    let (mut client, _) = connecting.await.map_err(refusal)?;
+    let database = checks::prepare(&mut client, settings.durability, of).await?;
+    Ok((Membership::join(&mut client, settings).await?, database))
 }
 
 /// Measures the size of the database from time to time, while the store is open.

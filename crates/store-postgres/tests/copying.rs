@@ -1,4 +1,5 @@
 //! Copies of whole stores between SQLite and a real PostgreSQL, compared through the ports.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 #[path = "copying/content.rs"]
 mod content;

@@ -36,13 +36,13 @@ impl FileSource {
     /// Opens the store at a path, as a server does: it is migrated if it is of an older version, and
     /// refused if another process uses it.
     pub fn open(path: &Path) -> Result<Self, Failed> {
-        let path = guard::resolved(path).map_err(failed)?;
+        let path = guard::resolved(path).map_err(|error| failed(&error))?;
         if !path.is_file() {
             return Err(Failed(format!("there is no store at {}", path.display())));
         }
-        let lock = guard::lock(&path).map_err(failed)?;
-        guard::inspect(&path).map_err(failed)?;
-        let refused = |error: rusqlite::Error| failed(guard::refusal(&path, &error));
+        let lock = guard::lock(&path).map_err(|error| failed(&error))?;
+        guard::inspect(&path).map_err(|error| failed(&error))?;
+        let refused = |error: rusqlite::Error| failed(&guard::refusal(&path, &error));
         let mut connection = schema::open_writer(&path, Durability::Full).map_err(refused)?;
         schema::migrate(&mut connection).map_err(refused)?;
         Ok(Self { path, connection, _lock: lock })
@@ -84,7 +84,7 @@ impl FileTarget {
             let exists = "exists; a copy overwrites nothing: name another file, or remove this one";
             return Err(Failed(format!("{} {exists}", path.display())));
         }
-        let lock = guard::lock(path).map_err(failed)?;
+        let lock = guard::lock(path).map_err(|error| failed(&error))?;
         let partial = guard::beside(path, ".copying");
         let not_written = |error: &dyn std::error::Error| not_written(path, error);
         match fs::remove_file(&partial) {
@@ -141,7 +141,7 @@ impl Target for FileTarget {
         let not_written = |error: &dyn std::error::Error| not_written(path, error);
         connection.close().map_err(|(_, error)| not_written(&error))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder.unwrap_or_else(|| Path::new("."));
         let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
         sync(&partial).map_err(|error| not_written(&error))?;
         partial.persist_noclobber(&*path).map_err(|refused| not_written(&refused.error))?;
@@ -237,7 +237,7 @@ fn number_of(memory: i64, place: i64) -> rusqlite::Result<i64> {
     Err(FromSqlError::OutOfRange(memory).into())
 }
 
-fn failed(error: OpenError) -> Failed {
+fn failed(error: &OpenError) -> Failed {
     Failed(error.to_string())
 }
 

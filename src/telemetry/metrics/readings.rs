@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use greenroom_actors::Runtime;
 use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::ports::store::{ExecutionCount, Status};
@@ -16,6 +16,9 @@ use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::family::OTHER;
 use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
+
+/// Maximum wait for the store; a scrape during its outage has everything else.
+const STORE_MAX: Duration = Duration::from_secs(1);
 
 /// Sources of readings.
 pub struct Sources {
@@ -41,12 +44,22 @@ pub struct StoreReading {
 }
 
 impl Sources {
+    /// Returns the counts of stored executions, which the store maintains: they are right after a
+    /// restart. `None` if it does not answer in time.
+    pub(super) async fn stored(&self) -> Option<Vec<ExecutionCount>> {
+        tokio::time::timeout(STORE_MAX, self.runtime.counts()).await.ok()?.ok()
+    }
+
     /// Returns all readings, unsorted.
-    pub(super) fn read(&self, requests: &RequestMeter) -> Vec<MetricFamily> {
+    pub(super) fn read(
+        &self,
+        requests: &RequestMeter,
+        stored: Option<&[ExecutionCount]>,
+    ) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_executions(&stats);
         families.extend(of_runtime(&stats));
-        families.extend(of_stored(&self.runtime));
+        families.extend(stored.map(|counts| of_stored(counts, &self.runtime)));
         families.push(dropped(&stats, requests.dropped().get()));
         families.push(of_unread(requests.unread()));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
@@ -160,10 +173,7 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
     ]
 }
 
-/// Returns the counts of stored executions. The store maintains them, so they are right after a
-/// restart. `None` if they cannot be read without waiting.
-fn of_stored(runtime: &Runtime) -> Option<MetricFamily> {
-    let counts = runtime.counts().now_or_never()?.ok()?;
+fn of_stored(counts: &[ExecutionCount], runtime: &Runtime) -> MetricFamily {
     let registry = runtime.registry();
     let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     // a missing count is 0
@@ -172,7 +182,7 @@ fn of_stored(runtime: &Runtime) -> Option<MetricFamily> {
             sums.insert((workflow, status.as_str()), 0);
         }
     }
-    for ExecutionCount { workflow_id, status, count } in &counts {
+    for ExecutionCount { workflow_id, status, count } in counts {
         let known = registry.workflows.get_key_value(&**workflow_id);
         let workflow = known.map_or(OTHER, |(name, _)| name);
         *sums.entry((workflow, status.as_str())).or_default() += count;
@@ -181,7 +191,7 @@ fn of_stored(runtime: &Runtime) -> Option<MetricFamily> {
         (vec![("workflow", workflow), ("status", status)], count)
     });
     let help = "Executions in the store by status";
-    Some(figures(MetricType::GAUGE, "greenroom_executions", help, rows))
+    figures(MetricType::GAUGE, "greenroom_executions", help, rows)
 }
 
 fn of_store(reading: StoreReading) -> Vec<MetricFamily> {

@@ -151,7 +151,7 @@ impl MetricsLoop<'_> {
                 _ = self.stop.wait_for(|is_stopping| *is_stopping) => true,
             };
             let span = metrics::Span { start, now: self.clock.now() };
-            let families = (self.gather)();
+            let families = (self.gather)().await;
             let metrics: Vec<_> =
                 families.iter().filter_map(|family| metrics::encode(family, span)).collect();
             let points = metrics.iter().map(metrics::points).sum();

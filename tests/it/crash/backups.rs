@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::program::Programs as _;
 use support::eventually;
 use support::server::{Home, Server};
+use support::store::Store;
 
 const CALLERS: usize = 4;
 
@@ -35,7 +36,7 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn a_backup_under_load_has_all_acknowledged_work() {
-    let (home, restored) = (Home::new(""), Home::new(""));
+    let (home, restored) = (Home::on(Store::Sqlite, ""), Home::on(Store::Sqlite, ""));
     let server = Server::start(home.test_server());
     let answered: [AtomicUsize; CALLERS] = Default::default();
     let is_over = AtomicBool::new(false);
@@ -91,7 +92,7 @@ fn a_backup_under_load_has_all_acknowledged_work() {
 
 #[test]
 fn a_backup_that_fails_says_why() {
-    let home = Home::new("");
+    let home = Home::on(Store::Sqlite, "");
     let target = home.path("copy.db");
     for (config, target, says) in [
         ("", target.clone(), "there is no store at store.db"),

@@ -94,7 +94,9 @@ fn an_execution_that_crashes_the_process_twice_is_set_aside() {
 /// Kills the process once it has marked the evaluation.
 fn kill_in_the_middle(server: Server, home: &Home) {
     eventually("a mark", || {
-        let marks = std::fs::read_to_string(home.path("store.db.crashes")).unwrap();
+        let files = std::fs::read_dir(home.path("")).unwrap().map(|file| file.unwrap().path());
+        let mut files = files.filter(|path| path.extension().is_some_and(|it| it == "crashes"));
+        let marks = std::fs::read_to_string(files.next()?).unwrap();
         // remembered crashes have a count, and follow the marks
         let is_marked = marks.contains("\"Decide\"}");
         is_marked.then_some(())

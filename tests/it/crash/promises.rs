@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::ledger::{Ledger, Line};
-use support::client::Event;
+use support::client::{Event, Reply};
 use support::server::Server;
 
 /// Knowledge about one execution, from answers alone.
@@ -29,6 +29,8 @@ pub(super) struct Promise {
     pub(super) finished: BTreeMap<String, (u64, usize)>,
     /// Something was sent or answered since the last check.
     pub(super) is_touched: bool,
+    /// Number of requests that were refused because the store did not answer.
+    pub(super) refusals: u64,
 }
 
 impl Promise {
@@ -46,6 +48,7 @@ impl Promise {
             events: Vec::new(),
             finished: BTreeMap::new(),
             is_touched: true,
+            refusals: 0,
         }
     }
 
@@ -58,6 +61,31 @@ impl Promise {
             "nest" => 4,
             other => panic!("{other}"),
         }
+    }
+
+    /// Records an answer of execute or resume; returns false if it is a refusal, after which the
+    /// request is repeated.
+    pub(super) fn answer(&mut self, reply: &Reply) -> bool {
+        if self.is_refused(reply) {
+            return false;
+        }
+        self.hear(&reply.data());
+        true
+    }
+
+    /// Returns true if an answer says that the store does not answer; it names the execution if that
+    /// is recorded.
+    pub(super) fn is_refused(&mut self, reply: &Reply) -> bool {
+        if reply.status != 503 {
+            return false;
+        }
+        assert_eq!(reply.header("x-error-code"), Some("store_unavailable"), "{reply:?}");
+        self.refusals += 1;
+        if let Some(id) = reply.header("x-execution-id") {
+            assert_eq!(id, self.id);
+            self.is_acknowledged = true;
+        }
+        true
     }
 
     /// Records an answer of execute or resume.

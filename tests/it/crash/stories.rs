@@ -16,6 +16,7 @@ use crate::test_server::HELD;
 use support::client::{Event, Events, Wire};
 use support::eventually;
 use support::server::{Home, Server};
+use support::store::Store;
 
 /// A workflow, and its expected outcome.
 struct Story {
@@ -136,17 +137,16 @@ fn begun(ledger: &Path, names: &BTreeMap<String, String>) -> BTreeMap<String, u6
     known.collect()
 }
 
-fn home(counter: &Counter) -> Home {
-    let home = Home::new("");
+fn home(store: Store, counter: &Counter) -> Home {
+    let home = Home::on(store, "");
     let config: String = stories().iter().map(|story| story.config(&home, counter)).collect();
-    let base = std::fs::read_to_string(home.path("config.toml")).unwrap();
-    home.write("config.toml", &format!("{base}{}{config}", kinds::shared(counter)));
+    home.configure(&format!("{}{config}", kinds::shared(counter)));
     home
 }
 
 /// Runs all stories on a server that is not killed.
-fn undisturbed() -> Vec<Told> {
-    let home = home(&Counter::start());
+fn undisturbed(store: Store) -> Vec<Told> {
+    let home = home(store, &Counter::start());
     let server = Server::start(home.test_server());
     let stories = stories();
     for story in &stories {
@@ -160,10 +160,19 @@ fn undisturbed() -> Vec<Told> {
 
 #[test]
 fn every_kind_of_step_ends_the_same_with_and_without_a_kill() {
-    let expected = undisturbed();
+    interrupted(Store::chosen());
+}
+
+#[test]
+fn every_kind_of_step_ends_the_same_with_and_without_a_kill_on_postgres() {
+    Store::postgres().into_iter().for_each(interrupted);
+}
+
+fn interrupted(store: Store) {
+    let expected = undisturbed(store);
 
     let counter = Counter::start();
-    let home = home(&counter);
+    let home = home(store, &counter);
     counter.hold(true);
     home.write(HELD, "");
     let server = Server::start(home.test_server());

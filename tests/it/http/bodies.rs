@@ -10,6 +10,7 @@ use crate::program::Programs;
 use support::client::Wire;
 use support::listener::{Request, Watched, hold, listen};
 use support::server::{Home, Server};
+use support::store::Store;
 
 const ANSWER_BYTES_MAX: usize = 5000;
 const REQUEST_BYTES_MAX: usize = 3000;
@@ -145,7 +146,8 @@ fn a_call_has_its_values_and_hides_its_secrets() {
          query = {{ n = \"data.n\", none = \"none\" }}, body = {{ id = \"input.id\" }} }}"
     );
     let echo = format!("http = {{ url = \"{}\", headers = {headers} }}", upstream.url("/echo"));
-    let home = Home::new(&[limits(), workflow("book", &post), workflow("echo", &echo)].concat());
+    let config = [limits(), workflow("book", &post), workflow("echo", &echo)].concat();
+    let home = Home::on(Store::Sqlite, &config);
     let mut command = home.greenroom(&["--log", "debug"]);
     command.env("LEDGER_TOKEN", CANARY);
     let server = Server::start(command);

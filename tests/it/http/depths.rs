@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::site::{Site, at};
 use crate::program::Programs;
 use support::server::{Home, Server};
+use support::store::Store;
 
 const CONFIG: &str = r#"
 store.passivate_after = "100ms"
@@ -142,7 +143,7 @@ fn stopped(site: Site) -> Home {
 #[test]
 fn deeper_values_of_earlier_versions_are_read_and_continue() {
     for levels in [125, 400, 900] {
-        let site = Site::with(CONFIG);
+        let site = Site::on(Store::Sqlite, CONFIG);
         site.execute("keep", "k", &of(81));
         site.execute("add", "a", &json!({ "n": 1 }));
         let home = stopped(site);
@@ -179,7 +180,7 @@ fn deeper_values_of_earlier_versions_are_read_and_continue() {
 
 #[test]
 fn a_corrupt_record_affects_only_its_execution() {
-    let site = Site::with(CONFIG);
+    let site = Site::on(Store::Sqlite, CONFIG);
     site.execute("keep", "k", &of(5));
     site.execute("keep", "other", &of(5));
     site.begin("nap", "unused", &json!({}));

@@ -172,9 +172,7 @@ fn a_removed_workflow_keeps_its_list() {
     site.execute("add", "a1", &json!({ "n": 1 }));
     let Site { home, server } = site;
     server.kill();
-    let config = "server.port = 0\nstore.url = \"sqlite://store.db\"\n[workflows.other]\n\
-                  steps = [{ id = \"a\", map = 1 }]\n";
-    home.write("config.toml", config);
+    home.configure("[workflows.other]\nsteps = [{ id = \"a\", map = 1 }]\n");
     let server = Server::start(home.greenroom(&[]));
     let list = server.get("/workflows/add/executions").data();
     assert_eq!(list["executions"][0]["executionId"], "a1");

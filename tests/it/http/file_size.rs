@@ -7,6 +7,7 @@ use super::site::Site;
 use crate::program::Programs;
 use support::eventually;
 use support::server::Server;
+use support::store::Store;
 
 /// More executions, with inputs of some kilobytes, than the limit has room for.
 const EXECUTIONS_MAX: usize = 1000;
@@ -23,7 +24,7 @@ fn execute(server: &Server) -> u16 {
 
 #[test]
 fn at_the_file_size_limit_writes_are_refused_until_there_is_room() {
-    let site = Site::start();
+    let site = Site::on(Store::Sqlite, "");
     let log = std::fs::metadata(site.home.path("store.db-wal")).unwrap().len();
     limit(&site, Some(log + 100_000));
     let refused = (0..EXECUTIONS_MAX).map(|_| execute(&site)).find(|status| *status != 200);
@@ -38,7 +39,7 @@ fn at_the_file_size_limit_writes_are_refused_until_there_is_room() {
 
 #[test]
 fn a_start_and_a_backup_without_room_report_the_reason() {
-    let Site { home, mut server } = Site::start();
+    let Site { home, mut server } = Site::on(Store::Sqlite, "");
     server.signal("TERM");
     assert!(server.ended().success());
     let rows = [

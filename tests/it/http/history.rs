@@ -3,10 +3,20 @@
 use serde_json::json;
 
 use super::site::Site;
+use support::store::Store;
 
 #[test]
 fn history_survives_a_kill_newest_first() {
-    let site = Site::start();
+    kept(Store::chosen());
+}
+
+#[test]
+fn history_survives_a_kill_newest_first_on_postgres() {
+    Store::postgres().into_iter().for_each(kept);
+}
+
+fn kept(store: Store) {
+    let site = Site::on(store, "");
     for text in ["one", "two", "three"] {
         let body = json!({ "input": text, "options": { "userId": "ann" } });
         site.post("/agents/assistant/text", &body).data();

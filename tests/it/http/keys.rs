@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::site::{Site, at};
 use support::client::Reply;
+use support::store::Store;
 
 fn post(site: &Site, path: &str, key: &str, body: &Value) -> Reply {
     let headers = [("content-type", "application/json"), ("idempotency-key", key)];
@@ -14,7 +15,16 @@ const EXECUTE: &str = "/workflows/approval/execute";
 
 #[test]
 fn a_repeated_start_gets_the_same_answer_also_after_a_kill() {
-    let site = Site::start();
+    started_twice(Store::chosen());
+}
+
+#[test]
+fn a_repeated_start_gets_the_same_answer_also_after_a_kill_on_postgres() {
+    Store::postgres().into_iter().for_each(started_twice);
+}
+
+fn started_twice(store: Store) {
+    let site = Site::on(store, "");
     let body = json!({ "input": { "who": "ann" } });
     let first = post(&site, EXECUTE, "k1", &body);
     let again = post(&site, EXECUTE, "k1", &body);
@@ -84,7 +94,16 @@ fn the_key_is_checked_before_the_duplicate_id() {
 
 #[test]
 fn concurrent_callers_with_one_key_start_one_execution() {
-    let site = Site::start();
+    started_by_many(Store::chosen());
+}
+
+#[test]
+fn concurrent_callers_with_one_key_start_one_execution_on_postgres() {
+    Store::postgres().into_iter().for_each(started_by_many);
+}
+
+fn started_by_many(store: Store) {
+    let site = Site::on(store, "");
     let body = json!({ "input": { "who": "ann" } });
     let mut answers: Vec<_> = std::thread::scope(|scope| {
         let call = || post(&site, EXECUTE, "k1", &body).data()["executionId"].to_string();

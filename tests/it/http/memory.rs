@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::site::Site;
+use support::store::Store;
 
 const CONVERSATIONS: &str = "/api/memory/conversations";
 
@@ -15,7 +16,16 @@ fn create(site: &Site, body: &Value) -> Value {
 
 #[test]
 fn conversations_survive_a_kill() {
-    let site = Site::start();
+    remembered(Store::chosen());
+}
+
+#[test]
+fn conversations_survive_a_kill_on_postgres() {
+    Store::postgres().into_iter().for_each(remembered);
+}
+
+fn remembered(store: Store) {
+    let site = Site::on(store, "");
     let new = json!({ "id": "c", "userId": "ann", "title": "Tea", "metadata": { "k": [1] } });
     let created = create(&site, &new);
     let body = json!({ "userId": "ann", "content": "likes tea" });
@@ -59,7 +69,16 @@ fn a_conversation_is_changed_and_deleted_on_one_connection() {
 
 #[test]
 fn a_conversation_is_returned_as_ui_messages() {
-    let site = Site::start();
+    searched(Store::chosen());
+}
+
+#[test]
+fn a_conversation_is_returned_as_ui_messages_on_postgres() {
+    Store::postgres().into_iter().for_each(searched);
+}
+
+fn searched(store: Store) {
+    let site = Site::on(store, "");
     let options = json!({ "userId": "ann", "conversationId": "c" });
     let body = json!({ "input": "good morning", "options": options });
     site.post("/agents/assistant/text", &body).data();

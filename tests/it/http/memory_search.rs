@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::site::Site;
 use super::upstream::{ask, calls, clerk, says};
 use support::provider::Provider;
+use support::store::Store;
 
 const KEYS: &str = r#"instructions = "be brief"
 tools = ["add"]
@@ -36,10 +37,19 @@ fn talk(user: &str, conversation: &str) -> Value {
 
 #[test]
 fn earlier_messages_come_first_also_after_a_kill() {
+    talked(Store::chosen());
+}
+
+#[test]
+fn earlier_messages_come_first_also_after_a_kill_on_postgres() {
+    Store::postgres().into_iter().for_each(talked);
+}
+
+fn talked(store: Store) {
     let add = [calls("add", "{\"n\":1}"), says("four")];
     let scripts = [says("hello ann"), says("again")].into_iter().chain(add).chain([says("bye")]);
     let server = Provider::start(scripts);
-    let site = Site::with(&clerk(&server, KEYS));
+    let site = Site::on(store, &clerk(&server, KEYS));
     let ask = |site: &Site, input| told(site, &server, "clerk", input, &talk("ann", "c"));
     let mut expected = vec!["system be brief", "user one"];
     assert_eq!(ask(&site, "one"), expected);

@@ -12,6 +12,7 @@ use support::client::Wire;
 use support::eventually;
 use support::provider::{Asked, Deed, Provider, piece, stream_head, whole};
 use support::server::{Home, Server};
+use support::store::Store;
 
 /// Values in the environment: the key of the models, a header of a tool, and an unused one.
 const SECRETS: [(&str, &str); 3] = [
@@ -176,7 +177,7 @@ fn planted_secrets_appear_nowhere() {
     let tool_rounds = tool_scripts.len();
     let scripts = tool_scripts.into_iter().flat_map(|row| vec![row; ROUTES.len() + 1]);
     let tools = Provider::start(scripts);
-    let mut site = start(Home::new(&config(&models, &tools)));
+    let mut site = start(Home::on(Store::Sqlite, &config(&models, &tools)));
     let observed = observe(&site);
     let mut seen = Seen::default();
     ask_everything(&site, &mut seen, rounds, tool_rounds);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::program::Programs as _;
 use support::server::{Home, Server};
+use support::store::Store;
 
 pub(super) const CONFIG: &str = r#"
 [models.offline]
@@ -67,7 +68,12 @@ impl Site {
 
     /// Starts a server with tables that go before [`CONFIG`].
     pub(super) fn with(config: &str) -> Self {
-        let home = Home::new(&format!("{config}\n{CONFIG}"));
+        Self::on(Store::chosen(), config)
+    }
+
+    /// Starts a server with tables that go before [`CONFIG`], and with this kind of store.
+    pub(super) fn on(store: Store, config: &str) -> Self {
+        let home = Home::on(store, &format!("{config}\n{CONFIG}"));
         let server = Server::start(home.greenroom(&[]));
         Self { home, server }
     }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::site::{CONFIG, Site};
 use crate::program::Programs;
 use support::server::{Home, Server};
+use support::store::Store;
 
 /// Starts on an unusable file; expects a refusal with this text and an unchanged file.
 fn refused(home: &Home, expected: &str) {
@@ -28,7 +29,7 @@ fn refused_beside_others(home: &Home, expected: &str) {
 
 /// Creates a directory with a store of two executions.
 fn used() -> Home {
-    let site = Site::start();
+    let site = Site::on(Store::Sqlite, "");
     site.execute("add", "a1", &json!({ "n": 1 }));
     site.execute("approval", "s1", &json!({ "who": "ann" }));
     let Site { home, mut server } = site;
@@ -44,7 +45,7 @@ fn sql(home: &Home, statement: &str) {
 
 #[test]
 fn a_second_process_is_refused_at_once() {
-    let site = Site::start();
+    let site = Site::on(Store::Sqlite, "");
     let start = Instant::now();
     refused_beside_others(&site.home, "is in use by another process");
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
@@ -53,13 +54,13 @@ fn a_second_process_is_refused_at_once() {
 
 #[test]
 fn the_lock_ends_with_its_process() {
-    let site = Site::start().after_a_kill();
+    let site = Site::on(Store::Sqlite, "").after_a_kill();
     site.execute("add", "a1", &json!({ "n": 1 }));
 }
 
 #[test]
 fn after_an_orderly_end_the_store_is_one_file() {
-    let (used, copy) = (used(), Home::new(CONFIG));
+    let (used, copy) = (used(), Home::on(Store::Sqlite, CONFIG));
     std::fs::copy(used.path("store.db"), copy.path("store.db")).unwrap();
     let server = Server::start(copy.greenroom(&[]));
     assert_eq!(server.state("approval", "s1")["status"], "suspended");
@@ -68,7 +69,7 @@ fn after_an_orderly_end_the_store_is_one_file() {
 
 #[test]
 fn files_of_other_programs_are_left_unchanged() {
-    let home = Home::new(CONFIG);
+    let home = Home::on(Store::Sqlite, CONFIG);
     home.write("store.db", "dear diary");
     refused(&home, "is not a SQLite database; it was left as it is");
     std::fs::write(home.path("store.db"), vec![0; 8192]).unwrap();
@@ -123,10 +124,10 @@ fn a_damaged_store_is_left_unchanged() {
 
 #[test]
 fn an_impossible_path_is_named() {
-    let home = Home::new(CONFIG);
+    let home = Home::on(Store::Sqlite, CONFIG);
     std::fs::create_dir(home.path("store.db")).unwrap();
     refused(&home, "it is a directory");
-    let home = Home::new(CONFIG);
+    let home = Home::on(Store::Sqlite, CONFIG);
     home.write("c.toml", "server.port = 0\nstore.url = \"sqlite://no/such/store.db\"\n");
     let output = home.run(home.greenroom(&["--config", "c.toml"]));
     let stderr = String::from_utf8(output.stderr).unwrap();

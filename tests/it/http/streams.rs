@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::site::{Site, at};
 use support::client::{Event, Events, Wire};
+use support::store::Store;
 
 /// Opens a stream; headers may give the position to continue from.
 fn open(site: &Site, path: &str, headers: &[(&str, &str)]) -> Events {
@@ -147,7 +148,16 @@ fn a_subscriber_can_continue_after_any_event_also_after_a_restart() {
 
 #[test]
 fn a_suspended_stream_stays_open_for_the_resume() {
-    let site = Site::start();
+    resumed(Store::chosen());
+}
+
+#[test]
+fn a_suspended_stream_stays_open_for_the_resume_on_postgres() {
+    Store::postgres().into_iter().for_each(resumed);
+}
+
+fn resumed(store: Store) {
+    let site = Site::on(store, "");
     let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
     let before = upto(&mut first, "workflow-suspended");
     assert_eq!(kinds(&before), ["workflow-start", "step-suspended", "workflow-suspended"]);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::site::Site;
+use support::store::Store;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: [(&str, &str); 1] =
@@ -29,7 +30,16 @@ fn told(site: &Site, traces: &[String]) -> Vec<Value> {
 
 #[test]
 fn a_trace_is_the_same_after_a_kill() {
-    let site = Site::start();
+    traced(Store::chosen());
+}
+
+#[test]
+fn a_trace_is_the_same_after_a_kill_on_postgres() {
+    Store::postgres().into_iter().for_each(traced);
+}
+
+fn traced(store: Store) {
+    let site = Site::on(store, "");
     let input = json!({ "input": { "n": 1, "who": "Ada" } });
     let traces = [
         begin(&site, "/workflows/add/execute", &[], &input),

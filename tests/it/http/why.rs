@@ -6,6 +6,7 @@ use super::site::{Site, at};
 use crate::program::Programs;
 use support::eventually;
 use support::server::{Home, Server};
+use support::store::Store;
 
 fn why(server: &Server, workflow: &str, id: &str) -> Vec<Value> {
     let data = server.get(&at(workflow, id, "why")).data();
@@ -97,7 +98,16 @@ fn every_wait_is_explained_before_and_after_a_kill() {
 
 #[test]
 fn a_running_body_and_a_missing_function_have_different_causes() {
-    let home = Home::new("limits.watchdog_every = \"1s\"");
+    explained(Store::chosen());
+}
+
+#[test]
+fn a_running_body_and_a_missing_function_have_different_causes_on_postgres() {
+    Store::postgres().into_iter().for_each(explained);
+}
+
+fn explained(store: Store) {
+    let home = Home::on(store, "limits.watchdog_every = \"1s\"");
     let server = Server::start(home.test_server());
     let gate = home.path("gate");
     let body = json!({ "input": { "gate": gate }, "options": { "executionId": "g" } });

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::start;
 use super::traffic::{CONFIG, drive};
 use support::server::{Home, Server};
+use support::store::Store;
 
 /// Environment variable: rewrite the page.
 const UPDATE: &str = "UPDATE_DOCS";
@@ -75,7 +76,7 @@ fn row((name, family): (String, Family)) -> String {
 fn scrape() -> String {
     // a collector that is not reachable is counted as well
     let config = format!("{CONFIG}\n[telemetry]\nendpoint = \"http://127.0.0.1:9\"\n");
-    let home = Home::new(&config);
+    let home = Home::on(Store::Sqlite, &config);
     let server: Server = start(&home);
     drive(&server);
     server.get("/metrics").text()

@@ -6,7 +6,6 @@ use crate::program::Programs as _;
 use support::eventually;
 use support::server::{Home, Server};
 
-const BASE: &str = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
 /// Reloads only on SIGHUP.
 const ASKED: &str = "system.reload_every = \"0s\"\n";
 const TAKEN: &str = "reloaded the configuration";
@@ -31,7 +30,7 @@ fn asks(id: &str, word: &str) -> String {
 
 /// Writes the configuration, reloads it, and waits for the outcome in the log.
 fn edit(home: &Home, server: &Server, text: &str, outcome: &str) -> String {
-    home.write("config.toml", &format!("{BASE}{ASKED}{text}"));
+    home.configure(&format!("{ASKED}{text}"));
     server.signal("HUP");
     server.says(outcome)
 }
@@ -84,14 +83,14 @@ fn an_invalid_change_is_refused_and_reported() {
     server.says("workflows.w.steps.a.mpa: unknown key; did you mean map?");
     let told = readiness(&server);
     assert!(
-        told.starts_with("ready\nthe new configuration was rejected: config.toml:5:"),
+        told.starts_with("ready\nthe new configuration was rejected: config.toml:6:"),
         "{told}"
     );
     assert!(!told.contains(home.path("").to_str().unwrap()), "{told}");
     assert_eq!(result(&server, "w"), json!("old"));
     // a second error replaces the first
     edit(&home, &server, "[workflows.w\n", REFUSED);
-    assert!(readiness(&server).contains("config.toml:4:"), "{}", readiness(&server));
+    assert!(readiness(&server).contains("config.toml:5:"), "{}", readiness(&server));
     edit(&home, &server, &gives("w", "old"), TAKEN);
     assert_eq!(readiness(&server), "ready\n");
     let metrics = server.get("/metrics").text();
@@ -117,7 +116,7 @@ fn changes_that_need_a_restart_are_named_and_the_rest_applied() {
     let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
     let server = start(&home);
     let text = format!("limits.value_bytes_max = 2000\n{}", gives("w", "new"));
-    home.write("config.toml", &format!("{BASE}{ASKED}{text}"));
+    home.configure(&format!("{ASKED}{text}"));
     server.signal("HUP");
     server.says("[limits] has changed: restart the server to apply it");
     server.says(TAKEN);

@@ -194,6 +194,11 @@ impl Events {
     /// Reads the answer of a request that was sent, which must be a stream.
     pub fn read(mut wire: Wire) -> io::Result<Self> {
         let head = wire.head()?;
+        Self::after(head, wire)
+    }
+
+    /// Continues after the head of an answer, which must be that of a stream.
+    pub fn after(head: Reply, wire: Wire) -> io::Result<Self> {
         if head.status != 200 || head.header("content-type") != Some("text/event-stream") {
             return Err(io::Error::other(format!("no event stream: {head:?}")));
         }

@@ -7,6 +7,7 @@ pub mod postgres;
 pub mod provider;
 pub mod proxy;
 pub mod server;
+pub mod store;
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};

@@ -23,7 +23,7 @@ use installed::Installed;
 /// The role of [`Server::url`]; it owns its schemas and databases, and nothing else.
 const ROLE: &str = "greenroom";
 /// Password of all roles.
-const PASSWORD: &str = "not-a-secret";
+pub const PASSWORD: &str = "not-a-secret";
 /// Settings of every server. No file is synchronized: what the system has been given survives the
 /// end of any process, and no test switches the machine off.
 const SETTINGS: &[(&str, &str)] = &[

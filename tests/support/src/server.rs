@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::client::{Event, Events, Reply, Wire};
+use crate::store::Store;
 use crate::{PATIENCE, eventually};
 
 /// Environment variable of a test binary that is started again as a server: its configuration.
@@ -23,6 +24,8 @@ pub const LEDGER: &str = "GREENROOM_TEST_LEDGER";
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
+    /// The first lines of the configuration.
+    base: String,
 }
 
 /// A running server. It is killed when it goes out of scope.
@@ -35,12 +38,29 @@ pub struct Server {
 }
 
 impl Home {
-    /// Writes a configuration: a free port, a new store, and this text.
+    /// Writes a configuration: a free port, an empty store of the chosen kind, and this text.
     pub fn new(config: &str) -> Self {
-        let home = Self { directory: tempfile::tempdir().unwrap() };
-        let base = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
-        home.write("config.toml", &format!("{base}{config}"));
+        Self::on(Store::chosen(), config)
+    }
+
+    /// Writes a configuration with an empty store of this kind.
+    pub fn on(store: Store, config: &str) -> Self {
+        Self::at(&store.fresh_url(), config)
+    }
+
+    /// Writes a configuration with the store at an address.
+    pub fn at(store_url: &str, config: &str) -> Self {
+        // the default name has the port, which every start changes
+        let base =
+            format!("server.port = 0\nserver.name = \"tested\"\nstore.url = \"{store_url}\"\n");
+        let home = Self { directory: tempfile::tempdir().unwrap(), base };
+        home.configure(config);
         home
+    }
+
+    /// Replaces the configuration by another one with the same store.
+    pub fn configure(&self, config: &str) {
+        self.write("config.toml", &format!("{}{config}", self.base));
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -101,8 +101,8 @@ mod tests {
         }
 
         fn read(&mut self, kind: Kind, receive: &mut Receive<'_>) -> Result<(), Failed> {
-            let found = self.records.iter().filter(|(of, _)| *of == kind);
-            found.map(|(_, record)| receive(vec![record.clone()])).collect()
+            let mut found = self.records.iter().filter(|(of, _)| *of == kind);
+            found.try_for_each(|(_, record)| receive(vec![record.clone()]))
         }
     }
 

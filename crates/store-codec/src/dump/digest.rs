@@ -63,8 +63,8 @@ mod tests {
             vec![vec![text("ab"), text(""), Value::Null], b.clone()],
             vec![vec![text("a"), Value::Bytes(b"b".to_vec()), Value::Null], b.clone()],
             vec![vec![text("a"), text("b")], b.clone()],
-            vec![vec![text("a"), text("b"), Value::Integer(0)], b.clone()],
-            vec![a.clone(), vec![Value::Integer(-1)]],
+            vec![vec![text("a"), text("b"), Value::Integer(0)], b],
+            vec![a, vec![Value::Integer(-1)]],
         ] {
             assert_ne!(both, digest(&others), "{others:?}");
         }

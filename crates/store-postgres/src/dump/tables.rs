@@ -42,6 +42,7 @@ impl Table {
     }
 
     /// Returns the table of a kind.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     pub(crate) const fn of(kind: Kind) -> Self {
         match kind {
             Kind::Definitions => Self::new(kind, "definitions", "hash, body", "ORDER BY hash"),

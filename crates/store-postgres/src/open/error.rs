@@ -125,13 +125,23 @@ pub enum OpenError {
     NotEmpty(String),
     #[error("cannot start the thread of the connections: {0}")]
     Thread(#[source] io::Error),
+    /// The database stopped, or the connection broke, before the store was open. Another attempt
+    /// may succeed.
+    #[error(
+        "the database stopped answering: {0}; check that PostgreSQL runs there and that this \
+         machine may reach it"
+    )]
+    Interrupted(String),
     #[error("cannot open the store in PostgreSQL: {0}")]
     Failed(String),
 }
 
 impl From<tokio_postgres::Error> for OpenError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Failed(reason_of(&error))
+        match fault_of(&error) {
+            Fault::Outage | Fault::Conflict => Self::Interrupted(reason_of(&error)),
+            Fault::Request => Self::Failed(reason_of(&error)),
+        }
     }
 }
 
@@ -167,16 +177,12 @@ fn kind_of(error: &tokio_postgres::Error) -> Kind {
     }
 }
 
-/// Returns true if a later attempt may succeed though nothing is changed here.
-pub(super) fn may_pass(failure: &HostError) -> bool {
-    match &failure.cause {
-        HostFault::NoAnswer | HostFault::ReadOnly => true,
-        HostFault::NotReplicated => false,
-        HostFault::Failed(error) => matches!(kind_of(error), Kind::Absent),
-    }
-}
-
 impl OpenError {
+    /// Returns true if a later attempt may succeed though nothing is changed here.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::ReadOnly(_) | Self::Interrupted(_))
+    }
+
     /// Returns the error for failures of all hosts: of the first one that answers, if there is one.
     pub(super) fn of_connecting(failures: ConnectError, address: &Address) -> Self {
         let all = failures.to_string();

@@ -34,6 +34,7 @@ pub(crate) fn insert(kind: Kind) -> &'static str {
     statements(kind).insert
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn statements(kind: Kind) -> Statements {
     match kind {
         Kind::Definitions => table!("definitions", "hash, body", "ORDER BY hash", "?, ?"),

@@ -16,11 +16,11 @@ fn said(output: &Output) -> String {
 fn secrets_are_checked_before_the_start_and_never_shown() {
     let home = Home::new(&format!("[auth.jwt]\n{CONFIG}"));
     let rows = [
-        (None, "config.toml:3:1: auth.jwt: the environment variable JWT_SECRET is not set"),
-        (Some(""), "config.toml:3:1: auth.jwt: the environment variable JWT_SECRET is empty"),
+        (None, "config.toml:4:1: auth.jwt: the environment variable JWT_SECRET is not set"),
+        (Some(""), "config.toml:4:1: auth.jwt: the environment variable JWT_SECRET is empty"),
         (
             Some("canary"),
-            "config.toml:3:1: auth.jwt: the environment variable JWT_SECRET: the secret has 6 \
+            "config.toml:4:1: auth.jwt: the environment variable JWT_SECRET: the secret has 6 \
              bytes; it must have at least 32",
         ),
     ];
@@ -45,9 +45,9 @@ fn a_pattern_without_a_route_prevents_the_start() {
         let mut command = home.greenroom(&[argument]);
         command.env("JWT_SECRET", SECRET);
         let output = home.run(command);
-        let expected = "config.toml:4:26: auth.public[1]: matches no route; did you mean GET \
+        let expected = "config.toml:5:26: auth.public[1]: matches no route; did you mean GET \
                         /agents?\n\
-                        config.toml:5:20: auth.rules[0].route: matches no route; did you mean \
+                        config.toml:6:20: auth.rules[0].route: matches no route; did you mean \
                         POST /updates?\n";
         assert_eq!((output.status.code(), said(&output).as_str()), (Some(1), expected));
     }

@@ -11,10 +11,13 @@ use super::*;
 use crate::lane::fold::Job;
 use crate::lane::fold::tests::{EXECUTIONS, OneByOne, SCOPES, id, request};
 
+/// A loaded execution: number, revision, projection, snapshot and facts.
+type Content = (Row, u64, Projection, Option<(u64, Vec<u8>)>, Vec<Recorded>);
+
 /// Everything that can be read of executions.
 #[derive(Debug, PartialEq)]
 struct Stored {
-    executions: Vec<Option<(Row, u64, Projection, Option<(u64, Vec<u8>)>, Vec<Recorded>)>>,
+    executions: Vec<Option<Content>>,
     facts: Vec<Vec<Recorded>>,
     timers: Vec<Timer>,
     keys: Vec<Option<IdempotencyRecord>>,

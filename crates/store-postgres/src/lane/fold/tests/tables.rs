@@ -122,7 +122,7 @@ impl Tables {
         };
         let ids = self.executions.values().map(|it| it.projection.header.id.clone());
         let mut ids: BTreeSet<_> = ids.collect();
-        let mut fits = |(row, folding): (&Row, &Folding<'_>)| {
+        let fits = |(row, folding): (&Row, &Folding<'_>)| {
             let (stored, first) = (self.executions.get(row), folding.first().append.revision);
             match stored {
                 None => folding.creates() && ids.insert(folding.header().id.clone()),
@@ -130,7 +130,7 @@ impl Tables {
             }
         };
         let mut executions = folded.executions.iter();
-        folded.keys.iter().all(is_free) && executions.all(|it| fits(it))
+        folded.keys.iter().all(is_free) && executions.all(fits)
     }
 
     fn put(&mut self, folding: &Folding<'_>) {

@@ -1,0 +1,236 @@
+//! Clients of the drills: they start and resume executions, and note every answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::ledger;
+use super::promises::Promise;
+use super::rng::Rng;
+use support::client::{Events, Reply, Wire};
+use support::server::Server;
+
+const CLIENTS: usize = 16;
+/// Pause of a client after a refusal.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+/// Time limit for all executions that need no resume.
+const HEALING: Duration = Duration::from_secs(30);
+
+const WORKFLOWS: [&str; 6] = ["chain", "approval", "nap", "fan", "family", "nest"];
+
+/// A client that starts and resumes executions and records every answer.
+pub(super) struct Client {
+    number: usize,
+    rng: Rng,
+    count: u64,
+    pub(super) promises: Vec<Promise>,
+}
+
+impl Client {
+    fn new(number: usize, rng: Rng) -> Self {
+        Self { number, rng, count: 0, promises: Vec::new() }
+    }
+
+    /// Returns the clients of a drill.
+    pub(super) fn crowd(rng: &mut Rng) -> Vec<Self> {
+        (0..CLIENTS).map(|number| Self::new(number, rng.split())).collect()
+    }
+
+    /// Works until the server is gone.
+    fn work(&mut self, address: SocketAddr) -> io::Result<()> {
+        let mut wire = Wire::open(address)?;
+        self.settle(&mut wire)?;
+        loop {
+            let waiting: Vec<_> =
+                (0..self.promises.len()).filter(|index| self.promises[*index].is_waiting).collect();
+            let is_answered = match self.rng.below(10) {
+                0..4 if !waiting.is_empty() => {
+                    let chosen = waiting[self.rng.below(waiting.len() as u64) as usize];
+                    resume(&mut wire, &mut self.promises[chosen])?
+                }
+                4 => self.stream(address)?,
+                _ => {
+                    let promise = self.promise();
+                    self.promises.push(promise);
+                    execute(&mut wire, self.promises.last_mut().unwrap())?
+                }
+            };
+            if !is_answered {
+                self.settle(&mut wire)?;
+            }
+        }
+    }
+
+    /// Repeats the unanswered requests: the same keys must give the answers now, or as soon as the
+    /// store answers again.
+    fn settle(&mut self, wire: &mut Wire) -> io::Result<()> {
+        for promise in self.promises.iter_mut().filter(|promise| promise.is_touched) {
+            while !repeat(wire, promise)? {
+                std::thread::sleep(RETRY_AFTER);
+            }
+        }
+        Ok(())
+    }
+
+    fn promise(&mut self) -> Promise {
+        self.count += 1;
+        let workflow = WORKFLOWS[self.rng.below(WORKFLOWS.len() as u64) as usize];
+        let id = format!("{workflow}-{}-{}", self.number, self.count);
+        Promise::new(workflow, id, self.rng.below(15))
+    }
+
+    /// Starts an execution over a stream and reads its events. Returns false if that was refused.
+    fn stream(&mut self, address: SocketAddr) -> io::Result<bool> {
+        let promise = self.promise();
+        self.promises.push(promise);
+        let promise = self.promises.last_mut().unwrap();
+        let mut wire = Wire::open(address)?;
+        let path = format!("/workflows/{}/stream", promise.workflow);
+        wire.send("POST", &path, &[], Some(promise.body.to_string().as_bytes()))?;
+        let head = wire.head()?;
+        if promise.is_refused(&head) {
+            return Ok(false);
+        }
+        let mut events = Events::after(head, wire)?;
+        promise.is_acknowledged = true;
+        assert_eq!(events.head.header("x-execution-id"), Some(&*promise.id));
+        loop {
+            let Some(event) = events.next()? else { return Ok(true) };
+            let data = event.json();
+            promise.is_acknowledged = true;
+            promise.events.push(event);
+            match data["type"].as_str().unwrap() {
+                "workflow-suspended" => {
+                    promise.is_waiting = true;
+                    return Ok(true);
+                }
+                "workflow-result" => promise.hear(&data),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Repeats the last request of an execution, if it was not answered. Returns false if it is refused.
+fn repeat(wire: &mut Wire, promise: &mut Promise) -> io::Result<bool> {
+    if promise.is_resuming {
+        resume(wire, promise)
+    } else if promise.completed.is_none() && !promise.is_waiting {
+        execute(wire, promise)
+    } else {
+        Ok(true)
+    }
+}
+
+/// Starts an execution, or repeats the start with the same key: there is one execution and one
+/// answer. Returns false if that was refused.
+fn execute(wire: &mut Wire, promise: &mut Promise) -> io::Result<bool> {
+    promise.is_touched = true;
+    let path = format!("/workflows/{}/execute", promise.workflow);
+    let reply = send(wire, &path, &promise.id, &promise.body)?;
+    if reply.status == 409 {
+        // started by a stream, which has no idempotency key
+        assert_eq!(reply.error(), format!("Execution {} already exists", promise.id));
+        promise.is_acknowledged = true;
+        return Ok(true);
+    }
+    Ok(promise.answer(&reply))
+}
+
+/// Resumes, or repeats the resume with the same key, which takes effect once. Returns false if that
+/// was refused.
+fn resume(wire: &mut Wire, promise: &mut Promise) -> io::Result<bool> {
+    promise.is_touched = true;
+    promise.is_waiting = false;
+    promise.is_resuming = true;
+    let path = format!("/workflows/{}/executions/{}/resume", promise.workflow, promise.id);
+    let reply = send(wire, &path, &promise.id, &json!({ "resumeData": { "approved": true } }))?;
+    Ok(promise.answer(&reply))
+}
+
+fn send(wire: &mut Wire, path: &str, key: &str, body: &Value) -> io::Result<Reply> {
+    wire.send("POST", path, &[("idempotency-key", key)], Some(body.to_string().as_bytes()))?;
+    wire.reply()
+}
+
+/// Runs the clients until the server is killed.
+pub(super) fn round(clients: &mut [Client], server: Server, life: Duration) {
+    let address = server.address;
+    let (ended, waiting) = channel::<()>();
+    std::thread::scope(|scope| {
+        for client in clients {
+            let ended = ended.clone();
+            scope.spawn(move || {
+                let outcome = client.work(address);
+                drop(ended);
+                assert!(outcome.is_err());
+            });
+        }
+        drop(ended);
+        // no message is ever sent: the wait ends early only when every client is done
+        let _ = waiting.recv_timeout(life);
+        server.kill();
+    });
+}
+
+/// Calls a function with every promise, four at a time.
+fn for_each(clients: &mut [Client], act: impl Fn(&mut Promise) + Sync) {
+    std::thread::scope(|scope| {
+        for share in clients.chunks_mut(CLIENTS / 4) {
+            scope.spawn(|| {
+                share.iter_mut().flat_map(|client| &mut client.promises).for_each(&act);
+            });
+        }
+    });
+}
+
+/// Compares the executions that were used since the last check, or all, with their promises.
+pub(super) fn check(clients: &mut [Client], server: &Server, ledger: &Path, everything: bool) {
+    for_each(clients, |promise| {
+        if everything || promise.is_touched {
+            promise.check(server, ledger);
+            promise.is_touched = promise.completed.is_none() && !promise.is_waiting;
+        }
+    });
+    let lines = ledger::read(ledger);
+    ledger::assert_sound(&lines);
+    clients.iter().flat_map(|client| &client.promises).for_each(|it| it.check_ledger(&lines));
+}
+
+/// Waits for the executions that end without a resume, and resumes the others once, to their end.
+pub(super) fn heal(clients: &mut [Client], server: &Server) {
+    let start = Instant::now();
+    for_each(clients, |promise| {
+        let path = format!("/workflows/{}/executions/{}/state", promise.workflow, promise.id);
+        loop {
+            let reply = server.get(&path);
+            if reply.status == 404 {
+                assert!(!promise.is_acknowledged, "lost: {promise:?}");
+                break;
+            }
+            let state = reply.data();
+            match state["status"].as_str().unwrap() {
+                "completed" => {
+                    assert_eq!(state["result"]["n"], promise.expected_n(), "{state}");
+                    let mut wire = Wire::open(server.address).unwrap();
+                    let late = format!("{}-late", promise.id);
+                    let path = path.replace("/state", "/resume");
+                    let body = json!({ "resumeData": { "approved": true } });
+                    let refused = send(&mut wire, &path, &late, &body).unwrap();
+                    assert_eq!(refused.status, 404, "resumed after its end: {state}");
+                    break;
+                }
+                "suspended" => {
+                    let mut wire = Wire::open(server.address).unwrap();
+                    assert!(resume(&mut wire, promise).unwrap(), "refused: {promise:?}");
+                }
+                "running" => assert!(start.elapsed() < HEALING, "runs for ever: {state}"),
+                other => panic!("{other}: {state}"),
+            }
+        }
+    });
+}
