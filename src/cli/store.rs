@@ -14,7 +14,7 @@ use crate::config::{Config, StoreUrl, StoreUrlError};
 /// Interval of reports on records of one kind.
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 
-/// What to do with stores.
+/// Actions on stores.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub(super) enum Command {
     /// Copies a whole store to an empty one, between SQLite and PostgreSQL.
