@@ -2,6 +2,8 @@
 
 mod refusals;
 
+use std::process::{Child, Stdio};
+
 use serde_json::json;
 use support::client::Wire;
 use support::eventually;
@@ -31,6 +33,45 @@ fn home(url: &str, name: &str) -> Home {
 
 fn start(home: &Home) -> Server {
     Server::start(home.greenroom(&["serve"]))
+}
+
+/// A session that keeps others from writing executions, until it is dropped or its server stops.
+struct Blocker<'d> {
+    database: &'d Database,
+    url: &'d str,
+    session: Child,
+}
+
+impl<'d> Blocker<'d> {
+    fn of_writes(database: &'d Database, url: &'d str) -> Self {
+        let lock = "BEGIN; LOCK TABLE executions IN SHARE MODE; SELECT pg_sleep(60)";
+        let session = database.psql(url, lock).stderr(Stdio::null()).spawn().unwrap();
+        let blocker = Self { database, url, session };
+        blocker.until_there_is("granted AND mode = 'ShareLock'");
+        blocker
+    }
+
+    /// Waits until another session waits.
+    fn until_one_waits(&self) {
+        self.until_there_is("NOT granted");
+    }
+
+    fn until_there_is(&self, condition: &str) {
+        let count = format!(
+            "SELECT count(*) FROM pg_locks
+            WHERE relation = 'executions'::regclass AND {condition}"
+        );
+        let is_there = || (self.database.answer(self.url, &count).unwrap() != "0").then_some(());
+        eventually(condition, is_there);
+    }
+}
+
+impl Drop for Blocker<'_> {
+    fn drop(&mut self) {
+        // an error: it has ended with its server
+        let _ = self.session.kill();
+        let _ = self.session.wait();
+    }
 }
 
 fn execute(server: &Server, id: &str) {
@@ -164,6 +205,40 @@ fn a_server_is_not_ready_while_its_database_is_away() {
     database.start_again();
     ready(200);
     execute(&server, "one");
+}
+
+#[test]
+fn an_outage_is_logged_once_with_the_reason_of_each_host() {
+    let Some(database) = Database::start() else { return };
+    let url = database.fresh_url().replace("@", "@127.0.0.1:1,");
+    let home = home(&url, "a");
+    let server = start(&home);
+    let blocker = Blocker::of_writes(&database, &url);
+    // a writer notices it, and so do the beats
+    std::thread::scope(|scope| {
+        scope.spawn(|| execute(&server, "one"));
+        blocker.until_one_waits();
+        database.stop_immediate();
+        let failures = "greenroom_journal_failures_total 1";
+        let is_counted = || server.get("/metrics").text().contains(failures).then_some(());
+        eventually("a failed write", is_counted);
+        database.start_again();
+    });
+    let mut log = Vec::new();
+    eventually("the end of the outage", || {
+        log.extend(server.log.lock().unwrap().try_iter());
+        let is_end = |line: &String| line.contains("the database accepts writes again, after ");
+        log.iter().any(is_end).then_some(())
+    });
+    let errors: Vec<_> = log.iter().filter(|line| line.contains("ERROR")).collect();
+    let [error] = errors.as_slice() else { panic!("{log:#?}") };
+    let reasons = [
+        "writes wait for the database: ".to_owned(),
+        "127.0.0.1:1: error connecting to server: Connection refused".to_owned(),
+        // it may still be stopping
+        format!("127.0.0.1:{}: ", database.port()),
+    ];
+    assert!(reasons.iter().all(|reason| error.contains(reason)), "{error}");
 }
 
 #[test]

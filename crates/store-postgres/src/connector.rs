@@ -157,6 +157,35 @@ impl ConnectError {
     }
 }
 
+/// Failure to connect, or of a statement that follows.
+#[derive(Debug)]
+pub(crate) enum SessionError {
+    Unreachable(ConnectError),
+    Failed(Error),
+}
+
+impl From<ConnectError> for SessionError {
+    fn from(error: ConnectError) -> Self {
+        Self::Unreachable(error)
+    }
+}
+
+impl From<Error> for SessionError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl SessionError {
+    /// Describes the failure, of each host that was tried, with what to do about it.
+    pub(crate) fn advice(&self) -> String {
+        match self {
+            Self::Unreachable(error) => error.advice(),
+            Self::Failed(error) => advice_on(error),
+        }
+    }
+}
+
 impl From<ConnectError> for Error {
     fn from(error: ConnectError) -> Self {
         log::debug!("cannot connect to the database: {error}");

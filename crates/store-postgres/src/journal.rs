@@ -65,7 +65,7 @@ impl Journal for PostgresStore {
     }
 
     fn is_writable(&self) -> bool {
-        self.shared.outages.is_writable() && self.shared.membership.is_beating()
+        self.shared.outages.is_writable()
     }
 
     fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {

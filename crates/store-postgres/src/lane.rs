@@ -26,6 +26,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use self::outage::OutageOfOne;
 pub(crate) use self::queues::Lanes;
 pub(crate) use self::register::register;
 use self::session::{Answer, LaneKey, Session};
@@ -58,7 +59,7 @@ struct Lane<W: Work> {
     sessions: i64,
     /// Number of the last committed batch.
     batch: i64,
-    is_out: bool,
+    outage: OutageOfOne,
 }
 
 /// Reason for storing nothing of a batch.
@@ -188,7 +189,6 @@ impl<W: Work> Lane<W> {
                     return Err(Refusal::Lost);
                 }
                 Ok(Answer::HistoryLost) => {
-                    self.shared.outages.lose();
                     self.shared.membership.lose(Cause::HistoryLost);
                     return Err(Refusal::Lost);
                 }
@@ -249,18 +249,13 @@ impl<W: Work> Lane<W> {
     }
 
     fn begin_outage(&mut self, reason: &str) {
-        if !self.is_out {
-            self.is_out = true;
+        if self.outage.begin(&self.shared.outages, reason) {
             self.shared.meter.failed();
-            self.shared.outages.begin(reason);
         }
     }
 
     fn end_outage(&mut self) {
-        if self.is_out {
-            self.is_out = false;
-            self.shared.outages.end();
-        }
+        self.outage.end(&self.shared.outages);
     }
 
     fn answer(&self, batch: Vec<W::Job>, result: &Result<(), AppendError>) {

@@ -10,7 +10,6 @@ mod beat;
 mod join;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::connector::Connector;
 use crate::driver::Driver;
+use crate::lane::outage::Outages;
 
 /// Time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
@@ -88,8 +88,8 @@ pub(crate) struct Membership {
     /// Number of this process in `nodes`.
     pub(crate) node: i64,
     name: String,
-    /// True while beats succeed.
-    is_beating: AtomicBool,
+    /// The ability to write, which the beats test as well.
+    pub(crate) outages: Arc<Outages>,
     lost: watch::Sender<Option<Lost>>,
     /// Asks for a beat at once.
     look: Notify,
@@ -103,7 +103,7 @@ impl Membership {
         Self {
             node,
             name,
-            is_beating: AtomicBool::new(true),
+            outages: Arc::default(),
             lost: watch::Sender::new(None),
             look: Notify::new(),
             leave: watch::Sender::new(false),
@@ -117,11 +117,6 @@ impl Membership {
         *self.beats.lock().unwrap_or_else(PoisonError::into_inner) = Some(beats);
     }
 
-    /// Returns true if the last beat succeeded.
-    pub(crate) fn is_beating(&self) -> bool {
-        self.is_beating.load(Ordering::Acquire)
-    }
-
     /// Looks at once whether this process still has its row: for a lane that does not have its own.
     pub(crate) fn look(&self) {
         self.look.notify_one();
@@ -129,6 +124,7 @@ impl Membership {
 
     /// Notes that this process may no longer write, and logs it once.
     pub(crate) fn lose(&self, cause: Cause) {
+        self.outages.lose();
         self.lost.send_if_modified(|known| {
             let is_first = known.is_none();
             if is_first {

@@ -16,7 +16,6 @@ use crate::connector::{Connector, Purpose};
 use crate::driver::Driver;
 use crate::key_purge::{self, NewestAppend};
 use crate::lane::Lanes;
-use crate::lane::outage::Outages;
 use crate::membership::Membership;
 use crate::numbers::{self, Numbers};
 use crate::pool::Pool;
@@ -63,7 +62,7 @@ impl PostgresStore {
             meter,
             sink: OnceLock::new(),
             newest_append: NewestAppend::none(),
-            outages: Outages::default(),
+            outages: Arc::clone(&membership.outages),
             execution_rows: Numbers::of("execution_rows"),
             generation_rows: Numbers::of("generation_rows"),
             node,

@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) meter: Arc<dyn JournalMeter>,
     pub(crate) sink: OnceLock<Arc<dyn CommitSink>>,
     pub(crate) newest_append: NewestAppend,
-    pub(crate) outages: Outages,
+    pub(crate) outages: Arc<Outages>,
     /// Numbers of new executions.
     pub(crate) execution_rows: Numbers,
     /// Numbers of new generations.

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::Lane;
 use super::executions::Executions;
 use super::fold::Job;
+use super::outage::OutageOfOne;
 use super::register::{GENERATIONS, lanes};
 use super::session::LaneKey;
 use super::work::Work;
@@ -54,7 +55,7 @@ impl Starter<'_> {
             session: None,
             sessions: 0,
             batch: 0,
-            is_out: false,
+            outage: OutageOfOne::default(),
         };
         let ended = self.ended.clone();
         self.driver.spawn(async move {

@@ -8,8 +8,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 
 use super::work::Work;
-use crate::connector::{ConnectError, Connector, Purpose};
-use crate::fault::advice_on;
+use crate::connector::{Connector, Purpose, SessionError};
 
 /// Takes the lane over: what older connections still send is refused from then on. Numbers of
 /// sessions grow, so that none of them can take it back. Waits for a transaction of theirs, for the
@@ -81,34 +80,6 @@ impl Answer {
     }
 }
 
-/// Failure to begin a session.
-pub(super) enum BeginError {
-    Unreachable(ConnectError),
-    Failed(Error),
-}
-
-impl From<ConnectError> for BeginError {
-    fn from(error: ConnectError) -> Self {
-        Self::Unreachable(error)
-    }
-}
-
-impl From<Error> for BeginError {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl BeginError {
-    /// Describes the failure, with what to do about it.
-    pub(super) fn advice(&self) -> String {
-        match self {
-            Self::Unreachable(error) => error.advice(),
-            Self::Failed(error) => advice_on(error),
-        }
-    }
-}
-
 impl<W: Work> Session<W> {
     /// Connects, and takes the lane over from older sessions. Returns the number of the lane's last
     /// committed batch; `None` if the lane is gone.
@@ -116,7 +87,7 @@ impl<W: Work> Session<W> {
         connector: &Connector,
         key: LaneKey,
         number: i64,
-    ) -> Result<Option<(Self, i64)>, BeginError> {
+    ) -> Result<Option<(Self, i64)>, SessionError> {
         let LaneKey { node, lane } = key;
         let all = format!("greenroom/{node}/{lane}/");
         let name = format!("{all}{number}");

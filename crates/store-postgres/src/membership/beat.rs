@@ -1,16 +1,15 @@
 //! Beats, on their own connection.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
 use super::{BEAT, Cause, Membership, Peer};
-use crate::connector::{Connector, Purpose};
-use crate::fault::reason_of;
+use crate::connector::{Connector, Purpose, SessionError};
+use crate::lane::outage::OutageOfOne;
 
 /// Time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
@@ -37,14 +36,14 @@ impl Pulse {
         &mut self,
         statement: &str,
         values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, Error> {
+    ) -> Result<Option<Row>, SessionError> {
         if let Some(client) = self.client.take()
             && let Ok(Ok(row)) = timeout(ANSWER_MAX, client.query_opt(statement, values)).await
         {
             self.client = Some(client);
             return Ok(row);
         }
-        let (client, _) = self.connector.connect(self.name.clone(), Purpose::Beat).await?;
+        let (client, _) = self.connector.connect_to_any(self.name.clone(), Purpose::Beat).await?;
         let asking = timeout(ANSWER_MAX, client.query_opt(statement, values));
         let row = asking.await.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
         self.client = Some(client);
@@ -61,7 +60,7 @@ impl Membership {
         let mut ticks = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         // what was missed is never caught up: others count beats
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut outage = None;
+        let mut outage = OutageOfOne::default();
         loop {
             let beat = async {
                 tokio::select! {
@@ -74,20 +73,21 @@ impl Membership {
                 outcome = beat => outcome,
                 _ = leave.wait_for(|leave| *leave) => break,
             };
-            self.is_beating.store(matches!(outcome, Ok(None)), Ordering::Release);
             match outcome {
-                Ok(None) => end(&mut outage),
+                Ok(None) => outage.end(&self.outages),
                 Ok(Some(cause)) => return self.lose(cause),
-                Err(error) => begin(&mut outage, &error),
+                Err(error) => {
+                    outage.begin(&self.outages, &error.advice());
+                }
             }
         }
         if let Err(error) = pulse.ask(LEAVE, &[&self.node]).await {
-            log::warn!("the database still names this server as running: {}", reason_of(&error));
+            log::warn!("the database still names this server as running: {}", error.advice());
         }
     }
 
     /// Increments the row; returns the loss if the row is gone.
-    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Cause>, Error> {
+    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Cause>, SessionError> {
         if pulse.ask(UPDATE, &[&self.node]).await?.is_none() {
             let taker = pulse.ask(TAKER, &[&self.node]).await?;
             let taker = taker.and_then(|row| {
@@ -96,19 +96,5 @@ impl Membership {
             return Ok(Some(Cause::Taken(taker)));
         }
         Ok(None)
-    }
-}
-
-fn begin(outage: &mut Option<Instant>, error: &Error) {
-    if outage.is_none() {
-        *outage = Some(Instant::now());
-        let reason = reason_of(error);
-        log::error!("the database does not answer, so that writes wait: {reason}");
-    }
-}
-
-fn end(outage: &mut Option<Instant>) {
-    if let Some(since) = outage.take() {
-        log::info!("the database answers again, after {:.1?}", since.elapsed());
     }
 }
