@@ -344,6 +344,7 @@ impl Config {
             placement,
             executions_memory_max: limits.executions_memory_max.unwrap_or_else(share_of_executions),
             passivate_after: self.store.passivate_after,
+            store_patience: self.store.patience,
             retention: self.retention.clone(),
             ..limits.runtime.clone()
         }

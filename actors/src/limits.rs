@@ -27,6 +27,8 @@ pub struct RuntimeLimits {
     pub subscriber_stall_timeout: Duration,
     /// Times that an execution's actor is rebuilt after a panic within a minute.
     pub actor_restarts_max: u32,
+    /// Time for which callers wait while the store accepts no writes.
+    pub store_patience: Duration,
     /// Lifetime of an idempotency key.
     pub idempotency_ttl: Duration,
     /// Nesting depth of executions and agents.
@@ -68,6 +70,7 @@ impl Default for RuntimeLimits {
             executions_memory_max: 1024 * 1024 * 1024,
             subscriber_stall_timeout: Duration::from_secs(10),
             actor_restarts_max: 3,
+            store_patience: Duration::from_secs(10),
             idempotency_ttl: Duration::from_secs(24 * 3600),
             child_depth_max: 16,
             generations_live_max: 10_000,

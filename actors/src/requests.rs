@@ -301,7 +301,8 @@ pub enum Unavailable {
     /// The executions in memory have reached their limit.
     #[error("the executions in memory use all of limits.executions_memory_max")]
     NoMemory,
-    /// With the execution if it is recorded: a repeated request would make another one.
+    /// With the execution if it is recorded or waits to be: a repeated request would make another
+    /// one.
     #[error("{reason}")]
     Store { reason: Arc<str>, execution: Option<ExecutionId> },
     /// The stored record named here cannot be used; the log has the cause.

@@ -36,7 +36,7 @@ use crate::shard::messages::KillForTest;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::supervisor::{StopAll, Supervisor};
 use crate::shard::sweeper::Sweeper;
-use crate::shared::Shared;
+use crate::shared::{Shared, refusal};
 
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
@@ -210,7 +210,8 @@ impl Runtime {
     }
 
     /// Refuses new work, gives running steps `grace`, answers waiting callers with
-    /// [`Unavailable::Draining`], and returns when everything acknowledged is durable.
+    /// [`Unavailable::Draining`], and returns when everything is durable, or the store has accepted
+    /// no writes for its patience. Everything acknowledged is durable either way.
     pub async fn drain(&self, grace: Duration) {
         self.shared.draining.store(true, Ordering::Release);
         let quiet = async {
@@ -227,7 +228,13 @@ impl Runtime {
         self.generations.live.close();
         self.shared.ending.cancel();
         let stops = self.system.shards.iter().map(|shard| shard.send(StopAll));
-        join_all(stops).await;
+        tokio::select! {
+            _ = join_all(stops) => {}
+            () = self.shared.patience_is_over() => log::warn!(
+                "some executions still wait for the store, which accepts no writes; after the \
+                 restart they continue from what it has"
+            ),
+        }
         if tokio::time::timeout(LAST_RECORDS, self.generations.active.idle()).await.is_err() {
             log::warn!(
                 "some generations ended without a record; after the restart they are interrupted"
@@ -279,13 +286,19 @@ impl Runtime {
         self.answer_of(id, reply).await
     }
 
-    /// Awaits the answer to a command; an actor that dies on it gives none.
+    /// Awaits the answer to a command; an actor that dies on it gives none. In an outage of the
+    /// store that outlasts the patience, the command is left to be carried out after it.
     async fn answer_of<T, E: From<Unavailable>>(
         &self,
         id: &ExecutionId,
         reply: oneshot::Receiver<Result<T, E>>,
     ) -> Result<T, E> {
-        reply.await.unwrap_or_else(|_| {
+        let answer = tokio::select! {
+            biased;
+            answer = reply => answer,
+            () = self.shared.patience_is_over() => return Err(refusal(Some(id.clone())).into()),
+        };
+        answer.unwrap_or_else(|_| {
             Err(E::from(if self.shared.is_draining() {
                 Unavailable::Draining { execution: Some(id.clone()) }
             } else {

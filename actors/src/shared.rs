@@ -1,6 +1,7 @@
 //! State shared by the actors of one runtime.
 
 mod current;
+mod outage;
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -39,6 +40,9 @@ use crate::shard::quarantine::Quarantine;
 use crate::shard::stuck::Stuck;
 
 use self::current::Current;
+use self::outage::Outage;
+
+pub(crate) use outage::{OutageWatch, refusal};
 
 pub(crate) struct Shared {
     pub(crate) current: Current,
@@ -55,6 +59,7 @@ pub(crate) struct Shared {
     pub(crate) routes: OnceLock<Routes>,
     /// Dependencies of generations, without the registry. Set once, with the routes.
     pub(crate) generations: OnceLock<GenerationDeps>,
+    pub(crate) outage: Outage,
     pub(crate) draining: AtomicBool,
     /// Fires when the grace period of a drain ends.
     pub(crate) ending: CancellationToken,
@@ -114,6 +119,7 @@ impl Shared {
             feed,
             routes: OnceLock::new(),
             generations: OnceLock::new(),
+            outage: Outage::default(),
             draining: AtomicBool::new(false),
             ending: CancellationToken::new(),
             live: AtomicUsize::new(0),

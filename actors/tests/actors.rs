@@ -29,6 +29,8 @@ mod logs;
 mod memory;
 #[path = "actors/moved.rs"]
 mod moved;
+#[path = "actors/outages.rs"]
+mod outages;
 #[path = "actors/ownership.rs"]
 mod ownership;
 #[path = "../domain/tests/machine/picture.rs"]

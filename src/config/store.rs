@@ -43,8 +43,9 @@ section! {
         writers: usize = 2, Takes::Integer(1..=64);
         /// PostgreSQL: maximum number of connections for everything else.
         connections: usize = 8, Takes::Integer(1..=500);
-        /// PostgreSQL: time for which reads wait while the database does not answer, before callers
-        /// get 503, and for which the start of the server does. Writes wait until it answers again.
+        /// Time for which callers wait while the store accepts no writes, before they get 503; with
+        /// PostgreSQL also for reads, and for the start of the server. What they asked for is not
+        /// given up: it continues when the store answers again.
         patience: Duration = Duration::from_secs(10), Takes::Duration;
         /// PostgreSQL: folder of a small file by which executions that repeatedly end the process
         /// are recognized; it must outlive the process. A relative path starts at the working

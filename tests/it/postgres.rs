@@ -1,5 +1,6 @@
 //! The program with a store in PostgreSQL.
 
+mod outages;
 mod refusals;
 
 use std::process::{Child, Stdio};

@@ -75,10 +75,9 @@ impl MemoryStore {
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, AppendError> {
-        if self.is_writable() {
-            Ok(change(&mut self.state()))
-        } else {
-            Err(AppendError::Unavailable(Arc::from("writes are switched off")))
+        match self.faults.refuses_writes() {
+            true => Err(AppendError::Unavailable(Arc::from("writes are switched off"))),
+            false => Ok(change(&mut self.state())),
         }
     }
 
@@ -222,6 +221,7 @@ impl Journal for MemoryStore {
     }
 
     fn append(&self, append: Append) {
+        let Some(append) = self.faults.admit(append) else { return };
         let (ticket, upto) = (append.ticket, append.projection.last_seq);
         let header = append.projection.header.clone();
         let facts = append.facts.clone();
@@ -243,7 +243,7 @@ impl Journal for MemoryStore {
     }
 
     fn is_writable(&self) -> bool {
-        !self.faults.refuses_writes()
+        !self.faults.refuses_writes() && !self.faults.delays_appends()
     }
 
     fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {

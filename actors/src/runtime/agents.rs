@@ -15,6 +15,7 @@ use crate::execution::ForgetUser;
 use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
+use crate::shared::refusal;
 use crate::visibility::Visibility;
 
 /// A streamed generation. Dropping it cancels the run, unless it is a chat of a resumable agent:
@@ -67,6 +68,7 @@ impl Runtime {
             () = self.shared.ending.cancelled() => {
                 Err(Unavailable::Draining { execution: None }.into())
             }
+            () = self.shared.patience_is_over() => Err(refusal(None).into()),
         }
     }
 
@@ -86,7 +88,11 @@ impl Runtime {
             handle.detach();
         }
         let known = handle.is_started().then(|| Arc::clone(&id));
-        let begun = handle.begun().await;
+        let begun = tokio::select! {
+            begun = handle.begun() => begun,
+            // Dropping the handle cancels the generation, if it is not detached.
+            () = self.shared.patience_is_over() => Err(refusal(None).into()),
+        };
         begun.map_err(|error| FailedGeneration { id: known, error })?;
         Ok(StreamedGeneration { id, _handle: handle })
     }
@@ -192,6 +198,7 @@ impl Runtime {
         if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: None });
         }
+        self.shared.accepts_writes(None)?;
         if self.generations.active.live() >= self.shared.limits.generations_live_max {
             return Err(Unavailable::Busy { execution: None });
         }

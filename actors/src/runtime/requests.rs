@@ -93,6 +93,7 @@ impl Runtime {
     ) -> Result<ExecutionId, StartError> {
         let shared = &self.shared;
         let plan = plan_of(shared, &mut request).await?;
+        shared.accepts_writes(None)?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
         let idempotency =
@@ -222,7 +223,8 @@ impl Runtime {
         has_ended.then_some(row.last_seq)
     }
 
-    /// Sends a command that changes an execution; refused while the process drains.
+    /// Sends a command that changes an execution; refused while the process drains or the store
+    /// accepts no writes.
     async fn change<T, E: From<Unavailable>>(
         &self,
         target: &Target,
@@ -233,7 +235,9 @@ impl Runtime {
                 Unavailable::Draining { execution: Some(target.execution_id.clone()) }.into()
             );
         }
-        self.ask(&target.execution_id, command).await
+        let id = &target.execution_id;
+        self.shared.accepts_writes(Some(id))?;
+        self.ask(id, command).await
     }
 }
 

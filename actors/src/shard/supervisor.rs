@@ -30,7 +30,7 @@ use crate::requests::Unavailable;
 use crate::shard::messages::{Committed, ExecutionEvent, ExecutionReport, ExitCause};
 use crate::shard::supervisor::idle::{IdleEntry, IdleSince};
 use crate::shard::supervisor::turns::{Turn, Turns};
-use crate::shared::Shared;
+use crate::shared::{OutageWatch, Shared};
 
 pub(crate) use registry::RegistryChanged;
 pub(crate) use stop::StopAll;
@@ -54,6 +54,7 @@ pub(crate) struct Supervisor {
     next_key: u64,
     /// Idle executions with the time when they may be unloaded, oldest first.
     idle_queue: VecDeque<IdleEntry>,
+    outage: OutageWatch,
     /// Number of callers refused for lack of memory, at the last sweep.
     refused_before: u64,
     turns: Turns,
@@ -98,6 +99,7 @@ impl Supervisor {
             keys: HashMap::new(),
             next_key: 0,
             idle_queue: VecDeque::new(),
+            outage: OutageWatch::default(),
             refused_before: 0,
             turns: Turns::default(),
             deaths: HashMap::new(),
@@ -215,6 +217,7 @@ impl Actor for Supervisor {
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
         ctx.run_interval(SWEEP_EVERY, |supervisor, ctx| {
             supervisor.shared.pulse.beat(supervisor.index);
+            supervisor.outage.check(&supervisor.shared);
             supervisor.sweep();
             supervisor.take_turns(ctx);
         });

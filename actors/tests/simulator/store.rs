@@ -20,10 +20,15 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::simulator::dice::Dice;
 
+/// Interval between attempts to reach a database that is down.
+const ATTEMPT_EVERY: Duration = Duration::from_millis(500);
+
 /// Faults of the disk, switched by the script.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) is_full: AtomicBool,
+    /// True while transactions wait, as for a database that does not answer.
+    pub(crate) is_down: AtomicBool,
     /// Maximum duration of a commit, of its acknowledgement, and of a read.
     pub(crate) slowness_ms: AtomicU64,
     /// Percentage of transactions that fail.
@@ -42,6 +47,7 @@ impl Faults {
 
     pub(crate) fn heal(&self) {
         self.is_full.store(false, Ordering::SeqCst);
+        self.is_down.store(false, Ordering::SeqCst);
         for number in [&self.slowness_ms, &self.failing_percent, &self.unreadable_percent] {
             number.store(0, Ordering::SeqCst);
         }
@@ -154,7 +160,8 @@ impl SimStore {
     /// Commits the transaction in progress, or fails it.
     fn commit(&self) -> Vec<Done> {
         let writes = std::mem::take(&mut *self.committing.lock().unwrap());
-        let fails = !self.is_writable() || self.chance(&self.faults.failing_percent);
+        let fails =
+            self.faults.is_full.load(Ordering::SeqCst) || self.chance(&self.faults.failing_percent);
         self.faults.did_fail.fetch_or(fails, Ordering::SeqCst);
         writes.into_iter().filter_map(|write| self.commit_one(write, fails)).collect()
     }
@@ -249,6 +256,9 @@ async fn write(store: Arc<SimStore>) {
         }
         store.committing.lock().unwrap().extend(store.waiting.lock().unwrap().drain(..));
         wait(store.pause()).await;
+        while store.faults.is_down.load(Ordering::SeqCst) && !store.is_dead() {
+            wait(ATTEMPT_EVERY).await;
+        }
         if store.is_dead() {
             return;
         }
@@ -287,7 +297,8 @@ impl Journal for SimStore {
     }
 
     fn is_writable(&self) -> bool {
-        !self.faults.is_full.load(Ordering::SeqCst)
+        let faults = &self.faults;
+        !faults.is_full.load(Ordering::SeqCst) && !faults.is_down.load(Ordering::SeqCst)
     }
 
     fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {

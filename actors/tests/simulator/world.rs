@@ -128,11 +128,12 @@ impl World {
     /// Changes the faults of the disk.
     fn weather(&mut self) {
         let faults = &self.stage.faults;
-        match self.dice.below(6) {
+        match self.dice.below(7) {
             0 => faults.is_full.store(true, Ordering::SeqCst),
             1 => faults.slowness_ms.store(self.dice.millis(20_000), Ordering::SeqCst),
             2 => faults.failing_percent.store(self.dice.below(40), Ordering::SeqCst),
             3 => faults.unreadable_percent.store(self.dice.below(40), Ordering::SeqCst),
+            4 => faults.is_down.store(true, Ordering::SeqCst),
             _ => faults.heal(),
         }
         self.stage.note(&format!("{:?}", self.stage.faults));

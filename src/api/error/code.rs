@@ -357,9 +357,11 @@ codes! {
              full; the limits are under `[limits]`.";
         StoreUnavailable "store_unavailable" 503 wait 1:
             "Store not available",
-            "The store rejects reads or writes: a full disk, a locked or damaged file.",
+            "The store rejects reads or writes: a full disk, a locked or damaged file, a database \
+             that does not answer.",
             "Try again, unless the answer names an execution in `x-execution-id`: that one is \
-             recorded and continues when the store recovers. If it persists, see the log.";
+             recorded, or waits to be, and continues when the store recovers; ask for its state \
+             before a repeated request makes another one. If it persists, see the log.";
         RecordCorrupt "record_corrupt" 500:
             "Invalid record",
             "The stored data of one execution, generation or conversation is damaged, or was \

@@ -92,8 +92,11 @@ impl Described {
         ])
     }
 
-    /// Adds the refusal of routes that bring an execution into memory.
+    /// Adds the refusals of routes that bring an execution into memory.
     pub(super) fn using_memory(self) -> Self {
-        self.refusing([ApiError::AtCapacity(Shortage::ExecutionMemory)])
+        self.refusing([
+            ApiError::AtCapacity(Shortage::ExecutionMemory),
+            ApiError::ExecutionMoved { execution: None },
+        ])
     }
 }

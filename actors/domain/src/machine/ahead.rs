@@ -74,6 +74,10 @@ impl Machine {
             derived => derived,
         };
         if derived == self.state.announced {
+            if derived == Status::Suspended && !self.announced_still_waits() {
+                self.record_one(Fact::WorkflowResumed, moment, batch);
+                self.announce_suspension(moment, batch);
+            }
             return;
         }
         match derived {
@@ -81,6 +85,18 @@ impl Machine {
             Status::Suspended => self.announce_suspension(moment, batch),
             Status::Completed | Status::Error | Status::Cancelled => {}
         }
+    }
+
+    /// Returns false if what was announced no longer waits although something else does, as after a
+    /// deadline that passed.
+    fn announced_still_waits(&self) -> bool {
+        let Some(shown) = &self.state.announced_suspension else { return true };
+        // Those of older versions have no id.
+        let Some(id) = &shown.id else { return true };
+        let node = self.node(&shown.path);
+        let wait = node.and_then(|(_, node)| node.wait());
+        wait.is_some_and(|wait| wait.id == *id)
+            || self.state.hold.as_ref().is_some_and(|hold| hold.id == *id)
     }
 
     /// Returns the principal of a replay whose data resumes the step. Other facts of a run have no

@@ -167,6 +167,29 @@ fn the_first_deadline_fails_the_step() {
 }
 
 #[test]
+fn what_still_waits_is_announced_when_the_announced_step_passes() {
+    let left = vec![run("a").asks_for(500).ignoring()];
+    let right = vec![map("c", "resume").asks()];
+    let mut world = World::of(vec![all("both", [("left", left), ("right", right)])]);
+    let shown = |world: &World| {
+        let shown = world.machine.state().announced_suspension.clone();
+        shown.map(|suspension| suspension.path.to_string())
+    };
+    assert_eq!(shown(&world).as_deref(), Some("both/left/a"));
+    assert_eq!(
+        world.due("both/left/a"),
+        [
+            "both/left/a is due",
+            "both/left/a fails: deadline passed; continues with 1",
+            "resumed",
+            "suspended at both/right/c: Suspended at step c"
+        ]
+    );
+    assert_eq!(shown(&world).as_deref(), Some("both/right/c"));
+    assert_eq!(world.resume_at("both/right/c", 7)[0], "resumed");
+}
+
+#[test]
 fn a_deadline_may_resume_the_step() {
     let answer = json!({ "n": "data + 1" });
     let mut world = World::of(vec![map("a", "resume.n").asks_until(500, answer)]);

@@ -1,12 +1,12 @@
 //! Faults that tests switch on and off.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::MemoryStore;
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
-use crate::ports::store::Row;
+use crate::ports::store::{Append, Journal as _, Row};
 
 /// Faults of one store; none at first.
 #[derive(Default)]
@@ -15,6 +15,8 @@ pub(super) struct Faults {
     refuses_reads: AtomicBool,
     has_no_rows: AtomicBool,
     lost: Mutex<SlotSet>,
+    /// Appends that wait, during an outage.
+    waiting: Mutex<Option<Vec<Append>>>,
 }
 
 impl Faults {
@@ -24,6 +26,26 @@ impl Faults {
 
     pub(super) fn refuses_reads(&self) -> bool {
         self.refuses_reads.load(Ordering::SeqCst)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Vec<Append>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true during an outage.
+    pub(super) fn delays_appends(&self) -> bool {
+        self.waiting().is_some()
+    }
+
+    /// Returns the append, unless it has to wait.
+    pub(super) fn admit(&self, append: Append) -> Option<Append> {
+        match &mut *self.waiting() {
+            Some(waiting) => {
+                waiting.push(append);
+                None
+            }
+            None => Some(append),
+        }
     }
 
     /// Returns true if another process owns the execution.
@@ -44,6 +66,19 @@ impl MemoryStore {
     /// [`AppendError::Unavailable`]: crate::ports::store::AppendError::Unavailable
     pub fn set_writable(&self, writable: bool) {
         self.faults.refuses_writes.store(!writable, Ordering::SeqCst);
+    }
+
+    /// Makes appends wait, as in an outage of a database, until [`MemoryStore::end_outage`].
+    pub fn begin_outage(&self) {
+        self.faults.waiting().get_or_insert_default();
+    }
+
+    /// Ends an outage: carries out the appends that wait, in order.
+    pub fn end_outage(&self) {
+        let waiting = self.faults.waiting().take();
+        for append in waiting.into_iter().flatten() {
+            self.append(append);
+        }
     }
 
     /// Makes every read fail with [`ReadError::Unavailable`], or succeed again.

@@ -1,10 +1,10 @@
 //! A database has one server at a time.
 
 use std::process::Stdio;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use greenroom_actors::ports::store::Journal as _;
 use greenroom_store_postgres::PostgresStore;
 use support::eventually;
 use support::postgres::Server;
@@ -100,7 +100,7 @@ fn beats_continue_after_an_outage() {
     let beat = || server.answer(&url, "SELECT beat FROM nodes").unwrap().parse::<u32>().unwrap();
     eventually("a beat", || (beat() > 0).then_some(()));
     server.stop_immediate();
-    thread::sleep(Duration::from_millis(1_500));
+    eventually("a beat that fails", || (!store.is_writable()).then_some(()));
     server.start_again();
     let before = beat();
     eventually("another beat", || (beat() > before).then_some(()));

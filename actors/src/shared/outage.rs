@@ -1,0 +1,69 @@
+//! Outages of the store, as callers see them: new commands are refused at once, and those that wait
+//! for a write are answered when the patience is over.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::domain::ids::ExecutionId;
+use crate::requests::Unavailable;
+use crate::shared::Shared;
+
+/// Callers who wait during an outage.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    /// Notified at every check of an outage that outlasts the patience.
+    outlasts: Notify,
+}
+
+impl Outage {}
+
+impl Shared {
+    /// Resolves when an outage outlasts the patience, and the caller has waited for as long.
+    pub(crate) async fn patience_is_over(&self) {
+        let begun = Instant::now();
+        loop {
+            self.outage.outlasts.notified().await;
+            if begun.elapsed() >= self.limits.store_patience {
+                return;
+            }
+        }
+    }
+
+    /// Refuses a new command while the store accepts no writes. Whatever the store already has
+    /// queued is bounded by the executions in memory; commands from outside are not.
+    pub(crate) fn accepts_writes(
+        &self,
+        execution: Option<&ExecutionId>,
+    ) -> Result<(), Unavailable> {
+        match self.store.is_writable() {
+            true => Ok(()),
+            false => Err(refusal(execution.cloned())),
+        }
+    }
+}
+
+/// Returns the refusal of a command, with the execution if it is recorded or still may be.
+pub(crate) fn refusal(execution: Option<ExecutionId>) -> Unavailable {
+    Unavailable::Store { reason: Arc::from("it accepts no writes"), execution }
+}
+
+/// Time since when the store accepts no writes, as one thread sees it.
+#[derive(Debug, Default)]
+pub(crate) struct OutageWatch {
+    since: Option<Instant>,
+}
+
+impl OutageWatch {
+    /// Tells callers when an outage outlasts the patience. To be called all the time.
+    pub(crate) fn check(&mut self, shared: &Shared) {
+        self.since = match shared.store.is_writable() {
+            true => None,
+            false => self.since.or_else(|| Some(Instant::now())),
+        };
+        if self.since.is_some_and(|since| since.elapsed() >= shared.limits.store_patience) {
+            shared.outage.outlasts.notify_waiters();
+        }
+    }
+}

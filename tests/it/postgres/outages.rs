@@ -1,0 +1,117 @@
+//! What callers get while the database is away.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use support::client::Reply;
+use support::eventually;
+use support::postgres::Server as Database;
+use support::server::{Home, Server};
+
+use super::super::program::Programs as _;
+
+/// Naps for long enough that its end meets an outage.
+const NAPPING: &str = "
+[[workflows.napping.steps]]
+id = \"nap\"
+sleep = \"1s\"
+[[workflows.napping.steps]]
+id = \"after\"
+map = \"'awake'\"
+";
+
+/// Long enough for what is expected to happen before.
+const NEVER: &str = "10m";
+
+fn server(database: &Database, patience: &str) -> (Home, Server) {
+    let home = Home::new("");
+    let url = database.fresh_url();
+    home.write(
+        "config.toml",
+        &format!(
+            "[server]\nport = 0\n[store]\nurl = \"{url}\"\npatience = \"{patience}\"\n{NAPPING}"
+        ),
+    );
+    let server = Server::start(home.greenroom(&["serve"]));
+    (home, server)
+}
+
+fn execute(server: &Server, id: &str) -> Reply {
+    let body = json!({ "input": {}, "options": { "executionId": id } });
+    server.post("/workflows/napping/execute", &body)
+}
+
+/// Stops the database while the execution naps, and returns when the server knows.
+fn stop_during_the_nap(database: &Database, server: &Server, id: &str) {
+    let path = format!("/workflows/napping/executions/{id}/state");
+    eventually("the start", || (server.get(&path).status == 200).then_some(()));
+    database.stop_immediate();
+    eventually("the outage", || (server.get("/readyz").status == 503).then_some(()));
+}
+
+#[test]
+fn a_caller_gets_a_late_answer_after_a_short_outage() {
+    let Some(database) = Database::start() else { return };
+    let (_home, server) = server(&database, NEVER);
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| execute(&server, "one"));
+        stop_during_the_nap(&database, &server, "one");
+        database.start_again();
+        let reply = caller.join().unwrap();
+        assert_eq!((reply.status, &reply.data()["result"]), (200, &json!("awake")));
+    });
+}
+
+#[test]
+fn callers_learn_of_a_long_outage_and_their_executions_continue_after_it() {
+    let Some(database) = Database::start() else { return };
+    let (_home, server) = server(&database, "2s");
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| execute(&server, "one"));
+        stop_during_the_nap(&database, &server, "one");
+
+        let refused = execute(&server, "two");
+        assert_eq!(refused.status, 503, "{}", refused.text());
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_eq!(refused.header("x-execution-id"), None, "nothing of it is recorded");
+
+        let reply = caller.join().unwrap();
+        assert_eq!(reply.status, 503, "{}", reply.text());
+        assert_eq!(reply.header("x-execution-id"), Some("one"));
+    });
+    database.start_again();
+    server.state_when("napping", "one", |state| state["status"] == "completed");
+    assert_eq!(server.get("/workflows/napping/executions/two/state").status, 404);
+}
+
+#[test]
+fn an_agent_is_not_asked_while_its_answer_cannot_be_recorded() {
+    let Some(database) = Database::start() else { return };
+    let (_home, server) = server(&database, "1s");
+    database.stop_immediate();
+    eventually("the outage", || (server.get("/readyz").status == 503).then_some(()));
+    for path in ["/agents/assistant/text", "/agents/assistant/stream"] {
+        let reply = server.post(path, &json!({ "input": "Hello" }));
+        assert_eq!(reply.status, 503, "{path}: {}", reply.text());
+    }
+}
+
+#[test]
+fn a_server_can_be_stopped_while_its_database_is_away() {
+    let Some(database) = Database::start() else { return };
+    let (home, mut server) = server(&database, "2s");
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| execute(&server, "one"));
+        stop_during_the_nap(&database, &server, "one");
+        assert_eq!(caller.join().unwrap().status, 503);
+    });
+    let begun = Instant::now();
+    server.signal("TERM");
+    server.ended();
+    // the time in which everything else may end is 10 s
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    database.start_again();
+    let server = Server::start(home.greenroom(&["serve"]));
+    server.state_when("napping", "one", |state| state["status"] == "completed");
+}
