@@ -56,7 +56,7 @@ pub(crate) struct OutageWatch {
 }
 
 impl OutageWatch {
-    /// Tells callers when an outage outlasts the patience. To be called all the time.
+    /// Answers callers when an outage outlasts the patience. To be called at every sweep.
     pub(crate) fn check(&mut self, shared: &Shared) {
         self.since = match shared.store.is_writable() {
             true => None,

@@ -1,4 +1,4 @@
-//! What callers get while the database is away.
+//! Answers to callers while the database is away.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,14 +11,21 @@ use support::server::{Home, Server};
 
 use super::super::program::Programs as _;
 
-/// Naps for long enough that its end meets an outage.
-const NAPPING: &str = "
+/// The nap is long enough for its end to meet an outage.
+const CONFIG: &str = "
 [[workflows.napping.steps]]
 id = \"nap\"
-sleep = \"1s\"
+type = \"andSleep\"
+duration = \"1s\"
 [[workflows.napping.steps]]
 id = \"after\"
 map = \"'awake'\"
+
+[agents.helper]
+model = \"offline\"
+
+[models.offline]
+provider = \"rehearsal\"
 ";
 
 /// Long enough for what is expected to happen before.
@@ -30,7 +37,7 @@ fn server(database: &Database, patience: &str) -> (Home, Server) {
     home.write(
         "config.toml",
         &format!(
-            "[server]\nport = 0\n[store]\nurl = \"{url}\"\npatience = \"{patience}\"\n{NAPPING}"
+            "[server]\nport = 0\n[store]\nurl = \"{url}\"\npatience = \"{patience}\"\n{CONFIG}"
         ),
     );
     let server = Server::start(home.greenroom(&["serve"]));
@@ -91,7 +98,7 @@ fn an_agent_is_not_asked_while_its_answer_cannot_be_recorded() {
     let (_home, server) = server(&database, "1s");
     database.stop_immediate();
     eventually("the outage", || (server.get("/readyz").status == 503).then_some(()));
-    for path in ["/agents/assistant/text", "/agents/assistant/stream"] {
+    for path in ["/agents/helper/text", "/agents/helper/stream"] {
         let reply = server.post(path, &json!({ "input": "Hello" }));
         assert_eq!(reply.status, 503, "{path}: {}", reply.text());
     }
