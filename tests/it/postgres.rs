@@ -9,6 +9,7 @@ use serde_json::json;
 use support::client::Wire;
 use support::eventually;
 use support::postgres::{Auth, PASSWORD, Server as Database};
+use support::proxy::Proxy;
 use support::server::{Home, Server};
 
 use super::program::Programs as _;
@@ -69,8 +70,10 @@ impl<'d> Blocker<'d> {
 
 impl Drop for Blocker<'_> {
     fn drop(&mut self) {
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_locks
+            WHERE relation = 'executions'::regclass AND granted AND mode = 'ShareLock'";
         // an error: it has ended with its server
-        let _ = self.session.kill();
+        let _ = self.database.answer(self.url, end);
         let _ = self.session.wait();
     }
 }
@@ -240,6 +243,42 @@ fn an_outage_is_logged_once_with_the_reason_of_each_host() {
         format!("127.0.0.1:{}: ", database.port()),
     ];
     assert!(reasons.iter().all(|reason| error.contains(reason)), "{error}");
+}
+
+/// Returns the value of a series.
+fn counted(server: &Server, series: &str) -> u64 {
+    let metrics = server.get("/metrics").text();
+    let value = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{series} is missing: {metrics}")).parse().unwrap()
+}
+
+#[test]
+fn broken_connections_and_the_outcomes_of_their_commits_are_counted() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let proxy = Proxy::to(database.port());
+    let home = home(&proxy.through(&url), "a");
+    let server = start(&home);
+    let reconnects = "greenroom_store_reconnects_total";
+    let [committed, not_committed] = ["committed", "not_committed"]
+        .map(|result| format!("greenroom_store_outcome_unknown_total{{result=\"{result}\"}}"));
+    assert_eq!([reconnects, &committed, &not_committed].map(|it| counted(&server, it)), [0; 3]);
+    let has_beaten =
+        || (database.answer(&url, "SELECT beat FROM nodes").unwrap() != "0").then_some(());
+    eventually("a beat", has_beaten);
+    std::thread::scope(|scope| {
+        let blocker = Blocker::of_writes(database, &url);
+        scope.spawn(|| execute(&server, "one"));
+        blocker.until_one_waits();
+        proxy.cut();
+        // from then on the first connection commits nothing
+        let next = "SELECT max(session) > 1 FROM lanes WHERE lane >= 0";
+        eventually("a session", || (database.answer(&url, next).unwrap() == "t").then_some(()));
+    });
+    assert_eq!([&committed, &not_committed].map(|it| counted(&server, it)), [0, 1]);
+    // that of a writer, and that of the beats
+    eventually("the connections", || (counted(&server, reconnects) >= 2).then_some(()));
+    assert_eq!(counted(&server, "greenroom_store_history_lost_total"), 0);
 }
 
 #[test]

@@ -41,6 +41,26 @@ pub trait JournalMeter: Send + Sync {
 
     /// Counts a corrupt record that was read.
     fn met_defect(&self);
+
+    /// Counts a connection that was opened in place of one that failed. A store in this process has
+    /// none, and no use for the methods that follow either.
+    fn reconnected(&self) {}
+
+    /// Counts a commit whose connection failed before the answer, once its outcome is known.
+    fn settled(&self, outcome: SettledOutcome) {
+        let _ = outcome;
+    }
+
+    /// Counts a loss of commits that the store had confirmed.
+    fn lost_history(&self) {}
+}
+
+/// Outcome of a commit that was unknown at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettledOutcome {
+    Committed,
+    /// Nothing was stored, so the commit is sent again.
+    NotCommitted,
 }
 
 /// Discards all measurements.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use greenroom_actors::ports::meter::SettledOutcome;
 use greenroom_actors::ports::store::AppendError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_postgres::Error;
@@ -57,8 +58,12 @@ struct Lane<W: Work> {
     session: Option<Session<W>>,
     /// Number of the last session.
     sessions: i64,
+    /// True after the first session.
+    was_connected: bool,
     /// Number of the last committed batch.
     batch: i64,
+    /// True if the batch after that was sent, and the connection failed before the answer.
+    is_outcome_unknown: bool,
     outage: OutageOfOne,
 }
 
@@ -189,6 +194,7 @@ impl<W: Work> Lane<W> {
                     return Err(Refusal::Lost);
                 }
                 Ok(Answer::HistoryLost) => {
+                    self.shared.meter.lost_history();
                     self.shared.membership.lose(Cause::HistoryLost);
                     return Err(Refusal::Lost);
                 }
@@ -222,6 +228,9 @@ impl<W: Work> Lane<W> {
         }
         let Some(session) = &mut self.session else { return Ok(Answer::Fenced) };
         let committed = session.commit(batch, folded).await;
+        // an error that the database reports means that nothing was stored
+        self.is_outcome_unknown = matches!(&committed, Err(error)
+            if error.code().is_none() && fault_of(error) == Fault::Outage);
         committed.map_err(|error| match fault_of(&error) {
             _ if error.code() == Some(&SqlState::QUERY_CANCELED) => Failure::TooSlow(error),
             Fault::Request => Failure::Misfit(error),
@@ -241,11 +250,23 @@ impl<W: Work> Lane<W> {
         // whatever the reason, the batch is not at fault
         let begun = begun.map_err(|error| Failure::Outage(error.advice()))?;
         let Some((session, stored)) = begun else { return Ok(Some(Answer::Fenced)) };
+        let meter = &self.shared.meter;
+        if std::mem::replace(&mut self.was_connected, true) {
+            meter.reconnected();
+        }
         if stored < self.batch {
             return Ok(Some(Answer::HistoryLost));
         }
+        let is_stored = stored == batch;
+        if std::mem::take(&mut self.is_outcome_unknown) {
+            meter.settled(if is_stored {
+                SettledOutcome::Committed
+            } else {
+                SettledOutcome::NotCommitted
+            });
+        }
         self.session = Some(session);
-        Ok((stored == batch).then_some(Answer::Stored))
+        Ok(is_stored.then_some(Answer::Stored))
     }
 
     fn begin_outage(&mut self, reason: &str) {

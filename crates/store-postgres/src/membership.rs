@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use greenroom_actors::ports::meter::JournalMeter;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -112,8 +113,8 @@ impl Membership {
     }
 
     /// Begins the beats, on this runtime.
-    pub(crate) fn start(self: &Arc<Self>, connector: Connector) {
-        let beats = tokio::spawn(Arc::clone(self).beat(connector));
+    pub(crate) fn start(self: &Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
+        let beats = tokio::spawn(Arc::clone(self).beat(connector, meter));
         *self.beats.lock().unwrap_or_else(PoisonError::into_inner) = Some(beats);
     }
 

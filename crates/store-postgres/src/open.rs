@@ -41,7 +41,8 @@ impl PostgresStore {
         let driver = Driver::start().map_err(OpenError::Thread)?;
         let connector = Connector::new(&settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
-        let opening = prepare(connector.clone(), settings.clone(), Use::Serving);
+        let opening =
+            prepare(connector.clone(), settings.clone(), Use::Serving, Arc::clone(&meter));
         let (membership, database) = driver
             .run(opening, None)
             .ok_or_else(|| OpenError::Failed("it panicked".to_owned()))??;
@@ -84,13 +85,14 @@ pub(crate) async fn prepare(
     connector: Connector,
     settings: PostgresSettings,
     of: Use,
+    meter: Arc<dyn JournalMeter>,
 ) -> Result<(Arc<Membership>, String), OpenError> {
     let until = Instant::now() + settings.patience;
     let mut has_reported = false;
     loop {
         let error = match join(&connector, &settings, of).await {
             Ok((membership, database)) => {
-                membership.start(connector);
+                membership.start(connector, meter);
                 return Ok((membership, database));
             }
             Err(error) => error,

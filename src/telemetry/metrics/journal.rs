@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use greenroom_actors::ports::meter::JournalMeter;
-use prometheus::{Error, Histogram, HistogramOpts, IntCounter};
+use greenroom_actors::ports::meter::{JournalMeter, SettledOutcome};
+use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};
 
 use super::buckets;
 use super::family::Maker;
@@ -13,6 +13,11 @@ pub(super) struct JournalSeries {
     commits: Histogram,
     failures: IntCounter,
     defects: IntCounter,
+    reconnects: IntCounter,
+    /// Commits whose outcome was unknown at first.
+    committed: IntCounter,
+    not_committed: IntCounter,
+    losses: IntCounter,
 }
 
 impl JournalSeries {
@@ -21,6 +26,15 @@ impl JournalSeries {
             let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
             maker.register(Histogram::with_opts(options)?)
         };
+        let counter = |name, help| maker.register(IntCounter::new(name, help)?);
+        let settled = maker.register(IntCounterVec::new(
+            Opts::new(
+                "greenroom_store_outcome_unknown_total",
+                "PostgreSQL: commits whose connection failed before the answer, by what was found \
+                 out afterwards",
+            ),
+            &["result"],
+        )?)?;
         Ok(Self {
             batch_size: histogram(
                 "greenroom_journal_batch_size",
@@ -32,11 +46,19 @@ impl JournalSeries {
                 "Duration of commits of the store",
                 buckets::COMMIT,
             )?,
-            failures: maker.register(IntCounter::new(
-                "greenroom_journal_failures_total",
-                "Failed writes of the store",
-            )?)?,
+            failures: counter("greenroom_journal_failures_total", "Failed writes of the store")?,
             defects,
+            reconnects: counter(
+                "greenroom_store_reconnects_total",
+                "PostgreSQL: connections of writers, and of the sign of life, opened in place of \
+                 failed ones",
+            )?,
+            committed: settled.with_label_values(&["committed"]),
+            not_committed: settled.with_label_values(&["not_committed"]),
+            losses: counter(
+                "greenroom_store_history_lost_total",
+                "PostgreSQL: times that the database had lost commits that it had confirmed",
+            )?,
         })
     }
 }
@@ -54,5 +76,20 @@ impl JournalMeter for JournalSeries {
 
     fn met_defect(&self) {
         self.defects.inc();
+    }
+
+    fn reconnected(&self) {
+        self.reconnects.inc();
+    }
+
+    fn settled(&self, outcome: SettledOutcome) {
+        match outcome {
+            SettledOutcome::Committed => self.committed.inc(),
+            SettledOutcome::NotCommitted => self.not_committed.inc(),
+        }
+    }
+
+    fn lost_history(&self) {
+        self.losses.inc();
     }
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::{FutureExt as _, TryStreamExt as _};
+use greenroom_actors::ports::meter::NoMeter;
 use greenroom_store_codec::dump::{Batches, Failed, Kind, Receive, Record};
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
@@ -48,7 +49,8 @@ impl Session {
         let connector = Connector::new(&settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let opening = async move {
-            let (membership, _) = prepare(connector.clone(), settings, of).await?;
+            let (membership, _) =
+                prepare(connector.clone(), settings, of, Arc::new(NoMeter)).await?;
             match begin(&connector, membership.node, of).await {
                 Ok(client) => Ok((membership, client)),
                 Err(error) => {

@@ -54,7 +54,9 @@ impl Starter<'_> {
             queued: Arc::clone(&self.queued),
             session: None,
             sessions: 0,
+            was_connected: false,
             batch: 0,
+            is_outcome_unknown: false,
             outage: OutageOfOne::default(),
         };
         let ended = self.ended.clone();

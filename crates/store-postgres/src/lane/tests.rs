@@ -7,6 +7,7 @@ mod plans;
 mod refusals;
 mod rows;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::conformance::{started, step_started};
-use greenroom_actors::ports::meter::NoMeter;
+use greenroom_actors::ports::meter::{JournalMeter, SettledOutcome};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Header, IdempotencyRecord, Journal as _,
     Projection, Row, Status, Ticket,
@@ -33,9 +34,50 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A store in a new schema, and its outcomes.
 struct Lab {
     store: Arc<PostgresStore>,
+    tally: Arc<Tally>,
     outcomes: UnboundedReceiver<Acknowledgement>,
     /// A connection beside the store.
     client: Client,
+}
+
+/// Counts what happens to the connections of a store.
+#[derive(Default)]
+struct Tally {
+    reconnects: AtomicU64,
+    committed: AtomicU64,
+    not_committed: AtomicU64,
+    losses: AtomicU64,
+}
+
+impl JournalMeter for Tally {
+    fn committed(&self, _: usize, _: Duration) {}
+
+    fn failed(&self) {}
+
+    fn met_defect(&self) {}
+
+    fn reconnected(&self) {
+        self.reconnects.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn settled(&self, outcome: SettledOutcome) {
+        let count = match outcome {
+            SettledOutcome::Committed => &self.committed,
+            SettledOutcome::NotCommitted => &self.not_committed,
+        };
+        count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn lost_history(&self) {
+        self.losses.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Tally {
+    /// Returns the counts of commits that had happened and had not, when they were unknown at first.
+    fn settled(&self) -> (u64, u64) {
+        (self.committed.load(Ordering::SeqCst), self.not_committed.load(Ordering::SeqCst))
+    }
 }
 
 /// Facts of an execution.
@@ -85,10 +127,11 @@ impl Lab {
 
     /// Opens a store at a URL; `direct` is that of the same schema without a proxy.
     async fn open_at(url: &str, direct: &str, writers: usize) -> Self {
-        let store = PostgresStore::open(settings(url, writers), Arc::new(NoMeter)).unwrap();
+        let tally = Arc::new(Tally::default());
+        let store = PostgresStore::open(settings(url, writers), Arc::clone(&tally) as _).unwrap();
         let (sender, outcomes) = unbounded_channel();
         store.attach(Arc::new(Sink { outcomes: sender, published: OnceLock::new() }));
-        Self { store: Arc::new(store), outcomes, client: client(direct).await }
+        Self { store: Arc::new(store), tally, outcomes, client: client(direct).await }
     }
 
     /// Drafts an append to the execution in a row; revision 0 creates it, suspended.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::ports::meter::JournalMeter;
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
@@ -26,8 +27,11 @@ const LEAVE: &str = "WITH own AS (DELETE FROM lanes WHERE node = $1)
 /// The connection of the beats.
 struct Pulse {
     connector: Connector,
+    meter: Arc<dyn JournalMeter>,
     name: String,
     client: Option<Client>,
+    /// True after the first connection.
+    was_connected: bool,
 }
 
 impl Pulse {
@@ -44,6 +48,9 @@ impl Pulse {
             return Ok(row);
         }
         let (client, _) = self.connector.connect_to_any(self.name.clone(), Purpose::Beat).await?;
+        if std::mem::replace(&mut self.was_connected, true) {
+            self.meter.reconnected();
+        }
         let asking = timeout(ANSWER_MAX, client.query_opt(statement, values));
         let row = asking.await.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
         self.client = Some(client);
@@ -53,9 +60,9 @@ impl Pulse {
 
 impl Membership {
     /// Increments the row every second, until this process leaves or has lost the database.
-    pub(super) async fn beat(self: Arc<Self>, connector: Connector) {
+    pub(super) async fn beat(self: Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
         let name = format!("greenroom/{}/beat", self.node);
-        let mut pulse = Pulse { connector, name, client: None };
+        let mut pulse = Pulse { connector, meter, name, client: None, was_connected: false };
         let mut leave = self.leave.subscribe();
         let mut ticks = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         // what was missed is never caught up: others count beats

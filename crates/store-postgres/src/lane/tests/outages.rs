@@ -161,6 +161,7 @@ async fn a_connection_that_breaks_inside_a_statement_holds_none_up() {
     lock.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(lab.outcome().await, (2, 1, Ok(())));
     assert_stored(&lab, 2, 1).await;
+    assert_eq!(lab.tally.settled(), (0, 1));
 }
 
 #[tokio::test]
@@ -177,9 +178,12 @@ async fn a_commit_whose_answer_is_lost_is_acknowledged_once() {
     lab.store.append(keyed(lab.draft(1, 3), "k"));
     lab.until("SELECT revision FROM executions", "3").await;
     assert!(lab.outcomes.try_recv().is_err());
-    proxy.resume();
+    // the answer does not arrive any later either
     proxy.cut();
+    proxy.resume();
     assert_eq!(lab.outcome().await, (1, 4, Ok(())));
     assert_eq!(lab.append(lab.draft(1, 4)).await, Ok(()));
     assert_stored(&lab, 1, 5).await;
+    assert_eq!(lab.tally.settled(), (1, 0));
+    assert!(lab.tally.reconnects.load(Ordering::SeqCst) >= 1);
 }

@@ -81,5 +81,6 @@ async fn a_database_that_lost_commits_is_given_up() {
     assert_eq!(lab.append(elsewhere).await, Err(AppendError::Lost));
     assert!(lost(&lab).await.contains("lost commits that it had confirmed"));
     assert!(!lab.store.is_writable());
+    assert_eq!(lab.tally.losses.load(Ordering::SeqCst), 1);
     assert_eq!(lab.ask("SELECT revision FROM executions").await, "2");
 }

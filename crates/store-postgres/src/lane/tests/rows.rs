@@ -155,7 +155,7 @@ async fn users_of_facts_are_indexed() {
 #[tokio::test]
 async fn facts_are_published_before_they_are_acknowledged() {
     let Some(url) = Server::shared().map(Server::fresh_url) else { return };
-    let store = PostgresStore::open(settings(&url, 1), Arc::new(NoMeter)).unwrap();
+    let store = PostgresStore::open(settings(&url, 1), Arc::new(Tally::default())).unwrap();
     let (outcomes, mut acknowledged) = unbounded_channel();
     let (published, mut facts) = unbounded_channel();
     store.attach(Arc::new(Sink { outcomes, published: OnceLock::from(published) }));
