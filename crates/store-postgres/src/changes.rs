@@ -21,6 +21,9 @@ use crate::store::{PostgresStore, Shared};
 /// few milliseconds at most.
 pub(crate) const PART: usize = 500;
 
+/// Commits a mark that changes nothing, and so waits for replicas.
+pub(crate) const MARK: &str = "SELECT pg_logical_emit_message(true, 'greenroom', '')";
+
 /// Outcome of a change: made, or refused by a rule of the port.
 pub(crate) type Verdict<T> = Result<T, AppendError>;
 
@@ -98,12 +101,23 @@ impl Change<'_> {
 
 impl Pool {
     /// Makes a change, which `change` commits; repeats it until it succeeds, fails for good, or the
-    /// patience is over.
+    /// patience is over. If the wait of a commit for replicas is canceled, waits until they have a
+    /// later one.
     pub(crate) async fn change<T, F>(&self, change: impl Fn(Changing) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        self.repeated(|| async { change(Changing(self.connection().await?)).await }).await
+        let mut canceled = self.waits.count();
+        let changed =
+            self.repeated(|| async { change(Changing(self.connection().await?)).await }).await?;
+        // also if the commit was that of another change
+        while self.waits.count() != canceled {
+            canceled = self.waits.count();
+            let marking =
+                || async { Ok(self.connection().await?.client.execute(MARK, &[]).await?) };
+            self.repeated(marking).await?;
+        }
+        Ok(changed)
     }
 
     /// Makes a long change in parts, one per transaction; returns the sum of their results. A part

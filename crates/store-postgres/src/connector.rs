@@ -3,6 +3,7 @@
 mod tls;
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,13 +11,14 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(crate) use self::tls::{UnusableAuthorities, certificate_problem};
 
 use crate::address::{Host, HostPlace, Tls};
 use crate::fault::{advice_on, reason_of};
+use crate::replication::CanceledWaits;
 use crate::settings::{PostgresDurability, PostgresSettings};
 
 /// Time that a host has to accept a connection, with everything that precedes the first statement.
@@ -162,6 +164,8 @@ impl ConnectError {
 pub(crate) enum SessionError {
     Unreachable(ConnectError),
     Failed(Error),
+    /// An earlier commit waits for replicas.
+    NotReplicated,
 }
 
 impl From<ConnectError> for SessionError {
@@ -182,6 +186,9 @@ impl SessionError {
         match self {
             Self::Unreachable(error) => error.advice(),
             Self::Failed(error) => advice_on(error),
+            Self::NotReplicated => "no synchronous replica has confirmed an earlier commit; check \
+                                    the replicas that synchronous_standby_names names"
+                .to_owned(),
         }
     }
 }
@@ -230,15 +237,16 @@ impl Connector {
         name: String,
         purpose: Purpose,
     ) -> Result<(Client, JoinHandle<()>), Error> {
-        Ok(self.connect_to_any(name, purpose).await?)
+        Ok(self.connect_to_any(name, purpose, CanceledWaits::default()).await?)
     }
 
-    /// Opens a connection to the first host that accepts writes. May be awaited on any runtime.
-    /// Returns the task that drives the connection, too.
+    /// Opens a connection to the first host that accepts writes, whose canceled waits for replicas
+    /// are counted. May be awaited on any runtime. Returns the task that drives the connection, too.
     pub(crate) async fn connect_to_any(
         &self,
         name: String,
         purpose: Purpose,
+        waits: CanceledWaits,
     ) -> Result<(Client, JoinHandle<()>), ConnectError> {
         let this = self.clone();
         let connecting = self.driver.spawn(async move {
@@ -249,7 +257,7 @@ impl Connector {
                 let (host, config) = &this.targets.hosts[index];
                 let mut config = config.clone();
                 config.application_name(&name);
-                let connecting = this.connect_to(config, purpose);
+                let connecting = this.connect_to(config, purpose, waits.clone());
                 let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
                 match connected.unwrap_or(Err(HostFault::NoAnswer)) {
                     Ok(connected) => {
@@ -269,12 +277,23 @@ impl Connector {
         &self,
         config: Config,
         purpose: Purpose,
+        waits: CanceledWaits,
     ) -> Result<(Client, JoinHandle<()>), HostFault> {
-        let (client, connection) =
+        let (client, mut connection) =
             config.connect(self.tls.clone()).await.map_err(HostFault::Failed)?;
         let driving = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                log::debug!("a connection to the database ended: {}", reason_of(&error));
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                match message {
+                    Ok(AsyncMessage::Notice(notice)) => {
+                        log::debug!("{}: {}", notice.severity(), notice.message());
+                        waits.note(&notice);
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        log::debug!("a connection to the database ended: {}", reason_of(&error));
+                        return;
+                    }
+                }
             }
         });
         let begin = purpose.begin_session(self.durability);

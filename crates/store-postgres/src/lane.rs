@@ -48,6 +48,10 @@ const SLOW_BYTES_MIN: usize = 1024 * 1024;
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// Reason for which a stored batch is not acknowledged.
+const UNCONFIRMED: &str = "the wait of a commit for synchronous replicas was canceled; it is \
+    acknowledged when a replica has confirmed a later one";
+
 /// The writing side of a lane.
 struct Lane<W: Work> {
     shared: Arc<Shared>,
@@ -62,7 +66,9 @@ struct Lane<W: Work> {
     was_connected: bool,
     /// Number of the last committed batch.
     batch: i64,
-    /// True if the batch after that was sent, and the connection failed before the answer.
+    /// True if the batch after that is stored, but may be on no replica.
+    is_unconfirmed: bool,
+    /// True if it was sent, and the connection failed before the answer.
     is_outcome_unknown: bool,
     outage: OutageOfOne,
 }
@@ -184,9 +190,13 @@ impl<W: Work> Lane<W> {
             }
             let reason = match self.attempt(batch, folded).await {
                 Ok(Answer::Stored) => {
-                    self.batch = batch;
+                    (self.batch, self.is_unconfirmed) = (batch, false);
                     self.end_outage();
                     return Ok(());
+                }
+                Ok(Answer::StoredHere) => {
+                    self.is_unconfirmed = true;
+                    UNCONFIRMED.to_owned()
                 }
                 Ok(Answer::Fenced) => {
                     self.shared.outages.lose();
@@ -213,7 +223,7 @@ impl<W: Work> Lane<W> {
                 }
             };
             failures += 1;
-            if failures > 1 {
+            if failures > 1 || self.is_unconfirmed {
                 self.begin_outage(&reason);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
@@ -221,12 +231,20 @@ impl<W: Work> Lane<W> {
         }
     }
 
-    /// Sends a batch, unless an older session has committed it.
+    /// Sends a batch, unless it is stored. One that may be on no replica is confirmed.
     async fn attempt(&mut self, batch: i64, folded: &W::Folded<'_>) -> Result<Answer, Failure> {
         if let Some(answer) = self.begin(batch).await? {
             return Ok(answer);
         }
         let Some(session) = &mut self.session else { return Ok(Answer::Fenced) };
+        if self.is_unconfirmed {
+            let confirmed = session.confirm(batch).await;
+            // whatever the reason, the batch is not at fault
+            return confirmed.map_err(|error| match fault_of(&error) {
+                Fault::Conflict => Failure::Conflict(error),
+                Fault::Outage | Fault::Request => Failure::Outage(advice_on(&error)),
+            });
+        }
         let committed = session.commit(batch, folded).await;
         // an error that the database reports means that nothing was stored
         self.is_outcome_unknown = matches!(&committed, Err(error)
@@ -249,7 +267,9 @@ impl<W: Work> Lane<W> {
         let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
         // whatever the reason, the batch is not at fault
         let begun = begun.map_err(|error| Failure::Outage(error.advice()))?;
-        let Some((session, stored)) = begun else { return Ok(Some(Answer::Fenced)) };
+        let Some((session, stored, is_confirmed)) = begun else {
+            return Ok(Some(Answer::Fenced));
+        };
         let meter = &self.shared.meter;
         if std::mem::replace(&mut self.was_connected, true) {
             meter.reconnected();
@@ -266,7 +286,9 @@ impl<W: Work> Lane<W> {
             });
         }
         self.session = Some(session);
-        Ok(is_stored.then_some(Answer::Stored))
+        self.is_unconfirmed = is_stored && !is_confirmed;
+        let answer = if is_confirmed { Answer::Stored } else { Answer::StoredHere };
+        Ok(is_stored.then_some(answer))
     }
 
     fn begin_outage(&mut self, reason: &str) {

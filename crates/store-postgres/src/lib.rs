@@ -37,6 +37,7 @@ mod pieces;
 mod pool;
 mod portions;
 mod reader;
+mod replication;
 mod retention;
 mod schema;
 mod search;

@@ -19,6 +19,7 @@ use crate::lane::Lanes;
 use crate::membership::Membership;
 use crate::numbers::{self, Numbers};
 use crate::pool::Pool;
+use crate::replication::CanceledWaits;
 use crate::settings::PostgresSettings;
 use crate::store::{PostgresStore, Shared};
 
@@ -114,7 +115,11 @@ async fn join(
     settings: &PostgresSettings,
     of: Use,
 ) -> Result<(Arc<Membership>, String), OpenError> {
-    let connecting = connector.connect_to_any("greenroom/open".to_owned(), Purpose::Opening);
+    let connecting = connector.connect_to_any(
+        "greenroom/open".to_owned(),
+        Purpose::Opening,
+        CanceledWaits::default(),
+    );
     let refusal = |failure| OpenError::of_connecting(failure, &settings.address);
     let (mut client, _) = connecting.await.map_err(refusal)?;
     let database = checks::prepare(&mut client, settings.durability, of).await?;

@@ -9,8 +9,8 @@ use deadpool_postgres::{
     Connect, Manager, ManagerConfig, Object, Pool as Connections, PoolError, RecyclingMethod,
     Runtime,
 };
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{Read, ReadError};
 use tokio::task::JoinHandle;
@@ -22,6 +22,7 @@ use crate::connector::{Connector, Purpose};
 use crate::decoders::Decoders;
 use crate::defects::Defects;
 use crate::fault::{Fault, fault_of, reason_of};
+use crate::replication::CanceledWaits;
 
 /// Maximum wait for a free connection.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -76,6 +77,8 @@ pub(crate) struct Pool {
     connections: Connections,
     defects: Arc<Defects>,
     decoders: Arc<Decoders>,
+    /// Commits that may be on no replica.
+    pub(crate) waits: CanceledWaits,
     /// Time for which a read is repeated during an outage.
     patience: Duration,
 }
@@ -84,11 +87,14 @@ pub(crate) struct Pool {
 struct Opening {
     connector: Connector,
     name: String,
+    waits: CanceledWaits,
 }
 
 impl Connect for Opening {
     fn connect(&self, _: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
-        self.connector.connect(self.name.clone(), Purpose::Pooled).boxed()
+        let (name, waits) = (self.name.clone(), self.waits.clone());
+        let connecting = self.connector.connect_to_any(name, Purpose::Pooled, waits);
+        connecting.err_into().boxed()
     }
 }
 
@@ -101,7 +107,8 @@ impl Pool {
         meter: Arc<dyn JournalMeter>,
     ) -> io::Result<Self> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let opening = Opening { connector, name };
+        let waits = CanceledWaits::default();
+        let opening = Opening { connector, name, waits: waits.clone() };
         let manager = Manager::from_connect(Config::new(), opening, recycling);
         let connections = Connections::builder(manager)
             .max_size(size)
@@ -111,7 +118,7 @@ impl Pool {
             .build()
             .map_err(io::Error::other)?;
         let (defects, decoders) = (Arc::new(Defects::new(meter)), Arc::new(Decoders::start()?));
-        Ok(Self { connections, defects, decoders, patience })
+        Ok(Self { connections, defects, decoders, waits, patience })
     }
 
     /// Returns a connection, as soon as one is free.

@@ -7,6 +7,7 @@ mod generations;
 mod keys;
 mod plans;
 mod reads;
+pub(crate) mod replication;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -56,6 +56,7 @@ impl Starter<'_> {
             sessions: 0,
             was_connected: false,
             batch: 0,
+            is_unconfirmed: false,
             is_outcome_unknown: false,
             outage: OutageOfOne::default(),
         };

@@ -1,14 +1,17 @@
 //! A connection of a lane, which is the only one that may commit its batches.
 
+use std::future::Future;
 use std::time::Duration;
 
 use greenroom_actors::ports::store::AppendError;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
 use super::work::Work;
 use crate::connector::{Connector, Purpose, SessionError};
+use crate::replication::{CanceledWaits, explained};
 
 /// Takes the lane over: what older connections still send is refused from then on. Numbers of
 /// sessions grow, so that none of them can take it back. Waits for a transaction of theirs, for the
@@ -27,6 +30,10 @@ const END_OLDER: &str = "SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_a
         AND a.wait_event IS DISTINCT FROM 'SyncRep'
         AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid
             AND l.relation = 'lanes'::regclass)";
+
+/// Commits the last batch again, as it were: waits for the replicas that did not confirm it.
+const CONFIRM: &str = "UPDATE lanes SET batch = batch
+    WHERE node = $1 AND lane = $2 AND session = $3 AND batch = $4";
 
 /// Maximum wait for an answer, which the database has given up long before.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -55,6 +62,7 @@ pub(crate) struct Fence {
 /// A connection that owns its lane, unless a newer one took it over.
 pub(super) struct Session<W> {
     client: Client,
+    waits: CanceledWaits,
     key: LaneKey,
     number: i64,
     work: W,
@@ -66,6 +74,8 @@ pub(super) struct Session<W> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Stored,
+    /// Stored on this server, but the wait for its replicas was canceled.
+    StoredHere,
     /// The row of the lane is gone or not as expected; nothing was stored.
     Fenced,
     /// The lane has committed less than was confirmed.
@@ -82,29 +92,36 @@ impl Answer {
 
 impl<W: Work> Session<W> {
     /// Connects, and takes the lane over from older sessions. Returns the number of the lane's last
-    /// committed batch; `None` if the lane is gone.
+    /// committed batch, and false if that may be on no replica; `None` if the lane is gone.
     pub(super) async fn begin(
         connector: &Connector,
         key: LaneKey,
         number: i64,
-    ) -> Result<Option<(Self, i64)>, SessionError> {
+    ) -> Result<Option<(Self, i64, bool)>, SessionError> {
         let LaneKey { node, lane } = key;
         let all = format!("greenroom/{node}/{lane}/");
         let name = format!("{all}{number}");
-        let (client, _driving) = connector.connect_to_any(name, Purpose::Lane).await?;
+        let waits = CanceledWaits::default();
+        let connecting = connector.connect_to_any(name, Purpose::Lane, waits.clone());
+        let (client, _driving) = connecting.await?;
         client.batch_execute(IMPATIENT).await?;
         let begun = match client.query_opt(BEGIN, &[&node, &lane, &number]).await {
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                 client.query(END_OLDER, &[&all]).await?;
-                client.query_opt(BEGIN, &[&node, &lane, &number]).await?
+                match client.query_opt(BEGIN, &[&node, &lane, &number]).await {
+                    Err(error) => return Err(explained(&client, error, &all).await),
+                    Ok(begun) => begun,
+                }
             }
             begun => begun?,
         };
         let Some(row) = begun else { return Ok(None) };
+        // what older sessions committed precedes this commit
+        let is_confirmed = waits.count() == 0;
         client.batch_execute(PATIENT).await?;
         let work = W::prepare(&client).await?;
-        let session = Self { client, key, number, work, sent: 0 };
-        Ok(Some((session, row.get(0))))
+        let session = Self { client, waits, key, number, work, sent: 0 };
+        Ok(Some((session, row.get(0), is_confirmed)))
     }
 
     /// Commits a batch. A failure leaves the outcome open unless the database itself reports it.
@@ -119,9 +136,28 @@ impl<W: Work> Session<W> {
         self.sent += 1;
         let LaneKey { node, lane } = self.key;
         let fence = Fence { node, lane, session: self.number, batch };
+        let canceled = self.waits.count();
         let committing = self.work.commit(&mut self.client, folded, fence);
-        let committed = timeout(ANSWER_MAX, committing).await;
-        committed.unwrap_or_else(|_| Err(Error::__private_api_timeout()))
+        let answer = answered(committing).await?;
+        Ok(self.after_waiting(answer, canceled))
+    }
+
+    /// Waits for the replicas that did not confirm the last batch, which is stored.
+    pub(super) async fn confirm(&self, batch: i64) -> Result<Answer, Error> {
+        let LaneKey { node, lane } = self.key;
+        let canceled = self.waits.count();
+        let values: [&(dyn ToSql + Sync); 4] = [&node, &lane, &self.number, &batch];
+        let rows = answered(self.client.execute(CONFIRM, &values)).await?;
+        let answer = if rows == 1 { Answer::Stored } else { Answer::Fenced };
+        Ok(self.after_waiting(answer, canceled))
+    }
+
+    /// Returns the answer to a commit, before which so many waits were canceled.
+    fn after_waiting(&self, answer: Answer, canceled: u64) -> Answer {
+        match answer {
+            Answer::Stored if self.waits.count() != canceled => Answer::StoredHere,
+            other => other,
+        }
     }
 
     /// Returns the reason why a request that failed alone does not fit; `None` if it is at fault
@@ -133,4 +169,10 @@ impl<W: Work> Session<W> {
     ) -> Result<Option<AppendError>, Error> {
         self.work.reason_of(&self.client, job, error).await
     }
+}
+
+/// Waits for an answer, for a limited time.
+async fn answered<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let answer = timeout(ANSWER_MAX, asking).await;
+    answer.unwrap_or_else(|_| Err(Error::__private_api_timeout()))
 }

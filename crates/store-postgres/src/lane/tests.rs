@@ -5,6 +5,7 @@ mod outages;
 mod ownership;
 mod plans;
 mod refusals;
+mod replication;
 mod rows;
 
 use std::sync::atomic::{AtomicU64, Ordering};

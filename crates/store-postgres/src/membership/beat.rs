@@ -11,6 +11,7 @@ use tokio_postgres::{Client, Error, Row};
 use super::{BEAT, Cause, Membership, Peer};
 use crate::connector::{Connector, Purpose, SessionError};
 use crate::lane::outage::OutageOfOne;
+use crate::replication::{CanceledWaits, explained};
 
 /// Time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
@@ -47,14 +48,21 @@ impl Pulse {
             self.client = Some(client);
             return Ok(row);
         }
-        let (client, _) = self.connector.connect_to_any(self.name.clone(), Purpose::Beat).await?;
+        // beats need no replica: they are looked at on the server that they are on
+        let waits = CanceledWaits::default();
+        let connecting = self.connector.connect_to_any(self.name.clone(), Purpose::Beat, waits);
+        let (client, _) = connecting.await?;
         if std::mem::replace(&mut self.was_connected, true) {
             self.meter.reconnected();
         }
         let asking = timeout(ANSWER_MAX, client.query_opt(statement, values));
-        let row = asking.await.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
-        self.client = Some(client);
-        Ok(row)
+        match asking.await.unwrap_or_else(|_| Err(Error::__private_api_timeout())) {
+            Ok(row) => {
+                self.client = Some(client);
+                Ok(row)
+            }
+            Err(error) => Err(explained(&client, error, &self.name).await),
+        }
     }
 }
 

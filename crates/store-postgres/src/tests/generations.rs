@@ -46,11 +46,11 @@ pub(super) fn turn(number: u32, text: &str) -> (u32, Arc<GenerationStep>) {
     (number, Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() }))
 }
 
-fn key(id: &str) -> ConversationKey {
+pub(super) fn key(id: &str) -> ConversationKey {
     ConversationKey { agent_id: Arc::from("clerk"), user_id: None, conversation_id: Arc::from(id) }
 }
 
-fn messages(conversation: &str, ids: &[&str]) -> Option<ConversationWrite> {
+pub(super) fn messages(conversation: &str, ids: &[&str]) -> Option<ConversationWrite> {
     let message = |id: &&str| StoredMessage {
         id: (*id).to_owned(),
         role: Role::User,
@@ -63,7 +63,7 @@ fn messages(conversation: &str, ids: &[&str]) -> Option<ConversationWrite> {
 }
 
 /// Queues a record without waiting.
-fn record(
+pub(super) fn record(
     store: &PostgresStore,
     write: GenerationWrite,
 ) -> impl Future<Output = Result<(), AppendError>> + use<> {

@@ -15,8 +15,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
 use crate::{
-    acted, conversations, counts, forget, generations, history, key_purge, lane, list, log_writes,
-    logs, pieces, reader, retention, search, trace_record, traces,
+    acted, changes, conversations, counts, forget, generations, history, key_purge, lane, list,
+    log_writes, logs, pieces, reader, retention, search, trace_record, traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -64,6 +64,7 @@ const CASES: &[Case] = &[
     of!(acted::PUT_CHUNKS, "1, '{101, 102}', '{101, 102}', '{a, b}'"),
     of!(acted::ROW, "1"),
     of!(acted::FINISH, "1, 'a', 'b', 'c', 'user 0', true"),
+    of!(changes::MARK, ""),
     of!(conversations::NEXT_NUMBER, ""),
     of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
     of!(conversations::CREATE, "'=user 1', 'agent 1', 'new', 999999, 1, 1, NULL, '{}', NULL"),

@@ -34,7 +34,7 @@ async fn append_all(lab: &mut Lab, rows: std::ops::Range<Row>, revisions: u64) {
 }
 
 /// Checks that each append of these is stored once.
-async fn assert_stored(lab: &Lab, rows: i64, revisions: u64) {
+pub(super) async fn assert_stored(lab: &Lab, rows: i64, revisions: u64) {
     let last = revisions - 1;
     assert_eq!(lab.ask(REVISIONS).await, format!("{rows} {last} {last}"));
     let chunks = "SELECT count(*) FROM chunks";
