@@ -78,6 +78,13 @@ impl Drop for Blocker<'_> {
     }
 }
 
+/// Executes a workflow while the store does not answer; the answer may come earlier than the end.
+fn execute_patiently(server: &Server, id: &str) {
+    let body = json!({ "input": {}, "options": { "executionId": id } });
+    server.post("/workflows/asking/execute", &body);
+    server.state_when("asking", id, |state| state["status"] == "suspended");
+}
+
 fn execute(server: &Server, id: &str) {
     let body = json!({ "input": {}, "options": { "executionId": id } });
     let reply = server.post("/workflows/asking/execute", &body);
@@ -220,7 +227,7 @@ fn an_outage_is_logged_once_with_the_reason_of_each_host() {
     let blocker = Blocker::of_writes(&database, &url);
     // a writer notices it, and so do the beats
     std::thread::scope(|scope| {
-        scope.spawn(|| execute(&server, "one"));
+        scope.spawn(|| execute_patiently(&server, "one"));
         blocker.until_one_waits();
         database.stop_immediate();
         let failures = "greenroom_journal_failures_total 1";
@@ -268,7 +275,7 @@ fn broken_connections_and_the_outcomes_of_their_commits_are_counted() {
     eventually("a beat", has_beaten);
     std::thread::scope(|scope| {
         let blocker = Blocker::of_writes(database, &url);
-        scope.spawn(|| execute(&server, "one"));
+        scope.spawn(|| execute_patiently(&server, "one"));
         blocker.until_one_waits();
         proxy.cut();
         // from then on the first connection commits nothing
