@@ -83,6 +83,22 @@ pub(crate) const OF_OWNER: &str =
 pub(crate) const OF_AGENT_AND_OWNER: &str =
     listing!("owner = $1 AND agent = $2", concat!("memory = ", memory!()));
 
+/// Selects the messages of a memory, from the newest.
+///
+/// The range of two columns has the same rows as `memory = …`. But for that, PostgreSQL could expect
+/// few rows, and read and sort all of them.
+macro_rules! newest {
+    () => {
+        concat!(
+            " FROM messages WHERE memory >= ",
+            memory!(),
+            " AND (memory, n) <= (",
+            memory!(),
+            ", 9223372036854775807) ORDER BY memory DESC, n DESC "
+        )
+    };
+}
+
 /// Returns the messages before one, from the newest; none before one that is not there.
 pub(crate) const MESSAGES: &str = concat!(
     "SELECT ",
@@ -108,14 +124,14 @@ pub(crate) const FOUND_IN_NEWEST: &str = concat!(
     "SELECT ",
     message_columns!(),
     ", (SELECT id FROM conversations WHERE n = conversation), has_older FROM (
-        SELECT EXISTS (SELECT FROM messages WHERE memory = ",
-    memory!(),
-    " OFFSET $5) AS has_older) AS counted
+        SELECT EXISTS (SELECT",
+    newest!(),
+    "OFFSET $5) AS has_older) AS counted
     LEFT JOIN LATERAL (SELECT * FROM (
-            SELECT * FROM messages WHERE memory = ",
-    memory!(),
-    " ORDER BY n DESC LIMIT $5) AS newest
-        WHERE position($3 IN folded) > 0 ORDER BY n DESC LIMIT $4) AS found ON true
+            SELECT *",
+    newest!(),
+    "LIMIT $5) AS newest
+        WHERE position($3 IN folded) > 0 ORDER BY memory DESC, n DESC LIMIT $4) AS found ON true
     ORDER BY n DESC"
 );
 

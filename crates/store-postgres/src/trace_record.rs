@@ -26,12 +26,16 @@ use crate::text::Text;
 use crate::traces::user_of;
 
 /// Selects the places of executions: the owner of the trace, those that joined it, and a root.
+///
+/// The range of two columns has the same rows as `trace = …`, and each `coalesce` those of an `OR`.
+/// But for those, PostgreSQL could expect few rows, and read and sort all of them.
 pub(crate) const EXECUTION_PLACES: &str = "
     (SELECT n, created, last_seq FROM executions WHERE id = $1 AND trace = $2 AND joined IS NULL)
     UNION ALL
-    (SELECT n, created, last_seq FROM executions WHERE trace = $2 AND joined IS NOT NULL
-        AND ($3::text IS NULL OR user_id = $3) AND ($4::bigint IS NULL OR joined = $4)
-        ORDER BY n LIMIT $5)
+    (SELECT n, created, last_seq FROM executions
+        WHERE trace <= $2 AND (trace, n) > ($2, 0) AND joined IS NOT NULL
+            AND coalesce(user_id = $3, $3 IS NULL) AND coalesce(joined = $4::bigint, $4 IS NULL)
+        ORDER BY trace, n LIMIT $5)
     UNION ALL
     (SELECT n, created, last_seq FROM executions WHERE n = $6)";
 
@@ -39,9 +43,10 @@ pub(crate) const EXECUTION_PLACES: &str = "
 pub(crate) const GENERATION_PLACES: &str = "
     (SELECT n, 0::bigint, 1::bigint FROM generations WHERE id = $1 AND trace IS NULL)
     UNION ALL
-    (SELECT n, 0::bigint, 1::bigint FROM generations WHERE trace = $2
-        AND ($3::text IS NULL OR user_id = $3) AND ($4::bigint IS NULL OR joined = $4)
-        ORDER BY n LIMIT $5)
+    (SELECT n, 0::bigint, 1::bigint FROM generations
+        WHERE trace <= $2 AND (trace, n) > ($2, 0)
+            AND coalesce(user_id = $3, $3 IS NULL) AND coalesce(joined = $4::bigint, $4 IS NULL)
+        ORDER BY trace, n LIMIT $5)
     UNION ALL
     (SELECT n, 0::bigint, 1::bigint FROM generations WHERE n = $6)";
 

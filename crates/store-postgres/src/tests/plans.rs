@@ -1,4 +1,5 @@
-//! Plans of all statements, over tables with 100,000 rows.
+//! Plans of all statements, over tables with 100,000 rows; also plans that were made when the tables
+//! were empty, or before they had statistics.
 //!
 //! Plans are generic, as sessions use them. No statement may scan a table, and none may read more
 //! rows than a page does: by an index, for a sort or for a filter.
@@ -22,6 +23,10 @@ use crate::{
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
 const ROWS_MAX: u64 = 5_001;
 
+/// Maximum number of rows that the cases have added to a table: indexes still have them after the
+/// transactions are undone.
+const UNDONE_MAX: u64 = 100;
+
 /// A statement, with values for its parameters.
 struct Case {
     name: &'static str,
@@ -35,6 +40,16 @@ struct Case {
 impl Case {
     const fn new(name: &'static str, sql: &'static str, values: &'static str) -> Self {
         Self { name, sql, values, is_of_lane: false, rows_max: ROWS_MAX }
+    }
+
+    /// Returns the name of the prepared statement.
+    fn prepared(&self) -> String {
+        self.name.replace("::", "_")
+    }
+
+    fn execution(&self) -> String {
+        let values = if self.values.is_empty() { "" } else { &format!("({})", self.values) };
+        format!("EXECUTE {}{values}", self.prepared())
     }
 
     /// Runs a statement with the settings of lanes.
@@ -197,13 +212,13 @@ const CASES: &[Case] = &[
     of!(retention::FORGET_GENERATIONS, "'user 0', 100"),
     of!(search::BY_KEY, "'=user 1', 'agent 1', 'conversation 1'"),
     // counts the conversations
-    of!(search::OF_ALL, "NULL, NULL, 100, 0").reading(20_000),
+    of!(search::OF_ALL, "NULL, NULL, 100, 0").reading(20_000 + UNDONE_MAX),
     of!(search::OF_AGENT, "NULL, 'agent 1', 100, 0"),
     of!(search::OF_OWNER, "'=user 1', NULL, 100, 0"),
     of!(search::OF_AGENT_AND_OWNER, "'=user 1', 'agent 1', 100, 0"),
     of!(search::MESSAGES, "'=user 0', 'agent 0', 'conversation 1', NULL, 100"),
     // the messages of one memory
-    of!(search::FOUND, "'=user 0', 'agent 0', '%message%', 100").reading(20_000),
+    of!(search::FOUND, "'=user 0', 'agent 0', '%message%', 100").reading(20_000 + UNDONE_MAX),
     of!(search::FOUND_IN_NEWEST, "'=user 0', 'agent 0', 'm', 100, 1000"),
     of!(trace_record::EXECUTION_PLACES, "'execution 1', 'trace 0', NULL, NULL, 4900, 1"),
     of!(trace_record::GENERATION_PLACES, "'generation 1', 'trace 0', NULL, NULL, 4900, 1"),
@@ -224,46 +239,93 @@ const CASES: &[Case] = &[
 /// Statements that have no plan.
 const WITHOUT_PLAN: &[&str] = &[];
 
-#[tokio::test]
-async fn statements_find_their_rows_by_indexes() {
-    let Some(url) = postgres::fresh_url() else { return };
-    let settings = PostgresSettings::new(url.parse().unwrap(), "plans");
-    let store = PostgresStore::open(settings, Arc::new(NoMeter)).unwrap();
-    let connect = async |purpose| {
-        let connecting = store.shared.connector.connect("plans".to_owned(), purpose);
-        connecting.await.unwrap().0
-    };
-    let filling = connect(Purpose::Opening).await;
-    filling.batch_execute(include_str!("plans/fill.sql")).await.unwrap();
-    let [pooled, lane] = [connect(Purpose::Pooled).await, connect(Purpose::Lane).await];
-    let mut problems = Vec::new();
-    for case in CASES {
-        let client = if case.is_of_lane { &lane } else { &pooled };
-        let plan = plan_of(client, case).await;
-        let before = problems.len();
-        examine(&plan[0]["Plan"], case, &mut problems);
-        if problems.len() > before {
-            eprintln!("{}: {plan:#}", case.name);
-        }
-    }
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
+/// A store whose tables are filled, and connections with the settings of the pool and of lanes.
+struct Lab {
+    pooled: Client,
+    lane: Client,
+    filling: Client,
+    _store: PostgresStore,
 }
 
-/// Runs a statement in a transaction that is undone; returns its plan, with numbers of rows.
+impl Lab {
+    /// Opens a store, whose tables are empty.
+    async fn open() -> Option<Self> {
+        let settings = PostgresSettings::new(postgres::fresh_url()?.parse().unwrap(), "plans");
+        let store = PostgresStore::open(settings, Arc::new(NoMeter)).unwrap();
+        let connect = async |purpose| {
+            let connecting = store.shared.connector.connect("plans".to_owned(), purpose);
+            connecting.await.unwrap().0
+        };
+        let [pooled, lane] = [connect(Purpose::Pooled).await, connect(Purpose::Lane).await];
+        let filling = connect(Purpose::Opening).await;
+        Some(Self { pooled, lane, filling, _store: store })
+    }
+
+    fn client(&self, case: &Case) -> &Client {
+        if case.is_of_lane { &self.lane } else { &self.pooled }
+    }
+
+    /// Examines the plans of all statements, which are prepared.
+    async fn examine(&self, when: &str) {
+        let mut problems = Vec::new();
+        for case in CASES {
+            let plan = plan_of(self.client(case), case).await;
+            let before = problems.len();
+            examine(&plan[0]["Plan"], case, &mut problems);
+            if problems.len() > before {
+                eprintln!("{}: {plan:#}", case.name);
+            }
+        }
+        assert!(problems.is_empty(), "plans {when}: {}", problems.join("\n"));
+    }
+
+    /// Makes the plan of a statement, which is kept.
+    async fn prepare(&self, case: &Case) {
+        let prepare = format!("PREPARE {} AS {}", case.prepared(), case.sql);
+        run(self.client(case), case, &prepare).await;
+        run(self.client(case), case, &format!("EXPLAIN {}", case.execution())).await;
+    }
+}
+
+/// Keeps the server from making statistics by itself.
+const NO_STATISTICS: &str = "DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LOOP
+        EXECUTE format('ALTER TABLE %I SET (autovacuum_enabled = off)', name);
+    END LOOP; END $$";
+
+#[tokio::test]
+async fn statements_find_their_rows_by_indexes() {
+    let Some(lab) = Lab::open().await else { return };
+    lab.filling.batch_execute(NO_STATISTICS).await.unwrap();
+    for case in CASES {
+        lab.prepare(case).await;
+    }
+    lab.filling.batch_execute(include_str!("plans/fill.sql")).await.unwrap();
+    lab.examine("made over empty tables").await;
+    for client in [&lab.pooled, &lab.lane] {
+        client.batch_execute("DISCARD PLANS").await.unwrap();
+    }
+    lab.examine("made without statistics").await;
+    // plans are made anew
+    lab.filling.batch_execute("ANALYZE").await.unwrap();
+    lab.examine("made with statistics").await;
+}
+
+/// Runs a prepared statement in a transaction that is undone; returns its plan, with numbers of
+/// rows.
 async fn plan_of(client: &Client, case: &Case) -> Value {
-    let Case { name, sql, values, .. } = case;
-    let values = if values.is_empty() { String::new() } else { format!("({values})") };
-    let run = |sql: String| async move {
-        client.simple_query(&sql).await.unwrap_or_else(|error| panic!("{name}: {error:?}"))
-    };
-    run(format!("BEGIN; PREPARE statement AS {sql}")).await;
-    let explain = format!("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE statement{values}");
-    let plan = run(explain).await.iter().find_map(|message| match message {
+    run(client, case, "BEGIN").await;
+    let explain = format!("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {}", case.execution());
+    let plan = run(client, case, &explain).await.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => serde_json::from_str(row.get(0)?).ok(),
         _ => None,
     });
-    run("ROLLBACK; DEALLOCATE statement".to_owned()).await;
+    run(client, case, "ROLLBACK").await;
     plan.unwrap()
+}
+
+async fn run(client: &Client, case: &Case, sql: &str) -> Vec<SimpleQueryMessage> {
+    client.simple_query(sql).await.unwrap_or_else(|error| panic!("{}: {error:?}", case.name))
 }
 
 /// Collects what is wrong with a step of a plan and those below it.
