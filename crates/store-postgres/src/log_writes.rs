@@ -29,7 +29,7 @@ pub(crate) const PUT: &str = "INSERT INTO logs (n, at, level, target, trace, spa
 /// Deletes up to `$3` of the oldest records, up to the first one to keep: its time is not before
 /// `$1`, and it has one of the newest `$2` numbers.
 pub(crate) const PRUNE: &str = "WITH oldest AS (SELECT n, at FROM logs ORDER BY n LIMIT $3),
-    kept AS (
+    kept AS MATERIALIZED (
         SELECT min(n) AS first FROM oldest
         WHERE at >= $1 AND n > (SELECT max(n) FROM logs) - $2::bigint)
     DELETE FROM logs WHERE n <= (

@@ -32,7 +32,7 @@ pub(crate) const LOAD: &str = concat!(
     FROM executions LEFT JOIN LATERAL (
         SELECT last_seq AS snapshot_seq, last AS snapshot_last, revision AS snapshot_revision,
             state AS snapshot_state
-        FROM snapshots WHERE execution = n AND $2
+        FROM snapshots WHERE execution = ANY (ARRAY[n]) AND $2
     ) kept ON true WHERE id = $1"
 );
 
@@ -53,8 +53,9 @@ pub(crate) const TIMERS_DUE_IN: &str = "SELECT execution, key, due FROM timers
 
 pub(crate) const TIMERS_OF: &str = "SELECT execution, key, due FROM timers WHERE execution = $1";
 
+/// Looks up a key. Whether it has expired is checked on its row, for which no index is used.
 pub(crate) const KEY: &str = "SELECT scope, body_hash, execution, after_seq, expires
-    FROM idempotency WHERE scope = $1 AND expires > $2";
+    FROM idempotency WHERE scope = $1 AND coalesce(expires, 0) > $2";
 
 pub(crate) const DEFINITION: &str = "SELECT body FROM definitions WHERE hash = $1";
 

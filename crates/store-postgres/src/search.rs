@@ -59,7 +59,7 @@ macro_rules! listing {
             columns!(),
             ", n FROM conversations WHERE ",
             $of_page,
-            " ORDER BY updated DESC, n DESC LIMIT $3 OFFSET $4) AS page ON true
+            "updated DESC, n DESC LIMIT $3 OFFSET $4) AS page ON true
             ORDER BY updated DESC, n DESC"
         )
     };
@@ -70,18 +70,38 @@ const TOTAL: usize = 8;
 
 /// Lists all conversations. Mentions the owner and the agent, which are null, so that all lists
 /// have the same parameters.
-pub(crate) const OF_ALL: &str =
-    listing!("$1::text IS NULL AND $2::text IS NULL", "$1::text IS NULL AND $2::text IS NULL");
+pub(crate) const OF_ALL: &str = listing!(
+    "$1::text IS NULL AND $2::text IS NULL ORDER BY ",
+    "$1::text IS NULL AND $2::text IS NULL"
+);
 
-pub(crate) const OF_AGENT: &str =
-    listing!("$1::text IS NULL AND agent = $2", "$1::text IS NULL AND agent = $2");
+/// The range of three columns has the same rows as an equality of the first, but only one index has
+/// its order: with two, PostgreSQL could take that of all conversations.
+pub(crate) const OF_AGENT: &str = listing!(
+    "$1::text IS NULL AND agent >= $2
+        AND (agent, updated, n) <= ($2, 9223372036854775807, 9223372036854775807)
+    ORDER BY agent DESC, ",
+    "$1::text IS NULL AND agent = $2"
+);
+
+/// Selects conversations of an owner, from the newest, in the same way.
+macro_rules! of_owner {
+    ($and:literal) => {
+        concat!(
+            "owner >= $1 AND (owner, updated, n) <= ($1, 9223372036854775807, 9223372036854775807)
+                AND ",
+            $and,
+            " ORDER BY owner DESC, "
+        )
+    };
+}
 
 pub(crate) const OF_OWNER: &str =
-    listing!("owner = $1 AND $2::text IS NULL", "owner = $1 AND $2::text IS NULL");
+    listing!(of_owner!("$2::text IS NULL"), "owner = $1 AND $2::text IS NULL");
 
 /// Filters the owner's rows by agent, which keeps them in the order of the index.
 pub(crate) const OF_AGENT_AND_OWNER: &str =
-    listing!("owner = $1 AND agent = $2", concat!("memory = ", memory!()));
+    listing!(of_owner!("agent = $2"), concat!("memory = ", memory!()));
 
 /// Selects the messages of a memory, from the newest.
 ///

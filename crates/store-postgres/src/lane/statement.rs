@@ -168,7 +168,7 @@ pub(crate) const EVERYTHING: &str = concat!(
 
 /// Finds the reason why an append alone does not fit: is its key taken, is its id in use?
 pub(crate) const REASON: &str = "SELECT
-    EXISTS (SELECT FROM idempotency WHERE scope = $1 AND expires > $2),
+    EXISTS (SELECT FROM idempotency WHERE scope = $1 AND coalesce(expires, 0) > $2),
     EXISTS (SELECT FROM executions WHERE id = $3)";
 
 /// Returns the parameters of the statement for a batch of this shape.

@@ -101,7 +101,10 @@ const CASES: &[Case] = &[
         "'{=user 1, new}', '{agent 1, new}', '{new, new}', '{1, 1}'"
     )
     .in_lane(),
-    of!(generations::messages::CUT, "'{1, 2}', '{message 4000, message 1}'").in_lane(),
+    // the messages of two conversations
+    of!(generations::messages::CUT, "'{1, 2}', '{message 4000, message 1}'")
+        .in_lane()
+        .reading(10_000 + UNDONE_MAX),
     of!(
         generations::messages::LOCK,
         "'{=user 1, new}', '{agent 1, new}', '{conversation 1, conversation 1}'"
@@ -265,6 +268,15 @@ impl Lab {
         if case.is_of_lane { &self.lane } else { &self.pooled }
     }
 
+    /// Makes the plans of all statements, then fills the tables, of which there are no statistics.
+    async fn make_plans_and_fill(&self) {
+        self.filling.batch_execute(NO_STATISTICS).await.unwrap();
+        for case in CASES {
+            self.prepare(case).await;
+        }
+        self.filling.batch_execute(include_str!("plans/fill.sql")).await.unwrap();
+    }
+
     /// Examines the plans of all statements, which are prepared.
     async fn examine(&self, when: &str) {
         let mut problems = Vec::new();
@@ -296,11 +308,7 @@ const NO_STATISTICS: &str = "DO $$ DECLARE name text; BEGIN
 #[tokio::test]
 async fn statements_find_their_rows_by_indexes() {
     let Some(lab) = Lab::open().await else { return };
-    lab.filling.batch_execute(NO_STATISTICS).await.unwrap();
-    for case in CASES {
-        lab.prepare(case).await;
-    }
-    lab.filling.batch_execute(include_str!("plans/fill.sql")).await.unwrap();
+    lab.make_plans_and_fill().await;
     lab.examine("made over empty tables").await;
     for client in [&lab.pooled, &lab.lane] {
         client.batch_execute("DISCARD PLANS").await.unwrap();
@@ -309,6 +317,15 @@ async fn statements_find_their_rows_by_indexes() {
     // plans are made anew
     lab.filling.batch_execute("ANALYZE").await.unwrap();
     lab.examine("made with statistics").await;
+}
+
+#[tokio::test]
+async fn plans_over_tables_that_were_known_to_be_empty_use_indexes_later() {
+    let Some(lab) = Lab::open().await else { return };
+    // a table that was never examined is assumed to have rows
+    lab.filling.batch_execute("VACUUM ANALYZE").await.unwrap();
+    lab.make_plans_and_fill().await;
+    lab.examine("made over tables that were known to be empty").await;
 }
 
 /// Runs a prepared statement in a transaction that is undone; returns its plan, with numbers of
