@@ -117,7 +117,8 @@ impl Runtime {
         chat.send(SubscribeToGeneration(subscriber)).await.ok().flatten()
     }
 
-    /// Cancels a generation that the caller sees; resolves when its end is durable.
+    /// Cancels a generation that the caller sees; resolves when its end is durable. In an outage of
+    /// the store that outlasts the patience, it is recorded after it.
     pub async fn cancel_generation(
         &self,
         agent_id: &str,
@@ -127,7 +128,7 @@ impl Runtime {
         let live = self.generations.live.find(agent_id, generation_id, visibility);
         let was_live = live.is_some();
         if let Some(actor) = live {
-            cancelled(actor).await;
+            self.unless_outage(cancelled(actor)).await?;
         }
         let id = || generation_id.to_owned();
         let entry = self.shared.store.generation(generation_id).await.map_err(Unavailable::from)?;
@@ -169,7 +170,8 @@ impl Runtime {
     /// record would restore deleted data. Executions keep what the user did, without its name and
     /// without the data of its resumes.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
-        join_all(self.generations.live.of_user(user_id).into_iter().map(cancelled)).await;
+        let running = self.generations.live.of_user(user_id).into_iter().map(cancelled);
+        self.unless_outage(join_all(running)).await?;
         // Before, so that memory records the name nowhere after the store has erased it; and
         // after, for executions loaded in between.
         self.forget_in_memory(user_id).await;
@@ -188,6 +190,15 @@ impl Runtime {
     /// Returns the conversations of agents, for the routes that show and change them.
     pub fn conversations(&self) -> &dyn Conversations {
         &*self.shared.store
+    }
+
+    /// Waits for a write, but for no outage of the store that outlasts the patience.
+    async fn unless_outage<T>(&self, written: impl Future<Output = T>) -> Result<T, Unavailable> {
+        tokio::select! {
+            biased;
+            written = written => Ok(written),
+            () = self.shared.patience_is_over() => Err(refusal(None)),
+        }
     }
 
     fn spawn(

@@ -17,8 +17,6 @@ pub(crate) struct Outage {
     outlasts: Notify,
 }
 
-impl Outage {}
-
 impl Shared {
     /// Resolves when an outage outlasts the patience, and the caller has waited for as long.
     pub(crate) async fn patience_is_over(&self) {

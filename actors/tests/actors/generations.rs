@@ -165,6 +165,31 @@ async fn a_generation_is_cancelled_by_its_id() {
 }
 
 #[actix::test]
+async fn those_who_cancel_generations_do_not_wait_for_the_end_of_an_outage() {
+    tokio::time::pause();
+    let world = world([slowly(), slowly()]).await;
+    let of = |user: &str| GenerationRequest { user_id: Some(user.to_owned()), ..request(true) };
+    let (anna, _anna) = Collector::default().subscribe();
+    let (ben, _ben) = Collector::default().subscribe();
+    let _of_anna = world.runtime.stream_generation(of("anna"), anna).await.unwrap();
+    let of_ben = world.runtime.stream_generation(of("ben"), ben).await.unwrap();
+    world.store.begin_outage();
+    let everything = Visibility::Everything;
+    let cancelled = world.runtime.cancel_generation("writer", &of_ben.id, &everything);
+    let (cancelled, forgotten) = tokio::join!(cancelled, world.runtime.forget_user("anna"));
+    let Err(CancelGenerationError::Unavailable(Unavailable::Store { .. })) = cancelled else {
+        panic!("{cancelled:?}");
+    };
+    let Err(Unavailable::Store { .. }) = forgotten else { panic!("{forgotten:?}") };
+
+    world.store.end_outage();
+    assert_eq!(world.runtime.forget_user("anna").await, Ok(1));
+    let page = world.runtime.history("writer", &everything, 0, 10).await.unwrap();
+    let left: Vec<_> = page.entries.iter().map(|it| (&*it.record.id, it.record.status)).collect();
+    assert_eq!(left, [(&*of_ben.id, GenerationStatus::Cancelled)], "cancelled all the same");
+}
+
+#[actix::test]
 async fn forgetting_a_user_cancels_its_generations() {
     tokio::time::pause();
     let world = world([slowly(), slowly()]).await;

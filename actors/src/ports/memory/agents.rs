@@ -169,7 +169,13 @@ impl Generations for MemoryStore {
         &self,
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.written(|state| state.agents.record(write))
+        let recorded = self.written(|state| state.agents.record(write));
+        let Some(end) = self.faults.end_of_outage() else { return recorded };
+        Box::pin(async {
+            // closes without a value
+            let _ = end.await;
+            recorded.await
+        })
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::oneshot;
+
 use super::MemoryStore;
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
@@ -15,8 +17,15 @@ pub(super) struct Faults {
     refuses_reads: AtomicBool,
     has_no_rows: AtomicBool,
     lost: Mutex<SlotSet>,
-    /// Appends that wait, during an outage.
-    waiting: Mutex<Option<Vec<Append>>>,
+    /// What waits, during an outage.
+    waiting: Mutex<Option<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    appends: Vec<Append>,
+    /// Dropped at the end of the outage.
+    answers: Vec<oneshot::Sender<()>>,
 }
 
 impl Faults {
@@ -28,7 +37,7 @@ impl Faults {
         self.refuses_reads.load(Ordering::SeqCst)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Option<Vec<Append>>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,11 +50,18 @@ impl Faults {
     pub(super) fn admit(&self, append: Append) -> Option<Append> {
         match &mut *self.waiting() {
             Some(waiting) => {
-                waiting.push(append);
+                waiting.appends.push(append);
                 None
             }
             None => Some(append),
         }
+    }
+
+    /// Returns a channel that closes at the end of the outage; `None` if there is none.
+    pub(super) fn end_of_outage(&self) -> Option<oneshot::Receiver<()>> {
+        let (answer, end) = oneshot::channel();
+        self.waiting().as_mut()?.answers.push(answer);
+        Some(end)
     }
 
     /// Returns true if another process owns the execution.
@@ -68,15 +84,16 @@ impl MemoryStore {
         self.faults.refuses_writes.store(!writable, Ordering::SeqCst);
     }
 
-    /// Makes appends wait, as in an outage of a database, until [`MemoryStore::end_outage`].
+    /// Makes appends wait, and the acknowledgements of generations, as in an outage of a database,
+    /// until [`MemoryStore::end_outage`].
     pub fn begin_outage(&self) {
         self.faults.waiting().get_or_insert_default();
     }
 
     /// Ends an outage: carries out the appends that wait, in order.
     pub fn end_outage(&self) {
-        let waiting = self.faults.waiting().take();
-        for append in waiting.into_iter().flatten() {
+        let Some(waiting) = self.faults.waiting().take() else { return };
+        for append in waiting.appends {
             self.append(append);
         }
     }
