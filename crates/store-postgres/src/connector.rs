@@ -3,7 +3,7 @@
 mod tls;
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -78,7 +78,9 @@ impl Purpose {
                 WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
             }
         };
-        format!("SHOW transaction_read_only; {}{durability}", self.settings())
+        // a warning reports that the wait of a commit for replicas was canceled
+        let warnings = "SET client_min_messages = warning";
+        format!("SHOW transaction_read_only; {warnings}; {}{durability}", self.settings())
     }
 
     /// Returns true if a connection may be to a server without replicas, though acknowledgements
@@ -308,6 +310,15 @@ impl Connector {
         }
         Ok((client, driving))
     }
+}
+
+/// Waits for an answer of the database, for a limited time: a host that hangs gives none.
+pub(crate) async fn answered<T, E: From<Error>>(
+    within: Duration,
+    asking: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let answer = tokio::time::timeout(within, asking).await;
+    answer.unwrap_or_else(|_| Err(Error::__private_api_timeout().into()))
 }
 
 /// Returns the first value of the rows that statements give.

@@ -5,7 +5,8 @@
 //! one round trip each), and one for generations. Everything else uses a pool.
 //!
 //! Every lane has a row in the database that each of its commits updates. Another server takes
-//! over by deleting those rows: from then on nothing of this server is stored.
+//! over by deleting those rows: from then on no execution and no generation of this server is
+//! stored.
 
 mod acted;
 mod address;

@@ -26,8 +26,8 @@ use crate::text::Text;
 const SCANNED_MAX: i64 = 5_000;
 
 /// Selects a page: of the records of a range, up to `$13` that match, in the order of the range,
-/// which is newest first. The first column is the oldest record of the range that was scanned, if the page is not full; it is in
-/// every row, and there is always one.
+/// which is newest first. The first column is the oldest record of the range that was scanned, if
+/// the page is not full; it is in every row, and there is always one.
 macro_rules! page {
     ($range:expr, $order:literal) => {
         concat!(

@@ -4,7 +4,8 @@
 //! A server has the database for itself. Its row has a number that it increments every second;
 //! another server that starts looks whether that number changes, so no clocks are compared. To take
 //! over, a server sets the state of the other's row and deletes its lanes in one statement: from
-//! then on nothing of the other is stored, even if it was only paused.
+//! then on no execution and no generation of the other is stored, even if it was only paused. Its
+//! other changes, as of conversations, can still follow until its next beat.
 
 mod beat;
 mod join;

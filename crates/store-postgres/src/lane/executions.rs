@@ -85,11 +85,7 @@ impl Work for Executions {
         for job in jobs {
             match job {
                 Job::Append(prepared) => {
-                    let append = prepared.append;
-                    if result.is_ok() {
-                        shared.newest_append.note(append.projection.updated_at);
-                    }
-                    outcomes.add_append(append, result.clone());
+                    outcomes.add_append(prepared.append, result.clone());
                 }
                 Job::Refuse(outcome) => outcomes.add(outcome),
                 Job::Snapshot(snapshot) => {

@@ -2,9 +2,6 @@
 
 use tokio_postgres::{Error, GenericClient};
 
-/// Lane of pooled transactions that must not commit after a takeover. It has no connection: they
-/// lock its row.
-pub(crate) const POOLED: i16 = -1;
 /// Lane of generations.
 pub(crate) const GENERATIONS: i16 = -2;
 
@@ -26,7 +23,7 @@ pub(crate) async fn register(
     node: i64,
     writers: usize,
 ) -> Result<(), Error> {
-    let lanes: Vec<i16> = [POOLED, GENERATIONS].into_iter().chain(lanes(writers)).collect();
+    let lanes: Vec<i16> = std::iter::once(GENERATIONS).chain(lanes(writers)).collect();
     client.execute(ADD, &[&node, &lanes]).await?;
     client.execute(MERGE_COUNTS, &[]).await.map(drop)
 }

@@ -1,16 +1,14 @@
 //! A connection of a lane, which is the only one that may commit its batches.
 
-use std::future::Future;
 use std::time::Duration;
 
 use greenroom_actors::ports::store::AppendError;
-use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
 use super::work::Work;
-use crate::connector::{Connector, Purpose, SessionError};
+use crate::connector::{Connector, Purpose, SessionError, answered};
 use crate::replication::{CanceledWaits, explained};
 
 /// Takes the lane over: what older connections still send is refused from then on. Numbers of
@@ -104,12 +102,24 @@ impl<W: Work> Session<W> {
         let waits = CanceledWaits::default();
         let connecting = connector.connect_to_any(name, Purpose::Lane, waits.clone());
         let (client, _driving) = connecting.await?;
+        answered(ANSWER_MAX, Self::take_over(client, waits, key, number, &all)).await
+    }
+
+    /// Takes the lane over on a new connection. The names of its connections begin with `all`.
+    async fn take_over(
+        client: Client,
+        waits: CanceledWaits,
+        key: LaneKey,
+        number: i64,
+        all: &str,
+    ) -> Result<Option<(Self, i64, bool)>, SessionError> {
+        let LaneKey { node, lane } = key;
         client.batch_execute(IMPATIENT).await?;
         let begun = match client.query_opt(BEGIN, &[&node, &lane, &number]).await {
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                 client.query(END_OLDER, &[&all]).await?;
                 match client.query_opt(BEGIN, &[&node, &lane, &number]).await {
-                    Err(error) => return Err(explained(&client, error, &all).await),
+                    Err(error) => return Err(explained(&client, error, all).await),
                     Ok(begun) => begun,
                 }
             }
@@ -131,14 +141,14 @@ impl<W: Work> Session<W> {
         folded: &W::Folded<'_>,
     ) -> Result<Answer, Error> {
         if self.sent.is_power_of_two() && self.sent <= PLANNED_MAX {
-            self.client.batch_execute("DISCARD PLANS").await?;
+            answered(ANSWER_MAX, self.client.batch_execute("DISCARD PLANS")).await?;
         }
         self.sent += 1;
         let LaneKey { node, lane } = self.key;
         let fence = Fence { node, lane, session: self.number, batch };
         let canceled = self.waits.count();
         let committing = self.work.commit(&mut self.client, folded, fence);
-        let answer = answered(committing).await?;
+        let answer = answered(ANSWER_MAX, committing).await?;
         Ok(self.after_waiting(answer, canceled))
     }
 
@@ -147,7 +157,7 @@ impl<W: Work> Session<W> {
         let LaneKey { node, lane } = self.key;
         let canceled = self.waits.count();
         let values: [&(dyn ToSql + Sync); 4] = [&node, &lane, &self.number, &batch];
-        let rows = answered(self.client.execute(CONFIRM, &values)).await?;
+        let rows = answered(ANSWER_MAX, self.client.execute(CONFIRM, &values)).await?;
         let answer = if rows == 1 { Answer::Stored } else { Answer::Fenced };
         Ok(self.after_waiting(answer, canceled))
     }
@@ -167,12 +177,6 @@ impl<W: Work> Session<W> {
         job: &W::Job,
         error: &Error,
     ) -> Result<Option<AppendError>, Error> {
-        self.work.reason_of(&self.client, job, error).await
+        answered(ANSWER_MAX, self.work.reason_of(&self.client, job, error)).await
     }
-}
-
-/// Waits for an answer, for a limited time.
-async fn answered<T>(asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let answer = timeout(ANSWER_MAX, asking).await;
-    answer.unwrap_or_else(|_| Err(Error::__private_api_timeout()))
 }

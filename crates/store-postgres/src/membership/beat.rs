@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::ports::meter::JournalMeter;
-use tokio::time::{MissedTickBehavior, interval_at, timeout};
+use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, Row};
 
 use super::{BEAT, Cause, Membership, Peer};
-use crate::connector::{Connector, Purpose, SessionError};
+use crate::connector::{Connector, Purpose, SessionError, answered};
 use crate::lane::outage::OutageOfOne;
 use crate::replication::{CanceledWaits, explained};
 
@@ -43,7 +43,7 @@ impl Pulse {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Option<Row>, SessionError> {
         if let Some(client) = self.client.take()
-            && let Ok(Ok(row)) = timeout(ANSWER_MAX, client.query_opt(statement, values)).await
+            && let Ok(row) = answered(ANSWER_MAX, client.query_opt(statement, values)).await
         {
             self.client = Some(client);
             return Ok(row);
@@ -55,8 +55,7 @@ impl Pulse {
         if std::mem::replace(&mut self.was_connected, true) {
             self.meter.reconnected();
         }
-        let asking = timeout(ANSWER_MAX, client.query_opt(statement, values));
-        match asking.await.unwrap_or_else(|_| Err(Error::__private_api_timeout())) {
+        match answered(ANSWER_MAX, client.query_opt(statement, values)).await {
             Ok(row) => {
                 self.client = Some(client);
                 Ok(row)
@@ -101,9 +100,11 @@ impl Membership {
         }
     }
 
-    /// Increments the row; returns the loss if the row is gone.
+    /// Increments the row; returns the loss if the row is gone, or a lane did not find its own.
     async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Cause>, SessionError> {
-        if pulse.ask(UPDATE, &[&self.node]).await?.is_none() {
+        let is_gone = pulse.ask(UPDATE, &[&self.node]).await?.is_none();
+        let is_unannounced = self.outages.is_lost() && self.lost.borrow().is_none();
+        if is_gone || is_unannounced {
             let taker = pulse.ask(TAKER, &[&self.node]).await?;
             let taker = taker.and_then(|row| {
                 Some(Peer { name: row.try_get(0).ok()?, version: row.try_get(1).ok()? })

@@ -28,7 +28,10 @@ const BEATS: &str = "^greenroom/\\d+/beat$";
 impl Replicated {
     /// Starts the server, whose commits do not wait yet.
     pub(crate) fn start() -> Option<Self> {
-        Some(Self { server: Server::start()? })
+        let server = Server::start()?;
+        // of no consequence: connections ask for the warnings that they need
+        server.sql("ALTER ROLE ALL SET client_min_messages = error");
+        Some(Self { server })
     }
 
     /// Makes commits wait from now on. A store must be open.

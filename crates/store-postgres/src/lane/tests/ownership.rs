@@ -39,6 +39,16 @@ async fn nothing_is_stored_after_a_takeover() {
 }
 
 #[tokio::test]
+async fn the_loss_of_one_lane_is_that_of_the_database() {
+    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
+    let mut lab = Lab::open_at(&url, &url, 2).await;
+    lab.client.execute("DELETE FROM lanes WHERE lane = 0", &[]).await.unwrap();
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Err(AppendError::Lost));
+    assert!(!lab.store.is_writable());
+    assert!(lost(&lab).await.contains("no longer knows this server"), "the process ends");
+}
+
+#[tokio::test]
 async fn a_takeover_waits_for_an_open_commit() {
     let Some(url) = Server::shared().map(Server::fresh_url) else { return };
     let mut lab = Lab::open_at(&url, &url, 1).await;
