@@ -9,12 +9,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use deadpool_postgres::Transaction;
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::store::{AppendError, Written};
 
 use crate::columns::{Stored, stored};
-use crate::pool::{Failure, Pool, Reading, Values};
+use crate::pool::{Failure, Opened, Pool, Reading, Values};
 use crate::store::{PostgresStore, Shared};
 
 /// Maximum number of rows that a transaction deletes for one request, so that others wait for a
@@ -43,7 +42,7 @@ impl Changing {
     /// Begins a transaction, in which each statement sees what is committed when it begins.
     /// Dropping it undoes it.
     pub(crate) async fn begin(&mut self) -> Result<Change<'_>, Failure> {
-        Ok(Change(self.0.client.transaction().await?))
+        self.0.client.begin().await.map(Change)
     }
 
     /// Returns all rows that a statement returns.
@@ -62,19 +61,17 @@ impl Changing {
 
     /// Runs a statement; returns the number of rows that it changed.
     pub(crate) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
-        let statement = self.0.client.prepare_cached(sql).await?;
-        Ok(self.0.client.execute(&statement, values).await?)
+        self.0.client.execute(sql, values).await
     }
 }
 
 /// An open transaction.
-pub(crate) struct Change<'c>(Transaction<'c>);
+pub(crate) struct Change<'c>(Opened<'c>);
 
 impl Change<'_> {
     /// Returns all rows that a statement returns.
     pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
-        let statement = self.0.prepare_cached(sql).await?;
-        Ok(stored(self.0.query(&statement, values).await?))
+        Ok(stored(self.0.query(sql, values).await?))
     }
 
     /// Returns the only row that a statement returns, or none.
@@ -83,19 +80,17 @@ impl Change<'_> {
         sql: &str,
         values: Values<'_>,
     ) -> Result<Option<Stored>, Failure> {
-        let statement = self.0.prepare_cached(sql).await?;
-        Ok(self.0.query_opt(&statement, values).await?.map(Stored))
+        Ok(self.0.query_opt(sql, values).await?.map(Stored))
     }
 
     /// Runs a statement; returns the number of rows that it changed.
     pub(crate) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
-        let statement = self.0.prepare_cached(sql).await?;
-        Ok(self.0.execute(&statement, values).await?)
+        self.0.execute(sql, values).await
     }
 
     /// Makes the change durable. All statements must have been awaited.
     pub(crate) async fn commit(self) -> Result<(), Failure> {
-        Ok(self.0.commit().await?)
+        self.0.commit().await
     }
 }
 
@@ -113,8 +108,7 @@ impl Pool {
         // also if the commit was that of another change
         while self.waits.count() != canceled {
             canceled = self.waits.count();
-            let marking =
-                || async { Ok(self.connection().await?.client.execute(MARK, &[]).await?) };
+            let marking = || async { self.connection().await?.client.execute(MARK, &[]).await };
             self.repeated(marking).await?;
         }
         Ok(changed)

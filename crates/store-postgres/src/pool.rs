@@ -1,13 +1,16 @@
 //! Pool of connections for reads, and for changes outside the lanes.
 
+mod connection;
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::{
-    Connect, Manager, ManagerConfig, Object, Pool as Connections, PoolError, RecyclingMethod,
-    Runtime,
+    Connect, Manager, ManagerConfig, Pool as Connections, PoolError, RecyclingMethod, Runtime,
 };
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
@@ -16,6 +19,8 @@ use greenroom_actors::ports::store::{Read, ReadError};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error};
+
+pub(crate) use self::connection::{Connection, Opened};
 
 use crate::columns::{Stored, bytes_of, stored};
 use crate::connector::{Connector, Purpose};
@@ -26,6 +31,9 @@ use crate::replication::CanceledWaits;
 
 /// Maximum wait for a free connection.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Maximum wait for an answer, which the database has given up before.
+const ANSWER_MAX: Duration = Duration::from_secs(35);
 
 /// Pause before a failed read is repeated; doubled up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -81,6 +89,7 @@ pub(crate) struct Pool {
     pub(crate) waits: CanceledWaits,
     /// Time for which a read is repeated during an outage.
     patience: Duration,
+    answer_max: Duration,
 }
 
 /// Opens the pool's connections under one name.
@@ -118,12 +127,12 @@ impl Pool {
             .build()
             .map_err(io::Error::other)?;
         let (defects, decoders) = (Arc::new(Defects::new(meter)), Arc::new(Decoders::start()?));
-        Ok(Self { connections, defects, decoders, waits, patience })
+        Ok(Self { connections, defects, decoders, waits, patience, answer_max: ANSWER_MAX })
     }
 
     /// Returns a connection, as soon as one is free.
     pub(crate) async fn connection(&self) -> Result<Reading, Failure> {
-        let client = self.connections.get().await?;
+        let client = Connection::new(self.connections.get().await?, self.answer_max);
         let (defects, decoders) = (Arc::clone(&self.defects), Arc::clone(&self.decoders));
         Ok(Reading { client, defects, decoders })
     }
@@ -191,7 +200,7 @@ impl Pool {
 /// A connection of the pool, which goes back when this is dropped, with the reporter of damaged
 /// rows and the threads that decode large results.
 pub(crate) struct Reading {
-    pub(crate) client: Object,
+    pub(crate) client: Connection,
     pub(crate) defects: Arc<Defects>,
     pub(crate) decoders: Arc<Decoders>,
 }
@@ -199,8 +208,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Returns all rows of a query, whose statement is prepared once per connection.
     pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Stored>, Failure> {
-        let statement = self.client.prepare_cached(sql).await?;
-        Ok(stored(self.client.query(&statement, values).await?))
+        Ok(stored(self.client.query(sql, values).await?))
     }
 
     /// Returns the only row of a query, or none.
@@ -209,8 +217,7 @@ impl Reading {
         sql: &str,
         values: Values<'_>,
     ) -> Result<Option<Stored>, Failure> {
-        let statement = self.client.prepare_cached(sql).await?;
-        Ok(self.client.query_opt(&statement, values).await?.map(Stored))
+        Ok(self.client.query_opt(sql, values).await?.map(Stored))
     }
 
     /// Gives the connection back, then decodes rows.
