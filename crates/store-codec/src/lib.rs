@@ -1,13 +1,15 @@
 //! The stored form of records: bytes, codes and keys.
 //!
 //! Everything here is pure, from values to values, apart from reports of damage ([`defects`]). Each
-//! store adds its statements, and the way in which its client passes columns ([`columns`]). Codes and the JSON of columns are part of the format of every
-//! store: a change of one needs a migration of all.
+//! store adds its statements, and the way in which its client passes columns ([`columns`]). Codes
+//! and the JSON of columns are part of the format of every store: a change of one needs a migration
+//! of all.
 
 pub mod codes;
 pub mod columns;
 mod damaged;
 pub mod defects;
+pub mod definitions;
 pub mod dump;
 pub mod facts;
 pub mod history;

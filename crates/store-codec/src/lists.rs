@@ -1,7 +1,8 @@
-//! Pages of lists, by their place in the order of time and row.
+//! Pages of lists, by their place in the order of time and row, and ranges of the log.
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Cursor, Row};
+use greenroom_actors::ports::store::{Cursor, LogFilter, Row};
+use greenroom_actors::visibility::Visibility;
 
 /// A range of a list that is ordered by a time and the row, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,5 +21,27 @@ impl PageRange {
         // no row has the smallest number, so this place precedes all rows of that time
         let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
         Self { from: from.map_or(i64::MIN, |from| from.0), before: cursor.min(end) }
+    }
+}
+
+/// The log records that an index leads to; the other conditions of a filter are checked on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogRange {
+    OfExecution,
+    OfTrace,
+    OfUser,
+    All,
+}
+
+impl LogRange {
+    /// Returns the narrowest range that has all records that a filter admits.
+    pub fn of(filter: &LogFilter) -> Self {
+        let LogFilter { trace_id, execution_id, visibility, .. } = filter;
+        match (execution_id, trace_id, visibility) {
+            (Some(_), _, _) => Self::OfExecution,
+            (None, Some(_), _) => Self::OfTrace,
+            (None, None, Visibility::Of(_)) => Self::OfUser,
+            (None, None, Visibility::Everything | Visibility::Nothing) => Self::All,
+        }
     }
 }

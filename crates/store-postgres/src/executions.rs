@@ -1,15 +1,14 @@
 //! Reads of executions, and definitions.
 
-use std::sync::Arc;
-
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     CountsOfUser, Cursor, Definitions, ExecutionCount, ExecutionFilter, Executions,
-    IdempotencyRecord, Place, Portion, Projection, Read, ReadError, Row, StoredExecution, Timer,
+    IdempotencyRecord, Place, Portion, Projection, Read, Row, StoredExecution, Timer,
 };
+use greenroom_store_codec::definitions;
 use serde_json::Value;
 
 use crate::store::PostgresStore;
@@ -103,21 +102,10 @@ impl Executions for PostgresStore {
 
 impl Definitions for PostgresStore {
     fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
-        Box::pin(async move {
-            match self.definition(hash).await {
-                // every start puts all definitions, and most exist: avoid the write
-                Ok(Some(_)) => return Ok(()),
-                // a damaged one is replaced: its hash identifies the content
-                Ok(None) | Err(ReadError::Corrupt(_)) => {}
-                Err(error @ ReadError::Unavailable(_)) => return Err(error),
-            }
-            let failed = |error: &dyn std::error::Error| {
-                ReadError::Unavailable(Arc::from(error.to_string()))
-            };
-            let body = serde_json::to_vec(definition).map_err(|error| failed(&error))?;
-            let put = self.shared.pool.change(|it| reader::put_definition(it, hash, &body));
-            put.await.map_err(|error| failed(&error))
-        })
+        let put = async move |body: Vec<u8>| {
+            self.shared.pool.change(|it| reader::put_definition(it, hash, &body)).await
+        };
+        Box::pin(definitions::put(self.definition(hash), definition, put))
     }
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {

@@ -10,6 +10,7 @@ use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage,
 use greenroom_actors::visibility::Visibility;
 use greenroom_store_codec::codes::level_code;
 use greenroom_store_codec::columns::Columns as _;
+use greenroom_store_codec::lists::LogRange;
 use greenroom_store_codec::log_columns;
 use greenroom_store_codec::numbers::limit_of;
 use greenroom_store_codec::prepared::PreparedLog;
@@ -148,12 +149,11 @@ impl Logs for PostgresStore {
 }
 
 fn statement_for(filter: &LogFilter) -> &'static str {
-    let LogFilter { trace_id, execution_id, visibility, .. } = filter;
-    match (execution_id, trace_id, visibility) {
-        (Some(_), _, _) => OF_EXECUTION,
-        (None, Some(_), _) => OF_TRACE,
-        (None, None, Visibility::Of(_)) => OF_USER,
-        (None, None, Visibility::Everything | Visibility::Nothing) => OF_ALL,
+    match LogRange::of(filter) {
+        LogRange::OfExecution => OF_EXECUTION,
+        LogRange::OfTrace => OF_TRACE,
+        LogRange::OfUser => OF_USER,
+        LogRange::All => OF_ALL,
     }
 }
 

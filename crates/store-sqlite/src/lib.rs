@@ -51,8 +51,9 @@ use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
     ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
-    Projection, Read, ReadError, Row, Snapshot, StoredExecution, Timer, TimerChange, Written,
+    Projection, Read, Row, Snapshot, StoredExecution, Timer, TimerChange, Written,
 };
+use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -393,22 +394,11 @@ impl Executions for SqliteStore {
 
 impl Definitions for SqliteStore {
     fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
-        Box::pin(async move {
-            match self.definition(hash).await {
-                // every start puts all definitions, and most exist: avoid the write
-                Ok(Some(_)) => return Ok(()),
-                // a damaged one is replaced: its hash identifies the content
-                Ok(None) | Err(ReadError::Corrupt(_)) => {}
-                Err(error @ ReadError::Unavailable(_)) => return Err(error),
-            }
-            let failed = |error: &dyn std::error::Error| {
-                ReadError::Unavailable(Arc::from(error.to_string()))
-            };
-            let body = serde_json::to_vec(definition).map_err(|error| failed(&error))?;
+        let put = async move |body| {
             let hash = hash.to_owned();
-            let put = self.ask(|done| Job::Definition { hash, body, done }).await;
-            put.map_err(|error| failed(&error))
-        })
+            self.ask(|done| Job::Definition { hash, body, done }).await
+        };
+        Box::pin(definitions::put(self.definition(hash), definition, put))
     }
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {

@@ -7,6 +7,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage, Logs, Read};
 use greenroom_actors::visibility::Visibility;
+use greenroom_store_codec::lists::LogRange;
 use greenroom_store_codec::log_columns;
 use greenroom_store_codec::prepared::PreparedLog;
 use greenroom_store_codec::records::log_record_of;
@@ -106,12 +107,11 @@ impl Logs for SqliteStore {
 }
 
 fn statement_for(filter: &LogFilter) -> &'static str {
-    let LogFilter { trace_id, execution_id, visibility, .. } = filter;
-    match (execution_id, trace_id, visibility) {
-        (Some(_), _, _) => OF_EXECUTION,
-        (None, Some(_), _) => OF_TRACE,
-        (None, None, Visibility::Of(_)) => OF_USER,
-        (None, None, Visibility::Everything | Visibility::Nothing) => OF_ALL,
+    match LogRange::of(filter) {
+        LogRange::OfExecution => OF_EXECUTION,
+        LogRange::OfTrace => OF_TRACE,
+        LogRange::OfUser => OF_USER,
+        LogRange::All => OF_ALL,
     }
 }
 

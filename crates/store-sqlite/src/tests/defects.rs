@@ -8,8 +8,8 @@ use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
     ConversationFilter, ConversationWrite, Conversations as _, GenerationStep, GenerationWrite,
-    LogFilter, Logs as _, Retention as _, Root, RootFilter, StoredMessage, TimerKey, TraceQuery,
-    Traces as _,
+    LogFilter, Logs as _, ReadError, Retention as _, Root, RootFilter, StoredMessage, TimerKey,
+    TraceQuery, Traces as _,
 };
 use serde_json::json;
 
