@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
@@ -13,8 +13,10 @@ use greenroom_actors::ports::store::{
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::generations::GenerationJob;
+use crate::pool::Failure;
 use crate::store::PostgresStore;
 use crate::{conversations, forget, generations, history, search};
 
@@ -154,6 +156,12 @@ impl Conversations for PostgresStore {
     }
 
     fn forget_user(&self, user_id: String) -> Written<u64> {
-        self.change(async move |shared| forget::forget_user(&shared.pool, &user_id).await.map(Ok))
+        // facts that are queued may name the user
+        let earlier = self.lanes.marks();
+        self.change(async move |shared| {
+            let waiting = timeout(shared.settings.patience, join_all(earlier));
+            waiting.await.map_err(|_| Failure::Behind)?;
+            forget::forget_user(&shared.pool, &user_id).await.map(Ok)
+        })
     }
 }

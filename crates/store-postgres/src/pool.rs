@@ -51,6 +51,8 @@ pub(crate) enum Failure {
     NoConnection(String),
     #[error("the store is closed")]
     Closed,
+    #[error("earlier writes still wait for the database")]
+    Behind,
     /// A stored value that cannot be decoded, which no repetition changes.
     #[error("{0}")]
     Damaged(String),
@@ -74,7 +76,7 @@ impl Failure {
         match self {
             Self::Database(error) => fault_of(error) != Fault::Request,
             Self::NoConnection(_) => true,
-            Self::Closed | Self::Damaged(_) | Self::Stopped(_) => false,
+            Self::Closed | Self::Behind | Self::Damaged(_) | Self::Stopped(_) => false,
         }
     }
 }

@@ -88,6 +88,7 @@ impl Work for Executions {
                     outcomes.add_append(prepared.append, result.clone());
                 }
                 Job::Refuse(outcome) => outcomes.add(outcome),
+                Job::Mark(done) => drop(done),
                 Job::Snapshot(snapshot) => {
                     if let Err(error) = result {
                         let id = &snapshot.execution;

@@ -19,6 +19,7 @@ use greenroom_actors::ports::store::{
 };
 use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::prepared::PreparedAppend;
+use tokio::sync::oneshot;
 
 /// One request to a lane.
 pub(crate) enum Job {
@@ -28,6 +29,8 @@ pub(crate) enum Job {
     Timers(Vec<TimerChange>),
     /// The snapshot of an execution to unload.
     Snapshot(Snapshot),
+    /// Nothing; dropped when the requests before it are answered.
+    Mark(oneshot::Sender<()>),
 }
 
 impl Job {
@@ -38,7 +41,7 @@ impl Job {
                 it.events.len() + it.append.snapshot.as_ref().map_or(0, |state| state.len())
             }
             Self::Snapshot(snapshot) => snapshot.state.len(),
-            Self::Refuse(_) | Self::Timers(_) => 0,
+            Self::Refuse(_) | Self::Timers(_) | Self::Mark(_) => 0,
         }
     }
 }
@@ -165,7 +168,7 @@ impl<'b> Folded<'b> {
     fn add(&mut self, job: &'b Job) -> bool {
         match job {
             Job::Append(prepared) => self.add_append(prepared),
-            Job::Refuse(_) => true,
+            Job::Refuse(_) | Job::Mark(_) => true,
             Job::Timers(changes) => {
                 let fits = self.takes_timers(changes, None);
                 if fits {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 use super::Lane;
 use super::executions::Executions;
@@ -101,6 +102,21 @@ impl Lanes {
             self.queued.fetch_sub(1, Ordering::Relaxed);
             unsent.0
         })
+    }
+
+    /// Returns channels that close when the requests to executions that are queued now are answered.
+    pub(crate) fn marks(&self) -> Vec<oneshot::Receiver<()>> {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        let lanes = queues.iter().flat_map(|queues| &queues.executions);
+        let marks = lanes.map(|lane| {
+            let (done, mark) = oneshot::channel();
+            self.queued.fetch_add(1, Ordering::Relaxed);
+            if lane.send(Job::Mark(done)).is_err() {
+                self.queued.fetch_sub(1, Ordering::Relaxed);
+            }
+            mark
+        });
+        marks.collect()
     }
 
     /// Returns the number of requests that no lane has taken yet.

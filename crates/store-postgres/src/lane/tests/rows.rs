@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use futures_util::FutureExt as _;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Journal as _, Snapshot, Status, Timer, TimerChange, TimerKey,
+    Conversations as _, Journal as _, Snapshot, Status, Timer, TimerChange, TimerKey,
 };
 
 use super::*;
@@ -195,4 +196,29 @@ async fn a_closed_store_has_written_what_was_queued_and_leaves_no_lane() {
         ORDER BY status";
     assert_eq!(lab.ask(counts).await, "0 0 0 100\n1 0 0 100", "counts of all lanes are merged");
     assert_eq!(lab.ask("SELECT count(*) FROM lanes").await, "3");
+}
+
+#[tokio::test]
+async fn a_user_is_removed_from_facts_that_were_queued_before() {
+    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
+    let mut lab = Lab::open_at(&url, &url, 2).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    let lock = lab.hold(&url).await;
+    let mut append = lab.draft(1, 1);
+    let by = Some(Arc::new(Principal::verified("lea")));
+    append.facts =
+        append.facts.iter().map(|it| Recorded { by: by.clone(), ..it.clone() }).collect();
+    lab.store.append(append);
+    let mut forgetting = lab.store.forget_user("lea".to_owned());
+    for _ in 0..50 {
+        lab.ask("SELECT 1").await;
+    }
+    assert_eq!((&mut forgetting).now_or_never(), None, "the append comes first");
+    drop(lock);
+    assert_eq!(lab.outcome().await, (1, 2, Ok(())));
+    assert_eq!(forgetting.await, Ok(0));
+    let named = "SELECT count(*) FROM chunks WHERE position('\"lea\"'::bytea IN events) > 0";
+    assert_eq!(lab.ask(named).await, "0");
+    assert_eq!(lab.ask("SELECT count(*) FROM chunks").await, "1");
+    assert_eq!(lab.ask("SELECT count(*) FROM acted").await, "0");
 }
