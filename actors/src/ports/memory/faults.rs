@@ -17,7 +17,7 @@ pub(super) struct Faults {
     refuses_reads: AtomicBool,
     has_no_rows: AtomicBool,
     lost: Mutex<SlotSet>,
-    /// What waits, during an outage.
+    /// Appends and answers that wait, during an outage.
     waiting: Mutex<Option<Waiting>>,
 }
 
