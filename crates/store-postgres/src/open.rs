@@ -73,8 +73,11 @@ impl PostgresStore {
         });
         driver.handle().spawn(measure(Arc::downgrade(&shared)));
         driver.handle().spawn(key_purge::run(Arc::downgrade(&shared)));
-        let numbers = numbers::start(&shared, driver.handle());
-        numbers.map_err(|failure| OpenError::Failed(failure.to_string()))?;
+        if let Err(failure) = numbers::start(&shared, driver.handle()) {
+            // the next server would wait for this one
+            shared.membership.leave_within(&driver);
+            return Err(OpenError::Failed(failure.to_string()));
+        }
         let lanes = Lanes::start(&shared, driver.handle());
         Ok(Self { shared, lanes, driver, database })
     }

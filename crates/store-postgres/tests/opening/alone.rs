@@ -73,6 +73,17 @@ fn a_killed_server_of_another_name_is_waited_for() {
 }
 
 #[test]
+fn a_server_that_fails_to_open_leaves_nothing_to_wait_for() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_url();
+    drop(open(settings(&url, "a")).unwrap());
+    server.answer(&url, "DROP SEQUENCE generation_rows").unwrap();
+    refused(settings(&url, "a"), "cannot open the store in PostgreSQL: ");
+    let rows = "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM lanes)";
+    assert_eq!(server.answer(&url, rows).unwrap(), "0|0");
+}
+
+#[test]
 fn a_server_that_hangs_inside_a_transaction_holds_none_up() {
     let Some(server) = Server::shared() else { return };
     let url = server.fresh_url();
