@@ -29,7 +29,8 @@ pub(crate) async fn ready(
         _ if stops => (HttpResponse::ServiceUnavailable(), "not ready\nthe server is stopping\n"),
         Readiness::StoreRefusesWrites => (
             HttpResponse::ServiceUnavailable(),
-            "not ready\nthe store rejects writes; the log has the cause\n",
+            "not ready\nthe store accepts no writes: check the database or the disk; the cause is in \
+             the log\n",
         ),
         Readiness::Draining | Readiness::Ready => (HttpResponse::Ok(), "ready\n"),
     };

@@ -209,12 +209,15 @@ fn a_server_is_not_ready_while_its_database_is_away() {
     let ready = |status: u16| {
         eventually("readiness", || (server.get("/readyz").status == status).then_some(()));
     };
+    let writable = || counted(&server, "greenroom_store_writable");
     ready(200);
+    assert_eq!(writable(), 1);
     database.stop_immediate();
     ready(503);
-    assert_eq!(server.get("/livez").status, 200);
+    assert_eq!((writable(), server.get("/livez").status), (0, 200));
     database.start_again();
     ready(200);
+    assert_eq!(writable(), 1);
     execute(&server, "one");
 }
 

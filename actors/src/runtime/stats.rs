@@ -52,6 +52,8 @@ pub struct RuntimeStats {
     pub threads_stalled: usize,
     /// True if new work is accepted.
     pub is_ready: bool,
+    /// True if writes are expected to succeed.
+    pub is_store_writable: bool,
 }
 
 impl Runtime {
@@ -84,6 +86,7 @@ impl Runtime {
             evaluations_pending: evaluations.pending.load(Ordering::Relaxed),
             threads_stalled: shared.pulse.stalled().len(),
             is_ready: self.is_ready(),
+            is_store_writable: shared.store.is_writable(),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::lane::fold::Job;
 use crate::store::PostgresStore;
 
 impl PostgresStore {
-    /// Returns the number of requests queued for the lanes.
+    /// Returns the number of requests queued for the lanes, with those being committed.
     pub fn queued(&self) -> usize {
         self.lanes.queued()
     }

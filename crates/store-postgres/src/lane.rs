@@ -57,7 +57,7 @@ struct Lane<W: Work> {
     shared: Arc<Shared>,
     key: LaneKey,
     jobs: UnboundedReceiver<W::Job>,
-    /// Number of requests that no lane has taken yet.
+    /// Number of requests that have no outcome yet.
     queued: Arc<AtomicUsize>,
     session: Option<Session<W>>,
     /// Number of the last session.
@@ -99,10 +99,12 @@ impl<W: Work> Lane<W> {
         // a failure: the first write tries again
         let _ = self.begin(self.batch + 1).await;
         while let Some(batch) = self.gather().await {
+            let count = batch.len();
             let mut parts = vec![batch];
             while let Some(part) = parts.pop() {
                 self.commit(part, &mut parts).await;
             }
+            self.queued.fetch_sub(count, Ordering::Relaxed);
         }
     }
 
@@ -118,7 +120,6 @@ impl<W: Work> Lane<W> {
             bytes += W::size(&next);
             batch.push(next);
         }
-        self.queued.fetch_sub(batch.len(), Ordering::Relaxed);
         Some(batch)
     }
 

@@ -129,6 +129,11 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
     vec![
         gauge("greenroom_ready", "1 while new work is accepted", usize::from(stats.is_ready)),
         gauge(
+            "greenroom_store_writable",
+            "1 while the store accepts writes, 0 during an outage",
+            usize::from(stats.is_store_writable),
+        ),
+        gauge(
             "greenroom_arbiters_stalled",
             "Threads of executions that have not responded for two seconds",
             stats.threads_stalled,
@@ -199,7 +204,8 @@ fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
     let log = wal_bytes.map(|bytes| {
         gauge("greenroom_wal_size_bytes", "Size of the write-ahead log of a file", bytes)
     });
-    let queue = "Requests queued for the writers of the store";
+    let queue =
+        "Requests queued for the writers of the store; PostgreSQL: also those being committed";
     let mut families = vec![
         gauge("greenroom_journal_queue", queue, queued),
         gauge("greenroom_database_size_bytes", "Size of the database", database_bytes),

@@ -30,7 +30,8 @@ fn at_the_file_size_limit_writes_are_refused_until_there_is_room() {
     let refused = (0..EXECUTIONS_MAX).map(|_| execute(&site)).find(|status| *status != 200);
     assert_eq!(refused, Some(503));
     let ready = site.get("/readyz");
-    let why = "not ready\nthe store rejects writes; the log has the cause\n";
+    let why = "not ready\nthe store accepts no writes: check the database or the disk; the cause \
+               is in the log\n";
     assert_eq!((ready.status, ready.text().as_str()), (503, why));
     limit(&site, None);
     eventually("room for the store", || (site.get("/readyz").status == 200).then_some(()));

@@ -119,7 +119,7 @@ impl Lanes {
         marks.collect()
     }
 
-    /// Returns the number of requests that no lane has taken yet.
+    /// Returns the number of requests that have no outcome yet.
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::Relaxed)
     }

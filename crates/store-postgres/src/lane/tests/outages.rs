@@ -93,6 +93,7 @@ async fn appends_wait_for_a_database_that_restarts() {
     }
     until_not_writable(&lab).await;
     assert!(lab.outcomes.try_recv().is_err(), "what is queued waits");
+    assert_eq!(lab.store.queued(), 8, "also the batches that the lanes have taken");
     server.start_again();
     for (row, _, result) in lab.outcomes(8).await {
         assert_eq!(result, Ok(()), "{row}");
