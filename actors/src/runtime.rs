@@ -36,7 +36,7 @@ use crate::shard::messages::KillForTest;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::supervisor::{StopAll, Supervisor};
 use crate::shard::sweeper::Sweeper;
-use crate::shared::{Shared, refusal};
+use crate::shared::Shared;
 
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
@@ -293,11 +293,7 @@ impl Runtime {
         id: &ExecutionId,
         reply: oneshot::Receiver<Result<T, E>>,
     ) -> Result<T, E> {
-        let answer = tokio::select! {
-            biased;
-            answer = reply => answer,
-            () = self.shared.patience_is_over() => return Err(refusal(Some(id.clone())).into()),
-        };
+        let answer = self.shared.unless_outage(Some(id), reply).await?;
         answer.unwrap_or_else(|_| {
             Err(E::from(if self.shared.is_draining() {
                 Unavailable::Draining { execution: Some(id.clone()) }

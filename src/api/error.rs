@@ -20,6 +20,13 @@ pub use self::code::ErrorCode;
 pub use self::shortage::Shortage;
 pub use self::system::SystemFailure;
 
+/// An object that is recorded or waits to be, although the request that made it is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Recorded {
+    Execution(ExecutionId),
+    Generation(Arc<str>),
+}
+
 /// A refusal of the service.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ApiError {
@@ -175,7 +182,7 @@ pub enum ApiError {
     AtCapacity(Shortage),
     /// The cause goes to the log, not to the caller.
     #[error("The store is not available")]
-    StoreUnavailable { execution: Option<ExecutionId> },
+    StoreUnavailable { recorded: Option<Recorded> },
     /// Names the object of the record. The cause goes to the log.
     #[error("The record of {0} cannot be read: the stored data is invalid")]
     RecordCorrupt(String),
@@ -312,10 +319,12 @@ impl ApiError {
     pub fn execution_id(&self) -> Option<&ExecutionId> {
         if let Self::Draining { execution }
         | Self::Busy { execution }
-        | Self::ExecutionMoved { execution }
-        | Self::StoreUnavailable { execution } = self
+        | Self::ExecutionMoved { execution } = self
         {
             return execution.as_ref();
+        }
+        if let Self::StoreUnavailable { recorded: Some(Recorded::Execution(id)) } = self {
+            return Some(id);
         }
         if let Self::ExecutionFailed { id, .. }
         | Self::ExecutionExists(id)
@@ -351,7 +360,9 @@ impl ApiError {
 
     /// Returns the generation that the refusal concerns, if it is known to exist.
     pub fn generation_id(&self) -> Option<&str> {
-        if let Self::GenerationFailed { id: Some(id), .. } = self {
+        if let Self::GenerationFailed { id: Some(id), .. }
+        | Self::StoreUnavailable { recorded: Some(Recorded::Generation(id)) } = self
+        {
             return Some(id);
         }
         if let Self::GenerationExists(id) | Self::GenerationAlready { id, .. } = self {

@@ -14,6 +14,7 @@ mod handle;
 mod memory;
 mod object;
 mod options;
+mod recording;
 mod run;
 mod sequencer;
 mod subscribers;

@@ -60,6 +60,7 @@ impl Runtime {
     ) -> Result<Generation, FailedGeneration> {
         let (id, generation) = self.spawn(request, None)?;
         let id = generation.is_started().then_some(id);
+        let recording = generation.recording();
         tokio::select! {
             outcome = generation.outcome() => {
                 outcome.map_err(|error| FailedGeneration { id, error })
@@ -68,7 +69,9 @@ impl Runtime {
             () = self.shared.ending.cancelled() => {
                 Err(Unavailable::Draining { execution: None }.into())
             }
-            () = self.shared.patience_is_over() => Err(refusal(None).into()),
+            () = self.shared.patience_is_over_since(|| recording.since()) => {
+                Err(FailedGeneration { id, error: refusal(None).into() })
+            }
         }
     }
 
@@ -88,10 +91,11 @@ impl Runtime {
             handle.detach();
         }
         let known = handle.is_started().then(|| Arc::clone(&id));
+        let recording = handle.recording();
         let begun = tokio::select! {
             begun = handle.begun() => begun,
             // Dropping the handle cancels the generation, if it is not detached.
-            () = self.shared.patience_is_over() => Err(refusal(None).into()),
+            () = self.shared.patience_is_over_since(|| recording.since()) => Err(refusal(None).into()),
         };
         begun.map_err(|error| FailedGeneration { id: known, error })?;
         Ok(StreamedGeneration { id, _handle: handle })
@@ -128,7 +132,7 @@ impl Runtime {
         let live = self.generations.live.find(agent_id, generation_id, visibility);
         let was_live = live.is_some();
         if let Some(actor) = live {
-            self.unless_outage(cancelled(actor)).await?;
+            self.shared.unless_outage(None, cancelled(actor)).await?;
         }
         let id = || generation_id.to_owned();
         let entry = self.shared.store.generation(generation_id).await.map_err(Unavailable::from)?;
@@ -171,7 +175,7 @@ impl Runtime {
     /// without the data of its resumes.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         let running = self.generations.live.of_user(user_id).into_iter().map(cancelled);
-        self.unless_outage(join_all(running)).await?;
+        self.shared.unless_outage(None, join_all(running)).await?;
         // Before, so that memory records the name nowhere after the store has erased it; and
         // after, for executions loaded in between.
         self.forget_in_memory(user_id).await;
@@ -192,15 +196,6 @@ impl Runtime {
         &*self.shared.store
     }
 
-    /// Waits for a write, but for no outage of the store that outlasts the patience.
-    async fn unless_outage<T>(&self, written: impl Future<Output = T>) -> Result<T, Unavailable> {
-        tokio::select! {
-            biased;
-            written = written => Ok(written),
-            () = self.shared.patience_is_over() => Err(refusal(None)),
-        }
-    }
-
     fn spawn(
         &self,
         request: GenerationRequest,
@@ -209,7 +204,7 @@ impl Runtime {
         if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: None });
         }
-        self.shared.accepts_writes(None)?;
+        self.shared.accepts_writes()?;
         if self.generations.active.live() >= self.shared.limits.generations_live_max {
             return Err(Unavailable::Busy { execution: None });
         }

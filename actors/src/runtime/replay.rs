@@ -84,7 +84,7 @@ impl Runtime {
         if shared.is_draining() {
             return Err(Unavailable::Draining { execution: None }.into());
         }
-        shared.accepts_writes(None)?;
+        shared.accepts_writes()?;
         let mut start = Box::new(start_of(&plan, request, &id));
         start.replayed = Some(Box::new(replayed));
         let claim = shared.memory.claim(footprint::of_start(&start));

@@ -93,7 +93,7 @@ impl Runtime {
     ) -> Result<ExecutionId, StartError> {
         let shared = &self.shared;
         let plan = plan_of(shared, &mut request).await?;
-        shared.accepts_writes(None)?;
+        shared.accepts_writes()?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
         let idempotency =
@@ -235,9 +235,8 @@ impl Runtime {
                 Unavailable::Draining { execution: Some(target.execution_id.clone()) }.into()
             );
         }
-        let id = &target.execution_id;
-        self.shared.accepts_writes(Some(id))?;
-        self.ask(id, command).await
+        self.shared.accepts_writes()?;
+        self.ask(&target.execution_id, command).await
     }
 }
 

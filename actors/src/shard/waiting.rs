@@ -21,7 +21,8 @@ impl Shared {
     ) -> Result<Box<WaitReport>, DescribeError> {
         let (answer, reply) = oneshot::channel();
         self.deliver(id.clone(), ExecutionCommand::Why { subject, answer });
-        let mut wait_report = reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?;
+        let answer = self.unless_outage(Some(id), reply).await?;
+        let mut wait_report = answer.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?;
         for awaited in &mut wait_report.waits_for {
             let Cause::Child { child, workflow, .. } = &awaited.cause else { continue };
             let found = self.store.describe(child).await;

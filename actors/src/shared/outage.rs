@@ -21,23 +21,40 @@ impl Shared {
     /// Resolves when an outage outlasts the patience, and the caller has waited for as long.
     pub(crate) async fn patience_is_over(&self) {
         let begun = Instant::now();
+        self.patience_is_over_since(|| Some(begun)).await;
+    }
+
+    /// Resolves when an outage outlasts the patience, and the caller has waited for the store for
+    /// as long; `None` while it waits for something else.
+    pub(crate) async fn patience_is_over_since(&self, waits_since: impl Fn() -> Option<Instant>) {
         loop {
             self.outage.outlasts.notified().await;
-            if begun.elapsed() >= self.limits.store_patience {
+            if waits_since().is_some_and(|since| since.elapsed() >= self.limits.store_patience) {
                 return;
             }
         }
     }
 
-    /// Refuses a new command while the store accepts no writes. Whatever the store already has
-    /// queued is bounded by the executions in memory; commands from outside are not.
-    pub(crate) fn accepts_writes(
+    /// Waits for an answer that follows from a write, but for no outage that outlasts the patience:
+    /// then returns the refusal, with the execution that may be recorded.
+    pub(crate) async fn unless_outage<T>(
         &self,
         execution: Option<&ExecutionId>,
-    ) -> Result<(), Unavailable> {
+        answer: impl Future<Output = T>,
+    ) -> Result<T, Unavailable> {
+        tokio::select! {
+            biased;
+            answer = answer => Ok(answer),
+            () = self.patience_is_over() => Err(refusal(execution.cloned())),
+        }
+    }
+
+    /// Refuses a new command while the store accepts no writes. Whatever the store already has
+    /// queued is bounded by the executions in memory; commands from outside are not.
+    pub(crate) fn accepts_writes(&self) -> Result<(), Unavailable> {
         match self.store.is_writable() {
             true => Ok(()),
-            false => Err(refusal(execution.cloned())),
+            false => Err(refusal(None)),
         }
     }
 }

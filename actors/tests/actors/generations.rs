@@ -190,6 +190,37 @@ async fn those_who_cancel_generations_do_not_wait_for_the_end_of_an_outage() {
 }
 
 #[actix::test]
+async fn callers_of_generations_learn_of_an_outage_when_they_wait_for_a_record() {
+    tokio::time::pause();
+    let limits =
+        RuntimeLimits { store_patience: Duration::from_secs(3), ..RuntimeLimits::default() };
+    let registry = registry(ScriptedModel::remote([slowly(), slowly()]));
+    let world = World::launch(registry, limits).await;
+    let begun = tokio::time::Instant::now();
+    let outage = async {
+        pass(Duration::from_secs(1)).await;
+        world.store.begin_outage();
+    };
+    let (answer, ()) = tokio::join!(world.runtime.generate(request(false)), outage);
+    let failed = answer.unwrap_err();
+    let GenerateError::Unavailable(Unavailable::Store { .. }) = &failed.error else {
+        panic!("{failed:?}");
+    };
+    // the model is not disturbed, though the outage has outlasted the patience before its end
+    let waited = begun.elapsed();
+    assert!(waited > Duration::from_secs(13) && waited < Duration::from_secs(14), "{waited:?}");
+    let refused = world.runtime.generate(request(false)).await.unwrap_err();
+    assert_eq!(refused.id, None, "nothing of it is recorded");
+
+    world.store.end_outage();
+    pass(Duration::from_secs(1)).await;
+    let page = world.runtime.history("writer", &Visibility::Everything, 0, 10).await.unwrap();
+    let [entry] = page.entries.as_slice() else { panic!("{:?}", page.entries) };
+    assert_eq!(Some(&*entry.record.id), failed.id.as_deref());
+    assert_eq!(entry.record.status, GenerationStatus::Completed);
+}
+
+#[actix::test]
 async fn forgetting_a_user_cancels_its_generations() {
     tokio::time::pause();
     let world = world([slowly(), slowly()]).await;

@@ -359,9 +359,11 @@ codes! {
             "Store not available",
             "The store rejects reads or writes: a full disk, a locked or damaged file, a database \
              that does not answer.",
-            "Try again, unless the answer names an execution in `x-execution-id`: that one is \
-             recorded, or waits to be, and continues when the store recovers; ask for its state \
-             before a repeated request makes another one. If it persists, see the log.";
+            "Try again, unless the answer names an execution in `x-execution-id`: the request was \
+             accepted, and is carried out when the store recovers; ask for the state before you \
+             repeat it. A generation named in `x-generation-id` has ended with its caller, and may \
+             be in the history with its answer. Without either, nothing was accepted. If it \
+             persists, see the log.";
         RecordCorrupt "record_corrupt" 500:
             "Invalid record",
             "The stored data of one execution, generation or conversation is damaged, or was \

@@ -9,7 +9,7 @@ use greenroom_actors::requests::{
 };
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayError};
 
-use crate::api::error::{ApiError, GenerationFailure, Product, Shortage};
+use crate::api::error::{ApiError, GenerationFailure, Product, Recorded, Shortage};
 
 impl ApiError {
     /// Converts the refusal of a start.
@@ -68,6 +68,9 @@ impl ApiError {
     /// Converts the failure of a generation.
     pub fn from_generate(product: Product, failure: FailedGeneration) -> Self {
         let FailedGeneration { id, error } = failure;
+        if let (Some(id), GenerateError::Unavailable(Unavailable::Store { .. })) = (&id, &error) {
+            return Self::StoreUnavailable { recorded: Some(Recorded::Generation(id.clone())) };
+        }
         let failed =
             |message: String, cause| Self::GenerationFailed { id, product, message, cause };
         match error {
@@ -121,7 +124,7 @@ impl From<Unavailable> for ApiError {
             Unavailable::Store { reason, execution } => {
                 // The store logs once when it fails and when it recovers.
                 log::debug!("the store is not available: {reason}");
-                Self::StoreUnavailable { execution }
+                Self::StoreUnavailable { recorded: execution.map(Recorded::Execution) }
             }
             Unavailable::Corrupt(record) => Self::RecordCorrupt(record.to_string()),
             Unavailable::ActorLost => {

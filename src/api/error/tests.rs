@@ -127,6 +127,17 @@ fn a_failed_generation_names_its_product_and_cause() {
 }
 
 #[test]
+fn an_outage_names_a_generation_that_may_be_recorded() {
+    for id in [None, Some("g1")] {
+        let reason = "it accepts no writes".into();
+        let error = Unavailable::Store { reason, execution: None }.into();
+        let failed = FailedGeneration { id: id.map(Arc::from), error };
+        let error = ApiError::from_generate(Product::Text, failed);
+        assert_eq!((error.status(), error.generation_id()), (503, id));
+    }
+}
+
+#[test]
 fn a_generation_that_cannot_be_cancelled_is_named() {
     let id = || "g1".to_owned();
     let rows = [
@@ -275,7 +286,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::Busy { execution: None },
         ApiError::ExecutionMoved { execution: None },
         ApiError::AtCapacity(Shortage::Streams),
-        ApiError::StoreUnavailable { execution: None },
+        ApiError::StoreUnavailable { recorded: None },
         ApiError::RecordCorrupt(text()),
         ApiError::Internal,
     ]

@@ -88,7 +88,7 @@ impl Described {
         self.refusing([
             ApiError::Draining { execution: None },
             ApiError::Busy { execution: None },
-            ApiError::StoreUnavailable { execution: None },
+            ApiError::StoreUnavailable { recorded: None },
         ])
     }
 

@@ -18,6 +18,7 @@ use super::active::ActiveGenerations;
 use super::actor::{CancelGeneration, GenerationActor, PauseGeneration, UnpauseGeneration};
 use super::compiled::CompiledAgents;
 use super::generation_registry::GenerationRegistry;
+use super::recording::Recording;
 use super::run::Start;
 use super::tools::{RunWorkflow, ToolLimits};
 use super::{GenerateError, Generation, GenerationRequest, GenerationSubscriber};
@@ -83,9 +84,10 @@ pub fn spawn_generation(
         Ok(start) => start,
         Err(refusal) => return GenerationHandle { state: State::Ended(Box::new(Err(refusal))) },
     };
+    let recording = start.recording();
     let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
     let guard = CancelOnDrop { actor, is_detached: false };
-    GenerationHandle { state: State::Live { awaited, begun: Some(begun), guard } }
+    GenerationHandle { state: State::Live { awaited, begun: Some(begun), recording, guard } }
 }
 
 /// A running generation. Dropping the handle, or the future of [`GenerationHandle::outcome`],
@@ -103,6 +105,7 @@ enum State {
         awaited: oneshot::Receiver<Result<Generation, GenerateError>>,
         /// Taken by the first wait.
         begun: Option<oneshot::Receiver<()>>,
+        recording: Recording,
         guard: CancelOnDrop,
     },
 }
@@ -113,11 +116,19 @@ impl GenerationHandle {
         self.actor().is_some()
     }
 
+    /// Returns since when the run waits for records.
+    pub(crate) fn recording(&self) -> Recording {
+        match &self.state {
+            State::Ended(_) => Recording::default(),
+            State::Live { recording, .. } => recording.clone(),
+        }
+    }
+
     /// Waits for the end. Resolves once the record of the end is durable.
     pub async fn outcome(self) -> Result<Generation, GenerateError> {
         match self.state {
             State::Ended(outcome) => *outcome,
-            State::Live { awaited, begun, guard } => {
+            State::Live { awaited, begun, guard, .. } => {
                 // dropped first: an error then goes to subscribers, not to `begun`
                 drop(begun);
                 let outcome = awaited.await;

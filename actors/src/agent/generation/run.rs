@@ -42,6 +42,7 @@ use super::control::{Control, stopped, unpaused};
 use super::generation_registry::{Entry, RegistryGuard};
 use super::memory::Remembered;
 use super::options::effective_options;
+use super::recording::Recording;
 use super::sequencer::EventSequencer;
 use super::subscribers::Subscribers;
 use super::tools::Toolset;
@@ -73,6 +74,7 @@ pub(super) struct Run {
     record: GenerationRecord,
     row: Row,
     is_recorded: bool,
+    recording: Recording,
     transcript: Transcript,
     answer: AnswerBuffer,
     /// Bytes left for results of tools.
@@ -111,7 +113,8 @@ impl Run {
     ) -> (Self, RunInput, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
         let (is_id_ours, begins) = (!start.is_id_chosen, start.begins);
-        let Start { deps, agent, model, id, input, record, row, active, begin, answer, .. } = start;
+        let Start { deps, agent, model, id, input, record, row, recording, .. } = start;
+        let Start { active, begin, answer, .. } = start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
         let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours);
@@ -132,6 +135,7 @@ impl Run {
             record,
             row,
             is_recorded: false,
+            recording,
             transcript: Transcript::default(),
             memory: None,
             memory_read: None,

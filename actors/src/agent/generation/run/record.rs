@@ -32,7 +32,8 @@ impl Run {
             steps: self.transcript.unrecorded(),
             messages: None,
         };
-        self.deps.generations.record_generation(write).await.map_err(Unavailable::from)?;
+        let recorded = self.deps.generations.record_generation(write);
+        self.recording.during(recorded).await.map_err(Unavailable::from)?;
         self.is_recorded = true;
         self.transcript.mark_recorded();
         Ok(())
@@ -59,8 +60,8 @@ impl Run {
         };
         let steps = self.transcript.unrecorded();
         let write = GenerationWrite { row: self.row, record, steps, messages };
-        let recorded = self.deps.generations.record_generation(write).await;
-        recorded.map_err(Unavailable::from)?;
+        let recorded = self.deps.generations.record_generation(write);
+        self.recording.during(recorded).await.map_err(Unavailable::from)?;
         self.transcript.mark_recorded();
         self.publish_end();
         Ok(())

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::agent::AgentDefinition;
 use crate::agent::generation::active::ActiveGuard;
 use crate::agent::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
+use crate::agent::generation::recording::Recording;
 use crate::agent::generation::subscribers::{Replay, Subscribers};
 use crate::agent::generation::turn::choices;
 use crate::agent::generation::{
@@ -32,6 +33,7 @@ pub(in crate::agent::generation) struct Start {
     pub(super) record: GenerationRecord,
     /// Row of the record.
     pub(super) row: Row,
+    pub(super) recording: Recording,
     pub(super) active: ActiveGuard,
     pub(super) begin: Option<oneshot::Sender<()>>,
     pub(super) answer: oneshot::Sender<Outcome>,
@@ -127,6 +129,7 @@ impl Start {
             input,
             record,
             row,
+            recording: Recording::default(),
             active,
             begin,
             answer,
@@ -140,6 +143,10 @@ impl Start {
 
     pub(in crate::agent::generation) fn id(&self) -> Arc<str> {
         Arc::clone(&self.id)
+    }
+
+    pub(in crate::agent::generation) fn recording(&self) -> Recording {
+        self.recording.clone()
     }
 
     pub(in crate::agent::generation) fn scope(&self) -> Arc<LogScope> {
