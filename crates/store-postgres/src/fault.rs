@@ -8,6 +8,9 @@ pub(crate) enum Fault {
     /// The server does not answer or accepts no writes: try again on a new connection. If a
     /// statement was under way, its outcome is unknown.
     Outage,
+    /// The database lacks something that every request needs: a right, a table, a schema. Nothing
+    /// was stored; try again until somebody has put it back.
+    Setup,
     /// The transaction met another one: try again at once. Nothing was stored.
     Conflict,
     /// The request itself is at fault: others may succeed. Nothing was stored.
@@ -34,6 +37,8 @@ pub(crate) fn fault_of(error: &tokio_postgres::Error) -> Fault {
         _ if ["08", "53", "57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
             Fault::Outage
         }
+        // 28 login, 3D database, 3F schema, 42 rights, tables and columns; statements are constant
+        _ if ["28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => Fault::Setup,
         _ => Fault::Request,
     }
 }

@@ -243,7 +243,7 @@ impl<W: Work> Lane<W> {
             // whatever the reason, the batch is not at fault
             return confirmed.map_err(|error| match fault_of(&error) {
                 Fault::Conflict => Failure::Conflict(error),
-                Fault::Outage | Fault::Request => Failure::Outage(advice_on(&error)),
+                Fault::Outage | Fault::Setup | Fault::Request => Failure::Outage(advice_on(&error)),
             });
         }
         let committed = session.commit(batch, folded).await;
@@ -254,7 +254,7 @@ impl<W: Work> Lane<W> {
             _ if error.code() == Some(&SqlState::QUERY_CANCELED) => Failure::TooSlow(error),
             Fault::Request => Failure::Misfit(error),
             Fault::Conflict => Failure::Conflict(error),
-            Fault::Outage => Failure::Outage(advice_on(&error)),
+            Fault::Outage | Fault::Setup => Failure::Outage(advice_on(&error)),
         })
     }
 

@@ -14,6 +14,7 @@ use crate::program::Programs;
 use support::client::{Reply, Wire};
 use support::eventually;
 use support::server::{Home, Server};
+use support::store::Store;
 
 /// Starts the server with this limit of open files.
 fn with_open_files(home: &Home, limit: &str) -> Server {
@@ -126,12 +127,17 @@ fn refused_with(home: &Home, files: usize) -> Option<Vec<String>> {
 #[test]
 fn a_server_without_enough_open_files_does_not_start() {
     let home = Home::new(&format!("server.workers = 1\nlimits.arbiters = 1\n{CONFIG}"));
+    // the number depends on the store
+    let needed = match Store::chosen() {
+        Store::Sqlite => " of 44 files and sockets can be opened: ",
+        Store::Postgres(_) => " of 57 files and sockets can be opened: ",
+    };
     for files in [8, 12, 16, 18, 20, 22, 24, 28, 32, 40] {
         let said = refused_with(&home, files).unwrap();
         let plain: Vec<_> = said.iter().filter(|line| !line.starts_with('[')).collect();
         let [line] = plain[..] else { panic!("{files} files: {said:#?}") };
         let is_told = line.starts_with("greenroom: only ")
-            && line.contains(" of 44 files and sockets can be opened: ")
+            && line.contains(needed)
             && line.contains("ulimit -n");
         assert!(is_told, "{files} files: {line}");
     }

@@ -140,7 +140,7 @@ impl From<tokio_postgres::Error> for OpenError {
     fn from(error: tokio_postgres::Error) -> Self {
         match fault_of(&error) {
             Fault::Outage | Fault::Conflict => Self::Interrupted(reason_of(&error)),
-            Fault::Request => Self::Failed(reason_of(&error)),
+            Fault::Setup | Fault::Request => Self::Failed(reason_of(&error)),
         }
     }
 }

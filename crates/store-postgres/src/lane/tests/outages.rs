@@ -136,6 +136,29 @@ async fn appends_wait_for_a_database_that_accepts_no_writes() {
     assert_stored(&lab, 1, 2).await;
 }
 
+#[tokio::test]
+async fn appends_wait_for_what_an_administrator_took_away() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_url();
+    let mut lab = Lab::open_at(&url, &url, 1).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    for (row, (taken, given)) in (2..).zip([
+        ("REVOKE INSERT ON executions FROM greenroom", "GRANT INSERT ON executions TO greenroom"),
+        ("ALTER TABLE executions RENAME TO lost", "ALTER TABLE lost RENAME TO executions"),
+        (
+            "ALTER TABLE executions RENAME status TO lost",
+            "ALTER TABLE executions RENAME lost TO status",
+        ),
+    ]) {
+        lab.client.batch_execute(taken).await.unwrap();
+        lab.store.append(lab.draft(row, 0));
+        until_not_writable(&lab).await;
+        lab.client.batch_execute(given).await.unwrap();
+        assert_eq!(lab.outcome().await, (row, 1, Ok(())), "{taken}");
+        assert!(lab.store.is_writable(), "{taken}");
+    }
+}
+
 /// Takes a key in an open transaction, so that a statement that takes it waits.
 async fn take_key(url: &str) -> Client {
     let lock = client(url).await;
