@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -136,6 +137,13 @@ pub(crate) enum HostFault {
     NotReplicated,
     #[error("{}", reason_of(.0))]
     Failed(Error),
+}
+
+impl HostFault {
+    /// Returns true if the host answers and has no room for another connection.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Failed(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
+    }
 }
 
 impl fmt::Display for ConnectError {

@@ -49,7 +49,12 @@ pub(crate) fn advice_on(error: &tokio_postgres::Error) -> String {
     let advice = match error.code() {
         Some(&SqlState::DISK_FULL) => "free space on the disk of the database",
         Some(&SqlState::TOO_MANY_CONNECTIONS) => {
-            "raise max_connections of the database, or lower connections and writers of [store]"
+            "raise max_connections of the database, or the limit of the role or the database if it \
+             has one (ALTER ROLE or ALTER DATABASE … CONNECTION LIMIT), or lower connections and \
+             writers of [store]"
+        }
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            "grant the role of [store] url what it lacks, or name the role that owns the tables"
         }
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
             "this database accepts no writes: name the primary among the hosts of [store] url"

@@ -2,6 +2,7 @@
 
 pub(crate) mod checks;
 mod error;
+mod names;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -76,7 +77,7 @@ impl PostgresStore {
         if let Err(failure) = numbers::start(&shared, driver.handle()) {
             // the next server would wait for this one
             shared.membership.leave_within(&driver);
-            return Err(OpenError::Failed(failure.to_string()));
+            return Err(failure.into());
         }
         let lanes = Lanes::start(&shared, driver.handle());
         Ok(Self { shared, lanes, driver, database })

@@ -39,6 +39,13 @@ fn refused(settings: PostgresSettings, expected: &str) {
     }
 }
 
+/// Returns the SQL that a refusal advises, after the last colon of its text.
+fn advised(refusal: &OpenError) -> String {
+    let text = refusal.to_string();
+    let (_, sql) = text.rsplit_once(": ").unwrap();
+    sql.to_owned()
+}
+
 /// Returns the URL of the superuser for a database.
 fn superuser(url: &str) -> String {
     url.replace("greenroom@", "postgres@")

@@ -36,7 +36,11 @@ fn refusals_of_databases_say_what_to_do() {
             Some(PASSWORD),
             "check the user in the address, its password",
         ),
-        (format!("{}x", bare(&empty)), Some(PASSWORD), "create it: CREATE DATABASE fresh_0x OWNER"),
+        (
+            format!("{}x", bare(&empty)),
+            Some(PASSWORD),
+            "create it: CREATE DATABASE \"fresh_0x\" OWNER",
+        ),
         (
             bare(&foreign),
             Some(PASSWORD),

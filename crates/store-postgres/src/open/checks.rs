@@ -5,6 +5,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use super::OpenError;
+use super::names::skipped;
 use crate::dump;
 use crate::schema;
 use crate::settings::PostgresDurability;
@@ -17,14 +18,16 @@ const FACTS: &str = "SELECT current_setting('server_version_num')::int,
         current_setting('server_version'),
         current_setting('server_encoding'),
         (SELECT datctype::text FROM pg_database WHERE datname = current_database()),
+        current_database()::text,
         current_user::text,
         current_setting('search_path'),
         current_schema()::text,
         coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
         current_setting('synchronous_standby_names')";
 
-/// Schema of an extension, and whether names without a schema lead to it.
-const EXTENSION: &str = "SELECT n.nspname::text, n.nspname = ANY (current_schemas(true))
+/// Schema of an extension, whether names without a schema lead to it, and whether it may be used.
+const EXTENSION: &str = "SELECT n.nspname::text, n.nspname = ANY (current_schemas(true)),
+        has_schema_privilege(n.oid, 'USAGE')
         FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1";
 
 /// Tables, views and the like in the schema of the store that belong to no extension.
@@ -54,6 +57,7 @@ struct Facts {
     version_name: String,
     encoding: String,
     character_type: String,
+    database: String,
     user: String,
     search_path: String,
     schema: Option<String>,
@@ -69,24 +73,25 @@ impl Facts {
             version_name: row.try_get(1)?,
             encoding: row.try_get(2)?,
             character_type: row.try_get(3)?,
-            user: row.try_get(4)?,
-            search_path: row.try_get(5)?,
-            schema: row.try_get(6)?,
-            may_create: row.try_get(7)?,
-            standbys: row.try_get(8)?,
+            database: row.try_get(4)?,
+            user: row.try_get(5)?,
+            search_path: row.try_get(6)?,
+            schema: row.try_get(7)?,
+            may_create: row.try_get(8)?,
+            standbys: row.try_get(9)?,
         })
     }
 
-    /// Checks what neither extensions nor tables are needed for; returns the schema of the tables.
-    fn check(&self) -> Result<&str, OpenError> {
+    /// Checks what neither extensions nor tables are needed for.
+    fn check(&self) -> Result<(), OpenError> {
         if self.version < VERSION_MIN {
             return Err(OpenError::TooOld(self.version_name.clone()));
         }
         if self.encoding != "UTF8" {
-            return Err(OpenError::Encoding(self.encoding.clone()));
+            let (database, user) = (self.database.clone(), self.user.clone());
+            return Err(OpenError::Encoding { encoding: self.encoding.clone(), database, user });
         }
-        let schema = self.schema.as_deref();
-        schema.ok_or_else(|| OpenError::NoSchema(self.search_path.clone()))
+        Ok(())
     }
 }
 
@@ -101,7 +106,8 @@ pub(super) async fn prepare(
     let transaction = client.transaction().await?;
     schema::lock(&transaction).await?;
     let facts = Facts::read(&transaction).await?;
-    let schema = facts.check()?;
+    facts.check()?;
+    let schema = schema_of(&facts, &transaction).await?;
     let found = find_tables(&transaction, schema).await?;
     match (found, of) {
         (0, Use::Reading) => return Err(OpenError::Missing),
@@ -109,7 +115,7 @@ pub(super) async fn prepare(
         _ => allow(&transaction, of).await?,
     }
     for extension in schema::EXTENSIONS {
-        create(extension, &facts.user, &transaction).await?;
+        create(extension, schema, &facts.user, &transaction).await?;
     }
     check_letters(&transaction, &facts).await?;
     if found < schema::VERSION && !facts.may_create {
@@ -125,6 +131,26 @@ pub(super) async fn prepare(
     Ok(id)
 }
 
+/// Returns the schema of the tables. Refuses another one than that which the search_path names.
+async fn schema_of<'f>(
+    facts: &'f Facts,
+    transaction: &Transaction<'_>,
+) -> Result<&'f str, OpenError> {
+    let in_use = facts.schema.as_deref();
+    let schema = match (skipped(&facts.search_path, &facts.user, in_use), in_use) {
+        (None, Some(in_use)) => return Ok(in_use),
+        (Some(schema), _) if !schema.is_empty() => schema,
+        (None | Some(_), _) => return Err(OpenError::NoSearchPath),
+    };
+    let exists = "SELECT FROM pg_namespace WHERE nspname = $1";
+    let exists = transaction.query_opt(exists, &[&schema]).await?.is_some();
+    let user = facts.user.clone();
+    Err(match exists {
+        true => OpenError::SchemaClosed { schema, user },
+        false => OpenError::NoSchema { schema, user },
+    })
+}
+
 /// Checks that tables can be used in a way: whole by servers and to be read, empty or incomplete to
 /// be filled.
 pub(crate) async fn allow(transaction: &Transaction<'_>, of: Use) -> Result<(), OpenError> {
@@ -135,7 +161,11 @@ pub(crate) async fn allow(transaction: &Transaction<'_>, of: Use) -> Result<(), 
         (Use::Filling, false) => {
             let found = transaction.query_one(&dump::occupied(), &[]).await?;
             let found: Vec<String> = found.try_get(0)?;
-            if found.is_empty() { Ok(()) } else { Err(OpenError::NotEmpty(found.join(", "))) }
+            if found.is_empty() {
+                return Ok(());
+            }
+            let schema = transaction.query_one("SELECT current_schema()::text", &[]).await?;
+            Err(OpenError::NotEmpty { schema: schema.try_get(0)?, found: found.join(", ") })
         }
     }
 }
@@ -161,16 +191,24 @@ async fn find_tables(transaction: &Transaction<'_>, schema: &str) -> Result<i32,
     Err(OpenError::Foreign { schema: schema.to_owned(), found })
 }
 
-/// Creates an extension unless it is there.
+/// Creates an extension unless it is there; the schema is that of the tables.
 async fn create(
     extension: &'static str,
+    tables: &str,
     user: &str,
     transaction: &Transaction<'_>,
 ) -> Result<(), OpenError> {
     if let Some(row) = transaction.query_opt(EXTENSION, &[&extension]).await? {
-        return match row.try_get(1)? {
-            true => Ok(()),
-            false => Err(OpenError::ExtensionHidden { extension, schema: row.try_get(0)? }),
+        let schema: String = row.try_get(0)?;
+        let (is_found, may_be_used) = (row.try_get(1)?, row.try_get(2)?);
+        return match (is_found, may_be_used) {
+            (true, _) => Ok(()),
+            (false, true) => {
+                Err(OpenError::ExtensionHidden { extension, schema, tables: tables.to_owned() })
+            }
+            (false, false) => {
+                Err(OpenError::ExtensionClosed { extension, schema, user: user.to_owned() })
+            }
         };
     }
     let create = format!("CREATE EXTENSION {extension}");
@@ -190,7 +228,15 @@ async fn create(
 async fn check_letters(transaction: &Transaction<'_>, facts: &Facts) -> Result<(), OpenError> {
     let letters = "SELECT show_trgm('ä') <> '{}'";
     let are_found: bool = transaction.query_one(letters, &[]).await?.try_get(0)?;
-    if are_found { Ok(()) } else { Err(OpenError::CharacterType(facts.character_type.clone())) }
+    if are_found {
+        return Ok(());
+    }
+    let Facts { character_type, database, user, .. } = facts;
+    Err(OpenError::CharacterType {
+        character_type: character_type.clone(),
+        database: database.clone(),
+        user: user.clone(),
+    })
 }
 
 #[cfg(test)]
@@ -204,20 +250,21 @@ mod tests {
             tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
         let transaction = client.transaction().await.unwrap();
-        let refused = create("no_such_extension", "ann", &transaction).await.unwrap_err();
+        let refused = create("no_such_extension", "s", "ann", &transaction).await.unwrap_err();
         let expected = "the server does not have the extension no_such_extension; install";
         assert!(refused.to_string().starts_with(expected), "{refused}");
     }
 
-    fn facts(version: i32, encoding: &str, schema: Option<&str>) -> Facts {
+    fn facts(version: i32, encoding: &str) -> Facts {
         Facts {
             version,
             version_name: format!("{}.{}", version / 10_000, version % 10_000),
             encoding: encoding.to_owned(),
             character_type: "C.UTF-8".to_owned(),
+            database: "shop".to_owned(),
             user: "ann".to_owned(),
             search_path: "mine".to_owned(),
-            schema: schema.map(str::to_owned),
+            schema: Some("mine".to_owned()),
             may_create: true,
             standbys: String::new(),
         }
@@ -225,20 +272,15 @@ mod tests {
 
     #[test]
     fn servers_before_15_and_other_encodings_are_refused() {
+        let refusal = |facts: Facts| facts.check().err().map(|error| error.to_string());
+        assert_eq!(refusal(facts(150_000, "UTF8")), None);
+        assert_eq!(refusal(facts(190_001, "UTF8")), None);
         for (facts, expected) in [
-            (facts(140_012, "UTF8", Some("s")), Err("the server is PostgreSQL 14.12; version 15")),
-            (facts(150_000, "UTF8", Some("s")), Ok("s")),
-            (facts(190_001, "UTF8", Some("s")), Ok("s")),
-            (facts(150_000, "LATIN1", Some("s")), Err("the database has the encoding LATIN1;")),
-            (facts(150_000, "UTF8", None), Err("no schema of the search_path (mine) exists")),
+            (facts(140_012, "UTF8"), "the server is PostgreSQL 14.12; version 15"),
+            (facts(150_000, "LATIN1"), "the database has the encoding LATIN1;"),
         ] {
-            match (facts.check(), expected) {
-                (Ok(schema), Ok(expected)) => assert_eq!(schema, expected),
-                (Err(error), Err(expected)) => {
-                    assert!(error.to_string().starts_with(expected), "{error}");
-                }
-                (checked, _) => panic!("{checked:?} is not {expected:?}"),
-            }
+            let refusal = refusal(facts).unwrap_or_default();
+            assert!(refusal.starts_with(expected), "{refusal}");
         }
     }
 }

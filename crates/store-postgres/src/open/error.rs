@@ -7,6 +7,13 @@ use tokio_postgres::error::SqlState;
 use crate::address::Address;
 use crate::connector::{ConnectError, HostError, HostFault, certificate_problem};
 use crate::fault::{Fault, fault_of, reason_of};
+use crate::pool::Failure;
+
+use super::names::{quoted, search_path_of};
+
+/// Properties of a database for texts, for the end of the statement that creates it. The collation
+/// fits every encoding, that of the server included.
+const TEXTS: &str = "ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C.UTF-8' TEMPLATE template0";
 
 /// Failure to open a store.
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +43,33 @@ pub enum OpenError {
          PGPASSWORD"
     )]
     PasswordMissing { host: String },
+    /// A host has no room for connections; the text has the reason of each.
+    #[error(
+        "no host has room for a connection: {0}; raise max_connections there, or the limit of the \
+         role or the database if it has one (ALTER ROLE or ALTER DATABASE … CONNECTION LIMIT)"
+    )]
+    Full(String),
     #[error(
         "{host} refuses the login: {reason}; check the user in the address, its password \
          (`password` under [store], or PGPASSWORD), and pg_hba.conf of the server"
     )]
     Login { host: String, reason: String },
     #[error(
-        "{host} has no database {database}; create it: CREATE DATABASE {database} OWNER {user} \
-         ENCODING 'UTF8' TEMPLATE template0"
+        "{host} does not let {user} connect to the database {database}; let its owner run: GRANT \
+         CONNECT ON DATABASE {} TO {}",
+        quoted(database),
+        quoted(user)
+    )]
+    MayNotConnect { host: String, database: String, user: String },
+    #[error(
+        "{host} refuses the connection: {reason}; check `options` in the address of the store, if \
+         it has any, and the settings of the role and of the database there"
+    )]
+    Refused { host: String, reason: String },
+    #[error(
+        "{host} has no database {database}; create it: CREATE DATABASE {} OWNER {} {TEXTS}",
+        quoted(database),
+        quoted(user)
     )]
     UnknownDatabase { host: String, database: String, user: String },
     #[error("the server is PostgreSQL {0}; version 15 or newer is needed")]
@@ -55,15 +81,17 @@ pub enum OpenError {
     )]
     ReadOnly(String),
     #[error(
-        "the database has the encoding {0}; it must be UTF8: create another one with ENCODING \
-         'UTF8' TEMPLATE template0"
+        "the database has the encoding {encoding}; it must be UTF8: create another one, and name it \
+         in the address: {}",
+        another(database, user)
     )]
-    Encoding(String),
+    Encoding { encoding: String, database: String, user: String },
     #[error(
-        "the database has LC_CTYPE {0}, with which letters beyond ASCII cannot be searched for; \
-         create another one with LC_CTYPE 'C.UTF-8' TEMPLATE template0"
+        "the database has LC_CTYPE {character_type}, with which letters beyond ASCII cannot be \
+         searched for; create another one, and name it in the address: {}",
+        another(database, user)
     )]
-    CharacterType(String),
+    CharacterType { character_type: String, database: String, user: String },
     #[error(
         "the server does not have the extension {0}; install the package of PostgreSQL's \
          additional modules (postgresql-contrib), or allow it in a managed service"
@@ -76,23 +104,47 @@ pub enum OpenError {
     ExtensionRefused { extension: &'static str, user: String },
     #[error(
         "the extension {extension} is in the schema {schema}, which is not in the search_path of \
-         the role; append it, as in options=-c%20search_path%3Dmine,{schema}"
+         the role; append it to the address of the store: {}", search_path_of(&[tables, schema])
     )]
-    ExtensionHidden { extension: &'static str, schema: String },
+    ExtensionHidden { extension: &'static str, schema: String, tables: String },
     #[error(
-        "no schema of the search_path ({0}) exists; create one: CREATE SCHEMA AUTHORIZATION \
-         CURRENT_USER"
+        "the extension {extension} is in the schema {schema}, which the role {user} may not use; \
+         let its owner run: GRANT USAGE ON SCHEMA {} TO {}",
+        quoted(schema),
+        quoted(user)
     )]
-    NoSchema(String),
+    ExtensionClosed { extension: &'static str, schema: String, user: String },
+    #[error(
+        "the search_path of the role names no schema; name one that exists in the address of the \
+         store: {}", search_path_of(&["public"])
+    )]
+    NoSearchPath,
+    #[error(
+        "the search_path names the schema {schema}, which does not exist; correct the address of \
+         the store, or create the schema: CREATE SCHEMA {} AUTHORIZATION {}",
+        quoted(schema),
+        quoted(user)
+    )]
+    NoSchema { schema: String, user: String },
+    #[error(
+        "the search_path names the schema {schema}, which the role {user} may not use; correct the \
+         address of the store, or let the owner of the schema run: GRANT USAGE, CREATE ON SCHEMA {} \
+         TO {}",
+        quoted(schema),
+        quoted(user)
+    )]
+    SchemaClosed { schema: String, user: String },
     #[error(
         "the role {user} may not create tables in the schema {schema}; let its owner run: GRANT \
-         CREATE ON SCHEMA {schema} TO {user}"
+         CREATE ON SCHEMA {} TO {}",
+        quoted(schema),
+        quoted(user)
     )]
     MayNotCreate { schema: String, user: String },
     #[error(
         "the schema {schema} of the database has what another program put there ({found}), and is \
-         left alone; name an empty database, or another schema with \
-         options=-c%20search_path%3Dgreenroom,public"
+         left alone; name an empty database, or {}",
+        another_schema(schema)
     )]
     Foreign { schema: String, found: String },
     #[error(
@@ -119,10 +171,11 @@ pub enum OpenError {
     Incomplete,
     /// The database has records of these kinds.
     #[error(
-        "the database has a store that is not empty ({0}), and is left alone; name an empty \
-         database, or a schema of its own with options=-c%20search_path%3Dgreenroom,public"
+        "the schema {schema} of the database has a store that is not empty ({found}), and is left \
+         alone; name an empty database, or {}",
+        another_schema(schema)
     )]
-    NotEmpty(String),
+    NotEmpty { schema: String, found: String },
     #[error("cannot start the thread of the connections: {0}")]
     Thread(#[source] io::Error),
     /// The database stopped, or the connection broke, before the store was open. Another attempt
@@ -132,16 +185,50 @@ pub enum OpenError {
          machine may reach it"
     )]
     Interrupted(String),
+    #[error(
+        "the role in the address of the store lacks a privilege: {0}; name the role that owns the \
+         tables, or let that role run: GRANT ALL ON ALL TABLES IN SCHEMA … TO …; GRANT ALL ON ALL \
+         SEQUENCES IN SCHEMA … TO …"
+    )]
+    Denied(String),
     #[error("cannot open the store in PostgreSQL: {0}")]
     Failed(String),
 }
 
 impl From<tokio_postgres::Error> for OpenError {
     fn from(error: tokio_postgres::Error) -> Self {
+        if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+            return Self::Denied(reason_of(&error));
+        }
         match fault_of(&error) {
             Fault::Outage | Fault::Conflict => Self::Interrupted(reason_of(&error)),
             Fault::Setup | Fault::Request => Self::Failed(reason_of(&error)),
         }
+    }
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Database(error) => error.into(),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Returns the statement that creates a database beside one that cannot be used.
+fn another(database: &str, user: &str) -> String {
+    let (name, user) = (quoted(&format!("{database}_utf8")), quoted(user));
+    format!("CREATE DATABASE {name} OWNER {user} {TEXTS}")
+}
+
+/// Returns the advice to use another schema: with an example, unless one is named already.
+fn another_schema(schema: &str) -> String {
+    if schema == "public" {
+        let parameter = search_path_of(&["greenroom", "public"]);
+        format!("another schema in its address, as in {parameter}")
+    } else {
+        "another schema in the search_path of its address".to_owned()
     }
 }
 
@@ -154,6 +241,9 @@ enum Kind {
     PasswordMissing,
     Login,
     UnknownDatabase,
+    MayNotConnect,
+    /// For another reason, such as a setting that the server does not have.
+    Refused,
 }
 
 fn kind_of(error: &tokio_postgres::Error) -> Kind {
@@ -164,7 +254,11 @@ fn kind_of(error: &tokio_postgres::Error) -> Kind {
         return match *state {
             SqlState::INVALID_CATALOG_NAME => Kind::UnknownDatabase,
             _ if fault_of(error) == Fault::Outage => Kind::Absent,
-            _ => Kind::Login,
+            // 28 authorization
+            _ if state.code().starts_with("28") => Kind::Login,
+            // with the same code, settings that only superusers may change are refused
+            SqlState::INSUFFICIENT_PRIVILEGE if !is_about_setting(error) => Kind::MayNotConnect,
+            _ => Kind::Refused,
         };
     }
     // the kinds of the driver are private, and their texts are not
@@ -177,10 +271,19 @@ fn kind_of(error: &tokio_postgres::Error) -> Kind {
     }
 }
 
+/// Returns true if a refusal comes from the code of the server that changes settings.
+fn is_about_setting(error: &tokio_postgres::Error) -> bool {
+    let routine = error.as_db_error().and_then(|error| error.routine());
+    routine.is_some_and(|routine| routine.contains("set_config"))
+}
+
 impl OpenError {
     /// Returns true if a later attempt may succeed though nothing is changed here.
     pub(super) fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::ReadOnly(_) | Self::Interrupted(_))
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::Full(_) | Self::ReadOnly(_) | Self::Interrupted(_)
+        )
     }
 
     /// Returns the error for failures of all hosts: of the first one that answers, if there is one.
@@ -188,6 +291,7 @@ impl OpenError {
         let all = failures.to_string();
         let is_read_only =
             failures.0.iter().any(|failure| matches!(failure.cause, HostFault::ReadOnly));
+        let is_full = failures.0.iter().any(|failure| failure.cause.is_full());
         let telling = failures.0.into_iter().find_map(|HostError { host, cause }| match cause {
             HostFault::NotReplicated => Some(Self::NotReplicated),
             HostFault::Failed(error) => Self::of_host(host, &error, address),
@@ -195,23 +299,23 @@ impl OpenError {
         });
         match telling {
             Some(error) => error,
+            None if is_full => Self::Full(all),
             None if is_read_only => Self::ReadOnly(all),
             None => Self::Unreachable(all),
         }
     }
 
     fn of_host(host: String, error: &tokio_postgres::Error, address: &Address) -> Option<Self> {
+        let (database, user) = (address.database().to_owned(), address.user().to_owned());
         Some(match kind_of(error) {
             Kind::Absent => return None,
             Kind::TlsNotOffered => Self::TlsNotOffered { host },
             Kind::Untrusted(reason) => Self::Untrusted { host, reason },
             Kind::PasswordMissing => Self::PasswordMissing { host },
             Kind::Login => Self::Login { host, reason: reason_of(error) },
-            Kind::UnknownDatabase => Self::UnknownDatabase {
-                host,
-                database: address.database().to_owned(),
-                user: address.user().to_owned(),
-            },
+            Kind::UnknownDatabase => Self::UnknownDatabase { host, database, user },
+            Kind::MayNotConnect => Self::MayNotConnect { host, database, user },
+            Kind::Refused => Self::Refused { host, reason: reason_of(error) },
         })
     }
 }

@@ -85,7 +85,10 @@ fn an_interrupted_copy_starts_over_and_no_server_opens_it() {
     drop(target);
     drop(PostgresStore::open(settings(&url), Arc::new(NoMeter)).unwrap());
     let Err(refusal) = DatabaseTarget::open(settings(&url)) else { panic!("it is not empty") };
-    assert!(matches!(&refusal, OpenError::NotEmpty(what) if what == "definitions"), "{refusal}");
+    assert!(
+        matches!(&refusal, OpenError::NotEmpty { found, .. } if found == "definitions"),
+        "{refusal}"
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use greenroom_store_postgres::{Password, PostgresSettings};
 use support::postgres::{Auth, Server};
 
-use super::{at_database, open, refused, run, settings};
+use super::{advised, at_database, open, refused, run, settings};
 
 #[test]
 fn hosts_that_do_not_answer_are_listed() {
@@ -64,10 +64,67 @@ fn roles_and_databases_must_exist() {
     refused(
         settings(&at_database(&server.url(), "shop"), "a"),
         &format!(
-            "127.0.0.1:{port} has no database shop; create it: CREATE DATABASE shop OWNER \
-             greenroom ENCODING 'UTF8' TEMPLATE template0"
+            "127.0.0.1:{port} has no database shop; create it: CREATE DATABASE \"shop\" OWNER \
+             \"greenroom\" ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C.UTF-8' TEMPLATE template0"
         ),
     );
+}
+
+#[test]
+fn a_database_that_was_created_as_advised_can_be_used() {
+    let Some(server) = Server::shared() else { return };
+    let url = at_database(&server.url(), "My%20shop");
+    let refusal = open(settings(&url, "a")).unwrap_err();
+    server.sql(&advised(&refusal));
+    drop(open(settings(&url, "a")).unwrap());
+}
+
+#[test]
+fn a_role_that_may_not_connect_is_granted_it_as_advised() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_database();
+    server.sql("CREATE ROLE \"Guest\" LOGIN");
+    let name = url.rsplit('/').next().unwrap();
+    run(server, &url, &format!("REVOKE CONNECT ON DATABASE {name} FROM PUBLIC"));
+    let guest = url.replace("greenroom@", "Guest@");
+    let refusal = open(settings(&guest, "a")).unwrap_err();
+    let expected = format!(
+        "127.0.0.1:{} does not let Guest connect to the database {name}; let its owner run: GRANT",
+        server.port()
+    );
+    assert!(refusal.to_string().starts_with(&expected), "{refusal}");
+    server.answer(&url, &advised(&refusal)).unwrap();
+    refused(settings(&guest, "a"), "the role Guest may not create the extension");
+}
+
+#[test]
+fn refused_settings_lead_to_the_options_of_the_address() {
+    let Some(server) = Server::shared() else { return };
+    let (url, port) = (server.url(), server.port());
+    for (setting, reason) in [
+        ("nope%3D1", "unrecognized configuration parameter \"nope\" (SQLSTATE 42704)"),
+        ("work_mem%3Dmuch", "invalid value for parameter \"work_mem\": \"much\" (SQLSTATE 22023)"),
+        (
+            "log_statement%3Dall",
+            "permission denied to set parameter \"log_statement\" (SQLSTATE 42501)",
+        ),
+    ] {
+        let text = format!("127.0.0.1:{port} refuses the connection: {reason}; check `options` in");
+        refused(settings(&format!("{url}?options=-c%20{setting}"), "a"), &text);
+    }
+}
+
+#[test]
+fn a_limit_of_connections_is_waited_for_and_named() {
+    let Some(server) = Server::shared() else { return };
+    server.sql("CREATE ROLE crowded LOGIN CONNECTION LIMIT 0");
+    let port = server.port();
+    let text = format!(
+        "no host has room for a connection: 127.0.0.1:{port}: too many connections for role \
+         \"crowded\" (SQLSTATE 53300); raise max_connections there, or the limit of the role"
+    );
+    let url = server.url().replace("greenroom@", "crowded@");
+    refused(settings(&url, "a"), &text);
 }
 
 #[test]

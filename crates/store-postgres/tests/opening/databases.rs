@@ -3,7 +3,7 @@
 use greenroom_store_postgres::{PostgresDurability, PostgresSettings};
 use support::postgres::Server;
 
-use super::{at_database, open, refused, run, settings, superuser};
+use super::{advised, at_database, open, refused, run, settings, superuser};
 
 /// Number of tables in all schemas.
 const TABLES: &str = "SELECT count(*) FROM information_schema.tables
@@ -71,7 +71,8 @@ fn databases_of_others_and_of_newer_versions_are_left_alone() {
         &["CREATE TABLE orders (n int); CREATE VIEW open_orders AS SELECT 1"],
         "",
         "the schema public of the database has what another program put there (open_orders, \
-         orders), and is left alone; name an empty database, or another schema with",
+         orders), and is left alone; name an empty database, or another schema in its address, as \
+         in options=-c%20search_path%3Dgreenroom,public",
     );
     refused_unchanged(
         server,
@@ -99,10 +100,79 @@ fn a_schema_of_its_own_makes_a_database_of_others_usable() {
     let mine = format!("{url}?options=-c%20search_path%3Dmine,public");
     drop(open(settings(&mine, "a")).unwrap());
     assert_eq!(run(server, &url, "SELECT schema FROM mine.meta"), "1");
+    run(server, &url, "DROP SCHEMA mine CASCADE; CREATE SCHEMA mine CREATE TABLE orders (n int)");
+    run(server, &url, "GRANT USAGE ON SCHEMA mine TO greenroom");
     refused(
-        settings(&format!("{url}?options=-c%20search_path%3Dnope"), "a"),
-        "no schema of the search_path (nope) exists; create one",
+        settings(&mine, "a"),
+        "the schema mine of the database has what another program put there (orders), and is left \
+         alone; name an empty database, or another schema in the search_path of its address",
     );
+}
+
+#[test]
+fn another_schema_than_the_one_that_is_named_is_not_used() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_database();
+    let of = |path: &str| format!("{url}?options=-c%20search_path%3D{path}");
+    for path in ["nope,public", "%22$user%22,nope,public", "nope"] {
+        refused(
+            settings(&of(path), "a"),
+            "the search_path names the schema nope, which does not exist; correct the address of \
+             the store, or create the schema: CREATE SCHEMA \"nope\" AUTHORIZATION \"greenroom\"",
+        );
+    }
+    refused(settings(&of("%22%22"), "a"), "the search_path of the role names no schema; name one");
+    assert_eq!(run(server, &url, TABLES), "0");
+    let refusal = open(settings(&of("nope,public"), "a")).unwrap_err();
+    server.answer(&url, &advised(&refusal)).unwrap();
+    drop(open(settings(&of("nope,public"), "a")).unwrap());
+    assert_eq!(run(server, &url, "SELECT schema FROM nope.meta"), "1");
+
+    run(server, &url, "CREATE SCHEMA closed");
+    let closed = of("closed,public");
+    let refusal = open(settings(&closed, "a")).unwrap_err();
+    let expected = "the search_path names the schema closed, which the role greenroom may not use;";
+    assert!(refusal.to_string().starts_with(expected), "{refusal}");
+    run(server, &url, &advised(&refusal));
+    // the extensions were created in another schema
+    let refusal = open(settings(&closed, "a")).unwrap_err();
+    let expected = "the extension pg_trgm is in the schema nope, which is not in the search_path of \
+         the role; append it to the address of the store: options=-c%20search_path%3Dclosed,nope";
+    assert_eq!(refusal.to_string(), expected);
+    let advised = format!("{url}?{}", advised(&refusal));
+    drop(open(settings(&advised, "a")).unwrap());
+    assert_eq!(run(server, &url, "SELECT schema FROM closed.meta"), "1");
+}
+
+#[test]
+fn an_extension_in_a_schema_that_may_not_be_used_says_what_to_grant() {
+    let Some(server) = Server::shared() else { return };
+    let closed = "CREATE SCHEMA tools; CREATE EXTENSION pg_trgm SCHEMA tools";
+    let url = format!("{}?options=-c%20search_path%3Dpublic,tools", prepared(server, &[closed]));
+    run(server, &url, "GRANT CREATE ON SCHEMA public TO greenroom");
+    let refusal = open(settings(&url, "a")).unwrap_err();
+    let expected = "the extension pg_trgm is in the schema tools, which the role greenroom may not \
+         use; let its owner run: GRANT USAGE ON SCHEMA \"tools\" TO \"greenroom\"";
+    assert_eq!(refusal.to_string(), expected);
+    run(server, &url, &advised(&refusal));
+    drop(open(settings(&url, "a")).unwrap());
+}
+
+#[test]
+fn tables_of_another_role_are_refused() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_database();
+    drop(open(settings(&url, "a")).unwrap());
+    server.sql("CREATE ROLE tenant LOGIN");
+    refused(
+        settings(&url.replace("greenroom@", "tenant@"), "a"),
+        "the role in the address of the store lacks a privilege: permission denied for table meta \
+         (SQLSTATE 42501); name the role that owns the tables, or let that role run: GRANT ALL ON",
+    );
+    let grant = "GRANT ALL ON ALL TABLES IN SCHEMA public TO tenant;
+        GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO tenant";
+    run(server, &url, grant);
+    drop(open(settings(&url.replace("greenroom@", "tenant@"), "a")).unwrap());
 }
 
 #[test]
@@ -116,15 +186,18 @@ fn databases_that_cannot_store_or_find_texts_are_refused() {
         server.sql(&sql);
         at_database(&server.url(), name)
     };
-    refused(
-        settings(&create("latin", "LATIN1", "C"), "a"),
-        "the database has the encoding LATIN1; it must be UTF8: create another one with",
-    );
+    let latin = create("latin", "LATIN1", "C");
+    let refusal = open(settings(&latin, "a")).unwrap_err();
+    let expected = "the database has the encoding LATIN1; it must be UTF8: create another one, and \
+         name it in the address: CREATE DATABASE \"latin_utf8\" OWNER \"greenroom\" ";
+    assert!(refusal.to_string().starts_with(expected), "{refusal}");
+    server.sql(&advised(&refusal));
+    drop(open(settings(&at_database(&server.url(), "latin_utf8"), "a")).unwrap());
     let ascii = create("ascii", "UTF8", "C");
-    refused(
-        settings(&ascii, "a"),
-        "the database has LC_CTYPE C, with which letters beyond ASCII cannot be searched for",
-    );
+    let refusal = open(settings(&ascii, "a")).unwrap_err();
+    let expected = "the database has LC_CTYPE C, with which letters beyond ASCII cannot be searched \
+         for; create another one, and name it in the address: CREATE DATABASE \"ascii_utf8\" OWNER";
+    assert!(refusal.to_string().starts_with(expected), "{refusal}");
     assert_eq!(run(server, &ascii, TABLES), "0");
     assert_eq!(run(server, &ascii, EXTENSIONS), "0");
 }
@@ -146,9 +219,10 @@ fn a_role_without_privileges_is_refused() {
         &[foreign, extensions],
         "",
         "the role greenroom may not create tables in the schema public; let its owner run: GRANT \
-         CREATE ON SCHEMA public TO greenroom",
+         CREATE ON SCHEMA \"public\" TO \"greenroom\"",
     );
-    let elsewhere = "CREATE SCHEMA tools; CREATE EXTENSION pg_trgm SCHEMA tools";
+    let elsewhere = "CREATE SCHEMA tools; CREATE EXTENSION pg_trgm SCHEMA tools;
+        GRANT USAGE ON SCHEMA tools TO greenroom";
     refused_unchanged(
         server,
         &[elsewhere],
