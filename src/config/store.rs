@@ -76,16 +76,29 @@ pub(crate) const NO_REPLICAS: &str =
 
 impl StoreConfig {
     pub(crate) fn read_all(section: Section<'_>) -> Self {
-        let durability = section.get("durability").map(|entry| entry.place);
+        let places = ["durability", "password", "ca"].map(|key| Some(section.get(key)?.place));
+        let [durability, password, ca] = places;
         let file = PathBuf::from(&*section.place.source.file);
         let mut store = Self::read(section);
         let folder = file.parent().unwrap_or(&file);
         store.ca = store.ca.map(|ca| folder.join(ca));
-        match durability {
-            Some(place) if store.lacks_replicas() => place.refuse(NO_REPLICAS),
-            Some(_) | None => {}
+        if let Some(place) = durability.filter(|_| store.lacks_replicas()) {
+            place.refuse(NO_REPLICAS);
+        }
+        if let Some(place) = password.filter(|_| store.url.password().is_some()) {
+            place.warn("precedes the password in `url`, which is not used; leave that one out");
+        }
+        if let (Some(place), Some(problem)) = (ca, store.problem_of_authorities()) {
+            place.refuse(problem);
         }
         store
+    }
+
+    /// Returns why the file of authorities cannot be used, if it is to be used.
+    fn problem_of_authorities(&self) -> Option<String> {
+        let file = self.ca.as_ref().filter(|_| self.url.is_of_database())?;
+        let problem = url::problem_of_authorities(file)?;
+        Some(format!("cannot be used: {}: {problem}", file.display()))
     }
 
     /// Returns true if the durability needs replicas, and the store has none.

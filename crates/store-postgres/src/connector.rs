@@ -15,6 +15,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+pub use self::tls::problem_of_authorities;
 pub(crate) use self::tls::{UnusableAuthorities, certificate_problem};
 
 use crate::address::{Host, HostPlace, Tls};

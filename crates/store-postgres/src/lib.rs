@@ -51,6 +51,7 @@ mod trace_record;
 mod traces;
 
 pub use self::address::{Address, AddressError, Password, Tls};
+pub use self::connector::problem_of_authorities;
 pub use self::dump::{DatabaseSource, DatabaseTarget};
 pub use self::membership::Lost;
 pub use self::open::OpenError;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 #[cfg(feature = "postgres")]
+pub(super) use greenroom_store_postgres::problem_of_authorities;
+#[cfg(feature = "postgres")]
 use greenroom_store_postgres::{Address, AddressError};
 use toml::de::DeValue;
 
@@ -126,6 +128,12 @@ fn postgres(text: &str) -> Result<StoreUrl, StoreUrlError> {
 fn postgres(_: &str) -> Result<StoreUrl, StoreUrlError> {
     let message = "this build has no PostgreSQL; build with the feature `postgres`";
     Err(StoreUrlError { at: 0, message })
+}
+
+/// Finds nothing: without PostgreSQL no address of a database is accepted.
+#[cfg(not(feature = "postgres"))]
+pub(super) fn problem_of_authorities(_: &Path) -> Option<String> {
+    None
 }
 
 impl Value for StoreUrl {

@@ -5,6 +5,22 @@ use super::refusals::refused;
 #[cfg(feature = "postgres")]
 use crate::config::{Config, PasswordSource, StoreUrl};
 
+/// An authority, whose key was thrown away.
+#[cfg(feature = "postgres")]
+const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBfzCCASWgAwIBAgIUGyHkYllgADxXVp1UmrEHncstt58wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJYXV0aG9yaXR5MCAXDTI2MTEyMzEyMTY0MVoYDzIxMjYxMDMw
+MTIxNjQxWjAUMRIwEAYDVQQDDAlhdXRob3JpdHkwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAQ5ebTXADIZAVym7sKWxr0vLHGEuT0rgsd2P6pjOl9nV1O1wWRtqgZa
+DBfCDty2MEafh8SHsc1vVjNeim3dpbTzo1MwUTAdBgNVHQ4EFgQUGD/zG6n1aCAi
+YZ0QFfgQjq0srtUwHwYDVR0jBBgwFoAUGD/zG6n1aCAiYZ0QFfgQjq0srtUwDwYD
+VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiBI+ITa+uJRniHdtTDP8Rxk
+0kHGc9I8UYqGijdnobvYVwIhAOsTGxW+19v3nxpz4MSw5nva8+CxSOH62hR+SZDq
+3HmX
+-----END CERTIFICATE-----
+";
+
 #[test]
 fn replicas_need_a_database() {
     let refusal = "store.durability: \"replicated\" needs a store in PostgreSQL; use \"full\" for a \
@@ -69,20 +85,69 @@ fn an_address_is_read_with_its_settings() {
     let text = "[store]\nurl = \"postgres://ann@db1,db2:7/shop\"\ndurability = \"replicated\"\n\
                 password = \"secret:DB_PASSWORD\"\nca = \"tls/ca.pem\"\nwriters = 4\n\
                 connections = 20\npatience = \"3s\"\nstate_dir = \"/var/lib/greenroom\"\n";
-    let config = Config::parse(text, "conf/c.toml").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, ca) = (folder.path().join("c.toml"), folder.path().join("tls/ca.pem"));
+    std::fs::create_dir(folder.path().join("tls")).unwrap();
+    std::fs::write(&ca, CERTIFICATE).unwrap();
+    let config = Config::parse(text, file.to_str().unwrap()).unwrap();
     assert_eq!(config.warnings, []);
     let store = &config.store;
     assert_eq!(store.url.to_string(), "postgres://ann@db1:5432,db2:7/shop");
     assert_eq!(store.url.technology(), ("postgres", true));
-    assert_eq!(store.ca.as_deref(), Some("conf/tls/ca.pem".as_ref()));
+    assert_eq!(store.ca, Some(ca));
     assert_eq!((store.writers, store.connections, store.patience.as_secs()), (4, 20, 3));
     assert_eq!(store.sockets(), 27);
     let missing = config.check_secrets(|_| None);
     assert_eq!(
         missing.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["conf/c.toml:4:12: store.password: the environment variable DB_PASSWORD is not set"]
+        [format!(
+            "{}:4:12: store.password: the environment variable DB_PASSWORD is not set",
+            file.display()
+        )]
     );
     assert_eq!(config.check_secrets(|_| Some("pw".to_owned())), []);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn authorities_that_cannot_be_used_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    std::fs::write(folder.path().join("empty.pem"), "no certificate").unwrap();
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    assert!(made.unwrap().success());
+    let refusal = |url: &str, ca: &str| {
+        let text = format!("[store]\nurl = \"{url}\"\nca = \"{ca}\"\n");
+        let problems = Config::parse(&text, file.to_str().unwrap()).err().unwrap_or_default();
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for (ca, problem) in [
+        ("none.pem", "No such file or directory"),
+        ("empty.pem", "has no certificate (PEM)"),
+        ("folder", "Is a directory"),
+    ] {
+        let [refused] = &refusal("postgres://ann@db/shop", ca)[..] else { panic!("{ca}") };
+        let at = format!("{}:3:6: store.ca: cannot be used: ", file.display());
+        let path = folder.path().join(ca);
+        assert!(refused.starts_with(&format!("{at}{}: ", path.display())), "{refused}");
+        assert!(refused.contains(problem), "{refused}");
+    }
+    assert!(refusal("postgres://ann@db/shop", "pipe").is_empty(), "it can be read only once");
+    assert!(refusal("memory:", "none.pem").is_empty(), "it is not read");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn one_of_two_passwords_is_not_used() {
+    let text = "[store]\nurl = \"postgres://ann:hidden@db/shop\"\npassword = \"secret:DB\"\n";
+    let warnings = Config::parse(text, "c.toml").unwrap().warnings;
+    let [_, warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert_eq!(
+        warning.to_string(),
+        "c.toml:3:12: warning: store.password: precedes the password in `url`, which is not used; \
+         leave that one out"
+    );
 }
 
 #[test]

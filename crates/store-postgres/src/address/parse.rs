@@ -15,6 +15,8 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 const MISPLACED: &str = "`/`, `?` and `@` in a user name or a password must be written as `%2F`, \
                          `%3F` and `%40`";
 
+const SPACE: &str = "has a space before or after it; write `%20` if it belongs there";
+
 /// A part of the text, with its place.
 #[derive(Debug, Clone, Copy)]
 struct Part<'t> {
@@ -54,6 +56,14 @@ impl<'t> Part<'t> {
         let text = String::from_utf8(decoded).ok();
         text.filter(|text| !text.contains(char::is_control))
             .ok_or_else(|| self.refuse("has `%` codes of characters that are not allowed here"))
+    }
+
+    /// Decodes a name, around which a space is a slip.
+    fn decoded_name(self) -> Result<String, AddressError> {
+        if self.text.trim() != self.text {
+            return Err(self.refuse(SPACE));
+        }
+        self.decoded()
     }
 
     fn bytes(self) -> Result<Vec<u8>, AddressError> {
@@ -101,16 +111,22 @@ impl FromStr for Address {
             return Err(path.refuse("has a `/` or `@` in the name of the database"));
         }
         let mut address = Self {
-            user: user.decoded()?,
+            user: user.decoded_name()?,
             password: password.map(Part::decoded).transpose()?.map(Password),
             hosts,
-            database: Part { text: name, at: path.at + 1 }.decoded()?,
+            database: Part { text: name, at: path.at + 1 }.decoded_name()?,
             tls: None,
             options: None,
             channel_binding: ChannelBinding::Prefer,
         };
+        let mut keys = Vec::new();
         for parameter in parameters.into_iter().flat_map(|all| all.split_all('&')) {
             address.set(parameter)?;
+            let (key, _) = parameter.split(&['=']);
+            if keys.contains(&key.text) {
+                return Err(key.refuse("is there a second time; write each parameter once"));
+            }
+            keys.push(key.text);
         }
         Ok(address)
     }
@@ -187,6 +203,9 @@ impl Address {
             "sslrootcert" => {
                 return Err(key.refuse("is not a parameter here: set `ca` under [store]"));
             }
+            "password" => {
+                return Err(key.refuse("is not a parameter here: set `password` under [store]"));
+            }
             _ => {
                 return Err(key.refuse(
                     "unknown parameter; known ones are sslmode, options, channel_binding and \
@@ -231,6 +250,7 @@ mod tests {
         assert_eq!(address.options.as_deref(), Some("-c search_path=mine"));
         assert_eq!(address.channel_binding, ChannelBinding::Require);
         assert!(!format!("{address:?}").contains("p@ss"), "{address:?}");
+        assert_eq!(parsed("postgres://%20u@db/d%20").to_string(), "postgres:// u@db:5432/d ");
         assert_eq!(parsed("postgres://u:a:b@db/d").password, Some(Password("a:b".to_owned())));
     }
 
@@ -278,6 +298,11 @@ mod tests {
             ("postgres://u@db/d?sslmode=allow", "allow", "must be disable, prefer, require"),
             ("postgres://u@db/d?sslmod=require", "sslmod=", "unknown parameter; known ones"),
             ("postgres://u@db/d?options=x&port=1", "port=1", "unknown parameter"),
+            ("postgres:// u:hidden@db/d", " u:hid", "has a space before or after it"),
+            ("postgres://u :hidden@db/d", "u :hid", "has a space before or after it"),
+            ("postgres://u@db/d ?options=x", "d ?", "has a space before or after it"),
+            ("postgres://u@db/d?options=a&sslmode=prefer&options=b", "options=b", "second time"),
+            ("postgres://u@db/d?password=hidden", "password=", "set `password` under [store]"),
             ("postgres://u@db/d?sslrootcert=x", "sslrootcert", "set `ca` under [store]"),
             ("postgres://u@db/d?channel_binding=x", "x", "must be disable, prefer or require"),
             ("postgres://u@db/d?target_session_attrs=any", "any", "must be read-write"),

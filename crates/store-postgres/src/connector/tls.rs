@@ -38,6 +38,13 @@ pub(super) fn connector(
     Ok(MakeRustlsConnect::new(config))
 }
 
+/// Returns why a file of authorities cannot be used, if that is so. A pipe is not looked at: it can
+/// be read only once.
+pub fn problem_of_authorities(file: &Path) -> Option<String> {
+    let is_read_once = file.metadata().is_ok_and(|it| !it.is_file() && !it.is_dir());
+    if is_read_once { None } else { add(file, &mut RootCertStore::empty()).err() }
+}
+
 fn add(file: &Path, roots: &mut RootCertStore) -> Result<(), String> {
     let certificates = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
     for certificate in certificates {
