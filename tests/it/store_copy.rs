@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use serde_json::json;
-use support::postgres::Server as Database;
+use support::postgres::{Auth, PASSWORD, Server as Database};
 use support::server::{Home, Server};
 
 use super::program::Programs as _;
@@ -103,4 +103,28 @@ fn targets_that_are_not_empty_are_left_alone() {
         assert_eq!(start(&home, store).state("asking", "one")["status"], "suspended");
     }
     refused(&copy(&home, "sqlite://none.db", &url), "there is no store at none.db");
+}
+
+#[test]
+fn the_variable_of_a_missing_password_is_named_with_its_database() {
+    let Some(database) = Database::start_with(Auth::Scram, &[]) else { return };
+    let url = database.fresh_url().replace(&format!(":{PASSWORD}@"), "@");
+    let home = Home::new("");
+    home.write("config.toml", "[store]\npassword = \"secret:MOVING_PASSWORD\"\n");
+    let copy = |password: Option<&str>| {
+        let mut command = home.greenroom(&["store", "copy", &url, "sqlite://new.db"]);
+        command.env_remove("PGPASSWORD");
+        command.envs(password.map(|password| ("MOVING_PASSWORD", password)));
+        home.run(command)
+    };
+    let port = database.port();
+    for (password, problem) in [(None, "is not set"), (Some(""), "is empty")] {
+        let says = format!(
+            "greenroom: postgres://greenroom@127.0.0.1:{port}/greenroom: 127.0.0.1:{port} asks for \
+             a password, and the environment variable MOVING_PASSWORD {problem}; `password` under \
+             [store] names it"
+        );
+        refused(&copy(password), &says);
+    }
+    refused(&copy(Some(PASSWORD)), "the database has no store; check its address");
 }

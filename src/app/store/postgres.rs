@@ -39,17 +39,25 @@ pub(super) fn open(
 
 /// Opens a database that a copy reads.
 pub(super) fn source(address: &Address, config: &Config) -> Result<DatabaseSource, String> {
-    DatabaseSource::open(settings_of_copy(address, config)).map_err(refusal(address))
+    DatabaseSource::open(settings_of_copy(address, config)).map_err(refusal(address, config))
 }
 
 /// Opens a database that a copy fills.
 pub(super) fn target(address: &Address, config: &Config) -> Result<DatabaseTarget, String> {
-    DatabaseTarget::open(settings_of_copy(address, config)).map_err(refusal(address))
+    DatabaseTarget::open(settings_of_copy(address, config)).map_err(refusal(address, config))
 }
 
-/// Names the database in a refusal: a copy has two stores.
-fn refusal(address: &Address) -> impl FnOnce(OpenError) -> String {
-    move |error| format!("{address}: {error}")
+/// Names the database in a refusal, because a copy has two stores, and the variable that should have
+/// its password: databases need none if they trust this machine, so it may be missing.
+fn refusal(address: &Address, config: &Config) -> impl FnOnce(OpenError) -> String {
+    let source = config.store.password.as_ref();
+    let unset = source.and_then(|source| source.problem(|name| std::env::var(name).ok()));
+    move |error| match (error, unset) {
+        (OpenError::PasswordMissing { host }, Some(unset)) => format!(
+            "{address}: {host} asks for a password, and {unset}; `password` under [store] names it"
+        ),
+        (error, _) => format!("{address}: {error}"),
+    }
 }
 
 /// Returns settings of a database that need not be that of the configuration.

@@ -23,6 +23,18 @@ impl PasswordSource {
     pub fn variable(name: impl Into<String>) -> Self {
         Self { variable: name.into(), spot: Spot::nowhere("store.password") }
     }
+
+    /// Returns the problem of the variable, if it has no password.
+    pub(crate) fn problem(&self, environment: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let Self { variable, .. } = self;
+        match environment(variable) {
+            None => Some(format!("the environment variable {variable} is not set")),
+            Some(value) if value.is_empty() => {
+                Some(format!("the environment variable {variable} is empty"))
+            }
+            Some(_) => None,
+        }
+    }
 }
 
 impl Value for PasswordSource {
@@ -44,10 +56,12 @@ impl StoreConfig {
     /// Returns the password from the environment, unless the address has one that precedes
     /// [`DEFAULT_VARIABLE`].
     pub(crate) fn password(&self, environment: impl Fn(&str) -> Option<String>) -> Option<String> {
+        // an empty one is none, as for other programs of PostgreSQL
+        let given = |name: &str| environment(name).filter(|password| !password.is_empty());
         match &self.password {
-            Some(source) => environment(&source.variable),
+            Some(source) => given(&source.variable),
             None if self.url.password().is_some() => None,
-            None => environment(DEFAULT_VARIABLE),
+            None => given(DEFAULT_VARIABLE),
         }
     }
 
@@ -68,13 +82,7 @@ impl StoreConfig {
         &self,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Option<ConfigProblem> {
-        let PasswordSource { variable, spot } =
-            self.password.as_ref().filter(|_| self.url.is_of_database())?;
-        let problem = match environment(variable) {
-            None => "is not set",
-            Some(value) if value.is_empty() => "is empty",
-            Some(_) => return None,
-        };
-        Some(spot.error(format!("the environment variable {variable} {problem}")))
+        let source = self.password.as_ref().filter(|_| self.url.is_of_database())?;
+        source.problem(environment).map(|problem| source.spot.error(problem))
     }
 }
