@@ -226,9 +226,9 @@ fn an_outage_is_logged_once_with_the_reason_of_each_host() {
     let Some(database) = Database::start() else { return };
     let url = database.fresh_url().replace("@", "@127.0.0.1:1,");
     let home = home(&url, "a");
-    let server = start(&home);
+    let server = Server::start(home.greenroom(&["serve", "--log", "info,greenroom=debug"]));
     let blocker = Blocker::of_writes(&database, &url);
-    // a writer notices it, and so do the beats
+    // a writer notices it, and so do the beats and readers
     std::thread::scope(|scope| {
         scope.spawn(|| execute_patiently(&server, "one"));
         blocker.until_one_waits();
@@ -236,6 +236,7 @@ fn an_outage_is_logged_once_with_the_reason_of_each_host() {
         let failures = "greenroom_journal_failures_total 1";
         let is_counted = || server.get("/metrics").text().contains(failures).then_some(());
         eventually("a failed write", is_counted);
+        assert_eq!(server.get("/workflows/asking/executions/two/state").status, 503);
         database.start_again();
     });
     let mut log = Vec::new();
@@ -253,6 +254,9 @@ fn an_outage_is_logged_once_with_the_reason_of_each_host() {
         format!("127.0.0.1:{}: ", database.port()),
     ];
     assert!(reasons.iter().all(|reason| error.contains(reason)), "{error}");
+    let unread = log.iter().find(|line| line.contains("execution two cannot be loaded")).unwrap();
+    let reason = error.split_once(reasons[0].as_str()).unwrap().1;
+    assert!(unread.contains("DEBUG") && unread.contains(reason), "{unread}: {error}");
 }
 
 /// Returns the value of a series.

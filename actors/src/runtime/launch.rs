@@ -130,7 +130,8 @@ impl Runtime {
             {
                 Ok(page) => page,
                 Err(error) => {
-                    log::error!("cannot read running executions, trying again: {error}");
+                    let level = self.shared.level_of_failure(log::Level::Error);
+                    log::log!(level, "cannot read running executions, trying again: {error}");
                     tokio::time::sleep(CONTINUE_AGAIN).await;
                     continue;
                 }

@@ -49,7 +49,8 @@ impl Scheduler {
         let found = async move { shared.store.timers_due(&SlotSet::all(), until, POLL_MAX).await };
         ctx.spawn(found.into_actor(self).map(|timers, scheduler, ctx| match timers {
             Ok(timers) => scheduler.found(timers, ctx),
-            Err(error) => log::error!(
+            Err(error) => log::log!(
+                scheduler.shared.level_of_failure(log::Level::Error),
                 "cannot read timers from the store, trying again in {POLL_EVERY:?}: {error}"
             ),
         }));

@@ -36,7 +36,8 @@ impl Sweeper {
             let sweep = async move { sweep(&shared).await };
             ctx.spawn(sweep.into_actor(sweeper).map(|swept, sweeper, ctx| {
                 if let Err(Failed(why)) = swept {
-                    log::warn!("retention sweep failed, trying again later: {why}");
+                    let level = sweeper.shared.level_of_failure(log::Level::Warn);
+                    log::log!(level, "retention sweep failed, trying again later: {why}");
                 }
                 sweeper.sweep_later(ctx);
             }));

@@ -58,7 +58,8 @@ impl Shared {
         let page = match self.store.running(&SlotSet::all(), after, ROUND_MAX).await {
             Ok(page) => page,
             Err(error) => {
-                log::warn!("the watchdog cannot read running executions: {error}");
+                let level = self.level_of_failure(log::Level::Warn);
+                log::log!(level, "the watchdog cannot read running executions: {error}");
                 return after;
             }
         };
@@ -68,7 +69,7 @@ impl Shared {
             Some(_) | None => 0,
         };
         for (_, id) in page {
-            if self.is_draining() {
+            if self.is_draining() || !self.store.is_writable() {
                 break;
             }
             self.check(id).await;
@@ -124,6 +125,12 @@ impl Shared {
             Ok(wait_report) if wait_report.status.is_terminal() => Verdict::Fine,
             Ok(wait_report) => self.verdict_of(&wait_report).await,
             Err(DescribeError::NotFound) => Verdict::Fine,
+            // An outage, which is no property of the execution.
+            Err(DescribeError::Unavailable(Unavailable::Store { .. }))
+                if !self.store.is_writable() =>
+            {
+                Verdict::Unknown
+            }
             Err(DescribeError::Unavailable(
                 why @ (Unavailable::Store { .. } | Unavailable::Corrupt(_)),
             )) => Verdict::Stuck(format!("it cannot be read: {why}")),

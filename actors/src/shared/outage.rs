@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use log::Level;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -28,11 +29,22 @@ impl Shared {
     /// as long; `None` while it waits for something else.
     pub(crate) async fn patience_is_over_since(&self, waits_since: impl Fn() -> Option<Instant>) {
         loop {
-            self.outage.outlasts.notified().await;
+            self.outage_outlasts_patience().await;
             if waits_since().is_some_and(|since| since.elapsed() >= self.limits.store_patience) {
                 return;
             }
         }
+    }
+
+    /// Resolves when an outage outlasts the patience; soon if one does already.
+    pub(crate) async fn outage_outlasts_patience(&self) {
+        self.outage.outlasts.notified().await;
+    }
+
+    /// Returns the level of a record about a failed request to the store: that of others, but low
+    /// during an outage, which the store logs once.
+    pub(crate) fn level_of_failure(&self, usual: Level) -> Level {
+        if self.store.is_writable() { usual } else { Level::Debug }
     }
 
     /// Waits for an answer that follows from a write, but for no outage that outlasts the patience:

@@ -7,14 +7,20 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::observe::log_record::LogScope;
 use greenroom_actors::requests::StartExecution;
-use greenroom_actors::testkit::{World, registry_of, start};
+use greenroom_actors::testkit::{World, registry_of, start, target};
 use serde_json::json;
 
 use crate::agents::{Model, agent, text};
 use crate::workflows::{Calls, add_agent, function, run, with_functions, workflow};
 
 /// Collects everything that this process logs, with the scope of each record.
-struct Listener(Mutex<Vec<(String, Option<Arc<LogScope>>)>>);
+struct Listener(Mutex<Vec<Heard>>);
+
+struct Heard {
+    level: log::Level,
+    message: String,
+    scope: Option<Arc<LogScope>>,
+}
 
 static LISTENER: Listener = Listener(Mutex::new(Vec::new()));
 
@@ -24,25 +30,35 @@ impl log::Log for Listener {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        self.0.lock().unwrap().push((record.args().to_string(), LogScope::current()));
+        let (level, message) = (record.level(), record.args().to_string());
+        self.0.lock().unwrap().push(Heard { level, message, scope: LogScope::current() });
     }
 
     fn flush(&self) {}
 }
 
-/// Returns the scope of the first record that contains this text.
-fn scope_of(part: &str) -> Arc<LogScope> {
+fn listen() {
+    // an error: another test has set it
+    let _ = log::set_logger(&LISTENER);
+    log::set_max_level(log::LevelFilter::Debug);
+}
+
+/// Returns a part of the first record that contains this text.
+fn heard<T>(text: &str, part: impl FnOnce(&Heard) -> T) -> T {
     let records = LISTENER.0.lock().unwrap();
-    let (message, scope) = records.iter().find(|(message, _)| message.contains(part)).unwrap();
-    scope.clone().unwrap_or_else(|| panic!("without a scope: {message}"))
+    part(records.iter().find(|heard| heard.message.contains(text)).unwrap())
+}
+
+/// Returns the scope of the first record that contains this text.
+fn scope_of(text: &str) -> Arc<LogScope> {
+    heard(text, |it| it.scope.clone()).unwrap_or_else(|| panic!("without a scope: {text}"))
 }
 
 /// Covers an execution, its steps and the agents that they call.
 #[actix::test]
 async fn log_records_carry_the_ids_of_their_execution() {
     tokio::time::pause();
-    log::set_logger(&LISTENER).unwrap();
-    log::set_max_level(log::LevelFilter::Debug);
+    listen();
     let steps = vec![run("says", "says"), agent("ask"), run("late", "boom")];
     let mut registry = with_functions(registry_of([workflow("logged", steps)]), &Calls::default());
     let says = function(|_| async {
@@ -81,4 +97,19 @@ async fn log_records_carry_the_ids_of_their_execution() {
     assert_eq!(generation.agent_id.as_deref(), Some("helper"));
     assert!(generation.generation_id.is_some() && generation.span_id != course.span_id);
     assert_eq!(LogScope::current(), None);
+}
+
+#[actix::test]
+async fn failed_loads_are_errors_unless_an_outage_is_known() {
+    tokio::time::pause();
+    listen();
+    let world = World::launch(registry_of([]), RuntimeLimits::default()).await;
+    world.store.set_readable(false);
+    for (id, is_writable, level) in
+        [("unread-1", true, log::Level::Error), ("unread-2", false, log::Level::Debug)]
+    {
+        world.store.set_writable(is_writable);
+        world.runtime.describe(&target("logged", id)).await.unwrap_err();
+        assert_eq!(heard(&format!("{id} cannot be loaded"), |it| it.level), level);
+    }
 }

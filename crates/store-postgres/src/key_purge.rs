@@ -49,7 +49,8 @@ pub(crate) async fn run(shared: Weak<Shared>) {
         ticks.tick().await;
         let Some(shared) = shared.upgrade() else { return };
         if let Err(failure) = purge(&shared).await {
-            log::warn!("expired idempotency keys stay for another minute: {failure}");
+            let level = shared.outages.level_of_failure(log::Level::Warn);
+            log::log!(level, "expired idempotency keys stay for another minute: {failure}");
         }
     }
 }

@@ -49,14 +49,9 @@ impl PostgresStore {
             .run(opening, None)
             .ok_or_else(|| OpenError::Failed("it panicked".to_owned()))??;
         let name = format!("greenroom/{}/pool", membership.node);
-        let pool = Pool::new(
-            connector.clone(),
-            name,
-            settings.connections,
-            settings.patience,
-            Arc::clone(&meter),
-        )
-        .map_err(|error| OpenError::Failed(error.to_string()))?;
+        let outages = Arc::clone(&membership.outages);
+        let pool = Pool::new(connector.clone(), name, &settings, outages, Arc::clone(&meter))
+            .map_err(|error| OpenError::Failed(error.to_string()))?;
         let node = membership.node;
         let shared = Arc::new(Shared {
             settings,

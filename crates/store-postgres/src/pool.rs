@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::{
     Connect, Manager, ManagerConfig, Pool as Connections, PoolError, RecyclingMethod, Runtime,
+    TimeoutType,
 };
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
@@ -27,7 +28,9 @@ use crate::connector::{Connector, Purpose};
 use crate::decoders::Decoders;
 use crate::defects::Defects;
 use crate::fault::{Fault, fault_of, reason_of};
+use crate::lane::outage::Outages;
 use crate::replication::CanceledWaits;
+use crate::settings::PostgresSettings;
 
 /// Maximum wait for a free connection.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -47,8 +50,11 @@ pub(crate) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) enum Failure {
     #[error("{}", reason_of(.0))]
     Database(#[from] Error),
-    #[error("no connection to the database is free: {0}")]
+    #[error("{0}")]
     NoConnection(String),
+    /// The patience is over in an outage, whose reason this is.
+    #[error("the database has not answered in time: {0}")]
+    Outage(Arc<str>),
     #[error("the store is closed")]
     Closed,
     #[error("earlier writes still wait for the database")]
@@ -65,6 +71,12 @@ impl From<PoolError> for Failure {
         match error {
             PoolError::Backend(error) => Self::Database(error),
             PoolError::Closed => Self::Closed,
+            PoolError::Timeout(TimeoutType::Wait) => Self::NoConnection(format!(
+                "all `connections` of [store] have been in use for {WAIT_MAX:?}"
+            )),
+            PoolError::Timeout(TimeoutType::Create) => Self::NoConnection(format!(
+                "no connection to the database could be opened within {WAIT_MAX:?}"
+            )),
             other => Self::NoConnection(other.to_string()),
         }
     }
@@ -76,7 +88,9 @@ impl Failure {
         match self {
             Self::Database(error) => fault_of(error) != Fault::Request,
             Self::NoConnection(_) => true,
-            Self::Closed | Self::Behind | Self::Damaged(_) | Self::Stopped(_) => false,
+            Self::Outage(_) | Self::Closed | Self::Behind | Self::Damaged(_) | Self::Stopped(_) => {
+                false
+            }
         }
     }
 }
@@ -89,6 +103,7 @@ pub(crate) struct Pool {
     decoders: Arc<Decoders>,
     /// Commits that may be on no replica.
     pub(crate) waits: CanceledWaits,
+    outages: Arc<Outages>,
     /// Time for which a read is repeated during an outage.
     patience: Duration,
     answer_max: Duration,
@@ -113,8 +128,8 @@ impl Pool {
     pub(crate) fn new(
         connector: Connector,
         name: String,
-        size: usize,
-        patience: Duration,
+        settings: &PostgresSettings,
+        outages: Arc<Outages>,
         meter: Arc<dyn JournalMeter>,
     ) -> io::Result<Self> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
@@ -122,14 +137,15 @@ impl Pool {
         let opening = Opening { connector, name, waits: waits.clone() };
         let manager = Manager::from_connect(Config::new(), opening, recycling);
         let connections = Connections::builder(manager)
-            .max_size(size)
+            .max_size(settings.connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(WAIT_MAX))
             .create_timeout(Some(WAIT_MAX))
             .build()
             .map_err(io::Error::other)?;
         let (defects, decoders) = (Arc::new(Defects::new(meter)), Arc::new(Decoders::start()?));
-        Ok(Self { connections, defects, decoders, waits, patience, answer_max: ANSWER_MAX })
+        let (patience, answer_max) = (settings.patience, ANSWER_MAX);
+        Ok(Self { connections, defects, decoders, waits, outages, patience, answer_max })
     }
 
     /// Returns a connection, as soon as one is free.
@@ -188,8 +204,16 @@ impl Pool {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
-                done => return done,
+                done => return done.map_err(|failure| self.explained(failure)),
             }
+        }
+    }
+
+    /// Returns the reason of a known outage in place of a failure that may be its effect.
+    fn explained(&self, failure: Failure) -> Failure {
+        match self.outages.reason() {
+            Some(reason) if failure.is_passing() => Failure::Outage(reason),
+            _ => failure,
         }
     }
 

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::clock::Clock;
-use greenroom_actors::ports::store::Logs;
+use greenroom_actors::ports::store::{AppendError, Logs};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -20,7 +21,8 @@ const BATCH_MAX: usize = 512;
 const BATCH_AGE: Duration = Duration::from_millis(250);
 /// Interval of checks whether a batch is full.
 const BATCH_CHECK: Duration = Duration::from_millis(25);
-/// Timeout of a write to the store.
+/// Time after which a write is late. It is still awaited, but it does not delay other sinks any
+/// longer.
 const WRITE_MAX: Duration = Duration::from_secs(5);
 /// Pause after the store rejected a batch.
 const WRITE_PAUSE: Duration = Duration::from_secs(1);
@@ -106,17 +108,26 @@ impl LogStoreWriter {
 struct Work {
     reader: Reader,
     settings: LogStoreSettings,
-    /// Records that the store has rejected so far.
+    /// Records that the store has not accepted so far.
     unwritten: Vec<Arc<LogRecord>>,
-    /// Time of the last rejection; `None` while the store accepts records.
-    refused_at: Option<Instant>,
+    /// A late write of the first of them.
+    late: Option<Write>,
+    /// Time of the last failure; `None` while the store accepts records.
+    failed_at: Option<Instant>,
     /// Number of dropped records that have been reported.
     reported: u64,
 }
 
+/// A write of so many records.
+struct Write {
+    records: usize,
+    outcome: BoxFuture<'static, Result<(), AppendError>>,
+}
+
 impl Work {
     fn new(reader: Reader, settings: LogStoreSettings) -> Self {
-        Self { reader, settings, unwritten: Vec::new(), refused_at: None, reported: 0 }
+        let (unwritten, late, failed_at) = (Vec::new(), None, None);
+        Self { reader, settings, unwritten, late, failed_at, reported: 0 }
     }
 
     async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
@@ -142,12 +153,13 @@ impl Work {
             }
         }
         self.reader.close();
-        self.refused_at = None;
         self.take(Vec::new()).await;
+        // also if the store failed a moment ago
+        self.write().await;
     }
 
     /// Waits until a batch is full or old enough.
-    async fn batch(&self) {
+    async fn batch(&mut self) {
         let until = Instant::now() + BATCH_AGE;
         while self.reader.waiting() + 1 < BATCH_MAX && Instant::now() < until {
             tokio::time::sleep(BATCH_CHECK).await;
@@ -171,13 +183,16 @@ impl Work {
     /// subscribes and then reads the store misses no record.
     async fn deliver(&mut self, batch: Vec<Arc<LogRecord>>) {
         self.unwritten.extend(batch.iter().cloned());
-        let is_paused = self.refused_at.is_some_and(|at| at.elapsed() < WRITE_PAUSE);
+        let is_paused = self.failed_at.is_some_and(|at| at.elapsed() < WRITE_PAUSE);
         if !is_paused {
             self.write().await;
         }
         let beyond = self.unwritten.len().saturating_sub(self.reader.queue().records_max());
         if beyond > 0 {
             self.unwritten.drain(..beyond);
+            if let Some(late) = &mut self.late {
+                late.records = late.records.saturating_sub(beyond);
+            }
             self.reader.queue().add_dropped(beyond);
         }
         if !batch.is_empty() {
@@ -185,28 +200,47 @@ impl Work {
         }
     }
 
+    /// Writes all records, unless the store fails.
     async fn write(&mut self) {
-        if self.unwritten.is_empty() {
-            return;
+        while !self.unwritten.is_empty() {
+            if let Err(reason) = self.write_once().await {
+                self.fail(&reason);
+                return;
+            }
         }
-        let written = self.settings.store.write_logs(self.unwritten.clone());
-        match timeout(WRITE_MAX, written).await {
+        if self.failed_at.take().is_some() {
+            log::info!("log records are stored again");
+        }
+    }
+
+    /// Writes the records, or waits for the write of the first of them.
+    async fn write_once(&mut self) -> Result<(), String> {
+        let wait = match (&self.late, self.failed_at) {
+            (Some(_), Some(_)) => BATCH_CHECK,
+            _ => WRITE_MAX,
+        };
+        let mut write = self.late.take().unwrap_or_else(|| Write {
+            records: self.unwritten.len(),
+            outcome: self.settings.store.write_logs(self.unwritten.clone()),
+        });
+        match timeout(wait, &mut write.outcome).await {
             Ok(Ok(())) => {
-                self.unwritten.clear();
-                if self.refused_at.take().is_some() {
-                    log::info!("log records are stored again");
-                }
+                self.unwritten.drain(..write.records);
+                Ok(())
             }
-            Ok(Err(error)) => {
-                if self.refused_at.replace(Instant::now()).is_none() {
-                    log::warn!("log records wait for the store, retrying every second: {error}");
-                }
-            }
+            Ok(Err(error)) => Err(error.to_string()),
             Err(_) => {
-                // still queued in the store; written again, they would be there twice
-                self.unwritten.clear();
-                log::warn!("the store needs more than {WRITE_MAX:?} to write log records");
+                // written again, they would be there twice
+                self.late = Some(write);
+                Err(format!("it has not answered within {WRITE_MAX:?}"))
             }
+        }
+    }
+
+    /// Notes a failure of the store; logs the first one.
+    fn fail(&mut self, reason: &str) {
+        if self.failed_at.replace(Instant::now()).is_none() {
+            log::warn!("log records wait for the store, retrying every second: {reason}");
         }
     }
 
@@ -229,14 +263,21 @@ impl Work {
         }))
     }
 
+    /// Deletes old records, unless the store fails.
     async fn prune(&mut self) {
+        if self.failed_at.is_some() {
+            return;
+        }
         let LogStoreSettings { store, clock, retention, rows_max, .. } = &self.settings;
         let retention = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp(clock.now().0.saturating_sub(retention));
         match store.prune_logs(before, *rows_max).await {
             Ok(0) => {}
             Ok(records) => log::debug!("deleted {records} old log records"),
-            Err(error) => log::warn!("cannot delete old log records: {error}"),
+            Err(error) => {
+                let reason = format!("old ones cannot be deleted: {error}");
+                self.fail(&reason);
+            }
         }
     }
 }

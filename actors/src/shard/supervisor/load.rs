@@ -85,8 +85,9 @@ impl Supervisor {
                 // A corrupt record was logged, and loading it again gives the same.
                 let is_corrupt = matches!(why, Unavailable::Corrupt(_));
                 if !is_corrupt {
+                    let level = self.shared.level_of_failure(log::Level::Error);
                     LogScope::of_execution(id)
-                        .within(|| log::error!("execution {id} cannot be loaded: {why}"));
+                        .within(|| log::log!(level, "execution {id} cannot be loaded: {why}"));
                 }
                 if !is_corrupt && commands.iter().any(ExecutionCommand::is_internal) {
                     self.continue_later(id.clone(), ctx);

@@ -1,18 +1,26 @@
 //! The ability to write: an outage of the database, which the lanes and the beats notice.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use log::Level;
 
 /// Connections that cannot write at present, and the end of the ownership.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     /// Number of lanes in an outage, and the beats if they fail.
     failing: AtomicUsize,
-    /// Time when the first of them noticed it.
-    since: Mutex<Option<Instant>>,
+    /// The outage, as the first of them noticed it.
+    noticed: Mutex<Option<Noticed>>,
     /// True once this process may no longer write.
     is_lost: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Noticed {
+    since: Instant,
+    reason: Arc<str>,
 }
 
 /// Part of one connection in outages.
@@ -37,19 +45,35 @@ impl Outages {
         self.is_lost.store(true, Ordering::SeqCst);
     }
 
+    /// Returns the reason of an outage, which has been logged.
+    pub(crate) fn reason(&self) -> Option<Arc<str>> {
+        self.noticed().as_ref().map(|noticed| Arc::clone(&noticed.reason))
+    }
+
+    /// Returns the level of a record about a failed request: that of others, but low during an
+    /// outage.
+    pub(crate) fn level_of_failure(&self, usual: Level) -> Level {
+        if self.is_writable() { usual } else { Level::Debug }
+    }
+
     fn begin(&self, reason: &str) {
         if self.failing.fetch_add(1, Ordering::SeqCst) == 0 {
-            *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            let noticed = Noticed { since: Instant::now(), reason: Arc::from(reason) };
+            *self.noticed() = Some(noticed);
             log::error!("writes wait for the database: {reason}");
         }
     }
 
     fn end(&self) {
         if self.failing.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let since = self.since.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let length = since.map(|since| since.elapsed()).unwrap_or_default();
+            let noticed = self.noticed().take();
+            let length = noticed.map(|noticed| noticed.since.elapsed()).unwrap_or_default();
             log::info!("the database accepts writes again, after {length:.1?}");
         }
+    }
+
+    fn noticed(&self) -> MutexGuard<'_, Option<Noticed>> {
+        self.noticed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,14 +106,18 @@ mod tests {
         let [mut lane, mut beats] = [OutageOfOne::default(), OutageOfOne::default()];
         lane.end(&all);
         assert!(all.is_writable());
+        assert_eq!((all.reason(), all.level_of_failure(Level::Warn)), (None, Level::Warn));
         assert!(beats.begin(&all, "refused"));
-        assert!(lane.begin(&all, "refused"));
+        assert!(lane.begin(&all, "reset"));
+        assert_eq!(all.reason().as_deref(), Some("refused"));
+        assert_eq!(all.level_of_failure(Level::Warn), Level::Debug, "the outage is logged");
         assert!(!lane.begin(&all, "refused"), "it is in the outage already");
         beats.end(&all);
         beats.end(&all);
         assert!(!all.is_writable(), "the lane cannot write yet");
         lane.end(&all);
         assert!(all.is_writable());
+        assert_eq!(all.reason(), None);
         assert!(lane.begin(&all, "another one"));
         assert!(!all.is_writable());
     }

@@ -6,7 +6,7 @@ use support::proxy::{Proxy, Way};
 use tokio::runtime::Handle;
 
 use super::*;
-use crate::settings::PostgresSettings;
+use crate::lane::outage::OutageOfOne;
 
 /// Upper bound on anything that is expected to happen.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,10 +16,14 @@ fn behind_proxy() -> Option<(Pool, Proxy)> {
     let server = Server::shared()?;
     let proxy = Proxy::to(server.port());
     let address = proxy.through(&server.fresh_url()).parse().unwrap();
-    let settings = PostgresSettings::new(address, "test");
+    let settings = PostgresSettings {
+        connections: 1,
+        patience: PATIENCE,
+        ..PostgresSettings::new(address, "test")
+    };
     let connector = Connector::new(&settings, Handle::current()).unwrap();
     let name = "greenroom/test".to_owned();
-    let pool = Pool::new(connector, name, 1, PATIENCE, Arc::new(NoMeter)).unwrap();
+    let pool = Pool::new(connector, name, &settings, Arc::default(), Arc::new(NoMeter)).unwrap();
     Some((pool, proxy))
 }
 
@@ -56,4 +60,25 @@ async fn a_transaction_that_is_not_answered_is_given_up_with_its_connection() {
     proxy.resume();
     pool.answer_max = PATIENCE;
     assert_ne!(process(&pool).await.unwrap(), first);
+}
+
+#[tokio::test]
+async fn a_read_in_an_outage_fails_with_the_reason_of_the_outage() {
+    let Some((mut pool, proxy)) = behind_proxy() else { return };
+    pool.patience = Duration::from_millis(50);
+    proxy.refuse();
+    let read = async || pool.repeated(|| process(&pool)).await.unwrap_err().to_string();
+    let before = read().await;
+    assert!(before.starts_with("error connecting to server"), "{before}");
+    let mut lane = OutageOfOne::default();
+    lane.begin(&pool.outages, "the disk is full");
+    assert_eq!(read().await, "the database has not answered in time: the disk is full");
+    lane.end(&pool.outages);
+    assert_eq!(read().await, before);
+}
+
+#[test]
+fn a_wait_for_a_connection_names_the_key_that_limits_them() {
+    let failure = Failure::from(PoolError::Timeout(TimeoutType::Wait));
+    assert_eq!(failure.to_string(), "all `connections` of [store] have been in use for 5s");
 }

@@ -4,8 +4,9 @@ use std::sync::Mutex;
 
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::store::LogFilter;
+use greenroom_actors::ports::store::{LogFilter, LogNumber, LogPage, Read};
 use log::LevelFilter;
+use tokio::sync::watch;
 
 use super::super::queue::Queue;
 use super::super::record_builder::tests::record;
@@ -131,6 +132,69 @@ async fn records_wait_while_the_store_rejects_writes() {
     world.log(&["e"]);
     tokio::time::sleep(BATCH_AGE * 2).await;
     assert_eq!(world.stored().await[3..], ["e", "1 log records were dropped: the queue was full"]);
+}
+
+/// A store whose writes are carried out when it answers.
+struct Silent {
+    store: Arc<MemoryStore>,
+    answers: watch::Receiver<bool>,
+}
+
+impl Logs for Silent {
+    fn write_logs(
+        &self,
+        batch: Vec<Arc<LogRecord>>,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        let (store, mut answers) = (Arc::clone(&self.store), self.answers.clone());
+        Box::pin(async move {
+            answers.wait_for(|answers| *answers).await.unwrap();
+            store.write_logs(batch).await
+        })
+    }
+
+    fn logs<'a>(
+        &'a self,
+        filter: &'a LogFilter,
+        before: Option<LogNumber>,
+        limit: usize,
+    ) -> Read<'a, LogPage> {
+        self.store.logs(filter, before, limit)
+    }
+
+    fn prune_logs(
+        &self,
+        before: Timestamp,
+        rows_max: u64,
+    ) -> BoxFuture<'static, Result<u64, AppendError>> {
+        self.store.prune_logs(before, rows_max)
+    }
+
+    fn log_count(&self) -> Read<'_, u64> {
+        self.store.log_count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_a_late_write_are_stored_once_and_delay_no_sink_again() {
+    let world = World::new(3);
+    let (answer, answers) = watch::channel(false);
+    let store = Arc::new(Silent { store: Arc::clone(&world.store), answers });
+    let settings = LogStoreSettings { store, ..world.settings(LONG, 100) };
+    let work = Work::new(world.queue.reader().unwrap(), settings);
+    let (_running, stopped) = oneshot::channel();
+    tokio::spawn(work.run(stopped));
+    world.log(&["a", "b"]);
+    tokio::time::sleep(BATCH_AGE * 2 + WRITE_MAX).await;
+    assert_eq!(world.received(), ["a", "b"]);
+    world.log(&["c", "d"]);
+    tokio::time::sleep(BATCH_AGE * 2).await;
+    assert_eq!(world.received(), ["a", "b", "c", "d"]);
+    assert!(world.stored().await.is_empty());
+
+    answer.send_replace(true);
+    tokio::time::sleep(WRITE_PAUSE * 2).await;
+    // `a` was given up for want of room, but its write was under way
+    assert_eq!(world.stored().await, ["a", "b", "c", "d"]);
 }
 
 #[tokio::test(start_paused = true)]
