@@ -210,8 +210,8 @@ impl Runtime {
     }
 
     /// Refuses new work, gives running steps `grace`, answers waiting callers with
-    /// [`Unavailable::Draining`], and returns when everything is durable, or the store has accepted
-    /// no writes for its patience. Everything acknowledged is durable either way.
+    /// [`Unavailable::Draining`], and returns when everything is durable, or an outage of the store
+    /// has lasted for its patience. Everything acknowledged is durable either way.
     pub async fn drain(&self, grace: Duration) {
         self.shared.draining.store(true, Ordering::Release);
         let quiet = async {
@@ -230,7 +230,7 @@ impl Runtime {
         let stops = self.system.shards.iter().map(|shard| shard.send(StopAll));
         tokio::select! {
             _ = join_all(stops) => {}
-            () = self.shared.patience_is_over() => log::warn!(
+            () = self.shared.outage_outlasts_patience() => log::warn!(
                 "some executions still wait for the store, which accepts no writes; after the \
                  restart they continue from what it has"
             ),

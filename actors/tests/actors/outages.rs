@@ -186,3 +186,21 @@ async fn a_drain_does_not_wait_for_the_end_of_an_outage() {
     let Unavailable::Draining { execution: Some(id) } = &refusal else { panic!("{refusal:?}") };
     assert_eq!(id.as_str(), "e");
 }
+
+#[actix::test]
+async fn a_drain_in_a_long_outage_does_not_wait_for_the_patience_again() {
+    tokio::time::pause();
+    let world = world().await;
+    let outage = async {
+        pass(Duration::from_millis(500)).await;
+        world.store.begin_outage();
+        pass(LONG).await;
+        let begun = tokio::time::Instant::now();
+        world.runtime.drain(SHORT).await;
+        begun.elapsed()
+    };
+    let naps = world.runtime.execute(start("naps", "e", json!({})));
+    let (outcome, waited) = tokio::join!(naps, outage);
+    assert_eq!(named(&refused(outcome)), Some("e"));
+    assert!(waited < SHORT, "{waited:?}");
+}

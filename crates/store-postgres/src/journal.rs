@@ -30,7 +30,7 @@ impl Journal for PostgresStore {
         }
         // the last owner may be the sink, on the thread that the lanes need
         if !self.driver.is_current() {
-            self.lanes.close();
+            self.lanes.close(&self.shared.outages);
             self.leave();
         }
         self.shared.pool.close();

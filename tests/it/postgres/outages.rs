@@ -116,6 +116,7 @@ fn a_server_can_be_stopped_while_its_database_is_away() {
     let begun = Instant::now();
     server.signal("TERM");
     server.ended();
+    server.says("closed the store while writes wait for the database (1): none of them was ackn");
     // the time in which everything else may end is 10 s
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     database.start_again();

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::Lane;
 use super::executions::Executions;
 use super::fold::Job;
-use super::outage::OutageOfOne;
+use super::outage::{OutageOfOne, Outages};
 use super::register::{GENERATIONS, lanes};
 use super::session::LaneKey;
 use super::work::Work;
@@ -21,6 +21,8 @@ use crate::store::Shared;
 
 /// Maximum wait for the lanes when the store is closed.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
+/// The same during an outage, for which the server has already waited.
+const CLOSE_IN_OUTAGE_MAX: Duration = Duration::from_secs(1);
 
 /// The lanes, as those who write use them.
 pub(crate) struct Lanes {
@@ -125,12 +127,16 @@ impl Lanes {
     }
 
     /// Waits until what is queued is committed, for a limited time; later requests are refused.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self, outages: &Outages) {
         self.queues.write().unwrap_or_else(PoisonError::into_inner).take();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.recv_timeout(CLOSE_MAX) == Err(RecvTimeoutError::Timeout) {
+        let wait = if outages.is_writable() { CLOSE_MAX } else { CLOSE_IN_OUTAGE_MAX };
+        if running.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
             let queued = self.queued();
-            log::error!("closed the store without the end of its writes; {queued} were not begun");
+            log::error!(
+                "closed the store while writes wait for the database ({queued}): none of them was \
+                 acknowledged, and after the next start executions continue from what it has"
+            );
         }
     }
 }
