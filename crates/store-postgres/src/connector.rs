@@ -101,11 +101,31 @@ pub(crate) struct Connector {
     driver: Handle,
 }
 
+/// Index that no host has.
+const NO_HOST: usize = usize::MAX;
+
 /// The hosts, each with its configuration.
 struct Targets {
     hosts: Vec<(String, Config)>,
-    /// The host that accepted the last connection, which is tried first.
+    /// The host that accepted the last connection, which is tried first; [`NO_HOST`] before that.
     last: AtomicUsize,
+}
+
+impl Targets {
+    /// Notes the host of a new connection, and logs which one of several is in use.
+    fn use_host(&self, index: usize) {
+        let before = self.last.swap(index, Ordering::Relaxed);
+        if before == index || self.hosts.len() < 2 {
+            return;
+        }
+        let (host, _) = &self.hosts[index];
+        match self.hosts.get(before) {
+            Some((before, _)) => {
+                log::info!("the database is now used at {host}, no longer at {before}");
+            }
+            None => log::info!("the database is used at {host}"),
+        }
+    }
 }
 
 impl fmt::Debug for Connector {
@@ -237,7 +257,7 @@ impl Connector {
             (host.to_string(), config)
         };
         let hosts = address.hosts.iter().map(target).collect();
-        let targets = Arc::new(Targets { hosts, last: AtomicUsize::new(0) });
+        let targets = Arc::new(Targets { hosts, last: AtomicUsize::new(NO_HOST) });
         Ok(Self { targets, tls, durability: settings.durability, driver })
     }
 
@@ -262,7 +282,8 @@ impl Connector {
         let this = self.clone();
         let connecting = self.driver.spawn(async move {
             let count = this.targets.hosts.len();
-            let first = this.targets.last.load(Ordering::Relaxed);
+            let last = this.targets.last.load(Ordering::Relaxed);
+            let first = if last == NO_HOST { 0 } else { last };
             let mut failures = Vec::new();
             for index in (0..count).map(|index| (first + index) % count) {
                 let (host, config) = &this.targets.hosts[index];
@@ -272,7 +293,7 @@ impl Connector {
                 let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
                 match connected.unwrap_or(Err(HostFault::NoAnswer)) {
                     Ok(connected) => {
-                        this.targets.last.store(index, Ordering::Relaxed);
+                        this.targets.use_host(index);
                         return Ok(connected);
                     }
                     Err(cause) => failures.push(HostError { host: host.clone(), cause }),

@@ -7,6 +7,7 @@ use serde_json::json;
 use support::client::Reply;
 use support::eventually;
 use support::postgres::Server as Database;
+use support::proxy::Proxy;
 use support::server::{Home, Server};
 
 use super::super::program::Programs as _;
@@ -122,4 +123,22 @@ fn a_server_can_be_stopped_while_its_database_is_away() {
     database.start_again();
     let server = Server::start(home.greenroom(&["serve"]));
     server.state_when("napping", "one", |state| state["status"] == "completed");
+}
+
+#[test]
+fn the_host_in_use_is_logged_when_it_changes() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let (first, second) = (Proxy::to(database.port()), Proxy::to(database.port()));
+    let [a, b] = [&first, &second].map(|proxy| format!("127.0.0.1:{}", proxy.port()));
+    let url = first.through(&url).replace(&a, &format!("{a},{b}"));
+    let server = Server::start(Home::at(&url, "").greenroom(&["serve"]));
+    server.says(&format!("the database is used at {a}"));
+    first.refuse();
+    first.cut();
+    server.says(&format!("the database is now used at {b}, no longer at {a}"));
+    second.refuse();
+    second.cut();
+    first.resume();
+    server.says(&format!("the database is now used at {a}, no longer at {b}"));
 }
