@@ -1,6 +1,7 @@
 //! Changes outside the lanes: of conversations, and deletions.
 //!
-//! A change runs on the store's thread, and so to its end even if the caller leaves. It is repeated
+//! A change that has started runs on the store's thread, and so to its end even if the caller
+//! leaves. There are as many at once as connections. It is repeated
 //! over outages and after conflicts. If an outage hides the outcome of a commit, the repetition may
 //! meet its own effects: a change must recognize them, for example by a row number that it took
 //! before its first attempt. Once the patience is over, the caller gets an error although the last
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::store::{AppendError, Written};
+use tokio::time::timeout;
 
 use crate::columns::{Stored, stored};
 use crate::pool::{Failure, Opened, Pool, Reading, Values};
@@ -135,15 +137,30 @@ impl Pool {
 }
 
 impl PostgresStore {
-    /// Starts a change on the store's thread; resolves once it is durable or refused.
-    pub(crate) fn change<T, F>(&self, change: impl FnOnce(Arc<Shared>) -> F) -> Written<T>
+    /// Starts a change on the store's thread, as soon as there is room for one; resolves once it is
+    /// durable or refused. A caller that leaves before it starts leaves nothing in memory.
+    pub(crate) fn change<T, F>(
+        &self,
+        change: impl FnOnce(Arc<Shared>) -> F + Send + 'static,
+    ) -> Written<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<Verdict<T>, Failure>> + Send + 'static,
     {
-        let changing = self.driver.handle().spawn(change(Arc::clone(&self.shared)));
-        let meter = Arc::clone(&self.shared.meter);
+        let (shared, driver) = (Arc::clone(&self.shared), self.driver.handle().clone());
         async move {
+            let room = Arc::clone(&shared.room_for_changes).acquire_owned();
+            let Ok(Ok(room)) = timeout(shared.settings.patience, room).await else {
+                return Err(AppendError::Unavailable(
+                    "earlier changes wait for the database".into(),
+                ));
+            };
+            let meter = Arc::clone(&shared.meter);
+            let changing = driver.spawn(async move {
+                let changed = change(shared).await;
+                drop(room);
+                changed
+            });
             let reason = match changing.await {
                 Ok(Ok(verdict)) => return verdict,
                 Ok(Err(failure)) => failure.to_string(),

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::meter::JournalMeter;
+use tokio::sync::Semaphore;
 
 pub(crate) use self::checks::Use;
 pub use self::error::OpenError;
@@ -53,6 +54,7 @@ impl PostgresStore {
         let pool = Pool::new(connector.clone(), name, &settings, outages, Arc::clone(&meter))
             .map_err(|error| OpenError::Failed(error.to_string()))?;
         let node = membership.node;
+        let room_for_changes = Arc::new(Semaphore::new(settings.connections));
         let shared = Arc::new(Shared {
             settings,
             connector,
@@ -61,6 +63,7 @@ impl PostgresStore {
             sink: OnceLock::new(),
             newest_append: NewestAppend::none(),
             outages: Arc::clone(&membership.outages),
+            room_for_changes,
             execution_rows: Numbers::of("execution_rows"),
             generation_rows: Numbers::of("generation_rows"),
             node,

@@ -150,7 +150,8 @@ impl Pool {
 
     /// Returns a connection, as soon as one is free.
     pub(crate) async fn connection(&self) -> Result<Reading, Failure> {
-        let client = Connection::new(self.connections.get().await?, self.answer_max);
+        let (object, outages) = (self.connections.get().await?, Arc::clone(&self.outages));
+        let client = Connection::new(object, self.answer_max, outages);
         let (defects, decoders) = (Arc::clone(&self.defects), Arc::clone(&self.decoders));
         Ok(Reading { client, defects, decoders })
     }
@@ -199,13 +200,29 @@ impl Pool {
         let until = Instant::now() + self.patience;
         let mut pause = PAUSE_MIN;
         loop {
-            match work().await {
+            let attempt = tokio::select! {
+                biased;
+                attempt = work() => attempt,
+                reason = self.outage_at(until) => return Err(Failure::Outage(reason)),
+            };
+            match attempt {
                 Err(failure) if failure.is_passing() && Instant::now() + pause < until => {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
                 done => return done.map_err(|failure| self.explained(failure)),
             }
+        }
+    }
+
+    /// Resolves in an outage, with its reason, but not before this time.
+    async fn outage_at(&self, until: Instant) -> Arc<str> {
+        tokio::time::sleep_until(until.into()).await;
+        loop {
+            if let Some(reason) = self.outages.reason() {
+                return reason;
+            }
+            tokio::time::sleep(PAUSE_MAX).await;
         }
     }
 

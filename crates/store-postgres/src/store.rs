@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock};
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{CommitSink, Journal as _};
 
+use tokio::sync::Semaphore;
+
 use crate::connector::Connector;
 use crate::driver::Driver;
 use crate::key_purge::NewestAppend;
@@ -26,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) sink: OnceLock<Arc<dyn CommitSink>>,
     pub(crate) newest_append: NewestAppend,
     pub(crate) outages: Arc<Outages>,
+    /// One permit for each change outside the lanes that can run at once.
+    pub(crate) room_for_changes: Arc<Semaphore>,
     /// Numbers of new executions.
     pub(crate) execution_rows: Numbers,
     /// Numbers of new generations.

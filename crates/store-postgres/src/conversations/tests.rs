@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Conversation, ConversationKey, ConversationPatch, Conversations as _,
@@ -54,6 +55,21 @@ async fn repeated_changes_recognize_what_they_did() {
         assert_eq!(copy(first).await.unwrap(), (true, Some(first)));
     }
     assert_eq!(copy(second).await.unwrap(), (true, Some(first)), "of another caller");
+}
+
+#[tokio::test]
+async fn a_change_whose_caller_leaves_before_there_is_room_is_not_made() {
+    let Some(lab) = Fresh::open() else { return };
+    let shared = &lab.store.shared;
+    let all = u32::try_from(shared.settings.connections).unwrap();
+    let taken = shared.room_for_changes.acquire_many(all).await.unwrap();
+    let [left, patient] = ["left", "patient"].map(|id| key(None, id));
+    assert_eq!(lab.store.create_conversation(conversation(&left)).now_or_never(), None);
+    let mut waiting = lab.store.create_conversation(conversation(&patient));
+    assert_eq!((&mut waiting).now_or_never(), None);
+    drop(taken);
+    assert_eq!(waiting.await, Ok(()));
+    assert!(lab.store.conversation(&left).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -1,63 +1,105 @@
 //! A connection of the pool.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Row};
+
+use crate::lane::outage::Outages;
 
 use super::{Failure, Values};
 
 /// A connection, which goes back to the pool when this is dropped, unless it did not answer.
 pub(crate) struct Connection {
     object: Object,
-    silence: Silence,
+    questions: Questions,
 }
 
 /// An open transaction. Dropping it undoes it.
 pub(crate) struct Opened<'c> {
     transaction: Transaction<'c>,
-    silence: &'c Silence,
+    questions: &'c Questions,
 }
 
-/// The limit of waits for answers, and whether one has passed it.
+/// Questions to the database on one connection, and whether one was left without its answer.
 ///
 /// The database gives a statement up before. But a host that hangs, or a proxy before it, can keep
 /// the connection open without answering.
-struct Silence {
+struct Questions {
     answer_max: Duration,
-    is_broken: AtomicBool,
+    outages: Arc<Outages>,
+    /// True while a question has no answer; stays so if it is given up.
+    is_open: AtomicBool,
+    is_overdue: AtomicBool,
 }
 
-impl Silence {
+impl Questions {
     async fn answered<T>(
         &self,
         asking: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
-        match timeout(self.answer_max, asking).await {
-            Ok(answer) => Ok(answer?),
-            Err(_) => {
-                self.is_broken.store(true, Ordering::Relaxed);
-                Err(Error::__private_api_timeout().into())
-            }
-        }
+        self.is_open.store(true, Ordering::Relaxed);
+        let Ok(answer) = timeout(self.answer_max, asking).await else {
+            self.is_overdue.store(true, Ordering::Relaxed);
+            return Err(Error::__private_api_timeout().into());
+        };
+        self.is_open.store(false, Ordering::Relaxed);
+        Ok(answer?)
+    }
+
+    /// Returns true if the connection may never answer. Without an outage, the answer to a question
+    /// that was given up is only not awaited.
+    fn are_in_vain(&self) -> bool {
+        let is_open = self.is_open.load(Ordering::Relaxed);
+        self.is_overdue.load(Ordering::Relaxed) || is_open && !self.outages.is_writable()
+    }
+
+    // Statements are prepared once per connection.
+
+    async fn query(
+        &self,
+        client: &impl GenericClient,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Vec<Row>, Failure> {
+        let asking = async { client.query(&client.prepare_cached(sql).await?, values).await };
+        self.answered(asking).await
+    }
+
+    async fn query_opt(
+        &self,
+        client: &impl GenericClient,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Option<Row>, Failure> {
+        let asking = async { client.query_opt(&client.prepare_cached(sql).await?, values).await };
+        self.answered(asking).await
+    }
+
+    async fn execute(
+        &self,
+        client: &impl GenericClient,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<u64, Failure> {
+        let asking = async { client.execute(&client.prepare_cached(sql).await?, values).await };
+        self.answered(asking).await
     }
 }
 
 impl Connection {
-    pub(super) fn new(object: Object, answer_max: Duration) -> Self {
-        Self { object, silence: Silence { answer_max, is_broken: AtomicBool::new(false) } }
+    pub(super) fn new(object: Object, answer_max: Duration, outages: Arc<Outages>) -> Self {
+        let (is_open, is_overdue) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { object, questions: Questions { answer_max, outages, is_open, is_overdue } }
     }
 
-    /// Returns all rows of a query, whose statement is prepared once per connection.
+    /// Returns all rows of a query.
     pub(crate) async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
-        let asking = async {
-            let statement = self.object.prepare_cached(sql).await?;
-            self.object.query(&statement, values).await
-        };
-        self.silence.answered(asking).await
+        self.questions.query(&self.object, sql, values).await
     }
 
     /// Returns the only row of a query, or none.
@@ -66,33 +108,25 @@ impl Connection {
         sql: &str,
         values: Values<'_>,
     ) -> Result<Option<Row>, Failure> {
-        let asking = async {
-            let statement = self.object.prepare_cached(sql).await?;
-            self.object.query_opt(&statement, values).await
-        };
-        self.silence.answered(asking).await
+        self.questions.query_opt(&self.object, sql, values).await
     }
 
     /// Runs a statement; returns the number of rows that it changed.
     pub(crate) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
-        let asking = async {
-            let statement = self.object.prepare_cached(sql).await?;
-            self.object.execute(&statement, values).await
-        };
-        self.silence.answered(asking).await
+        self.questions.execute(&self.object, sql, values).await
     }
 
     /// Begins a transaction.
     pub(crate) async fn begin(&mut self) -> Result<Opened<'_>, Failure> {
-        let Self { object, silence } = self;
-        let transaction = silence.answered(object.transaction()).await?;
-        Ok(Opened { transaction, silence })
+        let Self { object, questions } = self;
+        let transaction = questions.answered(object.transaction()).await?;
+        Ok(Opened { transaction, questions })
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if self.silence.is_broken.load(Ordering::Relaxed) {
+        if self.questions.are_in_vain() {
             // the pool discards it
             self.object.__private_api_close();
         }
@@ -100,13 +134,9 @@ impl Drop for Connection {
 }
 
 impl Opened<'_> {
-    /// Returns all rows of a query, whose statement is prepared once per connection.
+    /// Returns all rows of a query.
     pub(crate) async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
-        let asking = async {
-            let statement = self.transaction.prepare_cached(sql).await?;
-            self.transaction.query(&statement, values).await
-        };
-        self.silence.answered(asking).await
+        self.questions.query(&self.transaction, sql, values).await
     }
 
     /// Returns the only row of a query, or none.
@@ -115,24 +145,16 @@ impl Opened<'_> {
         sql: &str,
         values: Values<'_>,
     ) -> Result<Option<Row>, Failure> {
-        let asking = async {
-            let statement = self.transaction.prepare_cached(sql).await?;
-            self.transaction.query_opt(&statement, values).await
-        };
-        self.silence.answered(asking).await
+        self.questions.query_opt(&self.transaction, sql, values).await
     }
 
     /// Runs a statement; returns the number of rows that it changed.
     pub(crate) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
-        let asking = async {
-            let statement = self.transaction.prepare_cached(sql).await?;
-            self.transaction.execute(&statement, values).await
-        };
-        self.silence.answered(asking).await
+        self.questions.execute(&self.transaction, sql, values).await
     }
 
     /// Makes what was done durable.
     pub(crate) async fn commit(self) -> Result<(), Failure> {
-        self.silence.answered(self.transaction.commit()).await
+        self.questions.answered(self.transaction.commit()).await
     }
 }

@@ -49,6 +49,23 @@ async fn a_connection_that_does_not_answer_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_read_waits_in_an_outage_no_longer_than_the_patience() {
+    let Some((mut pool, proxy)) = behind_proxy() else { return };
+    let first = process(&pool).await.unwrap();
+    proxy.blackhole(Way::ToClient);
+    pool.patience = Duration::from_millis(20);
+    let mut outage = OutageOfOne::default();
+    outage.begin(&pool.outages, "it hangs");
+    let asked = |it: Reading| async move { it.row("SELECT 1", &[]).await.map(drop) };
+    let refused = pool.read(|| "one".to_owned(), asked).await;
+    let reason = "the database has not answered in time: it hangs";
+    assert_eq!(refused, Err(ReadError::Unavailable(reason.into())));
+    proxy.resume();
+    outage.end(&pool.outages);
+    assert_ne!(process(&pool).await.unwrap(), first, "the connection may never answer");
+}
+
+#[tokio::test]
 async fn a_transaction_that_is_not_answered_is_given_up_with_its_connection() {
     let Some((mut pool, proxy)) = behind_proxy() else { return };
     let first = process(&pool).await.unwrap();

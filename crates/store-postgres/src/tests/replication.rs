@@ -126,6 +126,7 @@ async fn a_change_of_a_conversation_is_done_when_a_replica_has_it() {
     let title = Some(Some("new".to_owned()));
     let patch = ConversationPatch { title, ..ConversationPatch::default() };
     let mut changing = store.change_conversation(key("c"), patch, Timestamp(2));
+    assert_eq!((&mut changing).now_or_never(), None, "it has started");
     let wait = replicated.wait_of(POOL, "");
     let wait = replicated.cancel(POOL, &wait);
     let title = "SELECT title FROM conversations";
