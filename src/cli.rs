@@ -16,8 +16,8 @@ use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::telemetry::logs;
 use greenroom_store_sqlite::Backup;
 
-/// Exit code after another server has taken the store over (`EX_TEMPFAIL`): a restart finds out
-/// whether that one is still there.
+/// Exit code after another server has taken the store over, or this one could not use it any longer
+/// (`EX_TEMPFAIL`): a restart finds out whether it can be used.
 const STORE_LOST: u8 = 75;
 
 /// The configuration file if none is named.

@@ -1,6 +1,6 @@
 //! Classes of failures of the database.
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 /// Class of a failure, which decides what happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,9 @@ pub(crate) enum Fault {
     Setup,
     /// The transaction met another one: try again at once. Nothing was stored.
     Conflict,
+    /// The server met an error in itself, as damaged data: the same may succeed on a new connection,
+    /// or never. Nothing was stored.
+    Internal,
     /// The request itself is at fault: others may succeed. Nothing was stored.
     Request,
 }
@@ -33,10 +36,9 @@ pub(crate) fn fault_of(error: &tokio_postgres::Error) -> Fault {
         | &SqlState::LOCK_NOT_AVAILABLE => Fault::Conflict,
         // a primary that was demoted
         &SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Outage,
-        // 08 connection, 53 resources, 57 operator, 58 system, XX internal
-        _ if ["08", "53", "57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
-            Fault::Outage
-        }
+        _ if code.starts_with("XX") => Fault::Internal,
+        // 08 connection, 53 resources, 57 operator, 58 system
+        _ if ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => Fault::Outage,
         // 28 login, 3D database, 3F schema, 42 rights, tables and columns; statements are constant
         _ if ["28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => Fault::Setup,
         _ => Fault::Request,
@@ -66,6 +68,15 @@ pub(crate) fn advice_on(error: &tokio_postgres::Error) -> String {
         None => "check that the database runs and can be reached",
     };
     format!("{reason}; {advice}")
+}
+
+/// Returns a description of a failure of a statement, with the table if the database names one.
+pub(crate) fn place_and_reason_of(error: &tokio_postgres::Error) -> String {
+    let reason = reason_of(error);
+    match error.as_db_error().and_then(DbError::table) {
+        Some(table) => format!("table {table}: {reason}"),
+        None => reason,
+    }
 }
 
 /// Returns a description of a failure, without values and without the connection's password.

@@ -91,6 +91,10 @@ impl Work for Generations {
             + messages.map(|it| it.parts.len() + it.text.len()).sum::<usize>()
     }
 
+    fn name(job: &GenerationJob) -> String {
+        format!("generation {}", job.write.record.id)
+    }
+
     fn fold(jobs: &[GenerationJob]) -> (Folded<'_>, usize) {
         let mut folded = Folded::default();
         let count = jobs.iter().take_while(|job| folded.add(&job.write)).count();

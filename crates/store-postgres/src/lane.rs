@@ -8,6 +8,7 @@
 mod executions;
 pub(crate) mod fold;
 pub(crate) mod outage;
+mod panics;
 pub(crate) mod parameters;
 mod queues;
 pub(crate) mod register;
@@ -32,7 +33,7 @@ pub(crate) use self::queues::Lanes;
 pub(crate) use self::register::register;
 use self::session::{Answer, LaneKey, Session};
 use self::work::Work;
-use crate::fault::{Fault, advice_on, fault_of, reason_of};
+use crate::fault::{Fault, advice_on, fault_of, place_and_reason_of, reason_of};
 use crate::membership::Cause;
 use crate::store::Shared;
 
@@ -42,6 +43,10 @@ const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Size from which a batch is at fault, not the database, if a statement exceeds its time limit.
 /// Otherwise it would be repeated for ever.
 const SLOW_BYTES_MIN: usize = 1024 * 1024;
+
+/// Number of attempts to store a batch that end in internal errors of the database, each on a new
+/// connection. Afterwards the batch is at fault: one damaged page must not hold up a lane for ever.
+const INTERNAL_ERRORS_MAX: u32 = 5;
 
 /// Pause before a batch is sent a third time; doubled up to the maximum. The second time follows at
 /// once.
@@ -73,6 +78,9 @@ struct Lane<W: Work> {
     outage: OutageOfOne,
 }
 
+/// Batches that were taken from the queue, the first one to commit last.
+type Batches<W> = Vec<Vec<<W as Work>::Job>>;
+
 /// Reason for storing nothing of a batch.
 enum Refusal {
     /// This process may no longer write.
@@ -89,20 +97,22 @@ enum Failure {
     Conflict(Error),
     /// A statement exceeded its time limit; nothing was stored.
     TooSlow(Error),
+    /// The database met an error in itself, as damaged data; nothing was stored.
+    Internal(Error),
     /// The database does not answer or accepts no writes, with what to do about it.
     Outage(String),
 }
 
 impl<W: Work> Lane<W> {
-    /// Serves requests until the store is closed.
-    async fn run(mut self) {
+    /// Serves requests until the store is closed; `taken` has those under way.
+    async fn serve(&mut self, taken: &mut Batches<W>) {
         // a failure: the first write tries again
         let _ = self.begin(self.batch + 1).await;
         while let Some(batch) = self.gather().await {
             let count = batch.len();
-            let mut parts = vec![batch];
-            while let Some(part) = parts.pop() {
-                self.commit(part, &mut parts).await;
+            taken.push(batch);
+            while !taken.is_empty() {
+                self.commit(taken).await;
             }
             self.queued.fetch_sub(count, Ordering::Relaxed);
         }
@@ -123,18 +133,19 @@ impl<W: Work> Lane<W> {
         Some(batch)
     }
 
-    /// Commits a batch and notifies the actors. Requests to commit after it are pushed to `parts`,
-    /// those to commit first last.
-    async fn commit(&mut self, batch: Vec<W::Job>, parts: &mut Vec<Vec<W::Job>>) {
-        let mut jobs = batch;
+    /// Commits the last of the batches and notifies the actors. Requests to commit after it are
+    /// pushed, those to commit first last.
+    async fn commit(&mut self, taken: &mut Batches<W>) {
+        let Some(batch) = taken.last() else { return };
         let began = Instant::now();
-        let (folded, count) = W::fold(&jobs);
-        let bytes: usize = jobs.iter().take(count).map(W::size).sum();
+        let (folded, count) = W::fold(batch);
+        let bytes: usize = batch.iter().take(count).map(W::size).sum();
         let written = self.write(&folded, bytes).await;
         drop(folded);
+        let Some(mut jobs) = taken.pop() else { return };
         let rest = jobs.split_off(count);
         if !rest.is_empty() {
-            parts.push(rest);
+            taken.push(rest);
         }
         match written {
             Ok(()) => {
@@ -144,44 +155,46 @@ impl<W: Work> Lane<W> {
             Err(Refusal::Lost) => self.answer(jobs, &Err(AppendError::Lost)),
             Err(Refusal::Misfit(_)) if jobs.len() > 1 => {
                 // in halves, until those that do not fit stand alone
-                parts.push(jobs.split_off(jobs.len() / 2));
-                parts.push(jobs);
+                taken.push(jobs.split_off(jobs.len() / 2));
+                taken.push(jobs);
             }
-            Err(Refusal::Misfit(error)) => self.refuse(jobs, &error, parts).await,
+            Err(Refusal::Misfit(error)) => self.refuse(jobs, &error, taken).await,
         }
     }
 
     /// Refuses a batch of one request, with the reason.
-    async fn refuse(&mut self, batch: Vec<W::Job>, error: &Error, parts: &mut Vec<Vec<W::Job>>) {
+    async fn refuse(&mut self, batch: Vec<W::Job>, error: &Error, taken: &mut Batches<W>) {
         let found = match (batch.first(), &self.session) {
             (Some(job), Some(session)) => session.reason_of(job, error).await,
             _ => Ok(None),
         };
         let reason = match found {
             Ok(Some(reason)) => reason,
-            Ok(None) => self.fault_of_one(error),
-            Err(error) if fault_of(&error) == Fault::Request => self.fault_of_one(&error),
+            Ok(None) => self.fault_of_one(&batch, error),
+            Err(error) if matches!(fault_of(&error), Fault::Request | Fault::Internal) => {
+                self.fault_of_one(&batch, &error)
+            }
             Err(_) => {
                 // it will be refused again, in another session
                 self.session = None;
-                parts.push(batch);
+                taken.push(batch);
                 return;
             }
         };
         self.answer(batch, &Err(reason));
     }
 
-    fn fault_of_one(&self, error: &Error) -> AppendError {
-        let reason = reason_of(error);
+    fn fault_of_one(&self, batch: &[W::Job], error: &Error) -> AppendError {
+        let of = batch.first().map_or_else(String::new, W::name);
         self.shared.meter.failed();
-        log::error!("the store rejected a write: {reason}");
-        AppendError::Unavailable(Arc::from(reason))
+        log::error!("the store rejected a write of {of}: {}", place_and_reason_of(error));
+        AppendError::Unavailable(Arc::from(reason_of(error)))
     }
 
     /// Writes a batch of so many bytes, whatever outages it meets.
     async fn write(&mut self, folded: &W::Folded<'_>, bytes: usize) -> Result<(), Refusal> {
         let batch = self.batch + 1;
-        let (mut failures, mut pause) = (0, PAUSE_MIN);
+        let (mut failures, mut internal_errors, mut pause) = (0, 0, PAUSE_MIN);
         loop {
             if self.shared.outages.is_lost() {
                 return Err(Refusal::Lost);
@@ -197,7 +210,7 @@ impl<W: Work> Lane<W> {
                 }
                 Ok(Answer::StoredHere) => {
                     self.is_unconfirmed = true;
-                    UNCONFIRMED.to_owned()
+                    Some(UNCONFIRMED.to_owned())
                 }
                 Ok(Answer::Fenced) => {
                     self.shared.outages.lose();
@@ -217,15 +230,25 @@ impl<W: Work> Lane<W> {
                     self.end_outage();
                     return Err(Refusal::Misfit(error));
                 }
-                Err(Failure::Conflict(error) | Failure::TooSlow(error)) => reason_of(&error),
+                Err(Failure::Internal(error)) => {
+                    self.session = None;
+                    internal_errors += 1;
+                    if internal_errors == INTERNAL_ERRORS_MAX {
+                        self.end_outage();
+                        return Err(Refusal::Misfit(error));
+                    }
+                    log::warn!("trying a write again: {}", place_and_reason_of(&error));
+                    None
+                }
+                Err(Failure::Conflict(error) | Failure::TooSlow(error)) => Some(reason_of(&error)),
                 Err(Failure::Outage(reason)) => {
                     self.session = None;
-                    reason
+                    Some(reason)
                 }
             };
             failures += 1;
             if failures > 1 || self.is_unconfirmed {
-                self.begin_outage(&reason);
+                reason.iter().for_each(|reason| self.begin_outage(reason));
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
@@ -243,7 +266,9 @@ impl<W: Work> Lane<W> {
             // whatever the reason, the batch is not at fault
             return confirmed.map_err(|error| match fault_of(&error) {
                 Fault::Conflict => Failure::Conflict(error),
-                Fault::Outage | Fault::Setup | Fault::Request => Failure::Outage(advice_on(&error)),
+                Fault::Outage | Fault::Setup | Fault::Internal | Fault::Request => {
+                    Failure::Outage(advice_on(&error))
+                }
             });
         }
         let committed = session.commit(batch, folded).await;
@@ -254,6 +279,7 @@ impl<W: Work> Lane<W> {
             _ if error.code() == Some(&SqlState::QUERY_CANCELED) => Failure::TooSlow(error),
             Fault::Request => Failure::Misfit(error),
             Fault::Conflict => Failure::Conflict(error),
+            Fault::Internal => Failure::Internal(error),
             Fault::Outage | Fault::Setup => Failure::Outage(advice_on(&error)),
         })
     }

@@ -10,10 +10,13 @@
 mod beat;
 mod join;
 
+use std::any::Any;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -56,6 +59,17 @@ pub(crate) enum Cause {
     Taken(Option<Peer>),
     /// The database has less than it confirmed, so that memory is ahead of it.
     HistoryLost,
+    /// A task of this name that the store needs has panicked, with this message.
+    Panicked(String, String),
+}
+
+impl Cause {
+    /// Returns the loss by a panic of a task.
+    pub(crate) fn panicked(task: &str, panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self::Panicked(task.to_owned(), text.unwrap_or_else(|| "no message".to_owned()))
+    }
 }
 
 impl fmt::Display for Lost {
@@ -80,6 +94,11 @@ impl fmt::Display for Lost {
                 "the database has lost commits that it had confirmed to this server ({name}), as a \
                  replica does that takes over without them; with durability = \"replicated\" it \
                  would have them"
+            ),
+            Cause::Panicked(task, message) => write!(
+                f,
+                "{task} of the store of this server ({name}) panicked, which is a defect of \
+                 greenroom: {message}"
             ),
         }
     }
@@ -115,7 +134,14 @@ impl Membership {
 
     /// Begins the beats, on this runtime.
     pub(crate) fn start(self: &Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
-        let beats = tokio::spawn(Arc::clone(self).beat(connector, meter));
+        let this = Arc::clone(self);
+        let beats = tokio::spawn(async move {
+            let beats = AssertUnwindSafe(Arc::clone(&this).beat(connector, meter));
+            if let Err(panic) = beats.catch_unwind().await {
+                // another server would count this one as gone
+                this.lose(Cause::panicked("the beats", &*panic));
+            }
+        });
         *self.beats.lock().unwrap_or_else(PoisonError::into_inner) = Some(beats);
     }
 
@@ -162,7 +188,7 @@ impl Membership {
         self.leave.send_replace(true);
         let beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(beats) = beats {
-            // an error: they panicked, which is logged
+            // an error: the thread has ended
             let _ = beats.await;
         }
     }

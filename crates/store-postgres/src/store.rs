@@ -63,8 +63,8 @@ impl PostgresStore {
         self.shared.database_bytes.load(Ordering::Relaxed)
     }
 
-    /// Resolves when another server has taken the database over: nothing is stored from then on,
-    /// and the process should end.
+    /// Resolves when another server has taken the database over, or a panic has ended a part of the
+    /// store: nothing is stored from then on, and the process should end.
     pub fn lost(&self) -> impl Future<Output = Lost> + Send + 'static {
         Arc::clone(&self.shared.membership).lost()
     }

@@ -31,6 +31,17 @@ impl Work for Executions {
         job.size()
     }
 
+    fn name(job: &Job) -> String {
+        match job {
+            Job::Append(prepared) => {
+                format!("execution {}", prepared.append.projection.header.id)
+            }
+            Job::Snapshot(snapshot) => format!("a snapshot of execution {}", snapshot.execution),
+            Job::Timers(_) => "timers".to_owned(),
+            Job::Refuse(_) | Job::Mark(_) => "nothing".to_owned(),
+        }
+    }
+
     fn fold(jobs: &[Job]) -> (Folded<'_>, usize) {
         Folded::of(jobs)
     }

@@ -1,5 +1,6 @@
 //! Lanes over a real database.
 
+mod internal;
 mod law;
 mod outages;
 mod ownership;
@@ -8,7 +9,7 @@ mod refusals;
 mod replication;
 mod rows;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ struct Tally {
     committed: AtomicU64,
     not_committed: AtomicU64,
     losses: AtomicU64,
+    /// Makes the lane that connects again panic.
+    is_poisoned: AtomicBool,
 }
 
 impl JournalMeter for Tally {
@@ -58,6 +61,7 @@ impl JournalMeter for Tally {
     fn met_defect(&self) {}
 
     fn reconnected(&self) {
+        assert!(!self.is_poisoned.load(Ordering::SeqCst), "poisoned");
         self.reconnects.fetch_add(1, Ordering::SeqCst);
     }
 

@@ -21,6 +21,9 @@ pub(crate) trait Work: Sized + Send + Sync + 'static {
     /// Returns the size of the largest parts of a request, in bytes.
     fn size(job: &Self::Job) -> usize;
 
+    /// Returns what a request is about, for the log.
+    fn name(job: &Self::Job) -> String;
+
     /// Folds requests, from the first on; returns the number of those folded, at least one.
     fn fold(jobs: &[Self::Job]) -> (Self::Folded<'_>, usize);
 

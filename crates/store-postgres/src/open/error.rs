@@ -201,7 +201,9 @@ impl From<tokio_postgres::Error> for OpenError {
             return Self::Denied(reason_of(&error));
         }
         match fault_of(&error) {
-            Fault::Outage | Fault::Conflict => Self::Interrupted(reason_of(&error)),
+            Fault::Outage | Fault::Conflict | Fault::Internal => {
+                Self::Interrupted(reason_of(&error))
+            }
             Fault::Setup | Fault::Request => Self::Failed(reason_of(&error)),
         }
     }
@@ -253,7 +255,7 @@ fn kind_of(error: &tokio_postgres::Error) -> Kind {
     if let Some(state) = error.code() {
         return match *state {
             SqlState::INVALID_CATALOG_NAME => Kind::UnknownDatabase,
-            _ if fault_of(error) == Fault::Outage => Kind::Absent,
+            _ if matches!(fault_of(error), Fault::Outage | Fault::Internal) => Kind::Absent,
             // 28 authorization
             _ if state.code().starts_with("28") => Kind::Login,
             // with the same code, settings that only superusers may change are refused

@@ -94,3 +94,54 @@ async fn a_database_that_lost_commits_is_given_up() {
     assert_eq!(lab.tally.losses.load(Ordering::SeqCst), 1);
     assert_eq!(lab.ask("SELECT revision FROM executions").await, "2");
 }
+
+/// Ends the connections of lane 0, or of the beats.
+async fn kill(lab: &Lab, connection: &str) {
+    let kill = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name ~ '^greenroom/\\d+/{connection}'"
+    );
+    lab.client.query(&kill, &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lane_that_panics_ends_the_process_and_holds_nothing_up() {
+    let Some(server) = Server::start() else { return };
+    let url = server.fresh_url();
+    let mut lab = Lab::open_at(&url, &url, 2).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    lab.tally.is_poisoned.store(true, Ordering::SeqCst);
+    let lock = lab.hold(&url).await;
+    lab.store.append(lab.draft(1, 1));
+    kill(&lab, "0/").await;
+    // queued behind the batch that is under way
+    lab.store.append(lab.draft(2, 0));
+    drop(lock);
+    for (row, _, result) in lab.outcomes(2).await {
+        assert_eq!(result, Err(AppendError::Lost), "{row}");
+    }
+    let lost = lost(&lab).await;
+    assert!(lost.starts_with("lane 0 of the store of this server (test) panicked"), "{lost}");
+    assert!(lost.ends_with(": poisoned"), "{lost}");
+    assert!(!lab.store.is_writable(), "it is not ready");
+    assert_eq!(lab.append(lab.draft(3, 0)).await, Err(AppendError::Lost), "and later");
+    let mut elsewhere = lab.draft(4, 0);
+    elsewhere.ticket.shard = 1;
+    assert_eq!(lab.append(elsewhere).await, Err(AppendError::Lost), "by any lane");
+    lab.store.close();
+    assert_eq!(lab.ask("SELECT concat_ws(' ', n, revision) FROM executions").await, "1 0");
+    assert_eq!(lab.ask("SELECT count(*) FROM nodes").await, "0", "the next server need not wait");
+}
+
+#[tokio::test]
+async fn beats_that_panic_end_the_process() {
+    let Some(server) = Server::start() else { return };
+    let url = server.fresh_url();
+    let lab = Lab::open_at(&url, &url, 1).await;
+    lab.tally.is_poisoned.store(true, Ordering::SeqCst);
+    lab.until("SELECT count(*) FROM nodes WHERE beat > 0", "1").await;
+    kill(&lab, "beat").await;
+    let lost = lost(&lab).await;
+    assert!(lost.starts_with("the beats of the store of this server (test) panicked"), "{lost}");
+    assert!(!lab.store.is_writable());
+}
