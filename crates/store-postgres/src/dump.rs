@@ -1,7 +1,9 @@
 //! A database as a whole: read to be copied to another store, or filled from one.
 //!
 //! A copy holds the database like a server, so that none uses it meanwhile. While it fills the
-//! tables, they are marked as incomplete: no server opens them, and another copy starts over.
+//! tables, they are marked as incomplete: no server opens them, and another copy starts over. Each
+//! of its writes requires a row that a takeover deletes, so one that was paused adds nothing to what
+//! the next one writes.
 
 mod rows;
 mod session;

@@ -125,7 +125,7 @@ async fn join(
     let refusal = |failure| OpenError::of_connecting(failure, &settings.address);
     let (mut client, _) = connecting.await.map_err(refusal)?;
     let database = checks::prepare(&mut client, settings.durability, of).await?;
-    Ok((Membership::join(&mut client, settings).await?, database))
+    Ok((Membership::join(&mut client, settings, of).await?, database))
 }
 
 /// Measures the size of the database from time to time, while the store is open.

@@ -49,6 +49,14 @@ impl Column {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Integers(column) => column.len(),
+            Self::Texts(column) => column.len(),
+            Self::Bytes(column) => column.len(),
+        }
+    }
+
     /// Returns the value of the parameter.
     pub(super) fn value(&self) -> &(dyn ToSql + Sync) {
         match self {

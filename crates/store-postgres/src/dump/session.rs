@@ -16,6 +16,7 @@ use super::tables::{self, DERIVED, Table};
 use crate::columns::Stored;
 use crate::connector::{Connector, Purpose};
 use crate::driver::Driver;
+use crate::lane::register::GENERATIONS;
 use crate::membership::Membership;
 use crate::open::{OpenError, Use, checks, prepare};
 use crate::pool::Failure;
@@ -27,9 +28,22 @@ use crate::settings::PostgresSettings;
 const SETTINGS: &str = "SET enable_seqscan = off; SET enable_sort = off; SET jit = off;
     SET synchronous_commit = off";
 
-/// Makes the database usable, unless another process has taken it over.
-const COMPLETE: &str = "UPDATE meta SET incomplete = false
-    WHERE EXISTS (SELECT FROM nodes WHERE node = $1 AND state < 2)";
+/// Makes the database usable.
+const COMPLETE: &str = "UPDATE meta SET incomplete = false";
+
+/// Reason for the end of a copy that was paused.
+const TAKEN: &str = "another process has taken the database over";
+
+/// Returns a statement that fails unless this process still has the database. Nobody takes it over
+/// before the transaction of the statement ends: that would delete the row.
+fn hold(node: i64) -> String {
+    format!(
+        "DO $$ BEGIN
+            PERFORM FROM lanes WHERE node = {node} AND lane = {GENERATIONS} FOR KEY SHARE;
+            IF NOT FOUND THEN RAISE EXCEPTION '{TAKEN}'; END IF;
+        END $$;"
+    )
+}
 
 /// A database that a copy holds. Dropping it gives the database up.
 pub(super) struct Session {
@@ -99,33 +113,38 @@ impl Session {
         statement: Statement,
         columns: Vec<Column>,
     ) -> Result<(), Failed> {
-        let client = Arc::clone(&self.client);
+        let (client, node) = (Arc::clone(&self.client), self.membership.node);
+        let does = format!("write the {kind} to");
+        let length = columns.first().map_or(0, Column::len);
         let writing = async move {
-            let values: Vec<_> = columns.iter().map(Column::value).collect();
+            let mut values: Vec<_> = columns.iter().map(Column::value).collect();
+            values.push(&node);
             client.execute(&statement, &values).await
         };
-        self.ask(&format!("write the {kind} to"), writing).map(drop)
+        match self.ask(&does, writing)? {
+            0 if length > 0 => Err(Failed(format!("cannot {does} {}: {TAKEN}", self.address))),
+            _ => Ok(()),
+        }
     }
 
     /// Derives what is not in the records.
     pub(super) fn derive(&self) -> Result<(), Failed> {
-        let (client, statements) = (Arc::clone(&self.client), tables::derive());
+        let client = Arc::clone(&self.client);
+        // several statements at once are one transaction
+        let statements = hold(self.membership.node) + &tables::derive();
         self.ask("complete the copy in", async move { client.batch_execute(&statements).await })
     }
 
     /// Makes what was written durable, and the database usable.
     pub(super) fn complete(&self) -> Result<(), Failed> {
-        let (client, node) = (Arc::clone(&self.client), self.membership.node);
+        let client = Arc::clone(&self.client);
+        let statements = hold(self.membership.node) + COMPLETE;
         let completing = async move {
             // this commit makes all earlier ones durable
             client.batch_execute("SET synchronous_commit = on").await?;
-            client.execute(COMPLETE, &[&node]).await
+            client.batch_execute(&statements).await
         };
-        if self.ask("complete the copy in", completing)? == 0 {
-            let taken = "another process has taken the database over";
-            return Err(Failed(format!("cannot complete the copy in {}: {taken}", self.address)));
-        }
-        Ok(())
+        self.ask("complete the copy in", completing)
     }
 
     /// Runs a query, which does something with the database.
@@ -159,15 +178,16 @@ async fn begin(connector: &Connector, node: i64, of: Use) -> Result<Client, Open
     let (mut client, _) = connector.connect(name, Purpose::Opening).await?;
     client.batch_execute(SETTINGS).await?;
     if of == Use::Filling {
-        begin_filling(&mut client).await?;
+        begin_filling(&mut client, node).await?;
     }
     Ok(client)
 }
 
 /// Empties the tables, and marks them as incomplete.
-async fn begin_filling(client: &mut Client) -> Result<(), OpenError> {
+async fn begin_filling(client: &mut Client, node: i64) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
     schema::lock(&transaction).await?;
+    transaction.batch_execute(&hold(node)).await?;
     checks::allow(&transaction, Use::Filling).await?;
     let tables = Kind::ALL.iter().map(|kind| Table::of(*kind).name).chain(DERIVED);
     let tables: Vec<_> = tables.collect();

@@ -8,6 +8,7 @@ use greenroom_store_codec::dump::{
 use greenroom_store_codec::prepared::folded_text_of;
 
 use super::Places;
+use crate::lane::register::GENERATIONS;
 
 /// A table, as records of a kind are read from and added to it.
 pub(crate) struct Table {
@@ -133,8 +134,9 @@ impl Table {
         format!("SELECT {columns} FROM {name} {order}")
     }
 
-    /// Returns the statement that adds records, which [`complete`] has completed; its parameters are
-    /// an array for each column of [`Table::types`].
+    /// Returns the statement that adds records, which [`complete`] has completed, unless another
+    /// process has taken the database over; its parameters are an array for each column of
+    /// [`Table::types`], and the number of this process.
     pub(crate) fn insert(&self) -> String {
         let Self { name, columns, .. } = self;
         let added = self.added.map(|(column, _)| format!(", {column}")).unwrap_or_default();
@@ -150,10 +152,13 @@ impl Table {
             format!("${}::{of}[]", index + 1)
         };
         let arrays: Vec<_> = self.types().enumerate().map(array).collect();
+        let node = arrays.len() + 1;
         let arrays = arrays.join(", ");
         format!(
-            "INSERT INTO {name} ({columns}{added}{same}) OVERRIDING SYSTEM VALUE
-            SELECT *{values} FROM unnest({arrays})"
+            "WITH held AS MATERIALIZED (
+                SELECT FROM lanes WHERE node = ${node} AND lane = {GENERATIONS} FOR KEY SHARE)
+            INSERT INTO {name} ({columns}{added}{same}) OVERRIDING SYSTEM VALUE
+            SELECT *{values} FROM unnest({arrays}) WHERE EXISTS (SELECT FROM held)"
         )
     }
 

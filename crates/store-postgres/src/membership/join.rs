@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Error, Transaction};
 
 use super::{BEAT, Membership, Peer};
 use crate::lane;
-use crate::open::OpenError;
+use crate::open::{OpenError, Use, checks};
 use crate::schema;
 use crate::settings::PostgresSettings;
 
@@ -98,15 +98,16 @@ enum Attempt {
 
 impl Membership {
     /// Registers this process as the only one that uses the database, as soon as the others are
-    /// gone.
+    /// gone. Refused if these have left tables that cannot be used in this way.
     pub(crate) async fn join(
         client: &mut Client,
         settings: &PostgresSettings,
+        of: Use,
     ) -> Result<Arc<Self>, OpenError> {
         let mut looks = Looks { name: settings.name.clone(), beats: HashMap::new() };
         let (mut has_reported, mut fences) = (false, 0);
         let node = loop {
-            match attempt(client, &mut looks, settings).await? {
+            match attempt(client, &mut looks, settings, of).await? {
                 Attempt::Joined(node) => break node,
                 Attempt::Again => {}
                 Attempt::Wait(seen) => {
@@ -137,6 +138,7 @@ async fn attempt(
     client: &mut Client,
     looks: &mut Looks,
     settings: &PostgresSettings,
+    of: Use,
 ) -> Result<Attempt, OpenError> {
     // dropping it undoes everything
     let transaction = client.transaction().await?;
@@ -146,6 +148,8 @@ async fn attempt(
         Verdict::Wait(seen) => return Ok(Attempt::Wait(seen)),
         Verdict::Free(gone) => gone,
     };
+    // a copy may have begun since the first check, and been killed
+    checks::allow(&transaction, of).await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
     transaction.execute(FORGET, &[]).await?;
     for seen in gone {

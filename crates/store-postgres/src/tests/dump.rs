@@ -6,9 +6,12 @@ use std::sync::Arc;
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_store_codec::dump::{Failed, Kind, Record, Source as _, Target as _, Value};
 use support::postgres::{self, Server};
+use tokio_postgres::NoTls;
 
 use super::Fresh;
 use crate::dump::{Table, occupied};
+use crate::membership::Membership;
+use crate::open::Use;
 use crate::{DatabaseSource, DatabaseTarget, OpenError, PostgresSettings, PostgresStore};
 
 /// Tables that no kind has: of servers, and what is derived.
@@ -21,7 +24,8 @@ fn settings(url: &str) -> PostgresSettings {
 /// Returns the names in a statement that adds records: the table, and its columns.
 fn written(kind: Kind) -> (String, BTreeSet<String>) {
     let statement = Table::of(kind).insert();
-    let (table, rest) = statement.strip_prefix("INSERT INTO ").unwrap().split_once(" (").unwrap();
+    let (_, insert) = statement.split_once("INSERT INTO ").unwrap();
+    let (table, rest) = insert.split_once(" (").unwrap();
     let (columns, _) = rest.split_once(") OVERRIDING").unwrap();
     let mut columns: BTreeSet<_> =
         columns.split(',').map(|column| column.trim().to_owned()).collect();
@@ -108,4 +112,33 @@ async fn databases_in_use_and_without_a_store_are_refused() {
     assert!(matches!(refusal, OpenError::Missing), "{refusal}");
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
     assert_eq!(server.answer(&url, tables).unwrap(), "0", "no tables are made");
+}
+
+#[test]
+fn a_copy_whose_database_was_taken_over_writes_nothing() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_url();
+    let mut target = DatabaseTarget::open(settings(&url)).unwrap();
+    target.write(Kind::Definitions, vec![definition("a")]).unwrap();
+    server.answer(&url, "DELETE FROM lanes").unwrap();
+    // it may notice the loss before
+    assert!(target.write(Kind::Definitions, vec![definition("b")]).is_err());
+    assert!(target.derive().is_err());
+    assert!(target.complete().is_err());
+    assert_eq!(server.answer(&url, "SELECT hash FROM definitions").unwrap(), "a");
+    assert_eq!(server.answer(&url, "SELECT incomplete FROM meta").unwrap(), "t");
+}
+
+#[tokio::test]
+async fn a_server_that_waited_for_a_copy_does_not_use_what_it_left() {
+    let Some(fresh) = Fresh::open() else { return };
+    let Fresh { store, server, url, .. } = fresh;
+    drop(store);
+    let (mut client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    server.answer(&url, "UPDATE meta SET incomplete = true").unwrap();
+    for (of, is_allowed) in [(Use::Serving, false), (Use::Reading, false), (Use::Filling, true)] {
+        let joined = Membership::join(&mut client, &settings(&url), of).await;
+        assert_eq!(joined.is_ok(), is_allowed, "{of:?}");
+    }
 }
