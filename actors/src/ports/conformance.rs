@@ -44,6 +44,7 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     lists::running_executions_are_listed(bench().await).await;
     Box::pin(counts::run(&bench)).await;
     timers::timers_are_armed_moved_and_disarmed(bench().await).await;
+    timers::timers_of_one_time_have_an_order(bench().await).await;
     timers::an_end_drops_timers_of_nodes(bench().await).await;
     timers::idempotency_keys_are_taken_until_they_expire(bench().await).await;
     timers::definitions_are_put_once(bench().await).await;

@@ -163,15 +163,15 @@ pub struct Timer {
     pub due: Timestamp,
 }
 
-/// Purpose of a timer.
+/// Purpose of a timer. The order is that of the stored form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TimerKey {
-    /// Wakes the node at this path.
-    Node(Arc<str>),
-    /// Asks a child for a result that its parent has not recorded.
-    AskChild(ExecutionId),
     /// Cancels this execution, whose parent no longer needs it.
     Abandoned,
+    /// Asks a child for a result that its parent has not recorded.
+    AskChild(ExecutionId),
+    /// Wakes the node at this path.
+    Node(Arc<str>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -400,7 +400,8 @@ pub trait Executions: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<(Row, ExecutionId)>>;
 
-    /// Returns timers of executions of these slots that are due before `until`, soonest first.
+    /// Returns timers of executions of these slots that are due before `until`, soonest first; those
+    /// that are due at the same time by execution and key.
     fn timers_due<'a>(
         &'a self,
         slots: &'a SlotSet,

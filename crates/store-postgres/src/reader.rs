@@ -46,10 +46,10 @@ pub(crate) const RUNNING_IN: &str = "SELECT n, id FROM executions
 /// Reads timers in the order of their index. Those that are due at one time have no order: there may
 /// be many, and all of them would be sorted.
 pub(crate) const TIMERS_DUE: &str = "SELECT execution, key, due FROM timers
-    WHERE due < $1 ORDER BY due LIMIT $2";
+    WHERE due < $1 ORDER BY due, execution, key LIMIT $2";
 
 pub(crate) const TIMERS_DUE_IN: &str = "SELECT execution, key, due FROM timers
-    WHERE due < $1 AND slot = ANY($3) ORDER BY due LIMIT $2";
+    WHERE due < $1 AND slot = ANY($3) ORDER BY due, execution, key LIMIT $2";
 
 pub(crate) const TIMERS_OF: &str = "SELECT execution, key, due FROM timers WHERE execution = $1";
 

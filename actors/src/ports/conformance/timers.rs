@@ -53,6 +53,27 @@ pub(super) async fn timers_are_armed_moved_and_disarmed(mut bench: Bench) {
     assert_eq!(bench.timers(100, 10).await, [moved, of_ask], "changed without an append");
 }
 
+pub(super) async fn timers_of_one_time_have_an_order(mut bench: Bench) {
+    let node = |path: &str| TimerKey::Node(Arc::from(path));
+    let ask = TimerKey::AskChild(ExecutionId::trusted("c"));
+    let ordered = [
+        timer("z", &node("x"), 6),
+        timer("B", &node("x"), 7),
+        timer("a", &TimerKey::Abandoned, 7),
+        timer("a", &ask, 7),
+        timer("a", &node("x"), 7),
+        timer("a", &node("x/y"), 7),
+        timer("aa", &TimerKey::Abandoned, 7),
+        timer("b", &node("a"), 7),
+    ];
+    let mut first = bench.creation("a");
+    first.timers = ordered.iter().rev().map(arm).collect();
+    bench.take(&first).await;
+    for limit in 1..=ordered.len() {
+        assert_eq!(bench.timers(8, limit).await, ordered[..limit], "the first {limit}");
+    }
+}
+
 pub(super) async fn an_end_drops_timers_of_nodes(mut bench: Bench) {
     let node = |path: &str| TimerKey::Node(Arc::from(path));
     let ask = timer("a", &TimerKey::AskChild(ExecutionId::trusted("c")), 7);

@@ -1,7 +1,6 @@
 //! Timers in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
@@ -52,8 +51,8 @@ impl Timers {
 
     /// Iterates over the timers of an execution.
     pub(super) fn of(&self, id: &ExecutionId) -> impl Iterator<Item = Timer> {
-        // `Node` is the first kind of key, and the empty path its first
-        let first = (id.clone(), TimerKey::Node(Arc::from("")));
+        // the first kind of key
+        let first = (id.clone(), TimerKey::Abandoned);
         let own = self.by_key.range(first..).take_while(move |((execution, _), _)| execution == id);
         own.map(|((execution, key), due)| timer(execution, key, *due))
     }
