@@ -1,8 +1,12 @@
 //! Changes of conversations by callers.
 //!
 //! A conversation is in a memory, which belongs to one owner and one agent. A memory without
-//! conversations is deleted, so a change that adds a conversation locks the memory's row first. All
-//! changes lock a memory before its conversations.
+//! conversations is deleted, so a change that adds a conversation locks the memory's row first.
+//!
+//! A transaction locks conversations that exist before memories, both in the order of their keys, as
+//! that of generations does, which add messages to some conversations and create others. So two of
+//! them do not wait for each other, except for a conversation that is created in between: then
+//! PostgreSQL ends one of them, and it is repeated.
 //!
 //! A repetition after an outage recognizes what an earlier attempt committed: a new conversation
 //! has a number that was taken before the first attempt, and a deletion is of the number that was
@@ -22,9 +26,9 @@ use crate::text::Text;
 
 pub(crate) const NEXT_NUMBER: &str = "SELECT nextval('conversations_n_seq')";
 
-/// Finds a conversation and its memory.
+/// Finds a conversation.
 pub(crate) const FIND: &str =
-    concat!("SELECT n, memory FROM conversations WHERE memory = ", memory!(), " AND id = $3");
+    concat!("SELECT n FROM conversations WHERE memory = ", memory!(), " AND id = $3");
 
 /// Adds a conversation under a number. Returns the number of the conversation that has its id, if
 /// that can be seen: not of one that another transaction is adding.
@@ -73,9 +77,9 @@ pub(crate) const COPY: &str = "WITH own AS (
     SELECT EXISTS (SELECT FROM original), coalesce((SELECT n FROM copy),
         (SELECT n FROM conversations WHERE memory = (SELECT n FROM own) AND id = $6))";
 
-/// Locks a memory and a conversation in it, in this order.
-pub(crate) const LOCK: &str = "SELECT c.n FROM memories m JOIN conversations c ON c.n = $2
-    WHERE m.n = $1 FOR UPDATE OF m, c";
+/// Locks those of the conversations that still exist, in the order of the parameter.
+pub(crate) const LOCK: &str = "SELECT c.n, c.memory FROM unnest($1::bigint[]) AS u (n)
+    CROSS JOIN LATERAL (SELECT n, memory FROM conversations WHERE n = u.n FOR UPDATE) AS c";
 
 pub(crate) const DROP_MESSAGES: &str = "DELETE FROM messages WHERE conversation = $1
     AND place = ANY (ARRAY(
@@ -83,19 +87,34 @@ pub(crate) const DROP_MESSAGES: &str = "DELETE FROM messages WHERE conversation 
 
 pub(crate) const DROP: &str = "DELETE FROM conversations WHERE n = $1";
 
-pub(crate) const DROP_EMPTY_MEMORY: &str = "DELETE FROM memories
-    WHERE n = $1 AND NOT EXISTS (SELECT FROM conversations WHERE memory = $1)";
+/// Locks memories, after which what others have added to them is seen.
+pub(crate) const LOCK_MEMORIES: &str = "SELECT m.n FROM unnest($1::bigint[]) AS u (n)
+    CROSS JOIN LATERAL (SELECT n FROM memories WHERE n = u.n FOR UPDATE) AS m";
+
+/// Deletes those of the memories that are empty. The subquery is asked for each of them: a join
+/// could read all conversations.
+pub(crate) const DROP_EMPTY_MEMORIES: &str = "DELETE FROM memories m
+    WHERE n = ANY ($1::bigint[])
+        AND (SELECT c.n FROM conversations c WHERE c.memory = m.n LIMIT 1) IS NULL";
 
 /// Numbers of a conversation and of its memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
-    pub(crate) conversation: i64,
-    pub(crate) memory: i64,
+struct Numbers {
+    conversation: i64,
+    memory: i64,
+}
+
+/// Part of a deletion.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    /// Number of deleted messages and conversations.
+    pub(crate) rows: usize,
+    pub(crate) conversations: u64,
 }
 
 impl Numbers {
     /// Decodes the conversation and the memory.
-    pub(crate) fn of(row: &Stored) -> Result<Self, Failure> {
+    fn of(row: &Stored) -> Result<Self, Failure> {
         Ok(Self { conversation: row.integer(0)?, memory: row.integer(1)? })
     }
 }
@@ -194,43 +213,52 @@ async fn insert_copy(
 
 /// Deletes a conversation and its messages, in parts. Returns false if it does not exist.
 pub(crate) async fn delete(pool: &Pool, key: &ConversationKey) -> Result<bool, Failure> {
-    let Some(numbers) = pool.change(|changing| find(changing, key)).await? else {
+    let Some(number) = pool.change(|changing| find(changing, key)).await? else {
         return Ok(false);
     };
-    pool.change_in_parts(|changing| delete_part(changing, numbers)).await?;
+    pool.change_in_parts(|changing| delete_part(changing, number)).await?;
     Ok(true)
 }
 
-async fn find(changing: Changing, key: &ConversationKey) -> Result<Option<Numbers>, Failure> {
+/// Returns the number of a conversation.
+async fn find(changing: Changing, key: &ConversationKey) -> Result<Option<i64>, Failure> {
     let (owner, agent) = memory_of(key);
     let row = changing.row(FIND, &[&owner, &agent, &Text(&*key.conversation_id)]).await?;
-    row.as_ref().map(Numbers::of).transpose()
+    row.map(|row| row.integer(0)).transpose()
 }
 
-async fn delete_part(mut changing: Changing, numbers: Numbers) -> Result<Part, Failure> {
+async fn delete_part(mut changing: Changing, number: i64) -> Result<Part, Failure> {
     let change = changing.begin().await?;
-    let dropped = drop_some(&change, numbers, PART).await?;
+    let Dropped { rows, conversations } = drop_some(&change, &[number]).await?;
     change.commit().await?;
-    Ok(Part { changed: dropped as u64, is_last: dropped < PART })
+    // another change may have deleted it
+    let is_last = conversations == 1 || rows == 0;
+    Ok(Part { changed: rows as u64, is_last })
 }
 
-/// Deletes up to `limit` messages of a conversation, and the conversation once it has none. Returns
-/// the number of messages: the deletion is complete when it is less than `limit`.
-pub(crate) async fn drop_some(
-    change: &Change<'_>,
-    numbers: Numbers,
-    limit: usize,
-) -> Result<usize, Failure> {
-    let Numbers { conversation, memory } = numbers;
-    if change.row(LOCK, &[&memory, &conversation]).await?.is_none() {
-        // another change has deleted it
-        return Ok(0);
-    }
-    let dropped = change.execute(DROP_MESSAGES, &[&conversation, &limit_of(limit)]).await?;
-    let dropped = usize::try_from(dropped).unwrap_or(usize::MAX);
-    if dropped < limit {
+/// Deletes up to [`PART`] messages of conversations, which are in the order of their keys, those of
+/// them that have none left, and memories that are empty then.
+pub(crate) async fn drop_some(change: &Change<'_>, numbers: &[i64]) -> Result<Dropped, Failure> {
+    let (mut dropped, mut memories) = (Dropped { rows: 0, conversations: 0 }, Vec::new());
+    for row in change.rows(LOCK, &[&numbers]).await? {
+        let Numbers { conversation, memory } = Numbers::of(&row)?;
+        let left = PART.saturating_sub(dropped.rows);
+        let messages = change.execute(DROP_MESSAGES, &[&conversation, &limit_of(left)]).await?;
+        let messages = usize::try_from(messages).unwrap_or(usize::MAX);
+        dropped.rows = dropped.rows.saturating_add(messages);
+        if messages >= left {
+            break;
+        }
         change.execute(DROP, &[&conversation]).await?;
-        change.execute(DROP_EMPTY_MEMORY, &[&memory]).await?;
+        // a conversation counts as a row: there may be many without messages
+        dropped.rows += 1;
+        dropped.conversations += 1;
+        // so these are in the order of their keys, too
+        memories.push(memory);
+    }
+    if !memories.is_empty() {
+        change.rows(LOCK_MEMORIES, &[&memories]).await?;
+        change.execute(DROP_EMPTY_MEMORIES, &[&memories]).await?;
     }
     Ok(dropped)
 }

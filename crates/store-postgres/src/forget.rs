@@ -1,15 +1,20 @@
 //! Erasure of a user from all records.
 
+use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::keys::user_text;
+use greenroom_store_codec::numbers::limit_of;
 
-use crate::changes::{Changing, PART, Part};
-use crate::conversations::{Numbers, drop_some};
+use crate::changes::{Changing, Part};
+use crate::conversations::drop_some;
 use crate::pool::{Failure, Pool};
 use crate::text::Text;
 use crate::{acted, log_writes, retention};
 
+/// Maximum number of conversations that a part locks.
+const LOCKED_MAX: usize = 100;
+
 pub(crate) const OF_OWNER: &str =
-    "SELECT n, memory FROM conversations WHERE owner = $1 ORDER BY updated, n LIMIT 1";
+    "SELECT n, agent, id FROM conversations WHERE owner = $1 LIMIT $2";
 
 /// Deletes a user's conversations, generations and log records, and removes the user from facts of
 /// executions, in parts. Returns the number of conversations.
@@ -25,18 +30,16 @@ async fn forget_conversations(pool: &Pool, user: &str) -> Result<u64, Failure> {
     let owner = Text(user_text(Some(user)));
     let forget = async |mut changing: Changing| {
         let change = changing.begin().await?;
-        let (mut rows, mut part) = (0, Part { changed: 0, is_last: false });
-        while rows < PART {
-            let Some(row) = change.row(OF_OWNER, &[&owner]).await? else {
-                part.is_last = true;
-                break;
-            };
-            let left = PART - rows;
-            let dropped = drop_some(&change, Numbers::of(&row)?, left).await?;
-            part.changed += u64::from(dropped < left);
-            // a conversation counts as a row: there may be many without messages
-            rows += dropped + usize::from(dropped < left);
+        let found = change.rows(OF_OWNER, &[&owner, &limit_of(LOCKED_MAX)]).await?;
+        let mut numbers = Vec::with_capacity(found.len());
+        for row in &found {
+            numbers.push((row.string(1)?, row.string(2)?, row.integer(0)?));
         }
+        // all who lock several conversations do so in this order
+        numbers.sort();
+        let numbers: Vec<_> = numbers.into_iter().map(|(_, _, number)| number).collect();
+        let dropped = drop_some(&change, &numbers).await?;
+        let part = Part { changed: dropped.conversations, is_last: numbers.is_empty() };
         change.commit().await?;
         Ok(part)
     };

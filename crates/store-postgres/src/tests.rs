@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use greenroom_actors::ports::meter::JournalMeter;
 use support::postgres::Server;
+use tokio_postgres::{Client, NoTls};
 
 use crate::{PostgresSettings, PostgresStore};
 
@@ -49,6 +50,13 @@ impl Fresh {
         let tally = Arc::new(Tally::default());
         let store = Arc::new(PostgresStore::open(settings, Arc::clone(&tally) as _).unwrap());
         Some(Self { store, tally, server, url })
+    }
+
+    /// Opens a connection beside the store.
+    pub(crate) async fn client(&self) -> Client {
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.unwrap();
+        tokio::spawn(async move { drop(connection.await) });
+        client
     }
 
     /// Runs SQL beside the store; returns the rows as lines, the columns separated by `|`.

@@ -1,6 +1,7 @@
 //! Changes of conversations that are repeated, and searches beyond the newest messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::domain::time::Timestamp;
@@ -77,8 +78,8 @@ async fn a_repeated_deletion_leaves_a_new_conversation() {
     let Some(lab) = Fresh::open() else { return };
     let (pool, own) = (&lab.store.shared.pool, key(None, "c1"));
     assert_eq!(lab.store.create_conversation(conversation(&own)).await, Ok(()));
-    let numbers = pool.change(|changing| find(changing, &own)).await.unwrap().unwrap();
-    let delete = || pool.change(move |changing| delete_part(changing, numbers));
+    let number = pool.change(|changing| find(changing, &own)).await.unwrap().unwrap();
+    let delete = || pool.change(move |changing| delete_part(changing, number));
     assert!(delete().await.unwrap().is_last);
     assert_eq!(lab.store.create_conversation(conversation(&own)).await, Ok(()), "again");
     assert!(delete().await.unwrap().is_last);
@@ -110,6 +111,43 @@ async fn a_memory_ends_with_its_last_conversation() {
         let _ = lab.store.delete_conversation(key(Some("u1"), "c3")).await.unwrap();
         assert_eq!(lab.store.create_conversation(conversation(&other)).await, Ok(()));
     }
+}
+
+/// Waits for a state that a query shows.
+async fn until(lab: &Fresh, sql: &str, expected: &str) {
+    let waiting = async {
+        while lab.sql(sql) != expected {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    assert!(waited.is_ok(), "never {expected}: {sql}");
+}
+
+#[tokio::test]
+async fn conversations_are_locked_before_memories() {
+    let Some(lab) = Fresh::open() else { return };
+    let all = [key(Some("u1"), "c1"), key(Some("u2"), "c1"), key(Some("u2"), "c2")];
+    for own in &all {
+        assert_eq!(lab.store.create_conversation(conversation(own)).await, Ok(()));
+    }
+    let mut other = lab.client().await;
+    let waiting = "SELECT count(DISTINCT l.pid) FROM pg_locks l WHERE NOT l.granted AND EXISTS (
+        SELECT FROM pg_locks t WHERE t.pid = l.pid AND t.relation = 'memories'::regclass)";
+    let free = "SELECT coalesce(string_agg(owner, ' ' ORDER BY id), '-') FROM (
+        SELECT owner, id FROM conversations FOR UPDATE SKIP LOCKED) AS free";
+
+    let held = other.transaction().await.unwrap();
+    held.execute("SELECT FROM memories FOR UPDATE", &[]).await.unwrap();
+    let delete = lab.store.delete_conversation(all[0].clone());
+    until(&lab, waiting, "1").await;
+    assert_eq!(lab.sql(free), "=u2 =u2", "the conversation is locked");
+    let forget = lab.store.forget_user("u2".to_owned());
+    until(&lab, waiting, "2").await;
+    assert_eq!(lab.sql(free), "-", "all conversations are locked");
+    held.commit().await.unwrap();
+    assert_eq!(tokio::join!(delete, forget), (Ok(true), Ok(2)));
+    assert_eq!(lab.sql("SELECT count(*) FROM memories"), "0");
 }
 
 #[tokio::test]

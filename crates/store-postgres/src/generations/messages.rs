@@ -1,6 +1,8 @@
 //! Messages that generations add to conversations, in the transaction of their batch.
 //!
-//! A conversation is locked first, so that what follows sees its messages as they are.
+//! A conversation is locked first, so that what follows sees its messages as they are. It keeps its
+//! memory. Memories of new conversations are locked after those that exist
+//! ([`conversations`](crate::conversations)).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -77,29 +77,31 @@ async fn users_are_removed_in_parts_and_damaged_facts_are_passed_over() {
     assert_eq!(named(&fresh, "ann"), "1|1|1");
 }
 
-/// Begins an append like a lane: it updates the row, stands still, and then adds facts of the user.
-fn append_slowly(fresh: &Fresh) -> std::process::Child {
-    let sql = format!(
-        "BEGIN; UPDATE executions SET revision = 5, last_seq = 5 WHERE n = 1; SELECT pg_sleep(1);
-        INSERT INTO chunks VALUES (1, 5, 5, {});
-        INSERT INTO acted VALUES ('lea', 1) ON CONFLICT DO NOTHING; COMMIT",
-        facts("lea", 5..6)
-    );
-    fresh.server.psql(&fresh.url, &sql).spawn().unwrap()
-}
-
 #[tokio::test]
 async fn facts_of_an_append_under_way_are_not_missed() {
     let Some(fresh) = Fresh::open() else { return };
     add(&fresh, 1, "lea", 2);
-    let mut append = append_slowly(&fresh);
-    let is_under_way = "SELECT count(*) FROM pg_locks
-        WHERE relation = 'executions'::regclass AND mode = 'RowExclusiveLock'";
-    while fresh.sql(is_under_way) == "0" {
+    // an append like that of a lane, which stands still after it has updated the row
+    let mut client = fresh.client().await;
+    let append = client.transaction().await.unwrap();
+    let update = "UPDATE executions SET revision = 5, last_seq = 5 WHERE n = 1";
+    append.execute(update, &[]).await.unwrap();
+    let pool = fresh.store.shared.pool.clone();
+    let forgetting = tokio::spawn(async move { acted::forget(&pool, "lea").await });
+    let waits = "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND EXISTS (
+        SELECT FROM pg_locks t WHERE t.pid = l.pid AND t.relation = 'executions'::regclass)";
+    while fresh.sql(waits) == "0" {
+        assert!(!forgetting.is_finished(), "it waits for the append");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    acted::forget(&fresh.store.shared.pool, "lea").await.unwrap();
-    assert!(append.wait().unwrap().success());
+    let rest = format!(
+        "INSERT INTO chunks VALUES (1, 5, 5, {});
+        INSERT INTO acted VALUES ('lea', 1) ON CONFLICT DO NOTHING",
+        facts("lea", 5..6)
+    );
+    append.batch_execute(&rest).await.unwrap();
+    append.commit().await.unwrap();
+    forgetting.await.unwrap().unwrap();
     assert_eq!(named(&fresh, "lea"), "0|0|0");
     assert_eq!(fresh.sql("SELECT revision, last_seq FROM executions"), "5|5", "the append stays");
 }

@@ -88,13 +88,14 @@ const CASES: &[Case] = &[
         "'=user 1', 'agent 1', 'conversation 1', 1, true, 'title', NULL, false, NULL"
     ),
     of!(conversations::COPY, "'=user 1', 'agent 1', 'conversation 1', 999999, 1, 'copy'"),
-    of!(conversations::LOCK, "1, 1"),
+    of!(conversations::LOCK, "'{1, 2}'"),
     of!(conversations::DROP_MESSAGES, "1, 500"),
     of!(conversations::DROP, "1"),
-    of!(conversations::DROP_EMPTY_MEMORY, "1"),
+    of!(conversations::LOCK_MEMORIES, "'{1, 2}'"),
+    of!(conversations::DROP_EMPTY_MEMORIES, "'{1, 2}'"),
     of!(counts::COUNTS, ""),
     of!(counts::COUNTS_OF_USER, "'user 0', 1000"),
-    of!(forget::OF_OWNER, "'=user 1'"),
+    of!(forget::OF_OWNER, "'=user 1', 100"),
     of!(generations::INTERRUPT, "2, 1, 1"),
     of!(
         generations::messages::CREATE,
