@@ -9,7 +9,7 @@ pub(crate) enum Fault {
     /// statement was under way, its outcome is unknown.
     Outage,
     /// The database lacks something that every request needs: a right, a table, a schema. Nothing
-    /// was stored; try again until somebody has put it back.
+    /// was stored; try again until it is put back.
     Setup,
     /// The transaction met another one: try again at once. Nothing was stored.
     Conflict,

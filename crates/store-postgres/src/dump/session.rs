@@ -34,8 +34,8 @@ const COMPLETE: &str = "UPDATE meta SET incomplete = false";
 /// Reason for the end of a copy that was paused.
 const TAKEN: &str = "another process has taken the database over";
 
-/// Returns a statement that fails unless this process still has the database. Nobody takes it over
-/// before the transaction of the statement ends: that would delete the row.
+/// Returns a statement that fails unless this process still has the database. A takeover waits until
+/// the transaction of the statement ends, because it deletes the row.
 fn hold(node: i64) -> String {
     format!(
         "DO $$ BEGIN
