@@ -2,10 +2,11 @@
 
 mod tls;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -109,11 +110,18 @@ struct Targets {
     hosts: Vec<(String, Config)>,
     /// The host that accepted the last connection, which is tried first; [`NO_HOST`] before that.
     last: AtomicUsize,
+    /// Reason of the last failure of each host, by its index; none once a connection succeeds.
+    failures: Mutex<BTreeMap<usize, String>>,
 }
 
 impl Targets {
+    fn failures(&self) -> MutexGuard<'_, BTreeMap<usize, String>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes the host of a new connection, and logs which one of several is in use.
     fn use_host(&self, index: usize) {
+        self.failures().clear();
         let before = self.last.swap(index, Ordering::Relaxed);
         if before == index || self.hosts.len() < 2 {
             return;
@@ -224,17 +232,6 @@ impl SessionError {
     }
 }
 
-impl From<ConnectError> for Error {
-    fn from(error: ConnectError) -> Self {
-        log::debug!("cannot connect to the database: {error}");
-        let failed = error.0.into_iter().rev().find_map(|failure| match failure.cause {
-            HostFault::Failed(error) => Some(error),
-            HostFault::NoAnswer | HostFault::ReadOnly | HostFault::NotReplicated => None,
-        });
-        failed.unwrap_or_else(Self::__private_api_timeout)
-    }
-}
-
 impl Connector {
     pub(crate) fn new(
         settings: &PostgresSettings,
@@ -257,7 +254,8 @@ impl Connector {
             (host.to_string(), config)
         };
         let hosts = address.hosts.iter().map(target).collect();
-        let targets = Arc::new(Targets { hosts, last: AtomicUsize::new(NO_HOST) });
+        let (last, failures) = (AtomicUsize::new(NO_HOST), Mutex::default());
+        let targets = Arc::new(Targets { hosts, last, failures });
         Ok(Self { targets, tls, durability: settings.durability, driver })
     }
 
@@ -267,8 +265,15 @@ impl Connector {
         &self,
         name: String,
         purpose: Purpose,
-    ) -> Result<(Client, JoinHandle<()>), Error> {
-        Ok(self.connect_to_any(name, purpose, CanceledWaits::default()).await?)
+    ) -> Result<(Client, JoinHandle<()>), ConnectError> {
+        self.connect_to_any(name, purpose, CanceledWaits::default()).await
+    }
+
+    /// Describes why hosts could not be connected to; `None` if the last connection succeeded.
+    pub(crate) fn failures(&self) -> Option<String> {
+        let failures = self.targets.failures();
+        let all: Vec<_> = failures.values().map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Opens a connection to the first host that accepts writes, whose canceled waits for replicas
@@ -296,7 +301,11 @@ impl Connector {
                         this.targets.use_host(index);
                         return Ok(connected);
                     }
-                    Err(cause) => failures.push(HostError { host: host.clone(), cause }),
+                    Err(cause) => {
+                        let failure = HostError { host: host.clone(), cause };
+                        this.targets.failures().insert(index, failure.to_string());
+                        failures.push(failure);
+                    }
                 }
             }
             Err(ConnectError(failures))

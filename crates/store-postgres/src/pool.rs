@@ -35,6 +35,10 @@ use crate::settings::PostgresSettings;
 /// Maximum wait for a free connection.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// Maximum wait for a new connection. A host that does not answer is given up before, so that its
+/// reason is known; connecting to the next one goes on for those who ask later.
+const CREATE_MAX: Duration = Duration::from_secs(6);
+
 /// Maximum wait for an answer, which the database has given up before.
 const ANSWER_MAX: Duration = Duration::from_secs(35);
 
@@ -66,22 +70,6 @@ pub(crate) enum Failure {
     Stopped(String),
 }
 
-impl From<PoolError> for Failure {
-    fn from(error: PoolError) -> Self {
-        match error {
-            PoolError::Backend(error) => Self::Database(error),
-            PoolError::Closed => Self::Closed,
-            PoolError::Timeout(TimeoutType::Wait) => Self::NoConnection(format!(
-                "all `connections` of [store] have been in use for {WAIT_MAX:?}"
-            )),
-            PoolError::Timeout(TimeoutType::Create) => Self::NoConnection(format!(
-                "no connection to the database could be opened within {WAIT_MAX:?}"
-            )),
-            other => Self::NoConnection(other.to_string()),
-        }
-    }
-}
-
 impl Failure {
     /// Returns true if the same query may succeed on another connection.
     pub(crate) fn is_passing(&self) -> bool {
@@ -99,6 +87,7 @@ impl Failure {
 #[derive(Clone)]
 pub(crate) struct Pool {
     connections: Connections,
+    connector: Connector,
     defects: Arc<Defects>,
     decoders: Arc<Decoders>,
     /// Commits that may be on no replica.
@@ -120,7 +109,8 @@ impl Connect for Opening {
     fn connect(&self, _: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
         let (name, waits) = (self.name.clone(), self.waits.clone());
         let connecting = self.connector.connect_to_any(name, Purpose::Pooled, waits);
-        connecting.err_into().boxed()
+        // the pool carries only this type; the reasons are asked from the connector
+        connecting.map_err(|_| Error::__private_api_timeout()).boxed()
     }
 }
 
@@ -134,26 +124,49 @@ impl Pool {
     ) -> io::Result<Self> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let waits = CanceledWaits::default();
-        let opening = Opening { connector, name, waits: waits.clone() };
+        let opening = Opening { connector: connector.clone(), name, waits: waits.clone() };
         let manager = Manager::from_connect(Config::new(), opening, recycling);
         let connections = Connections::builder(manager)
             .max_size(settings.connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(WAIT_MAX))
-            .create_timeout(Some(WAIT_MAX))
+            .create_timeout(Some(CREATE_MAX))
             .build()
             .map_err(io::Error::other)?;
         let (defects, decoders) = (Arc::new(Defects::new(meter)), Arc::new(Decoders::start()?));
         let (patience, answer_max) = (settings.patience, ANSWER_MAX);
-        Ok(Self { connections, defects, decoders, waits, outages, patience, answer_max })
+        Ok(Self { connections, connector, defects, decoders, waits, outages, patience, answer_max })
     }
 
     /// Returns a connection, as soon as one is free.
     pub(crate) async fn connection(&self) -> Result<Reading, Failure> {
-        let (object, outages) = (self.connections.get().await?, Arc::clone(&self.outages));
+        let object = self.connections.get().await.map_err(|error| self.failure_of(&error))?;
+        let outages = Arc::clone(&self.outages);
         let client = Connection::new(object, self.answer_max, outages);
         let (defects, decoders) = (Arc::clone(&self.defects), Arc::clone(&self.decoders));
         Ok(Reading { client, defects, decoders })
+    }
+
+    /// Describes why there is no connection, with the reason of each host.
+    fn failure_of(&self, error: &PoolError) -> Failure {
+        let reason = match error {
+            PoolError::Closed => return Failure::Closed,
+            PoolError::Timeout(TimeoutType::Wait) => {
+                format!("all `connections` of [store] have been in use for {WAIT_MAX:?}")
+            }
+            PoolError::Timeout(TimeoutType::Create) => match self.connector.failures() {
+                Some(failures) => format!("cannot connect to the database: {failures}"),
+                None => {
+                    format!("no connection to the database could be opened within {CREATE_MAX:?}")
+                }
+            },
+            PoolError::Backend(_) => match self.connector.failures() {
+                Some(failures) => format!("cannot connect to the database: {failures}"),
+                None => "cannot connect to the database".to_owned(),
+            },
+            other => other.to_string(),
+        };
+        Failure::NoConnection(reason)
     }
 
     /// Returns the reporter of damaged rows.

@@ -175,7 +175,8 @@ impl Drop for Session {
 /// Opens the connection.
 async fn begin(connector: &Connector, node: i64, of: Use) -> Result<Client, OpenError> {
     let name = format!("greenroom/{node}/copy");
-    let (mut client, _) = connector.connect(name, Purpose::Opening).await?;
+    let connecting = connector.connect(name, Purpose::Opening).await;
+    let (mut client, _) = connecting.map_err(|error| OpenError::Interrupted(error.to_string()))?;
     client.batch_execute(SETTINGS).await?;
     if of == Use::Filling {
         begin_filling(&mut client, node).await?;

@@ -213,6 +213,7 @@ impl From<Failure> for OpenError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Database(error) => error.into(),
+            Failure::NoConnection(reason) => Self::Interrupted(reason),
             other => Self::Failed(other.to_string()),
         }
     }

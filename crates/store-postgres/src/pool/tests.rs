@@ -15,16 +15,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn behind_proxy() -> Option<(Pool, Proxy)> {
     let server = Server::shared()?;
     let proxy = Proxy::to(server.port());
-    let address = proxy.through(&server.fresh_url()).parse().unwrap();
+    Some((pool_at(&proxy.through(&server.fresh_url())), proxy))
+}
+
+/// Returns a pool of one connection.
+fn pool_at(url: &str) -> Pool {
     let settings = PostgresSettings {
         connections: 1,
         patience: PATIENCE,
-        ..PostgresSettings::new(address, "test")
+        ..PostgresSettings::new(url.parse().unwrap(), "test")
     };
     let connector = Connector::new(&settings, Handle::current()).unwrap();
     let name = "greenroom/test".to_owned();
-    let pool = Pool::new(connector, name, &settings, Arc::default(), Arc::new(NoMeter)).unwrap();
-    Some((pool, proxy))
+    Pool::new(connector, name, &settings, Arc::default(), Arc::new(NoMeter)).unwrap()
 }
 
 /// Returns the process of the server that answers.
@@ -86,7 +89,7 @@ async fn a_read_in_an_outage_fails_with_the_reason_of_the_outage() {
     proxy.refuse();
     let read = async || pool.repeated(|| process(&pool)).await.unwrap_err().to_string();
     let before = read().await;
-    assert!(before.starts_with("error connecting to server"), "{before}");
+    assert!(before.starts_with("cannot connect to the database: 127.0.0.1:"), "{before}");
     let mut lane = OutageOfOne::default();
     lane.begin(&pool.outages, "the disk is full");
     assert_eq!(read().await, "the database has not answered in time: the disk is full");
@@ -94,8 +97,30 @@ async fn a_read_in_an_outage_fails_with_the_reason_of_the_outage() {
     assert_eq!(read().await, before);
 }
 
-#[test]
-fn a_wait_for_a_connection_names_the_key_that_limits_them() {
-    let failure = Failure::from(PoolError::Timeout(TimeoutType::Wait));
+#[tokio::test]
+async fn a_wait_for_a_connection_names_the_key_that_limits_them() {
+    let pool = pool_at("postgres://ann@127.0.0.1/shop");
+    let failure = pool.failure_of(&PoolError::Timeout(TimeoutType::Wait));
     assert_eq!(failure.to_string(), "all `connections` of [store] have been in use for 5s");
+}
+
+#[tokio::test]
+async fn a_failure_to_connect_has_the_reason_of_each_host() {
+    let Some(server) = Server::shared() else { return };
+    let [first, second] = [Proxy::to(server.port()), Proxy::to(server.port())];
+    let hosts = [&first, &second].map(|proxy| format!("127.0.0.1:{}", proxy.port()));
+    let url = first.through(&server.fresh_url()).replacen(&hosts[0], &hosts.join(","), 1);
+    let pool = pool_at(&url);
+    first.refuse();
+    second.refuse();
+    let failure = pool.connection().await.err().unwrap();
+    assert!(failure.is_passing(), "{failure}");
+    let text = failure.to_string();
+    for host in &hosts {
+        let expected = format!("{host}: error connecting to server: Connection refused");
+        assert!(text.contains(&expected), "{text}");
+    }
+    second.resume();
+    assert!(pool.connection().await.is_ok());
+    assert_eq!(pool.connector.failures(), None, "they have passed");
 }
