@@ -32,9 +32,9 @@ fn a_second_server_is_refused_until_the_first_has_left() {
     );
     assert!(first.lost().now_or_never().is_none());
     drop(first);
-    let begun = Instant::now();
+    let nodes = server.answer(&url, "SELECT count(*) FROM nodes").unwrap();
+    assert_eq!(nodes, "0", "one that has left is not waited for");
     drop(open(settings(&url, "second")).unwrap());
-    assert!(begun.elapsed() < Duration::from_secs(5), "one that has left is not waited for");
 }
 
 #[test]
@@ -42,9 +42,7 @@ fn a_server_of_the_same_name_takes_over_at_once() {
     let Some(server) = Server::shared() else { return };
     let url = server.fresh_url();
     let first = open(settings(&url, "a")).unwrap();
-    let begun = Instant::now();
-    let second = open(settings(&url, "a")).unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5), "a restarted process waits for itself");
+    let second = open(settings(&url, "a")).expect("a beat that is waited for would refuse it");
     let lost = loss_of(&first);
     let expected = "another server with the name of this one, greenroom ";
     assert!(lost.starts_with(expected), "{lost}");
