@@ -403,10 +403,10 @@ fn workers(config: &Config) -> usize {
 }
 
 /// Returns the name of a server without one: a restarted process has the same, and no other server
-/// does.
+/// of a machine does. Containers may have equal names and addresses.
 fn default_name(address: SocketAddr) -> String {
     let machine = rustix::system::uname();
-    format!("{}:{}", machine.nodename().to_string_lossy(), address.port())
+    format!("{}:{address}", machine.nodename().to_string_lossy())
 }
 
 fn unusable_address(config: &Config, error: &io::Error) -> io::Error {

@@ -15,7 +15,8 @@ section! {
         /// Port to listen at; 0 takes any free port.
         port: u16 = 3141, Takes::Integer(0..=65_535);
         /// Name of this server among those of a database; a server that starts replaces one of
-        /// the same name at once. Default: the name of the machine with the port.
+        /// the same name at once, even if that one runs. Default: the name of the machine with the
+        /// address and the port.
         name: Option<String> = None, Takes::Text;
         /// Threads that serve connections; 0: one per core.
         workers: usize = 0, Takes::Integer(0..=1024);

@@ -139,6 +139,26 @@ fn a_second_server_does_not_start() {
 }
 
 #[test]
+fn a_server_at_the_same_port_of_another_address_does_not_start() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let home = |host: &str, port: u16| {
+        let home = Home::new("");
+        let server = format!("[server]\nhost = \"{host}\"\nport = {port}\n");
+        home.write("config.toml", &format!("{server}[store]\nurl = \"{url}\"\n{WORKFLOW}"));
+        home
+    };
+    let first = home("127.0.0.1", 0);
+    let server = start(&first);
+    let second = home("127.0.0.2", server.address.port());
+    let refused = second.run(second.greenroom(&["serve"]));
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains(&format!(":{}), which is running; stop it", server.address)), "{said}");
+    execute(&server, "one");
+}
+
+#[test]
 fn a_killed_server_does_not_wait_for_itself() {
     let Some(database) = Database::shared() else { return };
     let home = home(&database.fresh_url(), "a");
@@ -148,7 +168,9 @@ fn a_killed_server_does_not_wait_for_itself() {
     let server = start(&home);
     let log: Vec<_> = server.log.lock().unwrap().try_iter().collect();
     let has = |text: &str| log.iter().any(|line| line.contains(text));
-    assert!(has("(a) did not end in order; this server takes over"), "{log:#?}");
+    let taken = "(a) has the name of this server and has not given the database up; this server \
+                 takes over";
+    assert!(has(taken), "{log:#?}");
     assert!(!has("waiting up to"), "{log:#?}");
     assert_eq!(server.state("asking", "one")["status"], "suspended");
 }
@@ -162,7 +184,7 @@ fn a_silent_server_loses_its_database() {
     execute(&silent, "one");
     silent.signal("STOP");
     let server = start(&second);
-    server.says("(first) did not end in order; this server takes over");
+    server.says("(first) shows no sign of life; this server takes over");
     let path = "/workflows/asking/executions/one/resume";
     assert_eq!(server.post(path, &json!({ "resumeData": 7 })).data()["status"], "completed");
 
@@ -183,6 +205,7 @@ fn a_server_whose_database_was_taken_over_ends_with_a_code_of_its_own() {
     let mut old = start(&first);
     execute(&old, "one");
     let new = start(&second);
+    new.says("(same) has the name of this server and has not given the database up; this server");
     assert_eq!(old.ended().code(), Some(75));
     old.says("greenroom: another server with the name of this one, greenroom ");
     assert_eq!(new.state("asking", "one")["status"], "suspended");

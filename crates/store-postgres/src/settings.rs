@@ -16,7 +16,7 @@ pub struct PostgresSettings {
     /// that the machine trusts.
     pub authorities: Option<PathBuf>,
     /// Name of this server among those of the database. A server that opens the store replaces one
-    /// of the same name at once.
+    /// of the same name at once, even if that one runs.
     pub name: String,
     pub durability: PostgresDurability,
     /// Number of connections that write executions.

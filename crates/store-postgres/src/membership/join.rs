@@ -157,7 +157,7 @@ async fn attempt(
         let beat = (!is_older_self).then_some(seen.beat);
         match transaction.query_one(FENCE, &[&seen.node, &beat]).await {
             Ok(row) if row.try_get::<_, i64>(0)? == 0 => return Ok(Attempt::Again),
-            Ok(_) => log::warn!("{} did not end in order; this server takes over", seen.peer),
+            Ok(_) => report_taken(&seen.peer, is_older_self),
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                 return Ok(Attempt::Hangs(seen));
             }
@@ -181,6 +181,20 @@ async fn others(transaction: &Transaction<'_>) -> Result<Vec<Seen>, Error> {
         Ok(Seen { node: row.try_get(0)?, beat: row.try_get(1)?, peer })
     });
     seen.collect()
+}
+
+/// Logs that a server loses the database. Another one of this name may be running: it was not looked
+/// at. Any other may only be paused.
+fn report_taken(peer: &Peer, has_this_name: bool) {
+    if has_this_name {
+        log::warn!(
+            "{peer} has the name of this server and has not given the database up; this server \
+             takes over, and if that one still runs, it ends: servers that run at the same time \
+             need different names (`name` under [server])"
+        );
+    } else {
+        log::warn!("{peer} shows no sign of life; this server takes over");
+    }
 }
 
 fn report(seen: &[Seen]) {
