@@ -13,6 +13,7 @@ mod formats;
 mod here;
 mod lookalikes;
 mod outputs;
+mod paths;
 mod remarks;
 mod shape;
 mod texts;
@@ -124,6 +125,7 @@ impl<'d> Search<'d> {
             if self.known_steps.insert(&step.id, (step, way.clone())).is_some() {
                 self.ambiguous.insert(&step.id);
             }
+            self.found.extend(paths::of_step(step, way));
             for (lane, block) in step.kind.blocks().into_iter().enumerate() {
                 let mut inner = way.clone();
                 inner.push((step, lane));

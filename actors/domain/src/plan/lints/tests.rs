@@ -399,3 +399,20 @@ fn unknown_formats_and_impossible_keys_are_reported() {
         "input_schema.properties.at.format: warning: unknown format `datetime`: it is not checked";
     assert_eq!(found(&definition), [unknown, forbidden]);
 }
+
+#[test]
+fn paths_that_no_store_could_index_are_reported() {
+    // with the name of the block, `yes`, and its place: 927
+    let long = |id: &str, chars: usize| format!("{id}{}", "x".repeat(chars - 1));
+    let nested = |innermost: usize| {
+        let inner = map(&long("a", innermost), "1");
+        [when(&long("b", 900), "input.n", &[when(&long("c", 900), "input.n", &[inner])])]
+    };
+    assert_eq!(found(&definition(&nested(146))), Vec::<String>::new());
+    let id = long("a", 147);
+    let reported = format!(
+        "steps.{id}.id: the ids of this step and of the steps and blocks around it have 2001 \
+         characters with the indexes between them; at most 2000 are possible"
+    );
+    assert_eq!(found(&definition(&nested(147))), [reported]);
+}
