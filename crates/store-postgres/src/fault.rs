@@ -89,3 +89,29 @@ pub(crate) fn reason_of(error: &tokio_postgres::Error) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::NoTls;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn limits_and_missing_privileges_come_with_what_to_do() {
+        let Some(server) = support::postgres::Server::shared() else { return };
+        server.sql("CREATE ROLE crowded LOGIN CONNECTION LIMIT 0");
+        let url = server.url();
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let closed = client.batch_execute("SELECT FROM pg_authid").await.unwrap_err();
+        let crowded = url.replace("greenroom@", "crowded@");
+        let full = tokio_postgres::connect(&crowded, NoTls).await.err().unwrap();
+        for (error, advice) in [
+            (closed, "(SQLSTATE 42501); grant the role of [store] url what it lacks, or name"),
+            (full, "(SQLSTATE 53300); raise max_connections of the database, or the limit of the"),
+        ] {
+            let said = advice_on(&error);
+            assert!(said.contains(advice), "{said}");
+        }
+    }
+}
