@@ -34,11 +34,12 @@ pub(crate) fn fault_of(error: &tokio_postgres::Error) -> Fault {
         &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::LOCK_NOT_AVAILABLE => Fault::Conflict,
-        // a primary that was demoted
-        &SqlState::READ_ONLY_SQL_TRANSACTION => Fault::Outage,
         _ if code.starts_with("XX") => Fault::Internal,
-        // 08 connection, 53 resources, 57 operator, 58 system
-        _ if ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => Fault::Outage,
+        // 08 connection, 25 state of the session (also on a primary that was demoted), 26 its prepared
+        // statements, 53 resources, 57 operator, 58 system
+        _ if ["08", "25", "26", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => {
+            Fault::Outage
+        }
         // 28 login, 3D database, 3F schema, 42 rights, tables and columns; statements are constant
         _ if ["28", "3D", "3F", "42"].iter().any(|class| code.starts_with(class)) => Fault::Setup,
         _ => Fault::Request,

@@ -36,7 +36,7 @@ use crate::settings::PostgresSettings;
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Maximum wait for a new connection. A host that does not answer is given up before, so that its
-/// reason is known; connecting to the next one goes on for those who ask later.
+/// reason is known; the next one is still tried for those who ask later.
 const CREATE_MAX: Duration = Duration::from_secs(6);
 
 /// Maximum wait for an answer, which the database has given up before.

@@ -23,8 +23,10 @@ const PATIENT: &str = "SET lock_timeout = '5s'";
 /// Ends older connections of the lane that hold locks on its row. They are found by name: a stored
 /// process id could be that of another connection after a failover. One that waits for a replica
 /// has committed, and would not be on that replica.
-const END_OLDER: &str = "SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
-    WHERE starts_with(a.application_name, $1) AND a.pid <> pg_backend_pid()
+pub(super) const END_OLDER: &str =
+    "SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
+    WHERE a.datname = current_database()
+        AND starts_with(a.application_name, $1) AND a.pid <> pg_backend_pid()
         AND a.wait_event IS DISTINCT FROM 'SyncRep'
         AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid
             AND l.relation = 'lanes'::regclass)";

@@ -1,5 +1,6 @@
 //! Lanes over a real database.
 
+mod databases;
 mod internal;
 mod law;
 mod outages;

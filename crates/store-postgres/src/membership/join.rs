@@ -29,7 +29,8 @@ const FENCE: &str = "WITH dead AS (UPDATE nodes SET state = 2
 /// table, not by process number: after a failover that number is another connection's, and another
 /// schema may have a server of the same number.
 const TERMINATE: &str = "SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
-        WHERE starts_with(a.application_name, $1) AND EXISTS (SELECT FROM pg_locks l
+        WHERE a.datname = current_database()
+        AND starts_with(a.application_name, $1) AND EXISTS (SELECT FROM pg_locks l
             WHERE l.pid = a.pid AND l.relation IN ('lanes'::regclass, 'nodes'::regclass))";
 
 /// Removes servers that were fenced before; those that are still paused miss their rows as well.
