@@ -282,6 +282,18 @@ fn an_outage_is_logged_once_with_the_reason_of_each_host() {
     assert!(unread.contains("DEBUG") && unread.contains(reason), "{unread}: {error}");
 }
 
+#[test]
+fn a_read_that_the_database_refuses_is_in_the_log() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let home = home(&url, "a");
+    let server = start(&home);
+    database.answer(&url, "ALTER TABLE executions RENAME TO gone").unwrap();
+    let refused = server.get("/observability/traces");
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    server.says("the database refused a request: relation \"executions\" does not exist");
+}
+
 /// Returns the value of a series.
 fn counted(server: &Server, series: &str) -> u64 {
     let metrics = server.get("/metrics").text();

@@ -1,5 +1,6 @@
 //! Pool of connections for reads, and for changes outside the lanes.
 
+mod complaints;
 mod connection;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error};
 
 pub(crate) use self::connection::{Connection, Opened};
+
+use self::complaints::Complaints;
 
 use crate::columns::{Stored, bytes_of, stored};
 use crate::connector::{Connector, Purpose};
@@ -81,6 +84,11 @@ impl Failure {
             }
         }
     }
+
+    /// Returns true if the database is the reason, and not a stored value or the end of the store.
+    fn is_of_database(&self) -> bool {
+        matches!(self, Self::Database(_) | Self::NoConnection(_))
+    }
 }
 
 /// The pool. Clones share it.
@@ -93,6 +101,7 @@ pub(crate) struct Pool {
     /// Commits that may be on no replica.
     pub(crate) waits: CanceledWaits,
     outages: Arc<Outages>,
+    complaints: Arc<Complaints>,
     /// Time for which a read is repeated during an outage.
     patience: Duration,
     answer_max: Duration,
@@ -134,8 +143,17 @@ impl Pool {
             .build()
             .map_err(io::Error::other)?;
         let (defects, decoders) = (Arc::new(Defects::new(meter)), Arc::new(Decoders::start()?));
-        let (patience, answer_max) = (settings.patience, ANSWER_MAX);
-        Ok(Self { connections, connector, defects, decoders, waits, outages, patience, answer_max })
+        Ok(Self {
+            connections,
+            connector,
+            defects,
+            decoders,
+            waits,
+            outages,
+            complaints: Arc::default(),
+            patience: settings.patience,
+            answer_max: ANSWER_MAX,
+        })
     }
 
     /// Returns a connection, as soon as one is free.
@@ -239,10 +257,15 @@ impl Pool {
         }
     }
 
-    /// Returns the reason of a known outage in place of a failure that may be its effect.
+    /// Returns the reason of a known outage in place of a failure that may be its effect; without
+    /// one, logs it.
     fn explained(&self, failure: Failure) -> Failure {
         match self.outages.reason() {
             Some(reason) if failure.is_passing() => Failure::Outage(reason),
+            None if failure.is_of_database() => {
+                self.complaints.report(&failure);
+                failure
+            }
             _ => failure,
         }
     }
