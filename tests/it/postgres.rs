@@ -3,6 +3,7 @@
 mod outages;
 mod refusals;
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use serde_json::json;
@@ -37,19 +38,28 @@ fn start(home: &Home) -> Server {
     Server::start(home.greenroom(&["serve"]))
 }
 
-/// A session that keeps others from writing executions, until it is dropped or its server stops.
+/// Condition of locks that only a [`Blocker`] has.
+const HELD: &str = "granted AND mode IN ('ShareLock', 'AccessExclusiveLock')";
+
+/// A session that holds a lock on a table, until it is dropped or its server stops.
 struct Blocker<'d> {
     database: &'d Database,
     url: &'d str,
+    table: &'static str,
     session: Child,
 }
 
 impl<'d> Blocker<'d> {
+    /// Keeps others from writing executions.
     fn of_writes(database: &'d Database, url: &'d str) -> Self {
-        let lock = "BEGIN; LOCK TABLE executions IN SHARE MODE; SELECT pg_sleep(60)";
-        let session = database.psql(url, lock).stderr(Stdio::null()).spawn().unwrap();
-        let blocker = Self { database, url, session };
-        blocker.until_there_is("granted AND mode = 'ShareLock'");
+        Self::new(database, url, "executions", "SHARE")
+    }
+
+    fn new(database: &'d Database, url: &'d str, table: &'static str, mode: &str) -> Self {
+        let lock = format!("BEGIN; LOCK TABLE {table} IN {mode} MODE; SELECT pg_sleep(60)");
+        let session = database.psql(url, &lock).stderr(Stdio::null()).spawn().unwrap();
+        let blocker = Self { database, url, table, session };
+        blocker.until_there_is(HELD);
         blocker
     }
 
@@ -61,7 +71,8 @@ impl<'d> Blocker<'d> {
     fn until_there_is(&self, condition: &str) {
         let count = format!(
             "SELECT count(*) FROM pg_locks
-            WHERE relation = 'executions'::regclass AND {condition}"
+            WHERE relation = '{}'::regclass AND {condition}",
+            self.table
         );
         let is_there = || (self.database.answer(self.url, &count).unwrap() != "0").then_some(());
         eventually(condition, is_there);
@@ -70,10 +81,13 @@ impl<'d> Blocker<'d> {
 
 impl Drop for Blocker<'_> {
     fn drop(&mut self) {
-        let end = "SELECT pg_terminate_backend(pid) FROM pg_locks
-            WHERE relation = 'executions'::regclass AND granted AND mode = 'ShareLock'";
+        let end = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks
+            WHERE relation = '{}'::regclass AND {HELD}",
+            self.table
+        );
         // an error: it has ended with its server
-        let _ = self.database.answer(self.url, end);
+        let _ = self.database.answer(self.url, &end);
         let _ = self.session.wait();
     }
 }
@@ -292,6 +306,24 @@ fn a_read_that_the_database_refuses_is_in_the_log() {
     let refused = server.get("/observability/traces");
     assert_eq!(refused.status, 503, "{}", refused.text());
     server.says("the database refused a request: relation \"executions\" does not exist");
+}
+
+#[test]
+fn a_start_that_waits_for_a_lock_says_so() {
+    let Some(database) = Database::shared() else { return };
+    let url = database.fresh_url();
+    let home = home(&url, "a");
+    start(&home).kill();
+    let blocker = Blocker::new(database, &url, "meta", "ACCESS EXCLUSIVE");
+    let mut starting = home.greenroom(&["serve"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(starting.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let is_told = |line: &String| line.contains("another session may hold a lock on its tables");
+    let told = log.find(|line| is_told(line) || line.contains("greenroom listens at ")).unwrap();
+    assert!(is_told(&told), "{told}");
+    drop(blocker);
+    assert!(log.any(|line| line.contains("greenroom listens at ")));
+    starting.kill().unwrap();
+    starting.wait().unwrap();
 }
 
 /// Returns the value of a series.

@@ -4,12 +4,15 @@ pub(crate) mod checks;
 mod error;
 mod names;
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::meter::JournalMeter;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 pub(crate) use self::checks::Use;
 pub use self::error::OpenError;
@@ -30,6 +33,9 @@ const MEASURE_EVERY: Duration = Duration::from_secs(60);
 
 /// Pause between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Longer than the wait for a server that was killed.
+const LONG: Duration = Duration::from_secs(10);
 
 impl PostgresStore {
     /// Opens the store, creates its tables if there are none, and reports commits to a meter;
@@ -82,6 +88,19 @@ impl PostgresStore {
     }
 }
 
+/// Says so in the log if this takes long.
+async fn told<T>(joining: impl Future<Output = T>) -> T {
+    let mut joining = pin!(joining);
+    if let Ok(joined) = timeout(LONG, &mut joining).await {
+        return joined;
+    }
+    log::warn!(
+        "the database has not let this server in for {LONG:?}: another session may hold a lock on \
+         its tables (pg_locks)"
+    );
+    joining.await
+}
+
 /// Checks and migrates the database and registers this process; returns its membership and the id
 /// of the database. Begins again while the database may be starting or stopping, up to the patience.
 pub(crate) async fn prepare(
@@ -93,7 +112,7 @@ pub(crate) async fn prepare(
     let until = Instant::now() + settings.patience;
     let mut has_reported = false;
     loop {
-        let error = match join(&connector, &settings, of).await {
+        let error = match told(join(&connector, &settings, of)).await {
             Ok((membership, database)) => {
                 membership.start(connector, meter);
                 return Ok((membership, database));
