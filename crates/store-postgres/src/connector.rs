@@ -1,5 +1,6 @@
 //! Opens connections.
 
+pub(crate) mod losses;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -186,6 +187,15 @@ impl fmt::Display for ConnectError {
 }
 
 impl ConnectError {
+    /// Returns true if a host has no room for another connection.
+    fn lacks_room(&self) -> bool {
+        let is_full = |failure: &HostError| {
+            matches!(&failure.cause, HostFault::Failed(error)
+                if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
+        };
+        self.0.iter().any(is_full)
+    }
+
     /// Describes the failures, with what to do about them.
     pub(crate) fn advice(&self) -> String {
         let advice = |failure: &HostError| match &failure.cause {
@@ -220,6 +230,11 @@ impl From<Error> for SessionError {
 }
 
 impl SessionError {
+    /// Returns true if the database has no room for another connection.
+    pub(crate) fn lacks_room(&self) -> bool {
+        matches!(self, Self::Unreachable(error) if error.lacks_room())
+    }
+
     /// Describes the failure, of each host that was tried, with what to do about it.
     pub(crate) fn advice(&self) -> String {
         match self {
@@ -294,7 +309,7 @@ impl Connector {
                 let (host, config) = &this.targets.hosts[index];
                 let mut config = config.clone();
                 config.application_name(&name);
-                let connecting = this.connect_to(config, purpose, waits.clone());
+                let connecting = this.connect_to(config, name.clone(), purpose, waits.clone());
                 let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
                 match connected.unwrap_or(Err(HostFault::NoAnswer)) {
                     Ok(connected) => {
@@ -317,6 +332,7 @@ impl Connector {
     async fn connect_to(
         &self,
         config: Config,
+        name: String,
         purpose: Purpose,
         waits: CanceledWaits,
     ) -> Result<(Client, JoinHandle<()>), HostFault> {
@@ -330,10 +346,7 @@ impl Connector {
                         waits.note(&notice);
                     }
                     Ok(_) => {}
-                    Err(error) => {
-                        log::debug!("a connection to the database ended: {}", reason_of(&error));
-                        return;
-                    }
+                    Err(error) => return losses::report(&name, &reason_of(&error)),
                 }
             }
         });
@@ -357,7 +370,10 @@ pub(crate) async fn answered<T, E: From<Error>>(
     asking: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let answer = tokio::time::timeout(within, asking).await;
-    answer.unwrap_or_else(|_| Err(Error::__private_api_timeout().into()))
+    answer.unwrap_or_else(|_| {
+        losses::report("it is silent", &format!("no answer within {within:?}"));
+        Err(Error::__private_api_timeout().into())
+    })
 }
 
 /// Returns the first value of the rows that statements give.

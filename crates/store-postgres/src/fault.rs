@@ -59,6 +59,9 @@ pub(crate) fn advice_on(error: &tokio_postgres::Error) -> String {
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
             "grant the role of [store] url what it lacks, or name the role that owns the tables"
         }
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            "another session has locked what writes need: pg_locks and pg_stat_activity show it"
+        }
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
             "this database accepts no writes: name the primary among the hosts of [store] url"
         }

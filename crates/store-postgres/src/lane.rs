@@ -40,8 +40,8 @@ use crate::store::Shared;
 /// Size from which a batch takes no further requests, in bytes.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Size from which a batch is at fault, not the database, if a statement exceeds its time limit.
-/// Otherwise it would be repeated for ever.
+/// Size from which a batch is at fault, not the database, if a statement exceeds its time limit
+/// while it answers beats in time. Otherwise it would be repeated for ever.
 const SLOW_BYTES_MIN: usize = 1024 * 1024;
 
 /// Number of attempts to store a batch that end in internal errors of the database, each on a new
@@ -226,7 +226,9 @@ impl<W: Work> Lane<W> {
                     self.end_outage();
                     return Err(Refusal::Misfit(error));
                 }
-                Err(Failure::TooSlow(error)) if bytes >= SLOW_BYTES_MIN => {
+                Err(Failure::TooSlow(error))
+                    if bytes >= SLOW_BYTES_MIN && self.shared.outages.is_beating() =>
+                {
                     self.end_outage();
                     return Err(Refusal::Misfit(error));
                 }
@@ -240,7 +242,7 @@ impl<W: Work> Lane<W> {
                     log::warn!("trying a write again: {}", place_and_reason_of(&error));
                     None
                 }
-                Err(Failure::Conflict(error) | Failure::TooSlow(error)) => Some(reason_of(&error)),
+                Err(Failure::Conflict(error) | Failure::TooSlow(error)) => Some(advice_on(&error)),
                 Err(Failure::Outage(reason)) => {
                     self.session = None;
                     Some(reason)
@@ -293,7 +295,13 @@ impl<W: Work> Lane<W> {
         self.sessions += 1;
         let begun = Session::begin(&self.shared.connector, self.key, self.sessions).await;
         // whatever the reason, the batch is not at fault
-        let begun = begun.map_err(|error| Failure::Outage(error.advice()))?;
+        let begun = begun.map_err(|error| {
+            if error.lacks_room() {
+                // writes come first
+                self.shared.pool.close_idle();
+            }
+            Failure::Outage(error.advice())
+        })?;
         let Some((session, stored, is_confirmed)) = begun else {
             return Ok(Some(Answer::Fenced));
         };

@@ -270,6 +270,11 @@ impl Pool {
         }
     }
 
+    /// Closes the connections that are not in use.
+    pub(crate) fn close_idle(&self) {
+        self.connections.retain(|_, _| false);
+    }
+
     /// Closes all connections; later queries fail.
     pub(crate) fn close(&self) {
         self.connections.close();

@@ -13,6 +13,8 @@ pub(crate) struct Outages {
     failing: AtomicUsize,
     /// The outage, as the first of them noticed it.
     noticed: Mutex<Option<Noticed>>,
+    /// True while the beats fail, which are small and so never at fault themselves.
+    is_silent: AtomicBool,
     /// True once this process may no longer write.
     is_lost: AtomicBool,
 }
@@ -33,6 +35,15 @@ impl Outages {
     /// Returns true if writes are expected to succeed.
     pub(crate) fn is_writable(&self) -> bool {
         self.failing.load(Ordering::SeqCst) == 0 && !self.is_lost()
+    }
+
+    /// Returns true if the last beat succeeded.
+    pub(crate) fn is_beating(&self) -> bool {
+        !self.is_silent.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_beating(&self, is_beating: bool) {
+        self.is_silent.store(!is_beating, Ordering::SeqCst);
     }
 
     /// Returns true once this process may no longer write.

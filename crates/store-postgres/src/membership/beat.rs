@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row};
 
 use super::{BEAT, Cause, Membership, Peer};
 use crate::connector::{Connector, Purpose, SessionError, answered};
-use crate::lane::outage::OutageOfOne;
+use crate::lane::outage::{OutageOfOne, Outages};
 use crate::replication::{CanceledWaits, explained};
 
 /// Time for an answer; afterwards another connection is tried.
@@ -22,8 +22,14 @@ const UPDATE: &str = "UPDATE nodes SET beat = beat + 1
     RETURNING beat";
 const TAKER: &str = "SELECT name, version FROM nodes WHERE state < 2 AND node > $1
         ORDER BY node DESC LIMIT 1";
+/// Changes nothing, and waits for the lock that every write of an execution needs. The beats
+/// themselves would not notice a table that another session has locked.
+const PROBE: &str = "DELETE FROM executions WHERE false";
 const LEAVE: &str = "WITH own AS (DELETE FROM lanes WHERE node = $1)
         DELETE FROM nodes WHERE node = $1 RETURNING node";
+
+/// Probes that fail one after the other in an outage. A short lock is none.
+const PROBES_FAILED: u32 = 2;
 
 /// The connection of the beats.
 struct Pulse {
@@ -65,6 +71,56 @@ impl Pulse {
     }
 }
 
+impl Pulse {
+    /// Returns the reason for which a write would fail.
+    async fn probe(&mut self) -> Result<(), SessionError> {
+        let Some(client) = self.client.take() else { return Ok(()) };
+        let probed = answered(ANSWER_MAX, client.batch_execute(PROBE)).await;
+        match probed {
+            // the connection failed: the next beat reports it if another one fails too
+            Err(error) if error.code().is_none() => Ok(()),
+            probed => {
+                self.client = Some(client);
+                Ok(probed?)
+            }
+        }
+    }
+}
+
+/// Outages that the beats notice.
+#[derive(Default)]
+struct Noticed {
+    beats: OutageOfOne,
+    probes: OutageOfOne,
+    /// Number of the last probes that failed.
+    probes_failed: u32,
+}
+
+impl Noticed {
+    fn beat(&mut self, all: &Outages, beat: &Result<Option<Cause>, SessionError>) {
+        all.set_beating(beat.is_ok());
+        match beat {
+            Ok(_) => self.beats.end(all),
+            Err(error) => drop(self.beats.begin(all, &error.advice())),
+        }
+    }
+
+    fn probe(&mut self, all: &Outages, probe: &Result<(), SessionError>) {
+        match probe {
+            Ok(()) => {
+                self.probes_failed = 0;
+                self.probes.end(all);
+            }
+            Err(error) => {
+                self.probes_failed += 1;
+                if self.probes_failed >= PROBES_FAILED {
+                    self.probes.begin(all, &error.advice());
+                }
+            }
+        }
+    }
+}
+
 impl Membership {
     /// Increments the row every second, until this process leaves or has lost the database.
     pub(super) async fn beat(self: Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
@@ -74,25 +130,26 @@ impl Membership {
         let mut ticks = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         // what was missed is never caught up: others count beats
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut outage = OutageOfOne::default();
+        let mut noticed = Noticed::default();
         loop {
             let beat = async {
                 tokio::select! {
                     _ = ticks.tick() => {}
                     () = self.look.notified() => {}
                 }
-                self.beat_once(&mut pulse).await
+                let beat = self.beat_once(&mut pulse).await;
+                noticed.beat(&self.outages, &beat);
+                if beat.is_ok() {
+                    noticed.probe(&self.outages, &pulse.probe().await);
+                }
+                beat.ok().flatten()
             };
-            let outcome = tokio::select! {
-                outcome = beat => outcome,
+            let lost = tokio::select! {
+                lost = beat => lost,
                 _ = leave.wait_for(|leave| *leave) => break,
             };
-            match outcome {
-                Ok(None) => outage.end(&self.outages),
-                Ok(Some(cause)) => return self.lose(cause),
-                Err(error) => {
-                    outage.begin(&self.outages, &error.advice());
-                }
+            if let Some(cause) = lost {
+                return self.lose(cause);
             }
         }
         if let Err(error) = pulse.ask(LEAVE, &[&self.node]).await {

@@ -9,9 +9,9 @@ use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Row};
 
-use crate::lane::outage::Outages;
-
 use super::{Failure, Values};
+use crate::connector::losses;
+use crate::lane::outage::Outages;
 
 /// A connection, which goes back to the pool when this is dropped, unless it did not answer.
 pub(crate) struct Connection {
@@ -44,6 +44,7 @@ impl Questions {
     ) -> Result<T, Failure> {
         self.is_open.store(true, Ordering::Relaxed);
         let Ok(answer) = timeout(self.answer_max, asking).await else {
+            losses::report("pool", &format!("no answer within {:?}", self.answer_max));
             self.is_overdue.store(true, Ordering::Relaxed);
             return Err(Error::__private_api_timeout().into());
         };

@@ -1,5 +1,6 @@
 //! Lanes and a database that does not answer.
 
+use greenroom_actors::ports::store::Executions as _;
 use support::postgres::Auth;
 use support::proxy::{Proxy, Way};
 
@@ -81,6 +82,15 @@ async fn until_not_writable(lab: &Lab) {
     assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "the outage is noticed");
 }
 
+async fn until_writable(lab: &Lab) {
+    let waiting = async {
+        while !lab.store.is_writable() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "the end is noticed");
+}
+
 #[tokio::test]
 async fn appends_wait_for_a_database_that_restarts() {
     let Some(server) = Server::start() else { return };
@@ -102,12 +112,7 @@ async fn appends_wait_for_a_database_that_restarts() {
     assert!(lab.outcomes(8).await.iter().all(|(.., result)| *result == Ok(())));
     lab.client = client(&url).await;
     assert_stored(&lab, 16, 2).await;
-    let waiting = async {
-        while !lab.store.is_writable() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "the end is noticed");
+    until_writable(&lab).await;
 }
 
 #[tokio::test]
@@ -155,7 +160,7 @@ async fn appends_wait_for_what_an_administrator_took_away() {
         until_not_writable(&lab).await;
         lab.client.batch_execute(given).await.unwrap();
         assert_eq!(lab.outcome().await, (row, 1, Ok(())), "{taken}");
-        assert!(lab.store.is_writable(), "{taken}");
+        until_writable(&lab).await;
     }
 }
 
@@ -168,7 +173,7 @@ async fn take_key(url: &str) -> Client {
 }
 
 /// Waits until a statement of a lane waits for a transaction.
-async fn until_it_waits(lab: &Lab) {
+pub(super) async fn until_it_waits(lab: &Lab) {
     let waits = "SELECT count(*) FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
         WHERE a.application_name ~ '^greenroom/\\d+/0/' AND NOT l.granted
             AND l.locktype = 'transactionid'";
@@ -217,4 +222,35 @@ async fn a_commit_whose_answer_is_lost_is_acknowledged_once() {
     assert_stored(&lab, 1, 5).await;
     assert_eq!(lab.tally.settled(), (1, 0));
     assert!(lab.tally.reconnects.load(Ordering::SeqCst) >= 1);
+}
+
+#[tokio::test]
+async fn a_locked_table_is_noticed_without_any_write() {
+    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
+    let lab = Lab::open_at(&url, &url, 1).await;
+    let lock = client(&url).await;
+    lock.batch_execute("BEGIN; LOCK TABLE executions").await.unwrap();
+    until_not_writable(&lab).await;
+    let reason = lab.store.shared.outages.reason().unwrap();
+    assert!(reason.contains("another session has locked what writes need"), "{reason}");
+    let beat = lab.ask("SELECT beat FROM nodes").await;
+    lab.until(&format!("SELECT beat > {beat} FROM nodes"), "true").await;
+    lock.batch_execute("ROLLBACK").await.unwrap();
+    until_writable(&lab).await;
+}
+
+#[tokio::test]
+async fn a_writer_without_room_for_its_connection_gets_that_of_a_reader() {
+    let Some(server) = Server::start() else { return };
+    let url = server.fresh_url();
+    let mut lab = Lab::open_at(&url, &url, 1).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    // the pool has a connection that is not in use
+    lab.store.describe(&ExecutionId::trusted("e1")).await.unwrap().unwrap();
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'greenroom'";
+    let connections: i32 = lab.ask(count).await.parse().unwrap();
+    server.sql(&format!("ALTER ROLE greenroom CONNECTION LIMIT {}", connections - 1));
+    server.sql(KILL_LANES);
+    assert_eq!(lab.append(lab.draft(1, 1)).await, Ok(()));
+    assert_stored(&lab, 1, 2).await;
 }

@@ -1,5 +1,6 @@
 //! Appends that do not fit.
 
+use super::outages::until_it_waits;
 use super::*;
 
 #[tokio::test]
@@ -101,4 +102,47 @@ async fn a_request_at_fault_is_refused_alone() {
     }
     assert_eq!(lab.ask("SELECT count(*) FROM chunks").await, "8");
     assert!(lab.store.is_writable());
+}
+
+/// Returns an append that is large enough to be at fault for the time that it takes.
+fn large(lab: &Lab, row: Row) -> Append {
+    let mut append = lab.draft(row, 0);
+    append.snapshot = Some(vec![0; 2 * 1024 * 1024]);
+    append
+}
+
+#[tokio::test]
+async fn a_large_request_that_takes_too_long_is_at_fault_unless_beats_fail_too() {
+    let Some(server) = Server::start() else { return };
+    let url = server.fresh_url();
+    let mut lab = Lab::open_at(&url, &url, 1).await;
+    let lane = "FROM pg_stat_activity WHERE application_name ~ '^greenroom/\\d+/0/'
+        AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'lanes'::regclass)";
+    let cancel = format!("SELECT pg_cancel_backend(pid) {lane}");
+    // it has a connection from then on
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    let lock = lab.hold(&url).await;
+    lab.store.append(large(&lab, 2));
+    until_it_waits(&lab).await;
+    assert_eq!(lab.ask(&cancel).await, "true");
+    let (_, _, refused) = lab.outcome().await;
+    let Err(AppendError::Unavailable(reason)) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("canceling statement"), "{reason}");
+
+    let beats = client(&url).await;
+    beats.batch_execute("BEGIN; SELECT FROM nodes FOR UPDATE").await.unwrap();
+    lab.store.append(large(&lab, 3));
+    let silence = async {
+        while lab.store.shared.outages.is_beating() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, silence).await.is_ok(), "the beats fail");
+    until_it_waits(&lab).await;
+    let begun = lab.ask(&format!("SELECT query_start {lane}")).await;
+    lab.until(&cancel, "true").await;
+    let again = format!("SELECT count(*) {lane} AND query_start > '{begun}'");
+    lab.until(&again, "1").await;
+    drop((lock, beats));
+    assert_eq!(lab.outcome().await, (3, 1, Ok(())));
 }
