@@ -8,8 +8,8 @@ use futures_util::future::{BoxFuture, join_all};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, Row,
-    StoredMessage, Written,
+    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, ReadError,
+    Row, StoredMessage, Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 use tokio::sync::oneshot;
@@ -116,8 +116,17 @@ impl Conversations for PostgresStore {
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
         let record = move || format!("the conversations of agent {agent_id}");
-        let pool = &self.shared.pool;
-        pool.read(record, move |it| search::search(it, agent_id, user_id, text, limit))
+        let shared = &self.shared;
+        async move {
+            // held by the caller, so that one who leaves makes room
+            let room = timeout(shared.settings.patience, shared.room_for_searches.acquire()).await;
+            let Ok(Ok(_room)) = room else {
+                return Err(ReadError::Unavailable("other searches have not ended".into()));
+            };
+            let search = |it| search::search(it, agent_id, user_id, text, limit);
+            shared.pool.read(record, search).await
+        }
+        .boxed()
     }
 
     fn create_conversation(&self, conversation: Conversation) -> Written<()> {

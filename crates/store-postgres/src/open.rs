@@ -61,6 +61,7 @@ impl PostgresStore {
             .map_err(|error| OpenError::Failed(error.to_string()))?;
         let node = membership.node;
         let room_for_changes = Arc::new(Semaphore::new(settings.connections));
+        let room_for_searches = Arc::new(Semaphore::new(settings.connections.div_ceil(2)));
         let shared = Arc::new(Shared {
             settings,
             connector,
@@ -70,6 +71,7 @@ impl PostgresStore {
             newest_append: NewestAppend::none(),
             outages: Arc::clone(&membership.outages),
             room_for_changes,
+            room_for_searches,
             execution_rows: Numbers::of("execution_rows"),
             generation_rows: Numbers::of("generation_rows"),
             node,

@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) outages: Arc<Outages>,
     /// One permit for each change outside the lanes that can run at once.
     pub(crate) room_for_changes: Arc<Semaphore>,
+    /// One permit for each search that can run at once, so that other reads find a connection.
+    pub(crate) room_for_searches: Arc<Semaphore>,
     /// Numbers of new executions.
     pub(crate) execution_rows: Numbers,
     /// Numbers of new generations.

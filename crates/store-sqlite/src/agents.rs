@@ -15,8 +15,13 @@ use greenroom_actors::ports::store::{
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 
 use super::changes::Change;
+use super::defects::Reading;
 use super::job::Job;
+use super::reader::Lane;
 use super::{SqliteStore, history, search};
+
+/// Number of messages that a generation usually reads, which is not worth another thread.
+const MESSAGES_AT_HAND: usize = 20;
 
 /// Returns the refusal of a value that cannot be serialized.
 fn refusal<T: Send + 'static>(error: &serde_json::Error) -> Written<T> {
@@ -66,11 +71,13 @@ impl Generations for SqliteStore {
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage> {
-        let record = move || format!("the history of agent {agent_id}");
-        self.read(record, move |it| match user_id {
-            Some(user) => history::of_user(it, agent_id, user, offset, limit),
-            None => history::generations(it, agent_id, offset, limit),
-        })
+        let record = format!("the history of agent {agent_id}");
+        let (agent, user) = (agent_id.to_owned(), user_id.map(str::to_owned));
+        let query = move |it: &Reading<'_>| match &user {
+            Some(user) => history::of_user(it, &agent, user, offset, limit),
+            None => history::generations(it, &agent, offset, limit),
+        };
+        self.read_aside(Lane::Lists, || record, query)
     }
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
@@ -90,7 +97,9 @@ impl Conversations for SqliteStore {
         limit: usize,
     ) -> Read<'a, (Vec<Conversation>, u64)> {
         let record = || "the list of conversations".to_owned();
-        self.read(record, move |it| search::conversations(it, filter, offset, limit))
+        let filter = filter.clone();
+        let query = move |it: &Reading<'_>| search::conversations(it, &filter, offset, limit);
+        self.read_aside(Lane::Lists, record, query)
     }
 
     fn messages<'a>(
@@ -99,7 +108,13 @@ impl Conversations for SqliteStore {
         before: Option<&'a str>,
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>> {
-        self.read(move || record_of(key), move |it| search::messages(it, key, before, limit))
+        if limit <= MESSAGES_AT_HAND {
+            return self
+                .read(move || record_of(key), move |it| search::messages(it, key, before, limit));
+        }
+        let (record, key, before) = (record_of(key), key.clone(), before.map(str::to_owned));
+        let query = move |it: &Reading<'_>| search::messages(it, &key, before.as_deref(), limit);
+        self.read_aside(Lane::Lists, || record, query)
     }
 
     fn search_messages<'a>(
@@ -109,8 +124,12 @@ impl Conversations for SqliteStore {
         text: &'a str,
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
-        let record = move || format!("the conversations of agent {agent_id}");
-        self.read(record, move |it| search::search(it, agent_id, user_id, text, limit))
+        let record = format!("the conversations of agent {agent_id}");
+        let (agent, user) = (agent_id.to_owned(), user_id.map(str::to_owned));
+        let text = text.to_owned();
+        let query =
+            move |it: &Reading<'_>| search::search(it, &agent, user.as_deref(), &text, limit);
+        self.read_aside(Lane::Searches, || record, query)
     }
 
     fn create_conversation(&self, conversation: Conversation) -> Written<()> {

@@ -28,11 +28,12 @@ use greenroom_actors::threads::Pool;
 
 /// Maximum number of idle connections, and of threads for long queries. More connections are
 /// opened under load and closed after use.
-const IDLE_MAX: usize = 8;
+const IDLE_MAX: usize = 10;
 /// Maximum number of concurrent long queries of each kind; their sum is the number of threads.
 const LOADS_AT_ONCE: usize = 2;
 const PORTIONS_AT_ONCE: usize = 2;
 const LISTS_AT_ONCE: usize = 4;
+const SEARCHES_AT_ONCE: usize = 2;
 
 /// Kind of long queries. Each kind has its own queue and its own share of threads and connections,
 /// so that many queries of one kind do not delay the others.
@@ -42,8 +43,10 @@ pub(super) enum Lane {
     Loads,
     /// Parts of large executions, for event streams.
     Portions,
-    /// Lists, traces, logs and retention.
+    /// Lists, histories, traces, logs and retention.
     Lists,
+    /// Searches in messages.
+    Searches,
 }
 
 /// Pool of read-only connections.
@@ -55,6 +58,7 @@ pub(super) struct Readers {
     loads: Arc<Semaphore>,
     portions: Arc<Semaphore>,
     lists: Arc<Semaphore>,
+    searches: Arc<Semaphore>,
     defects: Arc<Defects>,
 }
 
@@ -62,10 +66,11 @@ impl Readers {
     /// Starts the first thread for long queries.
     pub(super) fn start(path: PathBuf, defects: Arc<Defects>) -> io::Result<Self> {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
-        let [loads, portions, lists] =
-            [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE].map(|it| Arc::new(Semaphore::new(it)));
+        let [loads, portions, lists, searches] =
+            [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE, SEARCHES_AT_ONCE]
+                .map(|it| Arc::new(Semaphore::new(it)));
         let (idle, is_closed) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        Ok(Self { path, idle, is_closed, pool, loads, portions, lists, defects })
+        Ok(Self { path, idle, is_closed, pool, loads, portions, lists, searches, defects })
     }
 
     /// Runs a query on this thread. It usually takes about ten microseconds, so the futures of the
@@ -108,6 +113,7 @@ impl Readers {
             Lane::Loads => &self.loads,
             Lane::Portions => &self.portions,
             Lane::Lists => &self.lists,
+            Lane::Searches => &self.searches,
         };
         // the semaphore is never closed; the permit is held until the query ends, even if this
         // future is dropped

@@ -6,9 +6,9 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{
-    Conversation, ConversationKey, ConversationPatch, ConversationWrite, Conversations as _,
-    GenerationPage, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
-    Generations as _, StoredMessage,
+    Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
+    Conversations as _, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
+    GenerationWrite, Generations as _, StoredMessage,
 };
 use serde_json::{Map, json};
 
@@ -387,4 +387,20 @@ async fn damaged_rows_of_agents_affect_only_their_records() {
         assert_eq!(found, Ok(Vec::new()), "{text}");
     }
     assert!(store.is_writable(), "failed reads do not affect writes");
+}
+
+#[tokio::test]
+async fn long_reads_leave_the_thread_of_their_caller() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&database(&directory));
+    let of_one = store.generation("g1").now_or_never();
+    assert!(of_one.is_some(), "a short one is read at once");
+    let searching = store.search_messages("writer", None, "tea", 10);
+    assert!(searching.now_or_never().is_none());
+    assert!(store.generations("writer", None, 0, 100).now_or_never().is_none());
+    let filter = ConversationFilter::default();
+    assert!(store.conversations(&filter, 0, 100).now_or_never().is_none());
+    let own = key("c1");
+    assert!(store.messages(&own, None, 10).now_or_never().is_some());
+    assert!(store.messages(&own, None, 100).now_or_never().is_none());
 }
