@@ -12,6 +12,7 @@ mod join;
 
 use std::any::Any;
 use std::fmt;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,15 +135,17 @@ impl Membership {
 
     /// Begins the beats, on this runtime.
     pub(crate) fn start(self: &Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
-        let this = Arc::clone(self);
-        let beats = tokio::spawn(async move {
-            let beats = AssertUnwindSafe(Arc::clone(&this).beat(connector, meter));
-            if let Err(panic) = beats.catch_unwind().await {
-                // another server would count this one as gone
-                this.lose(Cause::panicked("the beats", &*panic));
-            }
-        });
+        let beating = Arc::clone(self).beat(connector, meter);
+        // without them, another server would count this one as gone
+        let beats = tokio::spawn(Arc::clone(self).guard("the beats", beating));
         *self.beats.lock().unwrap_or_else(PoisonError::into_inner) = Some(beats);
+    }
+
+    /// Runs a task without which the store cannot work; a panic of it loses the database.
+    pub(crate) async fn guard(self: Arc<Self>, task: &str, work: impl Future<Output = ()>) {
+        if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
+            self.lose(Cause::panicked(task, &*panic));
+        }
     }
 
     /// Looks at once whether this process still has its row: for a lane that does not have its own.
@@ -191,5 +194,25 @@ impl Membership {
             // an error: the thread has ended
             let _ = beats.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_loses_the_database() {
+        let membership = Arc::new(Membership::new(1, "me".to_owned()));
+        let guard = |work| Arc::clone(&membership).guard("a task", work);
+        guard(async {}.boxed()).await;
+        assert!(!membership.outages.is_lost(), "its end is no panic");
+        guard(async { panic!("out of {}", "numbers") }.boxed()).await;
+        guard(async { panic!("later") }.boxed()).await;
+        assert!(membership.outages.is_lost());
+        let lost = Arc::clone(&membership).lost().await.to_string();
+        let expected = "a task of the store of this server (me) panicked, which is a defect of \
+            greenroom: out of numbers";
+        assert_eq!(lost, expected, "the first reason stays");
     }
 }

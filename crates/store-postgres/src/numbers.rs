@@ -27,7 +27,8 @@ const TAKE: &str = "SELECT nextval($1::text::regclass) FROM generate_series(1, $
 pub(crate) fn start(shared: &Arc<Shared>, driver: &Handle) -> Result<(), Failure> {
     let (done, filled) = channel();
     let shared = Arc::clone(shared);
-    driver.spawn(async move {
+    let membership = Arc::clone(&shared.membership);
+    let taking = async move {
         let Shared { pool, execution_rows, generation_rows, .. } = &*shared;
         let first = async {
             execution_rows.fill(pool).await?;
@@ -36,7 +37,8 @@ pub(crate) fn start(shared: &Arc<Shared>, driver: &Handle) -> Result<(), Failure
         // an error: the store was not opened
         let _ = done.send(first.await);
         tokio::join!(execution_rows.refill(pool), generation_rows.refill(pool));
-    });
+    };
+    driver.spawn(membership.guard("the source of numbers", taking));
     filled.recv().unwrap_or_else(|_| Err(Failure::NoConnection("the thread ended".to_owned())))
 }
 

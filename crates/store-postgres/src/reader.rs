@@ -45,11 +45,25 @@ pub(crate) const RUNNING_IN: &str = "SELECT n, id FROM executions
 
 /// Reads timers in the order of their index. Those that are due at one time have no order: there may
 /// be many, and all of them would be sorted.
-pub(crate) const TIMERS_DUE: &str = "SELECT execution, key, due FROM timers
-    WHERE due < $1 ORDER BY due, execution, key LIMIT $2";
+/// Finds timers, the soonest first. The time of the last one is found along the index, so that those
+/// that are sorted are few; all that are due at that time are among them.
+macro_rules! timers_due {
+    ($condition:literal) => {
+        concat!(
+            "SELECT execution, key, due FROM timers WHERE due <= (
+                SELECT max(due) FROM (
+                    SELECT due FROM timers WHERE ",
+            $condition,
+            " ORDER BY due LIMIT $2) AS soonest) AND ",
+            $condition,
+            " ORDER BY due, execution, key LIMIT $2"
+        )
+    };
+}
 
-pub(crate) const TIMERS_DUE_IN: &str = "SELECT execution, key, due FROM timers
-    WHERE due < $1 AND slot = ANY($3) ORDER BY due, execution, key LIMIT $2";
+pub(crate) const TIMERS_DUE: &str = timers_due!("due < $1");
+
+pub(crate) const TIMERS_DUE_IN: &str = timers_due!("due < $1 AND slot = ANY($3)");
 
 pub(crate) const TIMERS_OF: &str = "SELECT execution, key, due FROM timers WHERE execution = $1";
 

@@ -117,7 +117,7 @@ CREATE TABLE timers (
     due       bigint   NOT NULL,
     PRIMARY KEY (execution, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
-CREATE INDEX timers_due ON timers (due, execution, key);
+CREATE INDEX timers_due ON timers (due);
 
 CREATE TABLE idempotency (
     scope     text   COLLATE "C" PRIMARY KEY,

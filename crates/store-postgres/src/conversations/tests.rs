@@ -10,6 +10,7 @@ use greenroom_actors::ports::store::{
 };
 use greenroom_store_codec::prepared::PreparedConversation;
 use serde_json::Map;
+use tokio_postgres::Client;
 
 use super::{delete_part, find, insert, insert_copy, next_number};
 use crate::tests::Fresh;
@@ -113,15 +114,17 @@ async fn a_memory_ends_with_its_last_conversation() {
     }
 }
 
-/// Waits for a state that a query shows.
-async fn until(lab: &Fresh, sql: &str, expected: &str) {
+/// Waits until so many connections wait inside a statement about memories.
+async fn until_waiting(client: &Client, expected: i64) {
+    let count = "SELECT count(DISTINCT l.pid) FROM pg_locks l WHERE NOT l.granted AND EXISTS (
+        SELECT FROM pg_locks t WHERE t.pid = l.pid AND t.relation = 'memories'::regclass)";
     let waiting = async {
-        while lab.sql(sql) != expected {
+        while client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) != expected {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(30), waiting).await;
-    assert!(waited.is_ok(), "never {expected}: {sql}");
+    assert!(waited.is_ok(), "never {expected}");
 }
 
 #[tokio::test]
@@ -132,18 +135,23 @@ async fn conversations_are_locked_before_memories() {
         assert_eq!(lab.store.create_conversation(conversation(own)).await, Ok(()));
     }
     let mut other = lab.client().await;
-    let waiting = "SELECT count(DISTINCT l.pid) FROM pg_locks l WHERE NOT l.granted AND EXISTS (
-        SELECT FROM pg_locks t WHERE t.pid = l.pid AND t.relation = 'memories'::regclass)";
+    let observer = lab.client().await;
     let free = "SELECT coalesce(string_agg(owner, ' ' ORDER BY id), '-') FROM (
         SELECT owner, id FROM conversations FOR UPDATE SKIP LOCKED) AS free";
 
     let held = other.transaction().await.unwrap();
     held.execute("SELECT FROM memories FOR UPDATE", &[]).await.unwrap();
-    let delete = lab.store.delete_conversation(all[0].clone());
-    until(&lab, waiting, "1").await;
+    let mut delete = lab.store.delete_conversation(all[0].clone());
+    tokio::select! {
+        result = &mut delete => panic!("it does not wait: {result:?}"),
+        () = until_waiting(&observer, 1) => {}
+    }
     assert_eq!(lab.sql(free), "=u2 =u2", "the conversation is locked");
-    let forget = lab.store.forget_user("u2".to_owned());
-    until(&lab, waiting, "2").await;
+    let mut forget = lab.store.forget_user("u2".to_owned());
+    tokio::select! {
+        result = &mut forget => panic!("it does not wait: {result:?}"),
+        () = until_waiting(&observer, 2) => {}
+    }
     assert_eq!(lab.sql(free), "-", "all conversations are locked");
     held.commit().await.unwrap();
     assert_eq!(tokio::join!(delete, forget), (Ok(true), Ok(2)));

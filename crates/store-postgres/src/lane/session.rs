@@ -133,7 +133,7 @@ impl<W: Work> Session<W> {
         client.batch_execute(PATIENT).await?;
         let work = W::prepare(&client).await?;
         let session = Self { client, waits, key, number, work, sent: 0 };
-        Ok(Some((session, row.get(0), is_confirmed)))
+        Ok(Some((session, row.try_get(0)?, is_confirmed)))
     }
 
     /// Commits a batch. A failure leaves the outcome open unless the database itself reports it.
