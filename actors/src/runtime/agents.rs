@@ -174,6 +174,7 @@ impl Runtime {
     /// record would restore deleted data. Executions keep what the user did, without its name and
     /// without the data of its resumes.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
+        self.shared.accepts_writes()?;
         let running = self.generations.live.of_user(user_id).into_iter().map(cancelled);
         self.shared.unless_outage(None, join_all(running)).await?;
         // Before, so that memory records the name nowhere after the store has erased it; and

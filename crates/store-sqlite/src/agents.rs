@@ -36,7 +36,7 @@ fn record_of(key: &ConversationKey) -> String {
 impl SqliteStore {
     /// Makes a change; resolves with the number of changed or deleted rows.
     pub(super) fn change(&self, change: Change) -> Written<u64> {
-        self.ask(|done| Job::Change { change, changed: 0, done })
+        self.queue.change(change)
     }
 
     /// Makes a change of one conversation; resolves with true if it exists.
@@ -55,7 +55,9 @@ impl Generations for SqliteStore {
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
         match PreparedGeneration::new(write) {
-            Ok(prepared) => self.ask(|done| Job::Generation { write: Box::new(prepared), done }),
+            Ok(prepared) => {
+                self.queue.ask(|done| Job::Generation { write: Box::new(prepared), done })
+            }
             Err(error) => refusal(&error),
         }
     }
@@ -81,7 +83,7 @@ impl Generations for SqliteStore {
     }
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.ask(|done| Job::Interrupt { now, done })
+        self.queue.ask(|done| Job::Interrupt { now, done })
     }
 }
 

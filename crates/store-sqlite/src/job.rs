@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Acknowledgement, Snapshot, TimerChange};
 use greenroom_store_codec::prepared::{PreparedAppend, PreparedGeneration, PreparedLog};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::changes::Change;
 use super::session::Verdict;
@@ -34,6 +34,8 @@ pub(super) enum Job {
         /// Sum of the results of its parts so far.
         changed: u64,
         done: oneshot::Sender<Verdict<u64>>,
+        /// Freed with the job.
+        room: OwnedSemaphorePermit,
     },
     Interrupt {
         now: Timestamp,

@@ -22,6 +22,7 @@ mod log_writes;
 mod logs;
 mod notify;
 mod portions;
+mod queue;
 mod reader;
 mod retention;
 mod schema;
@@ -38,7 +39,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -51,12 +52,11 @@ use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
     ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
-    Projection, Read, Row, Snapshot, StoredExecution, Timer, TimerChange, Written,
+    Projection, Read, Row, Snapshot, StoredExecution, Timer, TimerChange,
 };
 use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, BackupError, back_up};
 use self::defects::Reading;
@@ -64,8 +64,9 @@ pub use self::dump::{FileSource, FileTarget};
 pub use self::guard::OpenError;
 pub use self::guard::beside;
 use self::job::Job;
+use self::queue::Queue;
 use self::reader::{Lane, Readers};
-use self::session::{Session, Verdict};
+use self::session::Session;
 use self::writer::{Shared, Writer};
 
 /// Guarantee of an acknowledgement.
@@ -95,8 +96,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     last_row: AtomicI64,
     last_generation: AtomicI64,
-    /// `None` once closed; the end of the queue ends the writer.
-    jobs: Mutex<Option<Sender<Job>>>,
+    queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Held while the file is open.
     _lock: File,
@@ -145,14 +145,15 @@ impl SqliteStore {
         };
         let shared = Arc::new(Shared::new(meter));
         let readers = Readers::start(path.into(), Arc::clone(&shared.defects)).map_err(failed)?;
-        let (jobs, queue) = channel();
+        let (jobs, taken) = channel();
         let writer = Writer {
             path: path.into(),
             durability,
             probe_every,
-            jobs: queue,
+            jobs: taken,
             shared: shared.clone(),
         };
+        let queue = Arc::new(Queue::new(jobs, Arc::clone(&shared)));
         let writer = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run(connection))
@@ -163,7 +164,7 @@ impl SqliteStore {
             readers: Arc::new(readers),
             last_row: AtomicI64::new(last_row),
             last_generation: AtomicI64::new(last_generation),
-            jobs: Mutex::new(Some(jobs)),
+            queue,
             writer: Mutex::new(Some(writer)),
             _lock: lock,
         })
@@ -178,18 +179,6 @@ impl SqliteStore {
     pub fn file_sizes(&self) -> FileSizes {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         FileSizes { database: size(&self.path), log: size(&guard::beside(&self.path, "-wal")) }
-    }
-
-    /// Queues a job. Returns it if the writer has ended.
-    fn queue(&self, job: Job) -> Result<(), Job> {
-        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(jobs) = &*jobs else { return Err(job) };
-        self.shared.queued.fetch_add(1, Ordering::Relaxed);
-        jobs.send(job).map_err(|unsent| {
-            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
-            self.shared.writable.store(false, Ordering::SeqCst);
-            unsent.0
-        })
     }
 
     /// Runs a read as [`Readers::read`] does, as a future of the ports.
@@ -209,17 +198,6 @@ impl SqliteStore {
         query: impl FnOnce(&Reading<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Read<'_, T> {
         Box::pin(self.readers.read_aside(lane, record, query))
-    }
-
-    /// Queues a job and waits for its answer.
-    fn ask<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(oneshot::Sender<Verdict<T>>) -> Job,
-    ) -> Written<T> {
-        let (done, answer) = oneshot::channel();
-        // a job that cannot be queued drops its sender, which the receiver reports
-        let _ = self.queue(job(done));
-        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(writer_is_gone())) })
     }
 
     fn acknowledge_here(&self, outcome: Acknowledgement) {
@@ -253,7 +231,7 @@ impl Journal for SqliteStore {
 
     fn close(&self) {
         self.readers.close();
-        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.queue.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return };
         // the last owner may be the sink, on the writer's thread
@@ -277,14 +255,14 @@ impl Journal for SqliteStore {
                 Job::Refuse(refusal(reason))
             }
         };
-        if self.queue(job).is_err() {
+        if self.queue.put(job).is_err() {
             self.acknowledge_here(refusal(writer_is_gone()));
         }
     }
 
     fn store_snapshot(&self, _: usize, snapshot: Snapshot) {
         // snapshots are optional: lost if the writer has ended
-        let _ = self.queue(Job::Snapshot(snapshot));
+        let _ = self.queue.put(Job::Snapshot(snapshot));
     }
 
     fn is_writable(&self) -> bool {
@@ -292,7 +270,7 @@ impl Journal for SqliteStore {
     }
 
     fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {
-        if self.queue(Job::Timers(changes)).is_err() {
+        if self.queue.put(Job::Timers(changes)).is_err() {
             log::error!("lost a change of timers: the store's writer has ended");
         }
     }
@@ -396,7 +374,7 @@ impl Definitions for SqliteStore {
     fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
         let put = async move |body| {
             let hash = hash.to_owned();
-            self.ask(|done| Job::Definition { hash, body, done }).await
+            self.queue.ask(|done| Job::Definition { hash, body, done }).await
         };
         Box::pin(definitions::put(self.definition(hash), definition, put))
     }

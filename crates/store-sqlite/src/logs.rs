@@ -72,7 +72,7 @@ impl Logs for SqliteStore {
     ) -> BoxFuture<'static, std::result::Result<(), AppendError>> {
         let logs = batch.into_iter().map(PreparedLog::new).collect::<serde_json::Result<Vec<_>>>();
         match logs {
-            Ok(logs) => self.ask(|done| Job::Logs { logs, written: 0, done }),
+            Ok(logs) => self.queue.ask(|done| Job::Logs { logs, written: 0, done }),
             Err(error) => {
                 Box::pin(ready(Err(AppendError::Unavailable(Arc::from(error.to_string())))))
             }

@@ -36,10 +36,10 @@ impl Writer {
                 Job::Definition { done, .. }
                 | Job::Generation { done, .. }
                 | Job::Interrupt { done, .. } => waiting.push((done, result)),
-                Job::Change { change, changed, done } => match verdict {
+                Job::Change { change, changed, done, room } => match verdict {
                     Ok(part) if !part.is_last => {
                         let changed = changed + part.changed;
-                        unfinished.push(Job::Change { change, changed, done });
+                        unfinished.push(Job::Change { change, changed, done, room });
                     }
                     ended => changes.push((done, ended.map(|part| changed + part.changed))),
                 },

@@ -21,6 +21,7 @@ use rusqlite::{Connection, ffi};
 use tempfile::TempDir;
 
 use super::*;
+use crate::session::Verdict;
 
 /// Faults to inject into the writer.
 #[derive(Default)]
@@ -91,7 +92,7 @@ pub(super) async fn assert_has(store: &dyn Store, drafts: &[Draft]) {
 /// Returns once the writer is paused, in a separate batch.
 fn pause(store: &SqliteStore) -> mpsc::SyncSender<()> {
     let (paused, pause) = mpsc::sync_channel(0);
-    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    store.queue.put(Job::Pause(pause)).map_err(drop).unwrap();
     paused.send(()).unwrap();
     paused
 }

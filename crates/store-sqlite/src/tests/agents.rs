@@ -13,6 +13,7 @@ use greenroom_actors::ports::store::{
 use serde_json::{Map, json};
 
 use super::*;
+use crate::queue::CHANGES_MAX;
 
 pub(super) fn record(id: &str) -> GenerationRecord {
     GenerationRecord {
@@ -403,4 +404,22 @@ async fn long_reads_leave_the_thread_of_their_caller() {
     let own = key("c1");
     assert!(store.messages(&own, None, 10).now_or_never().is_some());
     assert!(store.messages(&own, None, 100).now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn a_change_whose_caller_leaves_before_there_is_room_is_not_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&database(&directory));
+    let paused = pause(&store);
+    let create = |id: &str| store.create_conversation(empty_conversation(id));
+    let queued: Vec<_> = (0..CHANGES_MAX).map(|i| create(&format!("c{i}"))).collect();
+    assert_eq!(create("left").now_or_never(), None);
+    let waiting = create("patient");
+    drop(paused);
+    assert_eq!(waiting.await, Ok(()));
+    for made in queued {
+        assert_eq!(made.await, Ok(()));
+    }
+    assert_eq!(store.conversation(&empty_conversation("left").key).await, Ok(None));
+    assert_eq!(store.queued(), 0);
 }
