@@ -46,7 +46,7 @@ section! {
         /// Time for which callers wait while the store accepts no writes, before they get 503; with
         /// PostgreSQL also for reads, and for the start of the server. Executions are not given up:
         /// they continue when the store answers again. Generations end with their callers.
-        patience: Duration = Duration::from_secs(10), Takes::Duration;
+        patience: Duration = RuntimeLimits::default().store_patience, Takes::Duration;
         /// PostgreSQL: folder of a small file by which executions that repeatedly end the process
         /// are recognized; it must outlive the process. A relative path starts at the working
         /// directory.

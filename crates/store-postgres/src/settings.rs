@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use greenroom_actors::RuntimeLimits;
+
 use crate::address::{Address, Password};
 
 /// Settings of a store in PostgreSQL.
@@ -36,18 +38,11 @@ impl PostgresSettings {
             authorities: None,
             name: name.into(),
             durability: PostgresDurability::Full,
-            writers: Self::WRITERS,
-            connections: Self::CONNECTIONS,
-            patience: Self::PATIENCE,
+            writers: 2,
+            connections: 8,
+            patience: RuntimeLimits::default().store_patience,
         }
     }
-
-    /// Default of `writers`.
-    pub const WRITERS: usize = 2;
-    /// Default of `connections`.
-    pub const CONNECTIONS: usize = 8;
-    /// Default of `patience`.
-    pub const PATIENCE: Duration = Duration::from_secs(10);
 }
 
 /// Guarantee of an acknowledgement.

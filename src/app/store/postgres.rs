@@ -118,3 +118,20 @@ pub(super) fn backup_elsewhere(address: &Address) -> String {
          pg_dump --format=custom --username={user} --file=greenroom.dump {database}"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_configuration_are_those_of_the_store() {
+        let address: Address = "postgres://ann@db/shop".parse().unwrap();
+        let config = Config::default();
+        let (configured, own) = (settings(&address, &config), PostgresSettings::new(address, ""));
+        assert_eq!(
+            (configured.writers, configured.connections, configured.patience),
+            (own.writers, own.connections, own.patience)
+        );
+        assert_eq!(configured.durability, own.durability);
+    }
+}
