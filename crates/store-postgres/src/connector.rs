@@ -346,7 +346,7 @@ impl Connector {
                         waits.note(&notice);
                     }
                     Ok(_) => {}
-                    Err(error) => return losses::report(&name, &reason_of(&error)),
+                    Err(error) => return losses::report(&format!("{name}: {}", reason_of(&error))),
                 }
             }
         });
@@ -371,7 +371,7 @@ pub(crate) async fn answered<T, E: From<Error>>(
 ) -> Result<T, E> {
     let answer = tokio::time::timeout(within, asking).await;
     answer.unwrap_or_else(|_| {
-        losses::report("it is silent", &format!("no answer within {within:?}"));
+        losses::report(&format!("no answer within {within:?}"));
         Err(Error::__private_api_timeout().into())
     })
 }

@@ -225,9 +225,8 @@ impl EventStreamActor {
         let Portion { facts, next } = match read {
             Ok(portion) => portion,
             Err(error) => {
-                log::warn!(
-                    "cannot read events of execution {execution}, ending its stream: {error}"
-                );
+                // why it cannot be read is logged where it is read
+                log::debug!("ending a stream of execution {execution}: {error}");
                 self.give_up("the events cannot be read", ctx);
                 return;
             }

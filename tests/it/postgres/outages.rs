@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use support::client::Reply;
+use support::client::{Reply, Wire};
 use support::eventually;
 use support::postgres::Server as Database;
 use support::proxy::Proxy;
@@ -21,6 +21,9 @@ duration = \"1s\"
 [[workflows.napping.steps]]
 id = \"after\"
 map = \"'awake'\"
+
+[limits]
+heartbeat = \"50ms\"
 
 [agents.helper]
 model = \"offline\"
@@ -141,4 +144,44 @@ fn the_host_in_use_is_logged_when_it_changes() {
     second.cut();
     first.resume();
     server.says(&format!("the database is now used at {a}, no longer at {b}"));
+}
+
+#[test]
+fn open_streams_stay_during_an_outage() {
+    let Some(database) = Database::start() else { return };
+    let (_home, server) = server(&database, "1s");
+    let open = |method, path, body: Option<&[u8]>| {
+        let mut wire = Wire::open(server.address).unwrap();
+        let headers = [("content-type", "application/json")];
+        wire.send(method, path, &headers, body).unwrap();
+        assert_eq!(wire.head().unwrap().status, 200, "{path}");
+        wire
+    };
+    let body = json!({ "input": {}, "options": { "executionId": "one" } }).to_string();
+    let starting = open("POST", "/workflows/napping/stream", Some(body.as_bytes()));
+    let path = "/workflows/napping/executions/one/stream";
+    let mut streams = [starting, open("GET", path, None)];
+    for stream in &mut streams {
+        read_upto(stream, "step-start");
+    }
+    stop_during_the_nap(&database, &server, "one");
+    // reads wait for the patience
+    let read = "/workflows/napping/executions/unknown/state";
+    assert_eq!(server.get(read).status, 503);
+    for stream in &mut streams {
+        read_upto(stream, ": keep-alive");
+    }
+    database.start_again();
+    for stream in &mut streams {
+        read_upto(stream, "workflow-complete");
+    }
+}
+
+/// Reads a stream until it has this text.
+fn read_upto(stream: &mut Wire, part: &str) {
+    let mut text = String::new();
+    while !text.contains(part) {
+        let chunk = stream.chunk().unwrap().unwrap_or_else(|| panic!("it has ended: {text}"));
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
 }

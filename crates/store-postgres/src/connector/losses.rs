@@ -11,11 +11,11 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Time of the last warning of this process.
 static WARNED: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Logs that a connection broke, by its name in the database: the first of several as a warning.
-pub(crate) fn report(name: &str, reason: &str) {
+/// Logs that a connection broke or is given up: the first of several as a warning.
+pub(crate) fn report(reason: &str) {
     let level =
         level_at(Instant::now(), &mut WARNED.lock().unwrap_or_else(PoisonError::into_inner));
-    log::log!(level, "lost a connection to the database ({name}): {reason}");
+    log::log!(level, "lost a connection to the database: {reason}");
 }
 
 fn level_at(now: Instant, warned: &mut Option<Instant>) -> Level {

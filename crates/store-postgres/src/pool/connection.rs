@@ -44,7 +44,7 @@ impl Questions {
     ) -> Result<T, Failure> {
         self.is_open.store(true, Ordering::Relaxed);
         let Ok(answer) = timeout(self.answer_max, asking).await else {
-            losses::report("pool", &format!("no answer within {:?}", self.answer_max));
+            losses::report(&format!("no answer within {:?}", self.answer_max));
             self.is_overdue.store(true, Ordering::Relaxed);
             return Err(Error::__private_api_timeout().into());
         };
