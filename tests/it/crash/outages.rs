@@ -16,13 +16,13 @@ use support::server::{Home, Server};
 const SECONDS: &str = "GREENROOM_DRILL_SECONDS";
 /// Kills of a storm. Another one ends the calm behind it, in which everything is compared.
 const KILLS: u64 = 5;
-const STORMS: u64 = 4;
+const STORMS: u64 = 5;
 /// Longest life of a server after it is ready.
 const LIFE_MS: u64 = 1_000;
 /// Longest pause between two disturbances.
 const LULL_MS: u64 = 1_000;
 /// Longest time without the database, or without the network.
-const OUTAGE_MS: u64 = 1_500;
+const OUTAGE_MS: u64 = 2_000;
 const DELAY_MS: u64 = 30;
 
 /// A database, reached through a network that can be disturbed.
