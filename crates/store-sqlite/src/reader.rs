@@ -109,15 +109,9 @@ impl Readers {
         record: impl FnOnce() -> String + Send + 'static,
         query: impl FnOnce(&Reading<'_>) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, ReadError> {
-        let turns = match lane {
-            Lane::Loads => &self.loads,
-            Lane::Portions => &self.portions,
-            Lane::Lists => &self.lists,
-            Lane::Searches => &self.searches,
-        };
         // the semaphore is never closed; the permit is held until the query ends, even if this
         // future is dropped
-        let turn = Arc::clone(turns).acquire_owned().await;
+        let turn = Arc::clone(self.turns(lane)).acquire_owned().await;
         let readers = Arc::clone(self);
         let stopped = |_| Err(ReadError::Unavailable(Arc::from("a query stopped unexpectedly")));
         let reading = self.pool.run(move || {
@@ -126,6 +120,16 @@ impl Readers {
             answer
         });
         reading.await.unwrap_or_else(stopped)
+    }
+
+    /// Returns the permits of a lane, one for each query that can run at once.
+    pub(super) fn turns(&self, lane: Lane) -> &Arc<Semaphore> {
+        match lane {
+            Lane::Loads => &self.loads,
+            Lane::Portions => &self.portions,
+            Lane::Lists => &self.lists,
+            Lane::Searches => &self.searches,
+        }
     }
 
     fn failure(&self, record: impl FnOnce() -> String, error: &rusqlite::Error) -> ReadError {

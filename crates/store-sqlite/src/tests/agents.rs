@@ -391,19 +391,24 @@ async fn damaged_rows_of_agents_affect_only_their_records() {
 }
 
 #[tokio::test]
-async fn long_reads_leave_the_thread_of_their_caller() {
+async fn long_reads_wait_for_their_turn_and_hold_up_no_short_ones() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
-    let of_one = store.generation("g1").now_or_never();
-    assert!(of_one.is_some(), "a short one is read at once");
-    let searching = store.search_messages("writer", None, "tea", 10);
-    assert!(searching.now_or_never().is_none());
-    assert!(store.generations("writer", None, 0, 100).now_or_never().is_none());
-    let filter = ConversationFilter::default();
+    let taken = [Lane::Lists, Lane::Searches].map(|lane| {
+        let turns = store.readers.turns(lane);
+        let all = u32::try_from(turns.available_permits()).unwrap();
+        Arc::clone(turns).try_acquire_many_owned(all).unwrap()
+    });
+    let (own, filter) = (key("c1"), ConversationFilter::default());
+    let mut searching = store.search_messages("clerk", None, "tea", 10);
+    assert!((&mut searching).now_or_never().is_none());
+    assert!(store.generations("clerk", None, 0, 100).now_or_never().is_none());
     assert!(store.conversations(&filter, 0, 100).now_or_never().is_none());
-    let own = key("c1");
-    assert!(store.messages(&own, None, 10).now_or_never().is_some());
     assert!(store.messages(&own, None, 100).now_or_never().is_none());
+    assert!(store.messages(&own, None, 10).now_or_never().is_some(), "as generations read");
+    assert!(store.generation("g1").now_or_never().is_some());
+    drop(taken);
+    assert_eq!(searching.await, Ok(Vec::new()));
 }
 
 #[tokio::test]
