@@ -1,6 +1,7 @@
 //! The rules of execution in plain Rust: no actor, no clock, no randomness, no I/O.
 
 pub mod call;
+pub mod cluster;
 pub mod definition;
 pub mod effort;
 pub mod event;

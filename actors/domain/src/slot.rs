@@ -28,6 +28,11 @@ impl Slot {
         if (number as usize) < SLOTS { Some(Self(number)) } else { None }
     }
 
+    /// Returns all slots, in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..SLOTS as u16).map(Self)
+    }
+
     /// Returns the number of the slot.
     pub const fn number(self) -> u16 {
         self.0
@@ -158,7 +163,7 @@ impl SlotSet {
 
     /// Returns the slots of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..SLOTS as u16).map(Slot).filter(|slot| self.contains(*slot))
+        Slot::all().filter(|slot| self.contains(*slot))
     }
 }
 
