@@ -1,0 +1,77 @@
+//! The processes that share a store: which of them are alive, and which slots each owns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::domain::cluster::{NodeId, SlotMap};
+use crate::domain::slot::SlotSet;
+use crate::ports::store::Read;
+
+/// Beats that a process sends during its lease.
+pub const BEATS_PER_LEASE: u32 = 6;
+
+/// A process that shares the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub node: NodeId,
+    /// Name of the server, which stays the same when it starts again.
+    pub name: Arc<str>,
+    pub version: Arc<str>,
+    pub state: MemberState,
+    /// Number that the process increments to show that it is alive.
+    pub beat: u64,
+}
+
+/// State of a member that is not known to be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// Takes slots.
+    Active,
+    /// Gives its slots away, and takes none.
+    Leaving,
+}
+
+/// What one beat of this process has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Time at which the beat was sent.
+    pub sent: Instant,
+    /// The members, this process included, in the order of their nodes.
+    pub members: Vec<Member>,
+    pub owners: Arc<SlotMap>,
+}
+
+/// This process among the members of a store.
+///
+/// The store beats without being asked, on a thread of the store. It also refuses what this process
+/// may not write: an append to an execution whose slot it does not own, and everything once another
+/// process has fenced it.
+pub trait Members: Send + Sync {
+    /// Returns the number of this process.
+    fn own(&self) -> NodeId;
+
+    /// Returns the time for which one beat shows that a process is alive.
+    fn lease(&self) -> Duration;
+
+    /// Returns the newest view; it changes with each beat that the store has answered.
+    fn views(&self) -> watch::Receiver<Option<Arc<View>>>;
+
+    /// Declares a member gone if it still has this beat: it stores nothing from then on, and its
+    /// slots have no owner. Returns false if it has beaten again, or is gone already. What it is
+    /// storing at the moment is stored before this returns, or never.
+    fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool>;
+
+    /// Takes slots that have no owner; returns those taken. From then on this process may write
+    /// there, and everything stored by their last owner can be read.
+    fn claim<'a>(&'a self, slots: &'a SlotSet) -> Read<'a, SlotSet>;
+
+    /// Gives slots of this process to an active member; returns those given. From its call on this
+    /// process writes nothing there; what it has queued must be stored before.
+    fn give<'a>(&'a self, slots: &'a SlotSet, to: NodeId) -> Read<'a, SlotSet>;
+
+    /// Changes the state of this process from active to leaving.
+    fn set_leaving(&self) -> Read<'_, ()>;
+}
