@@ -34,7 +34,7 @@ pub enum MemberState {
     Leaving,
 }
 
-/// What one beat of this process has seen.
+/// Members and owners, as one beat of this process has seen them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Time at which the beat was sent.
@@ -56,7 +56,8 @@ pub trait Members: Send + Sync {
     /// Returns the time for which one beat shows that a process is alive.
     fn lease(&self) -> Duration;
 
-    /// Returns the newest view; it changes with each beat that the store has answered.
+    /// Returns the newest view; it changes with each beat that the store has answered. Closed once
+    /// this process is no longer a member.
     fn views(&self) -> watch::Receiver<Option<Arc<View>>>;
 
     /// Declares a member gone if it still has this beat: it stores nothing from then on, and its

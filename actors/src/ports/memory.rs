@@ -9,6 +9,7 @@ mod counts;
 mod crash_marks;
 mod faults;
 mod lists;
+mod members;
 mod retention;
 mod timers;
 mod traces;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
 
+use crate::domain::cluster::NodeId;
 use crate::domain::event::events_of;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
@@ -33,18 +35,34 @@ use crate::ports::store::{
 };
 
 use self::faults::Faults;
+use self::members::{Beats, MemoryMember};
 
 pub use crash_marks::MemoryCrashMarks;
 use timers::Timers;
 
-/// A store of everything in memory.
+/// A store of everything in memory: a handle of one process over a disk that several can share.
 #[derive(Default)]
 pub struct MemoryStore {
-    state: Mutex<State>,
+    disk: Arc<Disk>,
     sink: OnceLock<Arc<dyn CommitSink>>,
+    faults: Arc<Faults>,
+    /// This process among those that share the disk, and its beats; `None` if it did not join.
+    membership: Option<(Arc<MemoryMember>, Beats)>,
+}
+
+/// Everything that is stored.
+#[derive(Default)]
+struct Disk {
+    state: Mutex<State>,
     last_row: AtomicI64,
     last_generation: AtomicI64,
-    faults: Faults,
+}
+
+impl Disk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // nothing panics while it holds the lock; after a defect that does, continue
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -58,26 +76,28 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Returns a copy for another process, without a receiver of commits.
+    /// Returns a copy of the disk for another process, without members and without a receiver of
+    /// commits.
     #[must_use]
     pub fn reopened(&self) -> Self {
-        Self {
-            state: Mutex::new(self.state().clone()),
-            last_row: AtomicI64::new(self.last_row.load(Ordering::SeqCst)),
-            last_generation: AtomicI64::new(self.last_generation.load(Ordering::SeqCst)),
-            ..Self::default()
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // nothing panics while it holds the lock; after a defect that does, continue
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.disk.state().clone();
+        state.cluster = state.cluster.left();
+        let disk = Disk {
+            state: Mutex::new(state),
+            last_row: AtomicI64::new(self.disk.last_row.load(Ordering::SeqCst)),
+            last_generation: AtomicI64::new(self.disk.last_generation.load(Ordering::SeqCst)),
+        };
+        Self { disk: Arc::new(disk), ..Self::default() }
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, AppendError> {
-        match self.faults.refuses_writes() {
-            true => Err(AppendError::Unavailable(Arc::from("writes are switched off"))),
-            false => Ok(change(&mut self.state())),
+        if self.faults.refuses_writes() {
+            return Err(AppendError::Unavailable(Arc::from("writes are switched off")));
+        }
+        let mut state = self.disk.state();
+        match self.own() {
+            Some(own) if !state.cluster.has(own) => Err(AppendError::Lost),
+            Some(_) | None => Ok(change(&mut state)),
         }
     }
 
@@ -88,7 +108,7 @@ impl MemoryStore {
     fn read<'a, T: Send + 'a>(&'a self, read: impl FnOnce(&State) -> T) -> Read<'a, T> {
         let result = match self.faults.refuses_reads() {
             true => Err(ReadError::Unavailable(Arc::from("reads are switched off"))),
-            false => Ok(read(&self.state())),
+            false => Ok(read(&self.disk.state())),
         };
         Box::pin(ready(result))
     }
@@ -105,6 +125,7 @@ struct State {
     definitions: HashMap<String, Value>,
     agents: agents::Agents,
     logs: traces::LogRecords,
+    cluster: members::Cluster,
 }
 
 #[derive(Clone)]
@@ -137,8 +158,9 @@ impl State {
         }
     }
 
-    fn append(&mut self, append: Append) -> Result<(), AppendError> {
-        self.admit(&append)?;
+    /// Appends for a member, or for a process that did not join.
+    fn append(&mut self, of: Option<NodeId>, append: Append) -> Result<(), AppendError> {
+        self.admit(of, &append)?;
         let Append { row, revision, projection, facts, timers, idempotency, snapshot, .. } = append;
         let id = projection.header.id.clone();
         let status = projection.status;
@@ -173,7 +195,10 @@ impl State {
         Ok(())
     }
 
-    fn admit(&self, append: &Append) -> Result<(), AppendError> {
+    fn admit(&self, of: Option<NodeId>, append: &Append) -> Result<(), AppendError> {
+        if of.is_some_and(|own| !self.cluster.owns(own, &append.projection.header.id)) {
+            return Err(AppendError::Lost);
+        }
         let now = append.projection.updated_at;
         if let Some(record) = &append.idempotency
             && self.keys.get(&record.scope).is_some_and(|kept| kept.expires_at > now)
@@ -214,10 +239,15 @@ impl Journal for MemoryStore {
         }
     }
 
-    fn close(&self) {}
+    /// Leaves the members; does nothing for a process that did not join.
+    fn close(&self) {
+        if let Some(own) = self.own() {
+            self.disk.state().cluster.remove(own);
+        }
+    }
 
     fn next_row(&self) -> Option<Row> {
-        self.faults.new_row(&self.last_row)
+        self.faults.new_row(&self.disk.last_row)
     }
 
     fn append(&self, append: Append) {
@@ -227,7 +257,7 @@ impl Journal for MemoryStore {
         let facts = append.facts.clone();
         let result = match self.faults.has_lost(&header.id) {
             true => Err(AppendError::Lost),
-            false => self.write(|state| state.append(append)).flatten(),
+            false => self.write(|state| state.append(self.own(), append)).flatten(),
         };
         // the lock is released: the sink may append in `committed`
         let Some(sink) = self.sink.get() else { return };
@@ -247,8 +277,15 @@ impl Journal for MemoryStore {
     }
 
     fn change_timers(&self, _: usize, changes: Vec<TimerChange>) {
-        if self.write(|state| state.timers.change(changes)).is_err() {
-            log::warn!("lost a change of timers: writes are switched off");
+        let changed = self.write(|state| {
+            let changes = match self.own() {
+                Some(own) => state.cluster.own_changes(own, changes),
+                None => changes,
+            };
+            state.timers.change(changes);
+        });
+        if let Err(error) = changed {
+            log::warn!("lost a change of timers: {error}");
         }
     }
 }

@@ -1,11 +1,13 @@
 //! History and conversations of agents, in memory.
 
+use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
 use super::MemoryStore;
+use crate::domain::cluster::NodeId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
@@ -20,6 +22,8 @@ pub(super) struct Agents {
     generations: Vec<GenerationEntry>,
     /// Rows of `generations`.
     rows: Vec<Row>,
+    /// Members that work on generations, or did.
+    workers: HashMap<String, NodeId>,
     conversations: Vec<StoredConversation>,
     last_message: u64,
 }
@@ -40,8 +44,11 @@ impl StoredConversation {
 }
 
 impl Agents {
-    fn record(&mut self, write: GenerationWrite) {
+    fn record(&mut self, by: Option<NodeId>, write: GenerationWrite) {
         let GenerationWrite { row, record, steps, messages } = write;
+        if let Some(by) = by {
+            self.workers.insert(record.id.clone(), by);
+        }
         let at = self.generations.iter().position(|kept| kept.record.id == record.id);
         let at = at.unwrap_or_else(|| {
             self.rows.push(row);
@@ -162,14 +169,14 @@ impl Agents {
 
 impl Generations for MemoryStore {
     fn next_generation_row(&self) -> Option<Row> {
-        self.faults.new_row(&self.last_generation)
+        self.faults.new_row(&self.disk.last_generation)
     }
 
     fn record_generation(
         &self,
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let recorded = self.written(|state| state.agents.record(write));
+        let recorded = self.written(|state| state.agents.record(self.own(), write));
         let Some(end) = self.faults.end_of_outage() else { return recorded };
         Box::pin(async {
             // closes without a value
@@ -203,9 +210,14 @@ impl Generations for MemoryStore {
     }
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        let is_member = self.own().is_some();
         self.written(|state| {
-            for GenerationEntry { record, .. } in &mut state.agents.generations {
-                if record.status == GenerationStatus::Working && record.origin.is_none() {
+            let Agents { generations, workers, .. } = &mut state.agents;
+            for GenerationEntry { record, .. } in generations {
+                let worker = workers.get(&record.id).filter(|_| is_member);
+                let is_at_work = worker.is_some_and(|node| state.cluster.has(*node));
+                let is_working = record.status == GenerationStatus::Working;
+                if is_working && !is_at_work && record.origin.is_none() {
                     record.status = GenerationStatus::Error;
                     record.end_time = Some(now);
                     record.error = Some("interrupted by a restart".to_owned());

@@ -16,6 +16,7 @@ pub(super) struct Faults {
     refuses_writes: AtomicBool,
     refuses_reads: AtomicBool,
     has_no_rows: AtomicBool,
+    is_silent: AtomicBool,
     lost: Mutex<SlotSet>,
     /// Appends and answers that wait, during an outage.
     waiting: Mutex<Option<Waiting>>,
@@ -35,6 +36,11 @@ impl Faults {
 
     pub(super) fn refuses_reads(&self) -> bool {
         self.refuses_reads.load(Ordering::SeqCst)
+    }
+
+    /// Returns true for a member that does not show that it is alive.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::SeqCst)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
@@ -116,5 +122,11 @@ impl MemoryStore {
     /// [`AppendError::Lost`]: crate::ports::store::AppendError::Lost
     pub fn set_lost(&self, slots: SlotSet) {
         *self.faults.lost.lock().unwrap_or_else(PoisonError::into_inner) = slots;
+    }
+
+    /// Makes a member fall silent, or speak again: it does not beat, and cannot change the owners of
+    /// slots. What it stores arrives nevertheless, until it is fenced.
+    pub fn set_silent(&self, silent: bool) {
+        self.faults.is_silent.store(silent, Ordering::SeqCst);
     }
 }

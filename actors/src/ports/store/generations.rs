@@ -148,6 +148,7 @@ pub trait Generations: Send + Sync {
     ) -> Read<'a, GenerationPage>;
 
     /// Marks generations that are still `working` and do not belong to a workflow step as failed
-    /// (`interrupted by a restart`). Called at start.
+    /// (`interrupted by a restart`), except those of members that are not gone. Called at start, and
+    /// after a member is gone.
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>>;
 }
