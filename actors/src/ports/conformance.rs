@@ -11,6 +11,7 @@ mod forgetting;
 mod generations;
 mod lists;
 mod logs;
+mod members;
 mod pages;
 mod recall;
 mod reopening;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use crate::ports::store::{Read, Store};
 
 pub use bench::{Bench, Draft, completed, held, started, step_started};
+pub use members::{NewMember, run_over_members};
 
 /// Runs every rule, each over a new store.
 pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {

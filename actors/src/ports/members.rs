@@ -41,6 +41,8 @@ pub struct View {
     pub sent: Instant,
     /// The members, this process included, in the order of their nodes.
     pub members: Vec<Member>,
+    /// Owners of the slots, with every claim and every giving that this process knows the answer of.
+    /// This process may write in the slots that it owns here, as in those that were given to it.
     pub owners: Arc<SlotMap>,
 }
 
@@ -65,8 +67,9 @@ pub trait Members: Send + Sync {
     /// storing at the moment is stored before this returns, or never.
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool>;
 
-    /// Takes slots that have no owner; returns those taken. From then on this process may write
-    /// there, and everything stored by their last owner can be read.
+    /// Takes slots that have no owner, and those of this process whose last claim or giving failed,
+    /// so that its outcome is unknown; returns those taken. From then on this process may write
+    /// there, and everything stored by their last owner can be read. A leaving process takes none.
     fn claim<'a>(&'a self, slots: &'a SlotSet) -> Read<'a, SlotSet>;
 
     /// Gives slots of this process to an active member; returns those given. From its call on this

@@ -195,8 +195,13 @@ impl State {
         Ok(())
     }
 
+    /// Returns true if the execution is in a slot of the process, or if that did not join.
+    fn may_write(&self, of: Option<NodeId>, id: &ExecutionId) -> bool {
+        of.is_none_or(|own| self.cluster.owns(own, id))
+    }
+
     fn admit(&self, of: Option<NodeId>, append: &Append) -> Result<(), AppendError> {
-        if of.is_some_and(|own| !self.cluster.owns(own, &append.projection.header.id)) {
+        if !self.may_write(of, &append.projection.header.id) {
             return Err(AppendError::Lost);
         }
         let now = append.projection.updated_at;
@@ -216,7 +221,10 @@ impl State {
         }
     }
 
-    fn store_snapshot(&mut self, snapshot: Snapshot) {
+    fn store_snapshot(&mut self, of: Option<NodeId>, snapshot: Snapshot) {
+        if !self.may_write(of, &snapshot.execution) {
+            return;
+        }
         let Snapshot { execution, row, revision, state } = snapshot;
         let entry = self.executions.get_mut(&execution);
         let is_newest = |it: &&mut Entry| it.row == row && it.revision == revision;
@@ -269,7 +277,7 @@ impl Journal for MemoryStore {
 
     fn store_snapshot(&self, _: usize, snapshot: Snapshot) {
         // without it, a rebuild applies more facts
-        let _ = self.write(|state| state.store_snapshot(snapshot));
+        let _ = self.write(|state| state.store_snapshot(self.own(), snapshot));
     }
 
     fn is_writable(&self) -> bool {

@@ -1,11 +1,25 @@
 //! Conformance, and answers on the same thread.
 
+use std::time::Duration;
+
 use super::*;
 use crate::ports::conformance;
 
 #[tokio::test]
 async fn the_store_conforms_to_the_ports() {
     conformance::run(async || Arc::new(MemoryStore::new())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_store_conforms_to_the_port_of_members() {
+    conformance::run_over_members(async |count| {
+        let disk = MemoryStore::new();
+        let names = (0..count).map(|number| format!("server-{number}"));
+        let stores = names.map(|name| Arc::new(disk.join(name, Duration::from_secs(6))));
+        let members = stores.map(|store| (store.clone() as _, store.members().unwrap()));
+        members.collect()
+    })
+    .await;
 }
 
 #[tokio::test]
