@@ -10,8 +10,7 @@ use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::slot::SlotSet;
 use crate::ports::store::Read;
 
-/// Beats that a process sends during its lease.
-pub const BEATS_PER_LEASE: u32 = 6;
+pub use crate::domain::cluster::lease::BEATS_PER_LEASE;
 
 /// A process that shares the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
