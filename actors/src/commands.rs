@@ -108,8 +108,10 @@ pub(crate) enum ExecutionCommand {
         error: Arc<str>,
         kind: ErrorKind,
     },
-    /// Drops bodies and callers because the process ends; answered when all facts are durable.
+    /// Drops bodies, and refuses callers with this reason, because the process ends or another one
+    /// is to serve the execution; answered when all facts are durable.
     Stop {
+        why: Unavailable,
         answer: Sender<()>,
     },
 }
@@ -286,7 +288,7 @@ impl ExecutionCommand {
             Self::AwaitOutcome { answer, .. } => drop(answer.send(Err(error))),
             Self::Report { answer } => drop(answer.send(Err(error))),
             Self::PassResume { answer, .. } => drop(answer.send(Err(error.into()))),
-            Self::Stop { answer } => drop(answer.send(())),
+            Self::Stop { answer, .. } => drop(answer.send(())),
             // Repeated from the store: a timer, or the parent's query, brings it back.
             Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
         }

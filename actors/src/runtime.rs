@@ -202,7 +202,8 @@ impl Runtime {
 
     /// Returns whether the runtime accepts new work, or the reason why not.
     pub fn readiness(&self) -> Readiness {
-        match (self.shared.is_draining(), self.shared.store.is_writable()) {
+        let is_writable = self.shared.store.is_writable() && self.shared.ownership.is_believed();
+        match (self.shared.is_draining(), is_writable) {
             (true, _) => Readiness::Draining,
             (false, false) => Readiness::StoreRefusesWrites,
             (false, true) => Readiness::Ready,
@@ -214,6 +215,7 @@ impl Runtime {
     /// has lasted for its patience. Everything acknowledged is durable either way.
     pub async fn drain(&self, grace: Duration) {
         self.shared.draining.store(true, Ordering::Release);
+        self.leave_members();
         let quiet = async {
             self.bodies_done().await;
             self.generations.active.idle().await;
@@ -263,6 +265,16 @@ impl Runtime {
         join_all(ends).await;
         let _ = self.system.scheduler.send(KillForTest).await;
         let _ = self.system.sweeper.send(KillForTest).await;
+    }
+
+    /// Has the other members take over what this process serves, as far as there is time.
+    fn leave_members(&self) {
+        let Some(members) = self.shared.ownership.members().cloned() else { return };
+        actix::spawn(async move {
+            if let Err(error) = members.set_leaving().await {
+                log::warn!("the other servers take over only when this one has ended: {error}");
+            }
+        });
     }
 
     async fn bodies_done(&self) {

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
+use crate::cluster::ownership::Ownership;
 use crate::commands::{Deliver, ExecutionCommand};
 use crate::counters::Counters;
 use crate::domain::definition::WorkflowDefinition;
@@ -34,7 +35,7 @@ use crate::requests::Unavailable;
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::memory_budget::MemoryBudget;
-use crate::shard::messages::{Committed, TimerArmed};
+use crate::shard::messages::{BusySlots, Committed, LeaveSlots, SlotsChanged, TimerArmed};
 use crate::shard::pulse::Pulse;
 use crate::shard::quarantine::Quarantine;
 use crate::shard::stuck::Stuck;
@@ -46,6 +47,7 @@ pub(crate) use outage::{OutageWatch, refusal};
 
 pub(crate) struct Shared {
     pub(crate) current: Current,
+    pub(crate) ownership: Ownership,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) meter: Arc<dyn Meter>,
@@ -83,12 +85,16 @@ pub(crate) struct Routes {
     /// Supervisors, by the number of their shard.
     pub(crate) shards: Vec<Shard>,
     pub(crate) timers: Recipient<TimerArmed>,
+    /// The scheduler, for changes of the slots that are served.
+    pub(crate) slots: Recipient<SlotsChanged>,
 }
 
 /// Addresses of one supervisor.
 pub(crate) struct Shard {
     pub(crate) commands: Recipient<Deliver>,
     pub(crate) commits: Recipient<Committed>,
+    pub(crate) leave: Recipient<LeaveSlots>,
+    pub(crate) busy: Recipient<BusySlots>,
 }
 
 impl Shared {
@@ -99,7 +105,7 @@ impl Shared {
         feed: FeedHandle,
         evaluations: Evaluations,
     ) -> Self {
-        let RuntimePorts { store, crash_marks, clock, meter, external_calls, .. } = ports;
+        let RuntimePorts { store, members, crash_marks, clock, meter, external_calls, .. } = ports;
         let plans = registry
             .workflows
             .values()
@@ -107,6 +113,7 @@ impl Shared {
             .collect();
         Self {
             current: Current::new(registry),
+            ownership: Ownership::new(members),
             evaluations: Arc::new(evaluations),
             pulse: Pulse::of(limits.placement.threads()),
             quarantine: Quarantine::new(crash_marks),
@@ -151,8 +158,48 @@ impl Shared {
         shards.get(index).map(|shard| (index, &shard.commands))
     }
 
-    /// Sends a command to the supervisor of its execution; refuses it when the mailbox is full.
+    /// Returns the refusal of a command for an execution that this process does not serve, or may
+    /// no longer serve. Nothing of the command was recorded then.
+    fn refusal_for(&self, id: &ExecutionId, command: &ExecutionCommand) -> Option<Unavailable> {
+        if !self.ownership.serves(id) {
+            return Some(Unavailable::Moved { execution: None });
+        }
+        // no caller would repeat these; what follows from them waits for the store
+        let is_repeated = !command.is_patient();
+        (is_repeated && !self.ownership.is_believed()).then(|| refusal(None))
+    }
+
+    /// Returns the id of a new execution: the chosen one, or one in a slot that this process serves.
+    pub(crate) fn execution_id(
+        &self,
+        chosen: Option<ExecutionId>,
+    ) -> Result<ExecutionId, Unavailable> {
+        if let Some(id) = chosen {
+            return Ok(id);
+        }
+        let id = self.clock.new_execution_id();
+        if self.ownership.serves(&id) {
+            return Ok(id);
+        }
+        let slot = self.ownership.slot_near(slot_of(&id));
+        let slot = slot.ok_or(Unavailable::Moved { execution: None })?;
+        Ok(self.clock.new_execution_id_in(slot))
+    }
+
+    /// Notifies the scheduler that other slots are served.
+    pub(crate) async fn announce_slots(&self) {
+        let Some(routes) = self.routes.get() else { return };
+        // an error: the scheduler has ended
+        let _ = routes.slots.send(SlotsChanged).await;
+    }
+
+    /// Sends a command to the supervisor of its execution; refuses it when the mailbox is full, or
+    /// when this process does not serve the execution.
     pub(crate) fn deliver(&self, id: ExecutionId, command: ExecutionCommand) {
+        if let Some(refusal) = self.refusal_for(&id, &command) {
+            command.refuse(refusal);
+            return;
+        }
         let Some((_, shard)) = self.shard_of(&id) else {
             command.refuse(Unavailable::Draining { execution: Some(id) });
             return;

@@ -161,6 +161,26 @@ impl SlotSet {
         was_there
     }
 
+    /// Returns the slot at this place in the order of the set, counted from 0.
+    pub fn nth(&self, mut place: usize) -> Option<Slot> {
+        for (index, word) in self.words.iter().enumerate() {
+            let here = word.count_ones() as usize;
+            if place < here {
+                let first = index * WORD_BITS;
+                let slots = (first..first + WORD_BITS).map(|number| Slot(number as u16));
+                return slots.filter(|slot| self.contains(*slot)).nth(place);
+            }
+            place -= here;
+        }
+        None
+    }
+
+    /// Returns the slots that are in this set and not in the other.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        self.iter().filter(|slot| !other.contains(*slot)).collect()
+    }
+
     /// Returns the slots of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
         Slot::all().filter(|slot| self.contains(*slot))
@@ -250,6 +270,10 @@ mod tests {
         assert!(!set.insert(slot(64)) && set.len() == 5, "inserted twice");
         assert!(set.remove(slot(64)) && !set.remove(slot(64)));
         assert!(!set.contains(slot(64)) && set.contains(slot(63)) && set.len() == 4);
+        let in_order = [0, 1, 2, 3, 4].map(|place| set.nth(place).map(Slot::number));
+        assert_eq!(in_order, [Some(0), Some(63), Some(100), Some(4095), None]);
+        let others = [100, 200].map(slot).into_iter().collect();
+        assert_eq!(set.without(&others), [0, 63, 4095].map(slot).into_iter().collect());
         assert!(set.has(&ExecutionId::trusted("01932f6c-9d1e-7a3b-8c4d-5e6f70800064")));
         assert!(!set.has(&ExecutionId::trusted(UUID)));
     }

@@ -1,4 +1,4 @@
-//! The end of the process, for one execution.
+//! The end of the process, or of its service, for one execution.
 
 use actix::Context;
 
@@ -9,6 +9,7 @@ use crate::requests::Unavailable;
 impl ExecutionActor {
     pub(super) fn stop(
         &mut self,
+        why: &Unavailable,
         answer: tokio::sync::oneshot::Sender<()>,
         ctx: &mut Context<Self>,
     ) {
@@ -19,10 +20,8 @@ impl ExecutionActor {
         self.decide_ends_only(ctx);
         self.decide_and_record(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
-        let execution = Some(self.id.clone());
         for waiter in life.waiters.drain(..) {
-            let execution = execution.clone();
-            waiter.answer.refuse(Unavailable::Draining { execution });
+            waiter.answer.refuse(why.clone());
         }
         life.stop = Some(answer);
     }

@@ -1,6 +1,7 @@
 //! Replacing the registry in use.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 
@@ -39,9 +40,9 @@ impl Runtime {
             return;
         }
         join_all(self.system.shards.iter().map(|shard| shard.send(RegistryChanged))).await;
-        let runtime = self.clone();
+        let shared = Arc::clone(&self.shared);
         actix::spawn(async move {
-            runtime.continue_running().await;
+            shared.continue_running(&shared.ownership.served()).await;
         });
     }
 }

@@ -1,14 +1,13 @@
 //! Starting the runtime, and continuing what was running.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use actix::{Actor, Addr};
 use serde_json::Value;
 
 use crate::agent::generation::tools::ToolLimits;
 use crate::agent::generation::{ActiveGenerations, GenerationDeps, GenerationRegistry};
+use crate::cluster::member::follow;
 use crate::commands::ExecutionCommand;
 use crate::domain::fact::Recorded;
 use crate::domain::plan::Plan;
@@ -16,7 +15,7 @@ use crate::domain::slot::SlotSet;
 use crate::limits::RuntimeLimits;
 use crate::mailbox::report;
 use crate::observe::feed::FeedHandle;
-use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
+use crate::ports::store::{Acknowledgement, CommitSink, Header, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::workflow_runs::WorkflowRuns;
@@ -31,15 +30,6 @@ use crate::shard::supervisor::{ReportReady, Supervisor};
 use crate::shard::sweeper::Sweeper;
 use crate::shard::watchdog::watch;
 use crate::shared::{Routes, Shard, Shared};
-
-/// Running executions per page when they are continued after a start.
-const CONTINUE_PAGE: usize = 256;
-/// Pause between pages: 25,600 executions per second.
-const CONTINUE_PAUSE: Duration = Duration::from_millis(10);
-/// Number of executions waiting to be read above which the next page is delayed.
-const CONTINUE_WAITING_MAX: usize = 1024;
-/// Delay after a failed read of a page.
-const CONTINUE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Runtime {
     /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
@@ -103,54 +93,17 @@ impl Runtime {
         };
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);
+        match shared.ownership.members() {
+            Some(members) => {
+                actix::spawn(follow(Arc::downgrade(&shared), Arc::clone(members)));
+            }
+            None => shared.gain(SlotSet::all(), "the last process").await,
+        }
         for id in set_aside {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
-        let runtime = Self { shared, system, arbiters: Arc::new(arbiters), generations };
-        let continuing = runtime.clone();
-        actix::spawn(async move {
-            let count = continuing.continue_running().await;
-            if count > 0 {
-                log::info!(
-                    "continued {count} executions that were running when the last process ended"
-                );
-            }
-        });
-        Ok(runtime)
-    }
-
-    /// Passes every running execution of the store to its supervisor, oldest first, and returns
-    /// their number. Retries failed reads, since no caller would ask for these executions.
-    pub(super) async fn continue_running(&self) -> usize {
-        let mut after: Row = 0;
-        let mut count = 0_usize;
-        while !self.shared.is_draining() {
-            let page = match self.shared.store.running(&SlotSet::all(), after, CONTINUE_PAGE).await
-            {
-                Ok(page) => page,
-                Err(error) => {
-                    let level = self.shared.level_of_failure(log::Level::Error);
-                    log::log!(level, "cannot read running executions, trying again: {error}");
-                    tokio::time::sleep(CONTINUE_AGAIN).await;
-                    continue;
-                }
-            };
-            let Some((last, _)) = page.last() else { break };
-            after = *last;
-            count += page.len();
-            for (_, id) in page {
-                self.shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
-            }
-            // Callers come first: these executions wait in the queue of their supervisors.
-            tokio::time::sleep(CONTINUE_PAUSE).await;
-            while !self.shared.is_draining()
-                && self.shared.memory.waiting.load(Ordering::Relaxed) > CONTINUE_WAITING_MAX
-            {
-                tokio::time::sleep(CONTINUE_PAUSE).await;
-            }
-        }
-        count
+        Ok(Self { shared, system, arbiters: Arc::new(arbiters), generations })
     }
 }
 
@@ -172,9 +125,11 @@ fn routes(shards: &[Addr<Supervisor>], scheduler: &Addr<Scheduler>) -> Routes {
     let shard = |address: &Addr<Supervisor>| Shard {
         commands: address.clone().recipient(),
         commits: address.clone().recipient(),
+        leave: address.clone().recipient(),
+        busy: address.clone().recipient(),
     };
-    let timers = scheduler.clone().recipient();
-    Routes { shards: shards.iter().map(shard).collect(), timers }
+    let (timers, slots) = (scheduler.clone().recipient(), scheduler.clone().recipient());
+    Routes { shards: shards.iter().map(shard).collect(), timers, slots }
 }
 
 /// Starts the evaluation threads. Without them a costly evaluation would block everything else, so

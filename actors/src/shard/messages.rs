@@ -1,7 +1,10 @@
 //! Messages between supervisors, their executions, the scheduler and the store.
 
+use std::sync::Arc;
+
 use actix::Message;
 
+use crate::domain::slot::SlotSet;
 use crate::ports::store::{Acknowledgement, Timer};
 
 /// The outcomes of one commit.
@@ -59,6 +62,22 @@ pub(crate) struct Idle {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct TimerArmed(pub(crate) Timer);
+
+/// The slots that this process serves have changed.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SlotsChanged;
+
+/// Stops the executions of these slots, which another process is to serve; resolves when everything
+/// acknowledged is durable.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct LeaveSlots(pub(crate) Arc<SlotSet>);
+
+/// Returns the slots of executions that have work in progress.
+#[derive(Message)]
+#[rtype(result = "SlotSet")]
+pub(crate) struct BusySlots;
 
 /// Ends an actor and everything below it without any record.
 #[derive(Message)]

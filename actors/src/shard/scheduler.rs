@@ -14,10 +14,9 @@ use actix::{
 
 use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
-use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Timer, TimerKey};
-use crate::shard::messages::{KillForTest, TimerArmed};
+use crate::shard::messages::{KillForTest, SlotsChanged, TimerArmed};
 use crate::shared::Shared;
 
 /// Time before its due date from which on a timer is held in memory.
@@ -46,7 +45,10 @@ impl Scheduler {
     fn poll(&mut self, ctx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let until = self.horizon();
-        let found = async move { shared.store.timers_due(&SlotSet::all(), until, POLL_MAX).await };
+        let found = async move {
+            let served = shared.ownership.served();
+            shared.store.timers_due(&served, until, POLL_MAX).await
+        };
         ctx.spawn(found.into_actor(self).map(|timers, scheduler, ctx| match timers {
             Ok(timers) => scheduler.found(timers, ctx),
             Err(error) => log::log!(
@@ -109,8 +111,17 @@ impl Actor for Scheduler {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SCHEDULER_MAILBOX);
-        self.poll(ctx);
         ctx.run_interval(POLL_EVERY, Self::poll);
+    }
+}
+
+impl Handler<SlotsChanged> for Scheduler {
+    type Result = ();
+
+    fn handle(&mut self, _: SlotsChanged, ctx: &mut Self::Context) {
+        let ownership = &self.shared.ownership;
+        self.due.retain(|(_, execution, _), ()| ownership.serves(execution));
+        self.poll(ctx);
     }
 }
 

@@ -239,6 +239,11 @@ impl Handler<Deliver> for Supervisor {
             command.refuse(Unavailable::Draining { execution: Some(id) });
             return;
         }
+        if !self.shared.ownership.serves(&id) {
+            // the slot was given away while the command was in the mailbox
+            command.refuse(Unavailable::Moved { execution: None });
+            return;
+        }
         match self.entries.get_mut(&id) {
             Some(Entry::Live(_)) => self.pass(&id, command),
             Some(Entry::Loading(loading)) if loading.turn == Turn::Waits => {

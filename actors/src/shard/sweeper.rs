@@ -33,7 +33,12 @@ impl Sweeper {
     fn sweep_later(&mut self, ctx: &mut Context<Self>) {
         ctx.run_later(self.shared.limits.retention.every, |sweeper, ctx| {
             let shared = Arc::clone(&sweeper.shared);
-            let sweep = async move { sweep(&shared).await };
+            let sweep = async move {
+                match shared.ownership.does_housework() {
+                    true => sweep(&shared).await,
+                    false => Ok(()),
+                }
+            };
             ctx.spawn(sweep.into_actor(sweeper).map(|swept, sweeper, ctx| {
                 if let Err(Failed(why)) = swept {
                     let level = sweeper.shared.level_of_failure(log::Level::Warn);

@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::commands::ExecutionCommand;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Awaited, Cause};
-use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::observe::log_record::LogScope;
 use crate::observe::scope::scope_of;
@@ -52,10 +51,12 @@ enum Verdict {
 impl Shared {
     /// Checks known stuck executions and the next running ones; returns the position reached.
     async fn watch_round(&self, after: Row) -> Row {
+        self.forget_others();
         for id in self.known_stuck() {
             self.check(id).await;
         }
-        let page = match self.store.running(&SlotSet::all(), after, ROUND_MAX).await {
+        let served = self.ownership.served();
+        let page = match self.store.running(&served, after, ROUND_MAX).await {
             Ok(page) => page,
             Err(error) => {
                 let level = self.level_of_failure(log::Level::Warn);
@@ -75,6 +76,12 @@ impl Shared {
             self.check(id).await;
         }
         reached
+    }
+
+    /// Forgets executions that another process serves now.
+    fn forget_others(&self) {
+        let mut stuck = self.stuck.write().unwrap_or_else(PoisonError::into_inner);
+        stuck.retain(|id, _| self.ownership.serves(id));
     }
 
     fn known_stuck(&self) -> Vec<ExecutionId> {

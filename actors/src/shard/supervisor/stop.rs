@@ -1,15 +1,19 @@
-//! The end of the process: stops all executions.
+//! The end of the process, or of its service for some slots: stops executions.
 
 use actix::{
-    ActorContext, ActorFutureExt, Context, Handler, Message, ResponseActFuture, WrapFuture,
+    ActorContext, ActorFutureExt, Context, Handler, Message, MessageResult, ResponseActFuture,
+    WrapFuture,
 };
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use crate::commands::ExecutionCommand;
+use crate::domain::ids::ExecutionId;
+use crate::domain::slot::slot_of;
 use crate::execution::Perform;
+use crate::mailbox::force_send;
 use crate::requests::Unavailable;
-use crate::shard::messages::KillForTest;
+use crate::shard::messages::{BusySlots, KillForTest, LeaveSlots};
 use crate::shard::supervisor::{Entry, Supervisor};
 
 /// Stops all executions; resolves when everything acknowledged is durable.
@@ -22,27 +26,56 @@ impl Handler<StopAll> for Supervisor {
 
     fn handle(&mut self, _: StopAll, _: &mut Context<Self>) -> Self::Result {
         self.stopping = true;
-        let mut stopped = Vec::with_capacity(self.entries.len());
-        for (id, entry) in &mut self.entries {
+        self.stop(|_| true, |id| Unavailable::Draining { execution: Some(id.clone()) })
+    }
+}
+
+impl Handler<LeaveSlots> for Supervisor {
+    type Result = ResponseActFuture<Self, ()>;
+
+    fn handle(&mut self, LeaveSlots(slots): LeaveSlots, _: &mut Context<Self>) -> Self::Result {
+        self.stop(|id| slots.has(id), |id| Unavailable::Moved { execution: Some(id.clone()) })
+    }
+}
+
+impl Handler<BusySlots> for Supervisor {
+    type Result = MessageResult<BusySlots>;
+
+    fn handle(&mut self, _: BusySlots, _: &mut Context<Self>) -> Self::Result {
+        let is_busy = |entry: &Entry| match entry {
+            Entry::Live(live) => live.idle.is_none(),
+            Entry::Loading(_) => true,
+        };
+        let busy = self.entries.iter().filter(|(_, entry)| is_busy(entry));
+        MessageResult(busy.map(|(id, _)| slot_of(id)).collect())
+    }
+}
+
+impl Supervisor {
+    /// Stops executions, and unloads them when everything acknowledged is durable. Their callers
+    /// get a refusal.
+    fn stop(
+        &mut self,
+        is_meant: impl Fn(&ExecutionId) -> bool,
+        refusal: impl Fn(&ExecutionId) -> Unavailable,
+    ) -> ResponseActFuture<Self, ()> {
+        let (mut stopped, mut keys) = (Vec::new(), Vec::new());
+        for (id, entry) in self.entries.iter_mut().filter(|(id, _)| is_meant(id)) {
             match entry {
                 Entry::Live(live) => {
                     let (answer, reply) = oneshot::channel();
-                    crate::mailbox::force_send(
-                        &live.address,
-                        Perform(ExecutionCommand::Stop { answer }),
-                    );
+                    let stop = ExecutionCommand::Stop { why: refusal(id), answer };
+                    force_send(&live.address, Perform(stop));
                     live.delivered += 1;
                     stopped.push(reply);
+                    keys.push(live.key);
                 }
                 Entry::Loading(loading) => {
-                    for command in loading.commands.drain(..) {
-                        command.refuse(Unavailable::Draining { execution: Some(id.clone()) });
-                    }
+                    loading.commands.drain(..).for_each(|command| command.refuse(refusal(id)));
                 }
             }
         }
         Box::pin(join_all(stopped).into_actor(self).map(|_, supervisor, _| {
-            let keys: Vec<u64> = supervisor.keys.keys().copied().collect();
             keys.into_iter().for_each(|key| supervisor.unload(key));
         }))
     }
@@ -55,7 +88,7 @@ impl Handler<KillForTest> for Supervisor {
         self.stopping = true;
         for entry in self.entries.values() {
             if let Entry::Live(live) = entry {
-                crate::mailbox::force_send(&live.address, KillForTest);
+                force_send(&live.address, KillForTest);
             }
         }
         self.keys.clear();

@@ -1,0 +1,163 @@
+//! This process among the members of its store: it fences those that are gone, takes slots that
+//! have no owner, and gives those away that others should have.
+
+use std::sync::{Arc, Weak};
+
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::cluster::handover::Handover;
+use crate::domain::cluster::lease::{Lease, Suspicion};
+use crate::domain::cluster::plan::{Part, part_of};
+use crate::domain::cluster::{NodeId, SlotMap};
+use crate::domain::slot::SlotSet;
+use crate::ports::members::{Member, MemberState, Members, View};
+use crate::shared::Shared;
+
+/// Follows the beats of the members until this process drains or is dropped.
+pub(crate) async fn follow(shared: Weak<Shared>, members: Arc<dyn Members>) {
+    let mut views = members.views();
+    let mut node = Node::new(members);
+    loop {
+        let view = views.borrow_and_update().clone();
+        if let Some(view) = view {
+            // Weak, so that a waiting task keeps nothing alive.
+            let Some(shared) = shared.upgrade() else { return };
+            node.look(&shared, &view).await;
+        }
+        if views.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What this process knows of the others.
+struct Node {
+    members: Arc<dyn Members>,
+    lease: Lease,
+    suspicion: Suspicion,
+    origin: Instant,
+    /// Time of the last answer to a change of slots. An older view does not show that change.
+    changed: Instant,
+    handover: Handover,
+    /// The round of the handover that is under way, with its slots.
+    moving: Option<(SlotSet, JoinHandle<()>)>,
+}
+
+impl Node {
+    fn new(members: Arc<dyn Members>) -> Self {
+        let lease = Lease::new(members.lease());
+        let now = Instant::now();
+        Self {
+            members,
+            lease,
+            suspicion: Suspicion::new(lease),
+            origin: now,
+            changed: now,
+            handover: Handover::default(),
+            moving: None,
+        }
+    }
+
+    /// Does what follows from one view.
+    async fn look(&mut self, shared: &Arc<Shared>, view: &View) {
+        shared.ownership.believe_since(view.sent, self.lease);
+        let gone = self.fence_suspects(view).await;
+        self.end_round();
+        if view.sent < self.changed {
+            return;
+        }
+        let mut owners = SlotMap::clone(&view.owners);
+        let lost: Vec<_> = owners.iter().filter(|(_, owner)| is_in(&gone, *owner)).collect();
+        lost.into_iter().for_each(|(slot, _)| owners.set(slot, None));
+        self.agree(shared, &owners).await;
+        let members: Vec<_> = view.members.iter().filter(|it| !gone.contains(&it.node)).collect();
+        self.follow_plan(shared, &members, &owners).await;
+    }
+
+    /// Fences members that are gone; returns them.
+    async fn fence_suspects(&mut self, view: &View) -> Vec<NodeId> {
+        let own = self.members.own();
+        let since = |at: Instant| at.saturating_duration_since(self.origin);
+        let times = (since(view.sent), since(Instant::now()));
+        let others = view.members.iter().filter(|member| member.node != own);
+        let beats = others.map(|member| (member.node, member.beat));
+        let mut gone = Vec::new();
+        for (node, beat) in self.suspicion.look(times, beats) {
+            let name =
+                view.members.iter().find(|it| it.node == node).map(|it| Arc::clone(&it.name));
+            let name = name.unwrap_or_default();
+            match self.members.fence(node, beat).await {
+                Ok(true) => {
+                    log::warn!(
+                        "{name} (node {node}) shows no sign of life; its slots are taken over"
+                    );
+                    gone.push(node);
+                }
+                Ok(false) => log::info!("{name} (node {node}) is alive, or was taken over already"),
+                Err(error) => log::warn!("cannot take over from {name} (node {node}): {error}"),
+            }
+        }
+        gone
+    }
+
+    /// Notes the end of the round of the handover that was under way.
+    fn end_round(&mut self) {
+        if self.moving.as_ref().is_some_and(|(_, round)| round.is_finished()) {
+            self.moving = None;
+            self.changed = Instant::now();
+        }
+    }
+
+    /// Serves what the store says that this process owns, and nothing else: a failover of the store
+    /// may have undone a change.
+    async fn agree(&mut self, shared: &Arc<Shared>, owners: &SlotMap) {
+        let moving = self.moving.as_ref().map(|(slots, _)| slots.clone()).unwrap_or_default();
+        let owned = owners.slots_of(Some(self.members.own())).without(&moving);
+        let served = shared.ownership.served();
+        let lost = served.without(&owned);
+        if !lost.is_empty() {
+            log::warn!("{} slots are no longer owned by this process", lost.len());
+            shared.lose(&lost).await;
+        }
+        let gained = owned.without(&served);
+        if !gained.is_empty() {
+            shared.gain(gained, "their last owner").await;
+        }
+    }
+
+    async fn follow_plan(&mut self, shared: &Arc<Shared>, members: &[&Member], owners: &SlotMap) {
+        let own = self.members.own();
+        let active = members.iter().filter(|member| member.state == MemberState::Active);
+        let active: Vec<NodeId> = active.map(|member| member.node).collect();
+        let is_member = |node| members.iter().any(|member| member.node == node);
+        let Part { claim, give } = part_of(own, &active, is_member, owners);
+        if !claim.is_empty() {
+            let claimed = self.members.claim(&claim).await;
+            self.changed = Instant::now();
+            match claimed {
+                Ok(slots) => shared.gain(slots, "their last owner").await,
+                Err(error) => log::warn!("cannot take {} slots over: {error}", claim.len()),
+            }
+        }
+        if self.moving.is_some() {
+            return;
+        }
+        let is_leaving = !active.contains(&own);
+        let round = self.handover.next_round(shared, give, is_leaving).await;
+        if !round.is_empty() {
+            let slots = round.iter().flat_map(|(_, slots)| slots.iter()).collect();
+            let (shared, members) = (Arc::clone(shared), Arc::clone(&self.members));
+            let round = actix::spawn(async move {
+                for (to, slots) in round {
+                    shared.hand_over(&*members, to, &slots).await;
+                }
+            });
+            self.moving = Some((slots, round));
+        }
+    }
+}
+
+fn is_in(nodes: &[NodeId], owner: Option<NodeId>) -> bool {
+    owner.is_some_and(|owner| nodes.contains(&owner))
+}

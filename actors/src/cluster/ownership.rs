@@ -1,0 +1,140 @@
+//! Which executions this process serves, and whether it may believe that it still does.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::time::Instant;
+
+use crate::domain::cluster::lease::Lease;
+use crate::domain::ids::ExecutionId;
+use crate::domain::slot::{Slot, SlotSet};
+use crate::ports::members::Members;
+
+/// Slot whose owner does what is to be done once for all members.
+const HOUSEWORK: Option<Slot> = Slot::new(0);
+
+/// The slots that this process serves.
+pub(crate) struct Ownership {
+    /// `None`: this process has the store alone.
+    members: Option<Arc<dyn Members>>,
+    served: RwLock<Arc<SlotSet>>,
+    /// True while all slots are served, which is known without reading `served`.
+    serves_all: AtomicBool,
+    /// Begin of `believed_until`.
+    origin: Instant,
+    /// Time until which this process may believe that no other one has taken its slots, in
+    /// milliseconds since the origin.
+    believed_until: AtomicU64,
+}
+
+impl Ownership {
+    /// Returns the ownership of a process that serves nothing yet.
+    pub(crate) fn new(members: Option<Arc<dyn Members>>) -> Self {
+        Self {
+            members,
+            served: RwLock::default(),
+            serves_all: AtomicBool::new(false),
+            origin: Instant::now(),
+            believed_until: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the members of the store, if this process does not have it alone.
+    pub(crate) fn members(&self) -> Option<&Arc<dyn Members>> {
+        self.members.as_ref()
+    }
+
+    /// Returns the slots that are served.
+    pub(crate) fn served(&self) -> Arc<SlotSet> {
+        Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns true if this process serves the execution.
+    pub(crate) fn serves(&self, id: &ExecutionId) -> bool {
+        self.serves_all.load(Ordering::Acquire) || self.served().has(id)
+    }
+
+    /// Returns true if this process does what is done once for all members.
+    pub(crate) fn does_housework(&self) -> bool {
+        HOUSEWORK.is_some_and(|slot| self.served().contains(slot))
+    }
+
+    /// Returns a served slot, which is chosen by another one; `None` if none is served.
+    pub(crate) fn slot_near(&self, slot: Slot) -> Option<Slot> {
+        let served = self.served();
+        usize::from(slot.number()).checked_rem(served.len()).and_then(|place| served.nth(place))
+    }
+
+    /// Serves these slots as well.
+    pub(crate) fn add(&self, slots: &SlotSet) {
+        self.change(|served| served.extend(slots.iter()));
+    }
+
+    /// No longer serves these slots.
+    pub(crate) fn remove(&self, slots: &SlotSet) {
+        self.change(|served| *served = served.without(slots));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut SlotSet)) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = SlotSet::clone(&served);
+        change(&mut next);
+        self.serves_all.store(next.is_all(), Ordering::Release);
+        *served = Arc::new(next);
+    }
+
+    /// Notes that a beat was answered that was sent at this time.
+    pub(crate) fn believe_since(&self, sent: Instant, lease: Lease) {
+        let until = lease.believed_until(sent.saturating_duration_since(self.origin));
+        let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
+        self.believed_until.fetch_max(until, Ordering::AcqRel);
+    }
+
+    /// Returns true if this process may believe that it still serves its slots: another one would
+    /// wait longer before it takes them.
+    pub(crate) fn is_believed(&self) -> bool {
+        if self.members.is_none() {
+            return true;
+        }
+        let now = self.origin.elapsed().as_millis();
+        now < u128::from(self.believed_until.load(Ordering::Acquire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(number: u16) -> Slot {
+        Slot::new(number).unwrap()
+    }
+
+    fn set(numbers: &[u16]) -> SlotSet {
+        numbers.iter().copied().map(slot).collect()
+    }
+
+    fn id(slot: &str) -> ExecutionId {
+        ExecutionId::trusted(format!("01932f6c-9d1e-7a3b-8c4d-5e6f70800{slot}"))
+    }
+
+    #[test]
+    fn what_is_added_is_served_until_it_is_removed() {
+        let ownership = Ownership::new(None);
+        assert!(!ownership.serves(&id("001")) && !ownership.does_housework());
+        assert_eq!(ownership.slot_near(slot(7)), None);
+        ownership.add(&set(&[0, 1, 0xfff]));
+        assert!(ownership.serves(&id("001")) && ownership.serves(&id("fff")));
+        assert!(!ownership.serves(&id("002")) && ownership.does_housework());
+        assert_eq!(ownership.slot_near(slot(4)), Some(slot(1)), "the second of three");
+        ownership.remove(&set(&[0, 1, 2]));
+        assert!(!ownership.serves(&id("001")) && ownership.serves(&id("fff")));
+        assert!(!ownership.does_housework());
+        ownership.add(&SlotSet::all());
+        assert!(ownership.serves(&id("001")) && ownership.serves(&id("002")));
+    }
+
+    #[test]
+    fn a_process_that_is_alone_needs_no_beats() {
+        assert!(Ownership::new(None).is_believed());
+    }
+}
