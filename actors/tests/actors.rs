@@ -7,6 +7,8 @@ mod agents;
 mod blocked;
 #[path = "actors/calls.rs"]
 mod calls;
+#[path = "actors/cluster.rs"]
+mod cluster;
 #[path = "actors/costly.rs"]
 mod costly;
 #[path = "actors/deciding.rs"]

@@ -1,0 +1,275 @@
+//! Several processes over one store: each serves its slots, and takes those of others that are gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::slot::SlotSet;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::Clock;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::store::{Executions as _, Status};
+use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::{
+    ControlError, ResumeError, StartError, StartExecution, Target, Unavailable,
+};
+use greenroom_actors::testkit::{TestClock, pass, registry_of, start};
+use greenroom_actors::visibility::Visibility;
+use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
+use serde_json::json;
+
+use crate::workflows::{Calls, ask, function, map, resume, run, sleep, with_functions, workflow};
+
+const LEASE: Duration = Duration::from_secs(6);
+/// Time in which slots are taken over from a process that is gone, and some more.
+const TAKEN_OVER: Duration = Duration::from_secs(8);
+/// Time in which slots are shared out after a process joins.
+const SHARED_OUT: Duration = Duration::from_secs(120);
+
+/// A clock whose ids are UUIDs, so that they have slots; those of one process differ from those of
+/// another.
+struct UuidClock {
+    clock: TestClock,
+    process: u64,
+    ids: AtomicU64,
+}
+
+impl Clock for UuidClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn new_id(&self) -> Arc<str> {
+        let number = self.ids.fetch_add(1, Ordering::Relaxed);
+        // neighbours are in slots that are far apart
+        let (process, tail) = (self.process, number << 20 | (number * 1103 & 0xfff));
+        Arc::from(format!("01932f6c-9d1e-7a3b-8c{process:02x}-{tail:012x}"))
+    }
+}
+
+/// Processes that share a store.
+struct Cluster {
+    disk: MemoryStore,
+    calls: Calls,
+    registry: Registry,
+    processes: AtomicU64,
+}
+
+struct Process {
+    runtime: Runtime,
+    store: Arc<MemoryStore>,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        tokio::time::pause();
+        let definitions = [
+            workflow("w", vec![ask("manager"), map("z", json!(1))]),
+            workflow("naps", vec![sleep("nap", 3_600_000), map("z", json!(1))]),
+            workflow("works", vec![run("first", "slow"), run("second", "slow")]),
+            workflow("toils", vec![run("first", "long"), run("second", "long")]),
+        ];
+        let calls = Calls::default();
+        let mut registry = with_functions(registry_of(definitions), &calls);
+        let counted = calls.clone();
+        let long = function(move |_| {
+            counted.add_one();
+            async {
+                pass(Duration::from_secs(5)).await;
+                Ok(json!("long").into())
+            }
+        });
+        registry.functions.insert("long".to_owned(), long);
+        let processes = AtomicU64::new(0);
+        Self { disk: MemoryStore::new(), calls, registry, processes }
+    }
+
+    async fn join(&self, name: &str) -> Process {
+        let store = Arc::new(self.disk.join(name, LEASE));
+        let process = self.processes.fetch_add(1, Ordering::Relaxed);
+        let clock = UuidClock { clock: TestClock::new(), process, ids: AtomicU64::new(0) };
+        let ports = RuntimePorts {
+            members: store.members(),
+            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::new(clock))
+        };
+        let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
+        let runtime = Runtime::launch(self.registry.clone(), ports, limits).await.unwrap();
+        Process { runtime, store }
+    }
+
+    /// Launches processes that have shared the slots out.
+    async fn of<const N: usize>(&self, names: [&str; N]) -> [Process; N] {
+        let mut processes = Vec::new();
+        for name in names {
+            processes.push(self.join(name).await);
+        }
+        pass(SHARED_OUT).await;
+        processes.try_into().ok().unwrap()
+    }
+
+    async fn status(&self, id: &ExecutionId) -> Status {
+        self.disk.describe(id).await.unwrap().unwrap().status
+    }
+}
+
+impl Process {
+    /// Starts an execution in a slot of this process; returns its id when it waits.
+    async fn start(&self, workflow: &str) -> ExecutionId {
+        self.runtime.execute(new(workflow)).await.unwrap().execution_id
+    }
+
+    /// Starts an execution and does not wait for it.
+    async fn begin(&self, workflow: &'static str) -> ExecutionId {
+        let known = self.running().await;
+        let runtime = self.runtime.clone();
+        actix::spawn(async move { drop(runtime.execute(new(workflow)).await) });
+        pass(Duration::from_millis(10)).await;
+        let running = self.running().await;
+        running.into_iter().find(|id| !known.contains(id)).unwrap()
+    }
+
+    async fn running(&self) -> Vec<ExecutionId> {
+        let all = SlotSet::all();
+        let rows = self.store.running(&all, 0, 1000).await.unwrap();
+        rows.into_iter().map(|(_, id)| id).collect()
+    }
+
+    async fn resume(&self, id: &ExecutionId) -> Result<Status, ResumeError> {
+        let answer = resume(json!({ "approved": 1 }));
+        self.runtime.resume(&target("w", id), answer).await.map(|outcome| outcome.status())
+    }
+
+    async fn kill(self) {
+        self.runtime.kill().await;
+    }
+}
+
+/// Returns a start whose id is made by the process.
+fn new(workflow: &str) -> StartExecution {
+    StartExecution { execution_id: None, ..start(workflow, "", json!({})) }
+}
+
+fn target(workflow: &str, id: &ExecutionId) -> Target {
+    let (workflow_id, execution_id) = (workflow.to_owned(), id.clone());
+    Target { workflow_id, execution_id, visibility: Visibility::Everything }
+}
+
+const MOVED: Unavailable = Unavailable::Moved { execution: None };
+
+#[actix::test]
+async fn the_first_process_serves_everything_until_another_joins() {
+    let cluster = Cluster::new();
+    let first = cluster.join("a").await;
+    let request = || start("w", "order-1", json!({}));
+    let refused = first.runtime.execute(request()).await;
+    assert_eq!(refused.err(), Some(StartError::Unavailable(MOVED)), "before the first beat");
+    pass(LEASE / 6).await;
+    assert_eq!(first.runtime.execute(request()).await.unwrap().status(), Status::Suspended);
+    let ids: Vec<_> = futures_util::future::join_all((0..40).map(|_| first.start("w"))).await;
+
+    let second = cluster.join("b").await;
+    pass(SHARED_OUT).await;
+    let mut served = [0, 0];
+    for id in &ids {
+        let by_first = first.resume(id).await;
+        let by_second = second.resume(id).await;
+        match (by_first, by_second) {
+            (Ok(Status::Completed), Err(ResumeError::Unavailable(MOVED))) => served[0] += 1,
+            (Err(ResumeError::Unavailable(MOVED)), Ok(Status::Completed)) => served[1] += 1,
+            other => panic!("{id}: {other:?}"),
+        }
+    }
+    assert!(served.iter().all(|count| *count > 10), "{served:?}");
+    let own = second.start("w").await;
+    assert_eq!(second.resume(&own).await, Ok(Status::Completed), "it starts in its own slots");
+}
+
+#[actix::test]
+async fn what_a_killed_process_was_doing_continues_elsewhere() {
+    let cluster = Cluster::new();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let suspended = first.start("w").await;
+    let napping = first.begin("naps").await;
+    let working = first.begin("works").await;
+    assert_eq!(cluster.calls.count(), 1);
+    first.kill().await;
+
+    pass(TAKEN_OVER).await;
+    assert_eq!(cluster.status(&working).await, Status::Completed);
+    assert_eq!(cluster.calls.count(), 3, "the step that was interrupted ran again");
+    assert_eq!(second.resume(&suspended).await, Ok(Status::Completed));
+    pass(Duration::from_secs(3600)).await;
+    assert_eq!(cluster.status(&napping).await, Status::Completed, "its timer fired");
+}
+
+#[actix::test]
+async fn a_silent_process_stores_nothing_once_it_was_taken_over() {
+    let cluster = Cluster::new();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let id = first.start("w").await;
+    first.store.set_silent(true);
+    pass(LEASE * 4 / 6).await;
+    assert_eq!(first.resume(&first.start("w").await).await, Ok(Status::Completed));
+    assert_eq!(second.resume(&id).await.err(), Some(ResumeError::Unavailable(MOVED)));
+
+    // by now it knows that it may have been taken over, although it was not yet
+    pass(LEASE * 2 / 6).await;
+    let refused = first.resume(&id).await;
+    assert!(
+        matches!(refused, Err(ResumeError::Unavailable(Unavailable::Store { .. }))),
+        "{refused:?}"
+    );
+    assert!(!first.runtime.is_ready());
+    pass(TAKEN_OVER).await;
+    assert_eq!(second.resume(&id).await, Ok(Status::Completed));
+}
+
+#[actix::test]
+async fn a_restarted_process_does_not_wait_for_itself() {
+    let cluster = Cluster::new();
+    let first = cluster.join("a").await;
+    pass(LEASE / 6).await;
+    let id = first.start("w").await;
+    first.kill().await;
+    let again = cluster.join("a").await;
+    pass(LEASE / 6).await;
+    assert_eq!(again.resume(&id).await, Ok(Status::Completed));
+}
+
+#[actix::test]
+async fn steps_that_run_are_not_interrupted_by_a_process_that_joins() {
+    let cluster = Cluster::new();
+    let first = cluster.join("a").await;
+    pass(LEASE / 6).await;
+    let ids = futures_util::future::join_all((0..20).map(|_| first.start("toils")));
+    let joins = async {
+        let second = cluster.join("b").await;
+        pass(SHARED_OUT).await;
+        second
+    };
+    let (ids, second) = tokio::join!(ids, joins);
+    assert_eq!(cluster.calls.count(), 40, "no step ran twice");
+    for id in ids {
+        assert_eq!(cluster.status(&id).await, Status::Completed);
+    }
+    drop(second);
+}
+
+#[actix::test]
+async fn a_process_that_drains_hands_its_slots_over() {
+    let cluster = Cluster::new();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let id = first.start("w").await;
+    let working = first.begin("works").await;
+    let draining = first.runtime.clone();
+    let drain = actix::spawn(async move { draining.drain(Duration::from_secs(30)).await });
+    pass(LEASE / 2).await;
+    assert_eq!(second.resume(&id).await, Ok(Status::Completed), "well before the lease is over");
+    drain.await.unwrap();
+    pass(LEASE / 2).await;
+    assert_eq!(cluster.status(&working).await, Status::Completed);
+    assert_eq!(cluster.calls.count(), 2, "its steps ended before it left");
+    let refused = first.runtime.cancel(&target("w", &id), None, None).await;
+    assert!(matches!(refused, Err(ControlError::Unavailable(Unavailable::Draining { .. }))));
+}
