@@ -5,6 +5,7 @@ pub mod clock;
 pub mod conformance;
 pub mod crash_marks;
 pub mod external_calls;
+pub mod links;
 pub mod members;
 pub mod memory;
 pub mod meter;

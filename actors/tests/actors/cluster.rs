@@ -43,7 +43,7 @@ impl Clock for UuidClock {
     fn new_id(&self) -> Arc<str> {
         let number = self.ids.fetch_add(1, Ordering::Relaxed);
         // neighbours are in slots that are far apart
-        let (process, tail) = (self.process, number << 20 | (number * 1103 & 0xfff));
+        let (process, tail) = (self.process, (number << 20) | ((number * 1103) & 0xfff));
         Arc::from(format!("01932f6c-9d1e-7a3b-8c{process:02x}-{tail:012x}"))
     }
 }
