@@ -76,9 +76,7 @@ impl Generations for PostgresStore {
     }
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.change(async move |shared| {
-            generations::interrupt_working(&shared.pool, shared.node, now).await.map(Ok)
-        })
+        self.change(async move |shared| generations::interrupt_working(&shared, now).await.map(Ok))
     }
 }
 

@@ -24,11 +24,11 @@ use crate::changes::{Changing, Verdict};
 use crate::lane::parameters::code;
 use crate::lane::session::{Answer, Fence};
 use crate::lane::work::Work;
-use crate::pool::{Failure, Pool};
+use crate::pool::Failure;
 use crate::store::Shared;
 
 /// Marks generations without a workflow step as failed if the process that worked on them has
-/// ended, or is this one, which has just started.
+/// ended, or is the given one.
 pub(crate) const INTERRUPT: &str = "UPDATE generations g SET status = $1, ended = $2,
     error = 'interrupted by a restart'
     WHERE status = 0 AND execution IS NULL AND (node = $3
@@ -168,15 +168,13 @@ impl Generations {
     }
 }
 
-/// Marks generations that a restart has interrupted as failed.
-pub(crate) async fn interrupt_working(
-    pool: &Pool,
-    node: i64,
-    now: Timestamp,
-) -> Result<(), Failure> {
+/// Marks generations that a restart has interrupted as failed. A server that has the database alone
+/// has just started; a member may be running its own.
+pub(crate) async fn interrupt_working(shared: &Shared, now: Timestamp) -> Result<(), Failure> {
+    let node = shared.membership.cluster.is_none().then_some(shared.node);
     let failed = code(generation_code(GenerationStatus::Error));
     let interrupt = |changing: Changing| async move {
         changing.execute(INTERRUPT, &[&failed, &now.0, &node]).await
     };
-    pool.change(interrupt).await.map(drop)
+    shared.pool.change(interrupt).await.map(drop)
 }

@@ -44,31 +44,47 @@ impl Journal for PostgresStore {
     fn append(&self, append: Append) {
         let (ticket, upto) = (append.ticket, append.projection.last_seq);
         self.shared.newest_append.note(append.projection.updated_at);
-        let refusal = |reason: &str| {
-            let error = AppendError::Unavailable(Arc::from(reason));
-            Acknowledgement { ticket, upto, result: Err(error) }
-        };
-        let job = match PreparedAppend::new(append) {
+        let refusal = |error| Acknowledgement { ticket, upto, result: Err(error) };
+        let unavailable = |reason: &str| refusal(AppendError::Unavailable(Arc::from(reason)));
+        let id = append.projection.header.id.clone();
+        let mut job = match PreparedAppend::new(append) {
             Ok(prepared) => Job::Append(Box::new(prepared)),
-            Err(error) => Job::Refuse(refusal(&error.to_string())),
+            Err(error) => Job::Refuse(unavailable(&error.to_string())),
         };
-        if self.lanes.queue(ticket.shard, job).is_err()
+        let owned = self.shared.membership.owned();
+        if owned.as_ref().is_some_and(|owned| !owned.has(&id)) {
+            job = Job::Refuse(refusal(AppendError::Lost));
+        }
+        let queued = self.lanes.queue(ticket.shard, job);
+        // until here, the slot was not given away
+        drop(owned);
+        if queued.is_err()
             && let Some(sink) = self.shared.sink.get()
         {
-            sink.committed(ticket.shard, vec![refusal("the store is closed")]);
+            sink.committed(ticket.shard, vec![unavailable("the store is closed")]);
         }
     }
 
     fn store_snapshot(&self, shard: usize, snapshot: Snapshot) {
-        // snapshots are optional: lost if the store is closed
-        let _ = self.lanes.queue(shard, Job::Snapshot(snapshot));
+        let owned = self.shared.membership.owned();
+        if owned.is_none_or(|owned| owned.has(&snapshot.execution)) {
+            // snapshots are optional: lost if the store is closed
+            let _ = self.lanes.queue(shard, Job::Snapshot(snapshot));
+        }
     }
 
     fn is_writable(&self) -> bool {
         self.shared.outages.is_writable()
     }
 
-    fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {
+    fn change_timers(&self, shard: usize, mut changes: Vec<TimerChange>) {
+        let owned = self.shared.membership.owned();
+        if let Some(owned) = &owned {
+            changes.retain(|change| match change {
+                TimerChange::Arm(timer) => owned.has(&timer.execution),
+                TimerChange::Disarm { execution, .. } => owned.has(execution),
+            });
+        }
         if self.lanes.queue(shard, Job::Timers(changes)).is_err() {
             log::error!("lost a change of timers: the store is closed");
         }

@@ -41,13 +41,16 @@ impl NewestAppend {
     }
 }
 
-/// Deletes expired keys every minute, while the store is open.
+/// Deletes expired keys every minute, while the store is open. Of several members, one does.
 pub(crate) async fn run(shared: Weak<Shared>) {
     let mut ticks = interval(PURGE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let Some(shared) = shared.upgrade() else { return };
+        if !shared.membership.has_housework() {
+            continue;
+        }
         if let Err(failure) = purge(&shared).await {
             let level = shared.outages.level_of_failure(log::Level::Warn);
             log::log!(level, "expired idempotency keys stay for another minute: {failure}");

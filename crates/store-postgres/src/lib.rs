@@ -7,6 +7,9 @@
 //! Every lane has a row in the database that each of its commits updates. Another server takes
 //! over by deleting those rows: from then on no execution and no generation of this server is
 //! stored.
+//!
+//! A server has the database alone, or is one of several members that divide the executions by
+//! slots.
 
 mod acted;
 mod address;
@@ -55,5 +58,5 @@ pub use self::connector::problem_of_authorities;
 pub use self::dump::{DatabaseSource, DatabaseTarget};
 pub use self::membership::Lost;
 pub use self::open::OpenError;
-pub use self::settings::{PostgresDurability, PostgresSettings};
+pub use self::settings::{ClusterSettings, PostgresDurability, PostgresSettings};
 pub use self::store::PostgresStore;

@@ -1,26 +1,34 @@
 //! This process among the servers of the database: its row, and the beats that show that it is
 //! alive.
 //!
-//! A server has the database for itself. Its row has a number that it increments every second;
+//! A server has the database for itself, or shares it with other members. Its row has a number that it increments every second;
 //! another server that starts looks whether that number changes, so no clocks are compared. To take
 //! over, a server sets the state of the other's row and deletes its lanes in one statement: from
 //! then on no execution and no generation of the other is stored, even if it was only paused. Its
 //! other changes, as of conversations, can still follow until its next beat.
+//!
+//! Members divide the slots: `slots` has the owner of each. A member writes only to executions of
+//! its slots. With each beat it reads the other members, and the owners if they have changed.
 
 mod beat;
+mod cluster;
+mod fence;
 mod join;
+mod owners;
 
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+
+pub(crate) use self::cluster::{Cluster, Owned};
 
 use crate::connector::Connector;
 use crate::driver::Driver;
@@ -60,6 +68,8 @@ pub(crate) enum Cause {
     Taken(Option<Peer>),
     /// The database has less than it confirmed, so that memory is ahead of it.
     HistoryLost,
+    /// The other members have declared this one gone.
+    Fenced,
     /// A task of this name that the store needs has panicked, with this message.
     Panicked(String, String),
 }
@@ -90,6 +100,11 @@ impl fmt::Display for Lost {
             Cause::Taken(None) => {
                 write!(f, "the database no longer knows this server ({name})")
             }
+            Cause::Fenced => write!(
+                f,
+                "the other servers of the database count this one ({name}) as gone, because it did \
+                 not show that it was alive"
+            ),
             Cause::HistoryLost => write!(
                 f,
                 "the database has lost commits that it had confirmed to this server ({name}), as a \
@@ -110,6 +125,8 @@ pub(crate) struct Membership {
     /// Number of this process in `nodes`.
     pub(crate) node: i64,
     name: String,
+    /// This process among the members; `None` if it has the database alone.
+    pub(crate) cluster: Option<Cluster>,
     /// The ability to write, which the beats test as well.
     pub(crate) outages: Arc<Outages>,
     lost: watch::Sender<Option<Lost>>,
@@ -121,16 +138,29 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    fn new(node: i64, name: String) -> Self {
+    /// Returns the state of a process that has the database alone, or of a member with a lease.
+    fn new(node: i64, name: String, lease: Option<Duration>) -> Self {
         Self {
             node,
             name,
+            cluster: lease.map(|lease| Cluster::new(node, lease)),
             outages: Arc::default(),
             lost: watch::Sender::new(None),
             look: Notify::new(),
             leave: watch::Sender::new(false),
             beats: Mutex::default(),
         }
+    }
+
+    /// Returns true if this process does what one of the servers has to do.
+    pub(crate) fn has_housework(&self) -> bool {
+        self.cluster.as_ref().is_none_or(Cluster::has_housework)
+    }
+
+    /// Returns the slots of a member, which stay its own as long as the guard is held; `None` if
+    /// all are.
+    pub(crate) fn owned(&self) -> Option<RwLockReadGuard<'_, Owned>> {
+        self.cluster.as_ref().map(Cluster::owned)
     }
 
     /// Begins the beats, on this runtime.
@@ -203,7 +233,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_panics_loses_the_database() {
-        let membership = Arc::new(Membership::new(1, "me".to_owned()));
+        let membership = Arc::new(Membership::new(1, "me".to_owned(), None));
         let guard = |work| Arc::clone(&membership).guard("a task", work);
         guard(async {}.boxed()).await;
         assert!(!membership.outages.is_lost(), "its end is no panic");

@@ -66,6 +66,9 @@ pub(crate) enum Failure {
     Closed,
     #[error("earlier writes still wait for the database")]
     Behind,
+    /// The server of this number cannot be fenced.
+    #[error("server {0} hangs inside a transaction that cannot be ended")]
+    Hangs(i64),
     /// A stored value that cannot be decoded, which no repetition changes.
     #[error("{0}")]
     Damaged(String),
@@ -79,9 +82,12 @@ impl Failure {
         match self {
             Self::Database(error) => fault_of(error) != Fault::Request,
             Self::NoConnection(_) => true,
-            Self::Outage(_) | Self::Closed | Self::Behind | Self::Damaged(_) | Self::Stopped(_) => {
-                false
-            }
+            Self::Outage(_)
+            | Self::Closed
+            | Self::Behind
+            | Self::Hangs(_)
+            | Self::Damaged(_)
+            | Self::Stopped(_) => false,
         }
     }
 

@@ -39,12 +39,20 @@ pub(crate) const LOAD: &str = concat!(
 pub(crate) const RUNNING: &str = "SELECT n, id FROM executions
     WHERE status = 0 AND n > $1 ORDER BY n LIMIT $2";
 
-/// Checks the slots on the rows: an index by slot would not have the order of the list.
+/// Checks the slots on the rows: an index by slot would not have the order of the list. All running
+/// executions are read once for all pages.
 pub(crate) const RUNNING_IN: &str = "SELECT n, id FROM executions
     WHERE status = 0 AND n > $1 AND slot = ANY($3) ORDER BY n LIMIT $2";
 
-/// Reads timers in the order of their index. Those that are due at one time have no order: there may
-/// be many, and all of them would be sorted.
+/// Reads a page of each slot, and sorts them.
+pub(crate) const RUNNING_IN_FEW: &str = "SELECT e.n, e.id FROM unnest($3::smallint[]) AS s (slot),
+    LATERAL (SELECT n, id FROM executions
+        WHERE status = 0 AND slot = s.slot AND n > $1 ORDER BY n LIMIT $2) AS e
+    ORDER BY e.n LIMIT $2";
+
+/// Number of slots up to which running executions are found by slot.
+const FEW_SLOTS: usize = 64;
+
 /// Finds timers, the soonest first. The time of the last one is found along the index, so that those
 /// that are sorted are few; all that are due at that time are among them.
 macro_rules! timers_due {
@@ -135,6 +143,9 @@ pub(crate) async fn running(
     let limit = limit_of(limit);
     let rows = match numbers_of(slots) {
         None => reading.rows(RUNNING, &[&after, &limit]).await?,
+        Some(slots) if slots.len() <= FEW_SLOTS => {
+            reading.rows(RUNNING_IN_FEW, &[&after, &limit, &slots]).await?
+        }
         Some(slots) => reading.rows(RUNNING_IN, &[&after, &limit, &slots]).await?,
     };
     reading.defects.readable_rows(
@@ -160,9 +171,13 @@ pub(crate) async fn timers_due(
 
 /// Returns the numbers of slots; `None` for all slots.
 fn numbers_of(slots: &SlotSet) -> Option<Vec<i16>> {
-    // below 4096, so they fit
-    let number = |slot: Slot| i16::try_from(slot.number()).unwrap_or(i16::MAX);
-    (!slots.is_all()).then(|| slots.iter().map(number).collect())
+    (!slots.is_all()).then(|| slots.iter().map(number_of).collect())
+}
+
+/// Returns the number of a slot, as the database has it.
+pub(crate) fn number_of(slot: Slot) -> i16 {
+    // below 4096, so it fits
+    i16::try_from(slot.number()).unwrap_or(i16::MAX)
 }
 
 pub(crate) async fn timers_of(reading: Reading, id: &ExecutionId) -> Result<Vec<Timer>, Failure> {

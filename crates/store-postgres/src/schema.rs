@@ -16,8 +16,14 @@
 //!   would pass the messages of all users.
 //! - `meta.incomplete` is true while the tables are filled from another store: no server opens them
 //!   before that is complete.
-//! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`) have room in their pages
-//!   and no index on what changes.
+//! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`, `slots`) have room in their
+//!   pages and no index on what changes.
+//! - `nodes.lease` is in milliseconds; a server without one has the database alone. `nodes.state` is
+//!   0, 1 for a member that leaves, and 2 for one that is gone.
+//! - `slots` has the owner of each slot while members share the database; `meta.map` counts its
+//!   changes, so that members need not read it with each beat.
+//! - Running executions have two indexes: one in the order in which they are listed, and one for
+//!   lists of few slots.
 
 use tokio_postgres::{Error, Transaction};
 
@@ -25,10 +31,10 @@ use tokio_postgres::{Error, Transaction};
 pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
 /// Schema version that this build writes and reads; `meta.schema`.
-pub(crate) const VERSION: i32 = 1;
+pub(crate) const VERSION: i32 = 2;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1];
+pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2];
 
 /// Key of the advisory lock of migrations and of servers that start: `grnr` as a number.
 const LOCK: i64 = 0x6772_6e72;
@@ -259,6 +265,18 @@ CREATE INDEX logs_by_execution ON logs (execution, n) WHERE execution IS NOT NUL
 CREATE INDEX logs_by_parent ON logs (parent, n) WHERE parent IS NOT NULL;
 CREATE INDEX logs_by_user ON logs (user_id, n) WHERE user_id IS NOT NULL;
 "#;
+
+const V2: &str = "
+ALTER TABLE meta ADD COLUMN map bigint NOT NULL DEFAULT 0;
+ALTER TABLE nodes ADD COLUMN lease bigint;
+CREATE TABLE slots (
+    slot  smallint PRIMARY KEY,
+    node  bigint,
+    epoch bigint   NOT NULL
+) WITH (fillfactor = 50);
+INSERT INTO slots (slot, node, epoch) SELECT slot, NULL, 0 FROM generate_series(0, 4095) AS slot;
+CREATE INDEX running_by_slot ON executions (slot, n) WHERE status = 0;
+";
 
 /// Takes the lock under which servers migrate the tables and register themselves, one at a time;
 /// the end of the transaction releases it.

@@ -27,6 +27,15 @@ pub struct PostgresSettings {
     pub connections: usize,
     /// Time for which reads wait during an outage of the database, and for which opening does.
     pub patience: Duration,
+    /// Shares the database with other members; `None`: this server has it alone.
+    pub cluster: Option<ClusterSettings>,
+}
+
+/// Settings of a server that shares the database with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// Time for which one beat shows that a server is alive, the same for all members.
+    pub lease: Duration,
 }
 
 impl PostgresSettings {
@@ -41,6 +50,7 @@ impl PostgresSettings {
             writers: 2,
             connections: 8,
             patience: RuntimeLimits::default().store_patience,
+            cluster: None,
         }
     }
 }

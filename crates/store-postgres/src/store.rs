@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) database_bytes: AtomicU64,
 }
 
-/// A store in a PostgreSQL database, which this server has for itself.
+/// A store in a PostgreSQL database, which this server has for itself or shares with other members.
 ///
 /// Dropping it commits what is queued and gives the database up.
 pub struct PostgresStore {

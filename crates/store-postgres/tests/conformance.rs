@@ -2,10 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use greenroom_actors::ports::conformance;
 use greenroom_actors::ports::meter::NoMeter;
-use greenroom_store_postgres::{PostgresSettings, PostgresStore};
+use greenroom_store_postgres::{ClusterSettings, PostgresSettings, PostgresStore};
 use support::postgres::Server;
 
 fn open(url: &str) -> Arc<PostgresStore> {
@@ -17,6 +18,23 @@ fn open(url: &str) -> Arc<PostgresStore> {
 async fn obeys_every_rule_of_stores() {
     let Some(server) = Server::shared() else { return };
     conformance::run(async || open(&server.fresh_url())).await;
+}
+
+#[tokio::test]
+async fn obeys_every_rule_of_stores_that_are_shared() {
+    let Some(server) = Server::shared() else { return };
+    conformance::run_over_members(async |count| {
+        let url = server.fresh_url();
+        let names = (0..count).map(|number| format!("server-{number}"));
+        let stores = names.map(|name| {
+            let cluster = Some(ClusterSettings { lease: Duration::from_millis(1200) });
+            let settings = PostgresSettings::new(url.parse().unwrap(), name);
+            let settings = PostgresSettings { cluster, connections: 2, ..settings };
+            Arc::new(PostgresStore::open(settings, Arc::new(NoMeter)).unwrap())
+        });
+        stores.map(|store| (store.clone() as _, store.members().unwrap())).collect()
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -84,6 +84,7 @@ fn settings(address: &Address, config: &Config) -> PostgresSettings {
         writers: *writers,
         connections: *connections,
         patience: *patience,
+        cluster: None,
     }
 }
 

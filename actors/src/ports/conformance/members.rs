@@ -325,10 +325,10 @@ async fn a_member_that_closes_frees_its_slots((mut one, mut two): (Process, Proc
 async fn generations_of_gone_members_are_interrupted((one, two): (Process, Process)) {
     assert_eq!(one.record("g1").await, Ok(()));
     assert_eq!(two.bench.store.interrupt_working(Timestamp(9)).await, Ok(()));
-    assert_eq!(two.status_of("g1").await, Some(GenerationStatus::Working), "one is at work");
+    assert_eq!(two.status_of("g1").await, Some(GenerationStatus::Working), "one is alive");
     two.fence(&one).await;
     assert_eq!(two.record("g2").await, Ok(()));
     assert_eq!(two.bench.store.interrupt_working(Timestamp(9)).await, Ok(()));
     assert_eq!(two.status_of("g1").await, Some(GenerationStatus::Error), "one is gone");
-    assert_eq!(two.status_of("g2").await, Some(GenerationStatus::Working), "two is at work");
+    assert_eq!(two.status_of("g2").await, Some(GenerationStatus::Working), "two is alive");
 }

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 /// One request to a lane.
 pub(crate) enum Job {
     Append(Box<PreparedAppend>),
-    /// An append that could not be serialized; refused in the order of the queue.
+    /// An append that is refused without the database, in the order of the queue.
     Refuse(Acknowledgement),
     Timers(Vec<TimerChange>),
     /// The snapshot of an execution to unload.

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::domain::cluster::{NodeId, SlotMap};
+use greenroom_actors::domain::slot::Slot;
+use greenroom_actors::ports::members::{BEATS_PER_LEASE, Member, MemberState, View};
 use greenroom_actors::ports::meter::JournalMeter;
-use tokio::time::{MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Error, Row};
 
-use super::{BEAT, Cause, Membership, Peer};
+use super::fence::NOTE;
+use super::{BEAT, Cause, Cluster, Membership, Peer};
 use crate::connector::{Connector, Purpose, SessionError, answered};
 use crate::lane::outage::{OutageOfOne, Outages};
 use crate::replication::{CanceledWaits, explained};
@@ -16,17 +20,25 @@ use crate::replication::{CanceledWaits, explained};
 /// Time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 
-/// Increments the beat of a process that still has its row and lanes.
-const UPDATE: &str = "UPDATE nodes SET beat = beat + 1
-    WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
-    RETURNING beat";
+/// Increments the beat of a process that still has its row and lanes; returns the members, and the
+/// number of changes of the owners of slots.
+const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1
+        WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
+        RETURNING beat)
+    SELECT n.node, n.name, n.version, n.state,
+        CASE WHEN n.node = $1 THEN own.beat ELSE n.beat END, (SELECT map FROM meta)
+    FROM own, nodes n WHERE n.state < 2 ORDER BY n.node";
+/// Reads the owners of slots, in the order of slots.
+const OWNERS: &str = "SELECT (SELECT map FROM meta),
+    (SELECT array_agg(node ORDER BY slot) FROM slots)";
+/// Finds a newer server, one of the same name first.
 const TAKER: &str = "SELECT name, version FROM nodes WHERE state < 2 AND node > $1
-        ORDER BY node DESC LIMIT 1";
+        ORDER BY name = $2 DESC, node DESC LIMIT 1";
 /// Changes nothing, and waits for the lock that every write of an execution needs. The beats
 /// themselves would not notice a table that another session has locked.
 const PROBE: &str = "DELETE FROM executions WHERE false";
-const LEAVE: &str = "WITH own AS (DELETE FROM lanes WHERE node = $1)
-        DELETE FROM nodes WHERE node = $1 RETURNING node";
+/// Reads of the owners of slots that a beat tries: each may be older than a change.
+const READS_MAX: u32 = 3;
 
 /// Probes that fail one after the other in an outage. A short lock is none.
 const PROBES_FAILED: u32 = 2;
@@ -37,34 +49,38 @@ struct Pulse {
     meter: Arc<dyn JournalMeter>,
     name: String,
     client: Option<Client>,
-    /// True after the first connection.
-    was_connected: bool,
+    /// Number of connections.
+    connections: u64,
 }
 
 impl Pulse {
-    /// Runs a statement; on a new connection if there is none, or if it does not answer.
+    /// Runs a statement; on a new connection if there is none, or if it does not answer. Returns the
+    /// time at which it was sent as well.
     async fn ask(
         &mut self,
         statement: &str,
         values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, SessionError> {
-        if let Some(client) = self.client.take()
-            && let Ok(row) = answered(ANSWER_MAX, client.query_opt(statement, values)).await
-        {
-            self.client = Some(client);
-            return Ok(row);
+    ) -> Result<(Instant, Vec<Row>), SessionError> {
+        if let Some(client) = self.client.take() {
+            let sent = Instant::now();
+            if let Ok(rows) = answered(ANSWER_MAX, client.query(statement, values)).await {
+                self.client = Some(client);
+                return Ok((sent, rows));
+            }
         }
         // beats need no replica: they are looked at on the server that they are on
         let waits = CanceledWaits::default();
         let connecting = self.connector.connect_to_any(self.name.clone(), Purpose::Beat, waits);
         let (client, _) = connecting.await?;
-        if std::mem::replace(&mut self.was_connected, true) {
+        self.connections += 1;
+        if self.connections > 1 {
             self.meter.reconnected();
         }
-        match answered(ANSWER_MAX, client.query_opt(statement, values)).await {
-            Ok(row) => {
+        let sent = Instant::now();
+        match answered(ANSWER_MAX, client.query(statement, values)).await {
+            Ok(rows) => {
                 self.client = Some(client);
-                Ok(row)
+                Ok((sent, rows))
             }
             Err(error) => Err(explained(&client, error, &self.name).await),
         }
@@ -97,7 +113,7 @@ struct Noticed {
 }
 
 impl Noticed {
-    fn beat(&mut self, all: &Outages, beat: &Result<Option<Cause>, SessionError>) {
+    fn beat(&mut self, all: &Outages, beat: &Result<Beat, SessionError>) {
         all.set_beating(beat.is_ok());
         match beat {
             Ok(_) => self.beats.end(all),
@@ -121,13 +137,31 @@ impl Noticed {
     }
 }
 
+/// Answer to a beat.
+enum Beat {
+    Alone,
+    /// This process is a member, and this is what it has seen.
+    Shared(View),
+    Lost(Cause),
+}
+
 impl Membership {
-    /// Increments the row every second, until this process leaves or has lost the database.
+    /// Returns the time between two beats, and to the first one.
+    fn rhythm(&self) -> (Duration, Duration) {
+        match &self.cluster {
+            Some(cluster) => (cluster.lease / BEATS_PER_LEASE, Duration::ZERO),
+            None => (BEAT, BEAT),
+        }
+    }
+
+    /// Increments the row again and again, until this process leaves or has lost the database.
     pub(super) async fn beat(self: Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
         let name = format!("greenroom/{}/beat", self.node);
-        let mut pulse = Pulse { connector, meter, name, client: None, was_connected: false };
+        let mut pulse = Pulse { connector, meter, name, client: None, connections: 0 };
+        let mut views = self.cluster.as_ref().and_then(Cluster::take_views);
         let mut leave = self.leave.subscribe();
-        let mut ticks = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
+        let (every, first) = self.rhythm();
+        let mut ticks = interval_at(Instant::now() + first, every);
         // what was missed is never caught up: others count beats
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut noticed = Noticed::default();
@@ -142,32 +176,101 @@ impl Membership {
                 if beat.is_ok() {
                     noticed.probe(&self.outages, &pulse.probe().await);
                 }
-                beat.ok().flatten()
+                beat
             };
-            let lost = tokio::select! {
-                lost = beat => lost,
+            let beat = tokio::select! {
+                beat = beat => beat,
                 _ = leave.wait_for(|leave| *leave) => break,
             };
-            if let Some(cause) = lost {
-                return self.lose(cause);
+            match beat {
+                Ok(Beat::Lost(cause)) => return self.lose(cause),
+                // those who look at views hear of it
+                _ if self.outages.is_lost() => views = None,
+                Ok(Beat::Shared(view)) => {
+                    if let Some(views) = &views {
+                        views.send_replace(Some(Arc::new(view)));
+                    }
+                }
+                Ok(Beat::Alone) | Err(_) => {}
             }
         }
-        if let Err(error) = pulse.ask(LEAVE, &[&self.node]).await {
+        if let Err(error) = pulse.ask(&leave_of(self.node), &[]).await {
             log::warn!("the database still names this server as running: {}", error.advice());
         }
     }
 
     /// Increments the row; returns the loss if the row is gone, or a lane did not find its own.
-    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Option<Cause>, SessionError> {
-        let is_gone = pulse.ask(UPDATE, &[&self.node]).await?.is_none();
+    async fn beat_once(&self, pulse: &mut Pulse) -> Result<Beat, SessionError> {
+        let (sent, rows) = pulse.ask(UPDATE, &[&self.node]).await?;
         let is_unannounced = self.outages.is_lost() && self.lost.borrow().is_none();
-        if is_gone || is_unannounced {
-            let taker = pulse.ask(TAKER, &[&self.node]).await?;
-            let taker = taker.and_then(|row| {
+        if rows.is_empty() || is_unannounced {
+            let (_, takers) = pulse.ask(TAKER, &[&self.node, &self.name]).await?;
+            let taker = takers.first().and_then(|row| {
                 Some(Peer { name: row.try_get(0).ok()?, version: row.try_get(1).ok()? })
             });
-            return Ok(Some(Cause::Taken(taker)));
+            let is_taken = self.cluster.is_none()
+                || taker.as_ref().is_some_and(|taker| taker.name == self.name);
+            return Ok(Beat::Lost(if is_taken { Cause::Taken(taker) } else { Cause::Fenced }));
         }
-        Ok(None)
+        let Some(cluster) = &self.cluster else { return Ok(Beat::Alone) };
+        let map = rows[0].try_get(5)?;
+        self.learn_owners(cluster, pulse, map).await?;
+        let members = rows.iter().map(member_of).collect::<Result<_, _>>()?;
+        Ok(Beat::Shared(View { sent, members, owners: cluster.owners() }))
     }
+
+    /// Reads the owners of slots, if they have changed or the connection is another one: a failover
+    /// may have undone changes.
+    async fn learn_owners(
+        &self,
+        cluster: &Cluster,
+        pulse: &mut Pulse,
+        map: i64,
+    ) -> Result<(), SessionError> {
+        if cluster.is_known(map, pulse.connections) {
+            return Ok(());
+        }
+        for _ in 0..READS_MAX {
+            let changes = cluster.changes();
+            let (_, rows) = pulse.ask(OWNERS, &[]).await?;
+            let Some(row) = rows.first() else { return Ok(()) };
+            let read = (row.try_get(0)?, pulse.connections);
+            let nodes: Option<Vec<Option<i64>>> = row.try_get(1)?;
+            let mut owners = SlotMap::unowned();
+            for (slot, node) in Slot::all().zip(nodes.into_iter().flatten()) {
+                owners.set(slot, node.map(NodeId));
+            }
+            if cluster.learn(read, owners, changes) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn member_of(row: &Row) -> Result<Member, Error> {
+    let (name, version): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+    Ok(Member {
+        node: NodeId(row.try_get(0)?),
+        name: Arc::from(name),
+        version: Arc::from(version),
+        state: match row.try_get::<_, i16>(3)? {
+            0 => MemberState::Active,
+            _ => MemberState::Leaving,
+        },
+        beat: row.try_get::<_, i64>(4)?.unsigned_abs(),
+    })
+}
+
+/// Returns the statement that deletes the rows of a process and frees its slots. In this order: what
+/// others are giving to it at the moment is among them.
+fn leave_of(node: i64) -> String {
+    format!(
+        "DO $$ BEGIN
+            DELETE FROM nodes WHERE node = {node};
+            DELETE FROM lanes WHERE node = {node};
+            UPDATE slots SET node = NULL, epoch = epoch + 1 WHERE node = {node};
+            IF FOUND THEN {NOTE}; END IF;
+        END $$"
+    )
 }

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Transaction};
 
+use super::fence::{self, CUT, IMPATIENT, NOTE, TERMINATE, TERMINATIONS_MAX, connections_of};
 use super::{BEAT, Membership, Peer};
 use crate::lane;
 use crate::open::{OpenError, Use, checks};
@@ -15,30 +17,19 @@ use crate::settings::PostgresSettings;
 /// Number of successive looks at an unchanged beat after which a server counts as gone.
 const LOOKS: u32 = 6;
 
-/// Maximum number of times that the connections of a server are ended because it hangs inside a
-/// transaction.
-const FENCES_MAX: usize = 3;
-
-/// Fences a server, if a beat is given only at that beat.
-const FENCE: &str = "WITH dead AS (UPDATE nodes SET state = 2
-            WHERE node = $1 AND state < 2 AND beat = coalesce($2, beat) RETURNING node),
-        cut AS (DELETE FROM lanes l USING dead d WHERE l.node = d.node)
-        SELECT count(*) FROM dead";
-
-/// Ends the connections of a server that hold locks on the rows by which it is fenced. By name and
-/// table, not by process number: after a failover that number is another connection's, and another
-/// schema may have a server of the same number.
-const TERMINATE: &str = "SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
-        WHERE a.datname = current_database()
-        AND starts_with(a.application_name, $1) AND EXISTS (SELECT FROM pg_locks l
-            WHERE l.pid = a.pid AND l.relation IN ('lanes'::regclass, 'nodes'::regclass))";
-
 /// Removes servers that were fenced before; those that are still paused miss their rows as well.
 const FORGET: &str = "DELETE FROM nodes WHERE state = 2";
 
+/// Frees slots of servers that are no longer known: a person has deleted their rows.
+const FREE: &str = "WITH freed AS (UPDATE slots s SET node = NULL, epoch = epoch + 1
+            WHERE node IS NOT NULL
+            AND NOT EXISTS (SELECT FROM nodes n WHERE n.node = s.node AND n.state < 2)
+            RETURNING 1)
+        UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM freed)";
+
 /// Adds the row of this process.
-const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat)
-        VALUES (nextval('node_seq'), $1, $2, 0, 0) RETURNING node";
+const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat, lease)
+        VALUES (nextval('node_seq'), $1, $2, 0, 0, $3) RETURNING node";
 
 /// Another server, as one look shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +37,18 @@ struct Seen {
     node: i64,
     beat: i64,
     peer: Peer,
+    /// Lease in milliseconds; `None` for a server that has the database alone.
+    lease: Option<i64>,
+}
+
+impl Seen {
+    /// Returns the number of successive looks at an unchanged beat after which the server counts as
+    /// gone: those that a member has time for are longer if its lease is.
+    fn looks(&self) -> u32 {
+        let beat = i64::try_from(BEAT.as_millis()).unwrap_or(i64::MAX);
+        let lease = self.lease.map_or(0, |lease| lease.div_euclid(beat) + 1);
+        u32::try_from(lease).unwrap_or(u32::MAX).max(LOOKS)
+    }
 }
 
 /// Result of a look.
@@ -56,33 +59,55 @@ enum Verdict {
     /// These may be alive: look again.
     Wait(Vec<Seen>),
     /// This one is alive.
-    Taken(Peer),
+    Taken(Seen),
 }
 
 /// Beats of other servers over several looks.
 struct Looks {
     name: String,
+    /// Lease in milliseconds, if this process is to be a member.
+    lease: Option<i64>,
     /// By node: its beat, and the number of looks since that have shown the same.
     beats: HashMap<i64, (i64, u32)>,
 }
 
 impl Looks {
+    /// Returns true for a member that this process can join.
+    fn admits(&self, other: &Seen) -> bool {
+        self.lease.is_some() && other.lease == self.lease
+    }
+
     /// Judges what one look shows.
-    fn judge(&mut self, seen: Vec<Seen>) -> Verdict {
+    fn judge(&mut self, mut seen: Vec<Seen>) -> Verdict {
+        seen.retain(|other| other.peer.name == self.name || !self.admits(other));
         let mut waits = false;
-        for Seen { node, beat, peer } in &seen {
+        for other in &seen {
             // a restarted process does not wait for itself
-            if peer.name == self.name {
+            if other.peer.name == self.name {
                 continue;
             }
-            let (before, unchanged) = self.beats.entry(*node).or_insert((*beat, 0));
-            if before != beat {
-                return Verdict::Taken(peer.clone());
+            let (before, unchanged) = self.beats.entry(other.node).or_insert((other.beat, 0));
+            if *before != other.beat {
+                return Verdict::Taken(other.clone());
             }
-            waits |= *unchanged < LOOKS;
+            waits |= *unchanged < other.looks();
             *unchanged += 1;
         }
         if waits { Verdict::Wait(seen) } else { Verdict::Free(seen) }
+    }
+
+    /// Returns the refusal because of a server that is alive.
+    fn refusal(&self, Seen { peer, lease, .. }: &Seen) -> OpenError {
+        let peer = peer.to_string();
+        match (self.lease, lease) {
+            (None, None) => OpenError::InUse(peer),
+            (None, Some(_)) => OpenError::InUseByMembers(peer),
+            (Some(_), None) => OpenError::InUseByOne(peer),
+            (Some(own), Some(theirs)) => {
+                let lease = |ms: i64| Duration::from_millis(ms.unsigned_abs());
+                OpenError::Lease { peer, theirs: lease(*theirs), own: lease(own) }
+            }
+        }
     }
 }
 
@@ -99,14 +124,17 @@ enum Attempt {
 
 impl Membership {
     /// Registers this process as the only one that uses the database, as soon as the others are
-    /// gone. Refused if these have left tables that cannot be used in this way.
+    /// gone, or as a member beside other members. Refused if these have left tables that cannot be
+    /// used in this way.
     pub(crate) async fn join(
         client: &mut Client,
         settings: &PostgresSettings,
         of: Use,
     ) -> Result<Arc<Self>, OpenError> {
-        let mut looks = Looks { name: settings.name.clone(), beats: HashMap::new() };
-        let (mut has_reported, mut fences) = (false, 0);
+        let lease = settings.cluster.map(|cluster| cluster.lease);
+        let ms = lease.map(|lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
+        let mut looks = Looks { name: settings.name.clone(), lease: ms, beats: HashMap::new() };
+        let (mut has_reported, mut terminations) = (false, 0);
         let node = loop {
             match attempt(client, &mut looks, settings, of).await? {
                 Attempt::Joined(node) => break node,
@@ -117,10 +145,9 @@ impl Membership {
                     }
                     tokio::time::sleep(BEAT).await;
                 }
-                Attempt::Hangs(seen) if fences < FENCES_MAX => {
-                    fences += 1;
-                    let connections = format!("greenroom/{}/", seen.node);
-                    client.query(TERMINATE, &[&connections]).await?;
+                Attempt::Hangs(seen) if terminations < TERMINATIONS_MAX => {
+                    terminations += 1;
+                    client.query(TERMINATE, &[&connections_of(seen.node)]).await?;
                 }
                 Attempt::Hangs(seen) => {
                     let peer = seen.peer;
@@ -129,7 +156,7 @@ impl Membership {
                 }
             }
         };
-        Ok(Arc::new(Self::new(node, settings.name.clone())))
+        Ok(Arc::new(Self::new(node, settings.name.clone(), lease)))
     }
 }
 
@@ -145,41 +172,54 @@ async fn attempt(
     let transaction = client.transaction().await?;
     schema::lock(&transaction).await?;
     let gone = match looks.judge(others(&transaction).await?) {
-        Verdict::Taken(peer) => return Err(OpenError::InUse(peer.to_string())),
+        Verdict::Taken(seen) => return Err(looks.refusal(&seen)),
         Verdict::Wait(seen) => return Ok(Attempt::Wait(seen)),
         Verdict::Free(gone) => gone,
     };
     // a copy may have begun since the first check, and been killed
     checks::allow(&transaction, of).await?;
-    transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
+    transaction.batch_execute(IMPATIENT).await?;
     transaction.execute(FORGET, &[]).await?;
     for seen in gone {
         let is_older_self = seen.peer.name == settings.name;
         let beat = (!is_older_self).then_some(seen.beat);
-        match transaction.query_one(FENCE, &[&seen.node, &beat]).await {
-            Ok(row) if row.try_get::<_, i64>(0)? == 0 => return Ok(Attempt::Again),
-            Ok(_) => report_taken(&seen.peer, is_older_self),
+        match fence(&transaction, seen.node, beat).await {
+            Ok(false) => return Ok(Attempt::Again),
+            Ok(true) => report_taken(&seen.peer, is_older_self),
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                 return Ok(Attempt::Hangs(seen));
             }
             Err(error) => return Err(error.into()),
         }
     }
+    transaction.execute(FREE, &[]).await?;
     let version = env!("CARGO_PKG_VERSION");
-    let added = transaction.query_one(ADD, &[&settings.name, &version]).await?;
+    let added = transaction.query_one(ADD, &[&settings.name, &version, &looks.lease]).await?;
     let node = added.try_get(0)?;
     lane::register(&transaction, node, settings.writers).await?;
     transaction.commit().await?;
     Ok(Attempt::Joined(node))
 }
 
+/// Fences a server, if a beat is given only at that beat; returns false if it has another one.
+async fn fence(transaction: &Transaction<'_>, node: i64, beat: Option<i64>) -> Result<bool, Error> {
+    if transaction.query_opt(fence::LOCK, &[&node, &beat]).await?.is_none() {
+        return Ok(false);
+    }
+    for cut in CUT {
+        transaction.execute(cut, &[&node]).await?;
+    }
+    transaction.execute(NOTE, &[]).await?;
+    Ok(true)
+}
+
 /// Returns the other servers.
 async fn others(transaction: &Transaction<'_>) -> Result<Vec<Seen>, Error> {
-    let live = "SELECT node, beat, name, version FROM nodes WHERE state < 2 ORDER BY node";
+    let live = "SELECT node, beat, name, version, lease FROM nodes WHERE state < 2 ORDER BY node";
     let rows = transaction.query(live, &[]).await?;
     let seen = rows.iter().map(|row| {
         let peer = Peer { name: row.try_get(2)?, version: row.try_get(3)? };
-        Ok(Seen { node: row.try_get(0)?, beat: row.try_get(1)?, peer })
+        Ok(Seen { node: row.try_get(0)?, beat: row.try_get(1)?, peer, lease: row.try_get(4)? })
     });
     seen.collect()
 }
@@ -200,7 +240,7 @@ fn report_taken(peer: &Peer, has_this_name: bool) {
 
 fn report(seen: &[Seen]) {
     let names: Vec<_> = seen.iter().map(|seen| seen.peer.to_string()).collect();
-    let wait = BEAT * LOOKS;
+    let wait = BEAT * seen.iter().map(Seen::looks).max().unwrap_or(LOOKS);
     log::warn!(
         "the database was in use by {}; waiting up to {wait:?} to see whether it is alive",
         names.join(", ")
@@ -213,11 +253,15 @@ mod tests {
 
     fn seen(node: i64, name: &str, beat: i64) -> Seen {
         let peer = Peer { name: name.to_owned(), version: "1.0.0".to_owned() };
-        Seen { node, beat, peer }
+        Seen { node, beat, peer, lease: None }
     }
 
     fn looks() -> Looks {
-        Looks { name: "me".to_owned(), beats: HashMap::new() }
+        Looks { name: "me".to_owned(), lease: None, beats: HashMap::new() }
+    }
+
+    fn member(node: i64, name: &str, beat: i64, lease: i64) -> Seen {
+        Seen { lease: Some(lease), ..seen(node, name, beat) }
     }
 
     #[test]
@@ -234,7 +278,7 @@ mod tests {
         assert_eq!(looks.judge(first.clone()), Verdict::Wait(first.clone()));
         assert_eq!(looks.judge(first.clone()), Verdict::Wait(first));
         let verdict = looks.judge(vec![seen(1, "a", 7), seen(2, "b", 1)]);
-        assert_eq!(verdict, Verdict::Taken(seen(2, "b", 1).peer));
+        assert_eq!(verdict, Verdict::Taken(seen(2, "b", 1)));
     }
 
     #[test]
@@ -256,5 +300,29 @@ mod tests {
         let both = || vec![seen(1, "a", 7), seen(2, "b", 0)];
         assert_eq!(looks.judge(both()), Verdict::Wait(both()));
         assert_eq!(looks.judge(vec![seen(1, "a", 7)]), Verdict::Free(vec![seen(1, "a", 7)]));
+    }
+
+    #[test]
+    fn members_join_beside_each_other() {
+        let mut looks = Looks { lease: Some(6000), ..looks() };
+        let older = || member(3, "me", 9, 6000);
+        let others = vec![member(1, "a", 7, 6000), member(2, "b", 8, 6000), older()];
+        assert_eq!(looks.judge(others), Verdict::Free(vec![older()]), "an older self is fenced");
+        for obstacle in [seen(4, "alone", 1), member(5, "long", 1, 9000)] {
+            let verdict = looks.judge(vec![member(1, "a", 7, 6000), obstacle.clone()]);
+            assert_eq!(verdict, Verdict::Wait(vec![obstacle.clone()]));
+            let alive = Seen { beat: 2, ..obstacle };
+            assert_eq!(looks.judge(vec![alive.clone()]), Verdict::Taken(alive));
+        }
+    }
+
+    #[test]
+    fn a_member_is_waited_for_as_long_as_its_lease_is() {
+        let mut looks = looks();
+        let slow = || vec![member(1, "a", 7, 30_000)];
+        for _ in 0..31 {
+            assert_eq!(looks.judge(slow()), Verdict::Wait(slow()));
+        }
+        assert_eq!(looks.judge(slow()), Verdict::Free(slow()));
     }
 }

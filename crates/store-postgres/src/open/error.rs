@@ -1,6 +1,7 @@
 //! Reasons for not opening a store, each with what to do.
 
 use std::io;
+use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
@@ -162,6 +163,21 @@ pub enum OpenError {
          separate database"
     )]
     InUse(String),
+    #[error(
+        "the database is in use by {0}, which is running and has it alone; stop it first, and let \
+         both servers be members, or give this server a separate database"
+    )]
+    InUseByOne(String),
+    #[error(
+        "the database is in use by several servers, of which {0} is running; let this server be a \
+         member as well, or give it a separate database"
+    )]
+    InUseByMembers(String),
+    #[error(
+        "the lease of {peer}, which is running, is {theirs:?}, and that of this server {own:?}; \
+         give all members the same"
+    )]
+    Lease { peer: String, theirs: Duration, own: Duration },
     #[error("the database has no store; check its address")]
     Missing,
     #[error(

@@ -15,7 +15,7 @@ use crate::open::Use;
 use crate::{DatabaseSource, DatabaseTarget, OpenError, PostgresSettings, PostgresStore};
 
 /// Tables that no kind has: of servers, and what is derived.
-const OTHERS: [&str; 4] = ["agents", "lanes", "meta", "nodes"];
+const OTHERS: [&str; 5] = ["agents", "lanes", "meta", "nodes", "slots"];
 
 fn settings(url: &str) -> PostgresSettings {
     PostgresSettings::new(url.parse().unwrap(), "test")

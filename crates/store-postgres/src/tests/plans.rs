@@ -201,6 +201,7 @@ const CASES: &[Case] = &[
     of!(reader::LOAD, "'execution 11', true"),
     of!(reader::RUNNING, "0, 100"),
     of!(reader::RUNNING_IN, "0, 100, '{1}'"),
+    of!(reader::RUNNING_IN_FEW, "0, 100, '{1, 2, 3}'"),
     of!(reader::TIMERS_DUE, "900000, 100"),
     of!(reader::TIMERS_DUE_IN, "900000, 100, '{1}'"),
     of!(reader::TIMERS_OF, "'execution 1'"),
