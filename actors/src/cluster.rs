@@ -2,9 +2,13 @@
 //!
 //! A process that has its store alone serves all slots. One that shares it with others serves those
 //! that it has claimed, and hands slots over when others join or when it leaves. Commands for
-//! executions of any other slot are refused before they reach a supervisor.
+//! executions of any other slot are sent to their owner.
 
+pub(crate) mod answers;
+pub(crate) mod forward;
 pub(crate) mod gain;
 mod handover;
 pub(crate) mod member;
+mod order;
 pub(crate) mod ownership;
+mod relay;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actix::Message;
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot::Sender;
 
 use crate::domain::fact::Start;
@@ -32,6 +33,7 @@ pub(crate) struct Deliver {
 }
 
 /// Restricts a caller's command to the executions that the caller may find.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Subject {
     /// Workflow that the route named.
     pub(crate) workflow: String,
@@ -160,7 +162,7 @@ pub(crate) enum StartAnswer {
 }
 
 /// Refusal of a start or a resume; a lost race for its idempotency key is one, too.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum KeyedRefusal<E> {
     Error(E),
     KeyTaken,

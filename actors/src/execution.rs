@@ -50,7 +50,6 @@ use crate::execution::bodies::{BodyInFlight, TrackedChild};
 use crate::execution::deciding::Deciding;
 use crate::execution::keys::RecentKeys;
 use crate::execution::outcome::Waiter;
-use crate::execution::publish::Subscribers;
 use crate::execution::record::Pending;
 use crate::mailbox::report;
 use crate::observe::log_record::LogScope;
@@ -60,6 +59,7 @@ use crate::ports::store::{Acknowledgement, Header, Row};
 use crate::shard::memory_budget::Claim;
 use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, KillForTest};
 use crate::shared::{CountGuard, Shared};
+pub(crate) use publish::Subscribers;
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;

@@ -2,6 +2,7 @@
 
 pub mod disconnect;
 pub(crate) mod feed;
+pub mod forgotten;
 pub mod log_record;
 pub(crate) mod scope;
 pub mod span;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use actix::{Message, Recipient};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::event::{GenerationEvent, GenerationProgress};
@@ -65,7 +66,7 @@ pub struct ResumeExecution {
 }
 
 /// State in which an execution left `running`: the answer to execute, resume and replay.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionOutcome {
     pub execution_id: ExecutionId,
     pub trace_id: Arc<str>,
@@ -74,7 +75,7 @@ pub struct ExecutionOutcome {
 }
 
 /// Reason why an execution no longer runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Halted {
     Suspended {
         suspension: Arc<Suspension>,
@@ -126,7 +127,7 @@ impl ExecutionOutcome {
 }
 
 /// The answer to an external suspend.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suspended {
     pub suspension_id: Arc<str>,
     pub execution_id: ExecutionId,
@@ -137,7 +138,7 @@ pub struct Suspended {
 }
 
 /// The answer to a cancel.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cancelled {
     pub execution_id: ExecutionId,
     pub trace_id: Arc<str>,
@@ -201,6 +202,13 @@ pub struct EventBatch {
     pub facts: Arc<[Recorded]>,
     /// The wire form, made by the first subscriber that needs it and shared with the others.
     pub rendered: OnceLock<Arc<[u8]>>,
+}
+
+impl EventBatch {
+    /// Returns a batch without its wire form.
+    pub(crate) fn new(execution_id: ExecutionId, facts: Arc<[Recorded]>) -> Self {
+        Self { execution_id, facts, rendered: OnceLock::new() }
+    }
 }
 
 /// Publishes durable facts to a subscriber of an execution.
@@ -273,7 +281,7 @@ impl std::fmt::Debug for Subscriber {
 }
 
 /// Refusal of a start.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum StartError {
     #[error("workflow {0} not found")]
     UnknownWorkflow(String),
@@ -288,7 +296,7 @@ pub enum StartError {
 }
 
 /// Reason why a request cannot be carried out now.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum Unavailable {
     #[error("the server is shutting down")]
     Draining { execution: Option<ExecutionId> },
@@ -347,7 +355,7 @@ impl From<ReadError> for Unavailable {
 }
 
 /// Refusal of a suspend or a cancel.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum ControlError {
     #[error("execution not found")]
     NotFound,
@@ -359,7 +367,7 @@ pub enum ControlError {
 }
 
 /// Refusal of a resume.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum ResumeError {
     #[error("execution not found")]
     NotFound,
@@ -384,7 +392,7 @@ pub enum ResumeError {
 }
 
 /// Reason why an execution could not be read.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub enum DescribeError {
     #[error("execution not found")]
     NotFound,
@@ -393,7 +401,7 @@ pub enum DescribeError {
 }
 
 /// Position at which a new subscriber of an execution begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
     /// Number of the last durable event: later ones reach the subscriber, earlier ones are in
     /// [`crate::Runtime::portion`].

@@ -6,6 +6,7 @@ use crate::observe::span::Observer;
 use crate::ports::clock::Clock;
 use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use crate::ports::external_calls::{ExternalCalls, NoExternalCalls};
+use crate::ports::links::Links;
 use crate::ports::members::Members;
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::store::Store;
@@ -17,6 +18,9 @@ pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
     /// The processes that share the store; `None`: this one has it alone.
     pub members: Option<Arc<dyn Members>>,
+    /// Connections to these processes; without them, requests for executions that another one
+    /// serves are refused.
+    pub links: Option<Arc<dyn Links>>,
     /// Store of crash marks: what a process that dies was evaluating.
     pub crash_marks: Arc<dyn CrashMarks>,
     pub clock: Arc<dyn Clock>,
@@ -29,11 +33,12 @@ pub struct RuntimePorts {
 }
 
 impl RuntimePorts {
-    /// Returns ports without members, meter, observers, external calls and crash marks.
+    /// Returns ports without members, links, meter, observers, external calls and crash marks.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
             members: None,
+            links: None,
             crash_marks: Arc::new(NoCrashMarks),
             clock,
             meter: Arc::new(NoMeter),

@@ -105,7 +105,9 @@ impl Shared {
         feed: FeedHandle,
         evaluations: Evaluations,
     ) -> Self {
-        let RuntimePorts { store, members, crash_marks, clock, meter, external_calls, .. } = ports;
+        let RuntimePorts {
+            store, members, links, crash_marks, clock, meter, external_calls, ..
+        } = ports;
         let plans = registry
             .workflows
             .values()
@@ -113,7 +115,7 @@ impl Shared {
             .collect();
         Self {
             current: Current::new(registry),
-            ownership: Ownership::new(members),
+            ownership: Ownership::new(members, links),
             evaluations: Arc::new(evaluations),
             pulse: Pulse::of(limits.placement.threads()),
             quarantine: Quarantine::new(crash_marks),
@@ -158,32 +160,19 @@ impl Shared {
         shards.get(index).map(|shard| (index, &shard.commands))
     }
 
-    /// Returns the refusal of a command for an execution that this process does not serve, or may
-    /// no longer serve. Nothing of the command was recorded then.
-    fn refusal_for(&self, id: &ExecutionId, command: &ExecutionCommand) -> Option<Unavailable> {
-        if !self.ownership.serves(id) {
-            return Some(Unavailable::Moved { execution: None });
-        }
-        // no caller would repeat these; what follows from them waits for the store
-        let is_repeated = !command.is_patient();
-        (is_repeated && !self.ownership.is_believed()).then(|| refusal(None))
-    }
-
-    /// Returns the id of a new execution: the chosen one, or one in a slot that this process serves.
-    pub(crate) fn execution_id(
-        &self,
-        chosen: Option<ExecutionId>,
-    ) -> Result<ExecutionId, Unavailable> {
+    /// Returns the id of a new execution: the chosen one, or one in a slot that this process
+    /// serves, so that nothing is sent to another.
+    pub(crate) fn execution_id(&self, chosen: Option<ExecutionId>) -> ExecutionId {
         if let Some(id) = chosen {
-            return Ok(id);
+            return id;
         }
         let id = self.clock.new_execution_id();
         if self.ownership.serves(&id) {
-            return Ok(id);
+            return id;
         }
+        // a process that serves nothing leaves it to another one
         let slot = self.ownership.slot_near(slot_of(&id));
-        let slot = slot.ok_or(Unavailable::Moved { execution: None })?;
-        Ok(self.clock.new_execution_id_in(slot))
+        slot.map_or(id, |slot| self.clock.new_execution_id_in(slot))
     }
 
     /// Notifies the scheduler that other slots are served.
@@ -194,10 +183,11 @@ impl Shared {
     }
 
     /// Sends a command to the supervisor of its execution; refuses it when the mailbox is full, or
-    /// when this process does not serve the execution.
+    /// when this process cannot know whether it still serves the execution.
     pub(crate) fn deliver(&self, id: ExecutionId, command: ExecutionCommand) {
-        if let Some(refusal) = self.refusal_for(&id, &command) {
-            command.refuse(refusal);
+        // callers would not repeat the patient ones; what follows from them waits for the store
+        if !self.ownership.is_believed() && !command.is_patient() {
+            command.refuse(refusal(None));
             return;
         }
         let Some((_, shard)) = self.shard_of(&id) else {

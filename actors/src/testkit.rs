@@ -1,5 +1,6 @@
 //! Worlds for tests: paused time, a store in memory, every actor on the test's thread.
 
+mod links;
 mod workers;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::runtime_ports::RuntimePorts;
 use crate::shard::arbiters::Placement;
 use crate::visibility::Visibility;
 
+pub use self::links::TestNetwork;
 pub use self::workers::ScriptedWorkers;
 
 /// Start time of every test world: 2026-01-01T00:00:00Z.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::domain::ids::ExecutionId;
 pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep};
 use crate::ports::store::{Header, Projection, Status};
+use serde::{Deserialize, Serialize};
 
 /// The answer to "why": what an execution waits for, or how it ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WaitReport {
     pub header: Arc<Header>,
     pub status: Status,
@@ -16,7 +17,9 @@ pub struct WaitReport {
     pub waits_for: Vec<Awaited>,
     /// Set for an execution that has ended.
     pub ending: Option<Ending>,
-    /// Rows of the children that it waits for; a child that was never started has none.
+    /// Rows of the children that it waits for; a child that was never started has none. They are
+    /// looked up by the process that asks.
+    #[serde(skip)]
     pub children: BTreeMap<ExecutionId, Projection>,
 }
 

@@ -62,6 +62,7 @@ impl Node {
     /// Does what follows from one view.
     async fn look(&mut self, shared: &Arc<Shared>, view: &View) {
         shared.ownership.believe_since(view.sent, self.lease);
+        shared.ownership.note_owners(&view.owners);
         let gone = self.fence_suspects(view).await;
         self.end_round();
         if view.sent < self.changed {

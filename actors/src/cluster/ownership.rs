@@ -2,21 +2,34 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::domain::cluster::lease::Lease;
+use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::{Slot, SlotSet};
+use crate::ports::links::Links;
 use crate::ports::members::Members;
 
 /// Slot whose owner does what is to be done once for all members.
 const HOUSEWORK: Option<Slot> = Slot::new(0);
 
+/// Commands that may wait for other members, with callers of executions that run there.
+const FORWARDED_MAX: usize = 10_000;
+
 /// The slots that this process serves.
 pub(crate) struct Ownership {
     /// `None`: this process has the store alone.
     members: Option<Arc<dyn Members>>,
+    /// Connections to the other members.
+    links: Option<Arc<dyn Links>>,
+    /// The owners of all slots, as of the last beat.
+    owners: watch::Sender<Arc<SlotMap>>,
+    /// Bounds the commands that wait for other members.
+    forwarding: Arc<Semaphore>,
     served: RwLock<Arc<SlotSet>>,
     /// True while all slots are served, which is known without reading `served`.
     serves_all: AtomicBool,
@@ -29,9 +42,12 @@ pub(crate) struct Ownership {
 
 impl Ownership {
     /// Returns the ownership of a process that serves nothing yet.
-    pub(crate) fn new(members: Option<Arc<dyn Members>>) -> Self {
+    pub(crate) fn new(members: Option<Arc<dyn Members>>, links: Option<Arc<dyn Links>>) -> Self {
         Self {
             members,
+            links,
+            owners: watch::Sender::new(Arc::new(SlotMap::unowned())),
+            forwarding: Arc::new(Semaphore::new(FORWARDED_MAX)),
             served: RwLock::default(),
             serves_all: AtomicBool::new(false),
             origin: Instant::now(),
@@ -42,6 +58,36 @@ impl Ownership {
     /// Returns the members of the store, if this process does not have it alone.
     pub(crate) fn members(&self) -> Option<&Arc<dyn Members>> {
         self.members.as_ref()
+    }
+
+    /// Returns the number of this process among the members.
+    pub(crate) fn own(&self) -> Option<NodeId> {
+        self.members.as_ref().map(|members| members.own())
+    }
+
+    /// Returns the time for which one beat shows that a member is alive.
+    pub(crate) fn lease(&self) -> Duration {
+        self.members.as_ref().map_or(Duration::ZERO, |members| members.lease())
+    }
+
+    /// Returns the connections to the other members, if there are any.
+    pub(crate) fn links(&self) -> Option<&Arc<dyn Links>> {
+        self.links.as_ref()
+    }
+
+    /// Returns the owners of all slots; notified of each beat.
+    pub(crate) fn owners(&self) -> watch::Receiver<Arc<SlotMap>> {
+        self.owners.subscribe()
+    }
+
+    /// Notes the owners of all slots.
+    pub(crate) fn note_owners(&self, owners: &Arc<SlotMap>) {
+        self.owners.send_replace(Arc::clone(owners));
+    }
+
+    /// Reserves room for a command that waits for another member.
+    pub(crate) fn reserve_forwarding(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.forwarding).try_acquire_owned().ok()
     }
 
     /// Returns the slots that are served.
@@ -119,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_added_is_served_until_it_is_removed() {
-        let ownership = Ownership::new(None);
+        let ownership = Ownership::new(None, None);
         assert!(!ownership.serves(&id("001")) && !ownership.does_housework());
         assert_eq!(ownership.slot_near(slot(7)), None);
         ownership.add(&set(&[0, 1, 0xfff]));
@@ -135,6 +181,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_alone_needs_no_beats() {
-        assert!(Ownership::new(None).is_believed());
+        assert!(Ownership::new(None, None).is_believed());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::dev::SendError;
@@ -16,7 +16,7 @@ use crate::requests::{EventBatch, EventsRecorded, ProgressBatch, StepProgressed,
 /// The subscribers of an execution. Shared, on one thread, with the relays of its steps: progress
 /// is too frequent for the execution's own mailbox.
 #[derive(Clone, Default)]
-pub(super) struct Subscribers {
+pub(crate) struct Subscribers {
     all: Rc<RefCell<Vec<Connection>>>,
 }
 
@@ -27,7 +27,7 @@ struct Connection {
 }
 
 impl Subscribers {
-    pub(super) fn add(&self, subscriber: Subscriber) {
+    pub(crate) fn add(&self, subscriber: Subscriber) {
         self.all.borrow_mut().push(Connection { subscriber, full_since: None });
     }
 
@@ -35,7 +35,7 @@ impl Subscribers {
         self.all.borrow().len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.all.borrow().is_empty()
     }
 
@@ -47,7 +47,7 @@ impl Subscribers {
         self.all.borrow_mut().clear();
     }
 
-    pub(super) fn remove_disconnected(&self) {
+    pub(crate) fn remove_disconnected(&self) {
         self.all.borrow_mut().retain(|connection| connection.subscriber.events.connected());
     }
 
@@ -63,7 +63,7 @@ impl Subscribers {
     }
 
     /// Sends facts to all subscribers; disconnects those that read nothing for `stall`.
-    fn publish_events(&self, batch: &Arc<EventBatch>, stall: Duration) {
+    pub(crate) fn publish_events(&self, batch: &Arc<EventBatch>, stall: Duration) {
         self.all.borrow_mut().retain_mut(|connection| {
             match connection.subscriber.events.try_send(EventsRecorded(Arc::clone(batch))) {
                 Ok(()) => {
@@ -91,11 +91,7 @@ impl ExecutionActor {
         if life.subscribers.is_empty() || facts.iter().all(|r| events_of(&r.fact).is_empty()) {
             return;
         }
-        let batch = Arc::new(EventBatch {
-            execution_id: life.header.id.clone(),
-            facts: Arc::clone(facts),
-            rendered: OnceLock::new(),
-        });
+        let batch = Arc::new(EventBatch::new(life.header.id.clone(), Arc::clone(facts)));
         life.subscribers.publish_events(&batch, self.shared.limits.subscriber_stall_timeout);
     }
 }

@@ -49,7 +49,7 @@ pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 pub type Row = i64;
 
 /// Immutable properties of an execution, known from its first fact on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub id: ExecutionId,
     pub workflow_id: Arc<str>,
@@ -181,7 +181,7 @@ pub enum TimerChange {
 }
 
 /// A stored `Idempotency-Key` of a caller.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdempotencyRecord {
     /// Route, execution (of a resume), user and key, joined by the front end.
     pub scope: Arc<str>,

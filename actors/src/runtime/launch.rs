@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::agent::generation::tools::ToolLimits;
 use crate::agent::generation::{ActiveGenerations, GenerationDeps, GenerationRegistry};
+use crate::cluster::answers::Answers;
 use crate::cluster::member::follow;
 use crate::commands::ExecutionCommand;
 use crate::domain::fact::Recorded;
@@ -93,6 +94,9 @@ impl Runtime {
         };
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);
+        if let Some(links) = shared.ownership.links() {
+            links.attach(Arc::new(Answers::new(&shared, first)));
+        }
         match shared.ownership.members() {
             Some(members) => {
                 actix::spawn(follow(Arc::downgrade(&shared), Arc::clone(members)));

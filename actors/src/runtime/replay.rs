@@ -76,7 +76,7 @@ impl Runtime {
         }
         let original = self.original(target, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
-        let id = shared.execution_id(request.execution_id.clone())?;
+        let id = shared.execution_id(request.execution_id.clone());
         let Original { plan, start, mut replayed } = *original;
         check_answer(shared, &plan, start.user_id.as_deref(), &mut replayed).await?;
         let mut request = as_start(&plan, *start, request);

@@ -95,7 +95,7 @@ impl Runtime {
         let plan = plan_of(shared, &mut request).await?;
         shared.accepts_writes()?;
         let chosen_id = request.execution_id.is_some();
-        let id = shared.execution_id(request.execution_id.clone())?;
+        let id = shared.execution_id(request.execution_id.clone());
         let idempotency =
             request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let start = Box::new(start_of(&plan, request, &id));

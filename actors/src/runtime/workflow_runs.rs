@@ -45,7 +45,7 @@ async fn run(
     depth: u32,
 ) -> Result<ExecutionOutcome, StartError> {
     let workflow = request.workflow_id.clone();
-    let id = shared.execution_id(request.execution_id.clone())?;
+    let id = shared.execution_id(request.execution_id.clone());
     let claim = claim_for(&shared, &mut request)?;
     let plan = plan_of(&shared, &mut request).await?;
     let mut start = Box::new(start_of(&plan, request, &id));

@@ -19,6 +19,7 @@ use actix::dev::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
+use crate::cluster::forward::forward;
 use crate::commands::{Deliver, ExecutionCommand, StartCommand};
 use crate::counters::Counters;
 use crate::domain::failure::ErrorKind;
@@ -144,6 +145,17 @@ impl Supervisor {
         self.spawn(id, ExecutionSeed::New(command, row), ctx);
     }
 
+    /// Sends a command to the member that serves the execution.
+    fn pass_elsewhere(&self, deliver: Deliver, ctx: &Context<Self>) {
+        let Some(permit) = self.shared.ownership.reserve_forwarding() else {
+            deliver.command.refuse(Unavailable::Busy { execution: None });
+            return;
+        };
+        // not in this actor's context, which polls all of its futures whenever it is awake
+        let (shared, here) = (Arc::clone(&self.shared), ctx.address().recipient());
+        actix::spawn(forward(shared, here, deliver, permit));
+    }
+
     fn pass(&mut self, id: &ExecutionId, command: ExecutionCommand) {
         let Some(Entry::Live(live)) = self.entries.get_mut(id) else {
             command.refuse(Unavailable::ActorLost);
@@ -240,8 +252,7 @@ impl Handler<Deliver> for Supervisor {
             return;
         }
         if !self.shared.ownership.serves(&id) {
-            // the slot was given away while the command was in the mailbox
-            command.refuse(Unavailable::Moved { execution: None });
+            self.pass_elsewhere(Deliver { id, command }, ctx);
             return;
         }
         match self.entries.get_mut(&id) {

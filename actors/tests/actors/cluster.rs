@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::slot::SlotSet;
+use greenroom_actors::domain::slot::{SlotSet, slot_of};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{Executions as _, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{
-    ControlError, ResumeError, StartError, StartExecution, Target, Unavailable,
+    ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Target, Unavailable,
 };
-use greenroom_actors::testkit::{TestClock, pass, registry_of, start};
+use greenroom_actors::testkit::{TestClock, TestNetwork, pass, registry_of, start};
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::json;
@@ -54,11 +55,15 @@ struct Cluster {
     calls: Calls,
     registry: Registry,
     processes: AtomicU64,
+    /// `None`: the processes have no connections to each other.
+    network: Option<TestNetwork>,
 }
 
 struct Process {
     runtime: Runtime,
     store: Arc<MemoryStore>,
+    node: NodeId,
+    network: Option<TestNetwork>,
 }
 
 impl Cluster {
@@ -82,20 +87,29 @@ impl Cluster {
         });
         registry.functions.insert("long".to_owned(), long);
         let processes = AtomicU64::new(0);
-        Self { disk: MemoryStore::new(), calls, registry, processes }
+        Self { disk: MemoryStore::new(), calls, registry, processes, network: None }
+    }
+
+    /// Returns a cluster whose processes are connected.
+    fn linked() -> Self {
+        Self { network: Some(TestNetwork::default()), ..Self::new() }
     }
 
     async fn join(&self, name: &str) -> Process {
         let store = Arc::new(self.disk.join(name, LEASE));
         let process = self.processes.fetch_add(1, Ordering::Relaxed);
         let clock = UuidClock { clock: TestClock::new(), process, ids: AtomicU64::new(0) };
+        let members = store.members().unwrap();
+        let node = members.own();
+        let network = self.network.clone();
         let ports = RuntimePorts {
-            members: store.members(),
+            members: Some(members),
+            links: network.as_ref().map(|network| network.links_of(node)),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::new(clock))
         };
         let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
         let runtime = Runtime::launch(self.registry.clone(), ports, limits).await.unwrap();
-        Process { runtime, store }
+        Process { runtime, store, node, network }
     }
 
     /// Launches processes that have shared the slots out.
@@ -140,7 +154,9 @@ impl Process {
         self.runtime.resume(&target("w", id), answer).await.map(|outcome| outcome.status())
     }
 
+    /// Ends the process without a word. (Its node is silent when the last handle is dropped.)
     async fn kill(self) {
+        self.network.inspect(|network| network.remove(self.node));
         self.runtime.kill().await;
     }
 }
@@ -163,7 +179,9 @@ async fn the_first_process_serves_everything_until_another_joins() {
     let first = cluster.join("a").await;
     let request = || start("w", "order-1", json!({}));
     let refused = first.runtime.execute(request()).await;
-    assert_eq!(refused.err(), Some(StartError::Unavailable(MOVED)), "before the first beat");
+    let is_early =
+        matches!(refused, Err(StartError::Unavailable(Unavailable::Store { execution: None, .. })));
+    assert!(is_early, "before the first beat: {refused:?}");
     pass(LEASE / 6).await;
     assert_eq!(first.runtime.execute(request()).await.unwrap().status(), Status::Suspended);
     let ids: Vec<_> = futures_util::future::join_all((0..40).map(|_| first.start("w"))).await;
@@ -272,4 +290,122 @@ async fn a_process_that_drains_hands_its_slots_over() {
     assert_eq!(cluster.calls.count(), 2, "its steps ended before it left");
     let refused = first.runtime.cancel(&target("w", &id), None, None).await;
     assert!(matches!(refused, Err(ControlError::Unavailable(Unavailable::Draining { .. }))));
+}
+
+fn keyed(request: StartExecution, scope: &str) -> StartExecution {
+    StartExecution { idempotency: key(scope), ..request }
+}
+
+fn key(scope: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey { scope: Arc::from(scope), body_hash: Arc::from("body") })
+}
+
+#[actix::test]
+async fn any_process_takes_any_request() {
+    let cluster = Cluster::linked();
+    let processes = cluster.of(["a", "b", "c"]).await;
+    for (round, process) in processes.iter().cycle().take(12).enumerate() {
+        let id = format!("order-{round}");
+        let runtime = &process.runtime;
+        let started = runtime.execute(start("w", &id, json!({}))).await.unwrap();
+        assert_eq!(started.status(), Status::Suspended, "{id}");
+        let again = runtime.execute(start("w", &id, json!({}))).await.err();
+        let id = ExecutionId::trusted(id.as_str());
+        assert_eq!(again, Some(StartError::Exists(id.clone())));
+        let report = runtime.why(&target("w", &id)).await.unwrap();
+        assert_eq!(report.waits_for.len(), 1, "{report:?}");
+        match round % 3 {
+            0 => {
+                let cancelled = runtime.cancel(&target("w", &id), None, None).await.unwrap();
+                assert_eq!(cancelled.execution_id, id);
+            }
+            1 => assert_eq!(process.resume(&id).await, Ok(Status::Completed)),
+            _ => {
+                let other = target("naps", &id);
+                let refused = runtime.suspend(&other, None, None).await;
+                assert_eq!(refused, Err(ControlError::NotFound), "the subject travels with it");
+                let refused = runtime.suspend(&target("w", &id), None, None).await;
+                assert_eq!(refused, Err(ControlError::Already(Status::Suspended)));
+            }
+        }
+    }
+}
+
+#[actix::test]
+async fn of_many_resumes_at_all_processes_one_wins() {
+    let cluster = Cluster::linked();
+    let processes = cluster.of(["a", "b", "c"]).await;
+    let id = processes[0].start("w").await;
+    let resumes = processes.iter().cycle().take(50).map(|process| process.resume(&id));
+    let answers = futures_util::future::join_all(resumes).await;
+    let won = answers.iter().filter(|answer| **answer == Ok(Status::Completed)).count();
+    let late = answers.iter().filter(|answer| **answer == Err(ResumeError::NotSuspended)).count();
+    assert_eq!((won, late), (1, 49), "{answers:?}");
+}
+
+#[actix::test]
+async fn callers_keep_waiting_while_slots_are_handed_over() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let id = first.start("w").await;
+    let waiting = keyed(start("toils", "", json!({})), "once");
+    let waiting = StartExecution { execution_id: None, ..waiting };
+    let (answer, ()) = tokio::join!(first.runtime.execute(waiting), async {
+        pass(Duration::from_secs(1)).await;
+        // its own executions would be the last to go
+        let third = cluster.join("c").await;
+        pass(SHARED_OUT).await;
+        assert_eq!(third.resume(&id).await, Ok(Status::Completed));
+    });
+    assert_eq!(answer.unwrap().status(), Status::Completed);
+    drop(second);
+}
+
+#[actix::test]
+async fn a_caller_with_a_key_gets_its_answer_although_the_owner_is_killed() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let id = first.start("w").await;
+    let of_first = owned_by_other(&second, "keyed");
+    let plain = owned_by_other(&second, "plain");
+    let (kept, told, resumed, ()) = tokio::join!(
+        second.runtime.execute(keyed(start("toils", of_first.as_str(), json!({})), "k")),
+        second.runtime.execute(start("toils", plain.as_str(), json!({}))),
+        async {
+            pass(Duration::from_secs(3)).await;
+            second.resume(&id).await
+        },
+        async {
+            pass(Duration::from_secs(2)).await;
+            first.kill().await;
+        }
+    );
+    assert_eq!(kept.unwrap().status(), Status::Completed, "asked again at the new owner");
+    let moved = Unavailable::Moved { execution: Some(plain) };
+    assert_eq!(told.err(), Some(StartError::Unavailable(moved)), "it may have been carried out");
+    assert_eq!(resumed, Ok(Status::Completed), "it was not sent before there was a new owner");
+}
+
+/// Returns an id whose slot another process owns.
+fn owned_by_other(process: &Process, name: &str) -> ExecutionId {
+    let members = process.store.members().unwrap();
+    let view = members.views().borrow().clone().unwrap();
+    let mut ids = (0..).map(|number| ExecutionId::trusted(format!("{name}-{number}")));
+    ids.find(|id| view.owners.owner(slot_of(id)) != Some(members.own())).unwrap()
+}
+
+#[actix::test]
+async fn a_process_that_cannot_be_reached_takes_nothing() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let network = cluster.network.clone().unwrap();
+    network.cut(first.node, second.node);
+    let id = first.start("w").await;
+    assert_eq!(second.resume(&id).await.err(), Some(ResumeError::Unavailable(MOVED)));
+    let late = async {
+        pass(Duration::from_secs(2)).await;
+        network.heal(first.node, second.node);
+    };
+    let (resumed, ()) = tokio::join!(second.resume(&id), late);
+    assert_eq!(resumed, Ok(Status::Completed), "it was sent when that was possible");
 }

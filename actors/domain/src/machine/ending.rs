@@ -6,9 +6,10 @@ use crate::failure::AttemptError;
 use crate::ids::StepPath;
 use crate::machine::Machine;
 use crate::state::{End, Outcome, Phase, errors_of};
+use serde::{Deserialize, Serialize};
 
 /// The end of an execution, with its causes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ending {
     pub end: End,
     /// The step that failed first, if one did.
@@ -18,7 +19,7 @@ pub struct Ending {
 }
 
 /// The step whose failure ended an execution.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FailedStep {
     pub step_id: Arc<str>,
     pub path: StepPath,

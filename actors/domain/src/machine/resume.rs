@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fact::{Fact, ResumedBy};
@@ -16,7 +17,7 @@ use crate::status::Status;
 const NAMED_MAX: usize = 10;
 
 /// A resume by a caller.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resume {
     /// Id or path of the step to resume.
     pub step_id: Option<String>,

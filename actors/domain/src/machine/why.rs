@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::effort::within;
@@ -18,7 +19,7 @@ use crate::state::{Node, Phase, Wait};
 use crate::time::Timestamp;
 
 /// Something that an execution waits for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Awaited {
     /// `None` if it concerns the whole execution.
     pub step_id: Option<Arc<str>>,
@@ -31,7 +32,7 @@ pub struct Awaited {
 }
 
 /// Cause of a wait.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Cause {
     /// A caller paused the execution: a resume without a step ends the pause.
     Hold { suspension_id: Arc<str>, reason: Arc<str>, by: Option<Arc<Principal>> },
@@ -66,7 +67,7 @@ pub enum Cause {
 }
 
 /// Effect of a deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AtDeadline {
     /// The step fails.
     Fails,
@@ -75,7 +76,7 @@ pub enum AtDeadline {
 }
 
 /// The suspension that a child shows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildQuestion {
     pub suspension_id: Arc<str>,
     pub reason: Arc<str>,

@@ -1,0 +1,169 @@
+//! Orders of other members, carried out by this process.
+
+use std::sync::{Arc, Weak};
+
+use actix::ArbiterHandle;
+use futures_util::future::ready;
+use futures_util::stream::{BoxStream, StreamExt as _, empty, once};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use crate::cluster::order::{
+    Answered, Control, Order, OrderedCommand, write_answer, write_elsewhere,
+};
+use crate::cluster::relay::{Facts, relay};
+use crate::commands::{
+    Answer, ControlCommand, ExecutionCommand, ResumeCommand, StartAnswer, StartCommand,
+    StartRefusal,
+};
+use crate::domain::cluster::NodeId;
+use crate::domain::fact::Start;
+use crate::domain::footprint;
+use crate::domain::ids::ExecutionId;
+use crate::ports::links::Answerer;
+use crate::ports::store::{IdempotencyRecord, read_stored};
+use crate::requests::{ControlError, Unavailable};
+use crate::shared::Shared;
+
+/// Messages of one exchange.
+type Messages = BoxStream<'static, Vec<u8>>;
+
+/// Carries out orders of other members.
+pub(crate) struct Answers {
+    /// Weak: `Shared` owns the links, which own this.
+    shared: Weak<Shared>,
+    /// The thread of relays.
+    arbiter: ArbiterHandle,
+}
+
+impl Answers {
+    pub(crate) fn new(shared: &Arc<Shared>, arbiter: ArbiterHandle) -> Self {
+        Self { shared: Arc::downgrade(shared), arbiter }
+    }
+}
+
+impl Answerer for Answers {
+    fn answer(&self, from: NodeId, request: Vec<u8>) -> Messages {
+        let Some(shared) = self.shared.upgrade() else { return empty().boxed() };
+        let order = match read_stored(&request) {
+            Ok(order) => order,
+            Err(error) => {
+                log::error!("an order of node {from} is not understood: {error}");
+                return said(write_elsewhere());
+            }
+        };
+        let orders = Orders { shared, arbiter: self.arbiter.clone() };
+        once(async move { orders.carry_out(order).await }).flatten().boxed()
+    }
+}
+
+/// Returns a single message.
+fn said(message: Vec<u8>) -> Messages {
+    once(ready(message)).boxed()
+}
+
+/// The receiver of one order.
+struct Orders {
+    shared: Arc<Shared>,
+    arbiter: ArbiterHandle,
+}
+
+impl Orders {
+    async fn carry_out(self, order: Order) -> Messages {
+        let Order { execution: id, command } = order;
+        let ownership = &self.shared.ownership;
+        if !ownership.serves(&id) || !ownership.is_believed() {
+            return said(write_elsewhere());
+        }
+        match command {
+            OrderedCommand::Start { start, idempotency, answered, streams } => {
+                self.start(id, start, idempotency, answered, streams).await
+            }
+            OrderedCommand::Suspend(control) => {
+                let command = |answer| ExecutionCommand::Suspend(with_answer(control, answer));
+                said(self.ask(id, command).await)
+            }
+            OrderedCommand::Cancel(control) => {
+                let command = |answer| ExecutionCommand::Cancel(with_answer(control, answer));
+                said(self.ask(id, command).await)
+            }
+            OrderedCommand::Resume { subject, resume, idempotency } => {
+                let command = |answer| {
+                    let command = ResumeCommand { subject, resume, idempotency, answer };
+                    ExecutionCommand::Resume(Box::new(command))
+                };
+                said(self.ask(id, command).await)
+            }
+            OrderedCommand::AwaitOutcome { subject, after_seq } => {
+                let command =
+                    |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };
+                said(self.ask(id, command).await)
+            }
+            OrderedCommand::Why { subject } => {
+                said(self.ask(id, |answer| ExecutionCommand::Why { subject, answer }).await)
+            }
+            OrderedCommand::Subscribe { subject } => {
+                let (subscriber, facts) = relay(&self.arbiter);
+                let command = |answer| ExecutionCommand::Subscribe { subject, subscriber, answer };
+                followed(self.ask(id, command).await, Some(facts))
+            }
+        }
+    }
+
+    async fn start(
+        self,
+        id: ExecutionId,
+        start: Box<Start>,
+        idempotency: Option<IdempotencyRecord>,
+        answered: Answered,
+        streams: bool,
+    ) -> Messages {
+        let shared = &self.shared;
+        let refused = |why: Unavailable| said(write_answer(&Err::<(), _>(StartRefusal::from(why))));
+        let plan = match shared.plan(&start.definition_hash).await {
+            Ok(plan) => plan,
+            Err(why) => return refused(why),
+        };
+        if shared.is_draining() {
+            return refused(Unavailable::Draining { execution: None });
+        }
+        let Some(claim) = shared.memory.claim(footprint::of_start(&start)) else {
+            return refused(shared.no_memory());
+        };
+        let (subscriber, facts) = streams.then(|| relay(&self.arbiter)).unzip();
+        let command = |answer| {
+            let (chosen_id, subscriber) = (true, subscriber);
+            let command =
+                StartCommand { plan, start, chosen_id, idempotency, subscriber, claim, answer };
+            ExecutionCommand::Start(Box::new(command))
+        };
+        let first = match answered {
+            Answered::OnSettled => {
+                self.ask(id, |answer| command(StartAnswer::OnSettled(answer))).await
+            }
+            Answered::AtStart => self.ask(id, |answer| command(StartAnswer::AtStart(answer))).await,
+        };
+        followed(first, facts)
+    }
+
+    /// Sends a command to the execution; returns the message with the answer.
+    async fn ask<T: Serialize, E: Serialize + From<Unavailable>>(
+        &self,
+        id: ExecutionId,
+        command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
+    ) -> Vec<u8> {
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(id, command(answer));
+        write_answer(&reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into())))
+    }
+}
+
+/// Returns the answer, and the facts after it.
+fn followed(first: Vec<u8>, facts: Option<Facts>) -> Messages {
+    once(ready(first)).chain(facts.map_or_else(|| empty().boxed(), Facts::messages)).boxed()
+}
+
+fn with_answer<T>(control: Control, answer: Answer<T, ControlError>) -> ControlCommand<T> {
+    let Control { subject, reason, by } = control;
+    ControlCommand { subject, reason, by, answer }
+}

@@ -1,0 +1,159 @@
+//! Commands for executions of other members, sent to their owners.
+//!
+//! A command waits while the slot has no owner: while it is handed over, or until a member that is
+//! gone was fenced. When an owner is lost that may have carried the command out, the command is sent
+//! again to the next owner only if it has a key or changes nothing; otherwise its caller is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Recipient;
+use futures_util::StreamExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, interval, timeout_at};
+
+use crate::cluster::order::{Order, Said, pass_answer};
+use crate::commands::Deliver;
+use crate::domain::cluster::NodeId;
+use crate::domain::ids::ExecutionId;
+use crate::domain::slot::slot_of;
+use crate::execution::Subscribers;
+use crate::ports::links::{Exchange, LinkError, Links};
+use crate::requests::{EventBatch, Subscriber, Unavailable};
+use crate::shared::Shared;
+
+/// Time beyond the lease for which a command waits for an owner of its slot: to fence the last
+/// owner, to claim the slot, and to learn of it.
+const TAKEOVER: Duration = Duration::from_secs(3);
+
+/// Minimum time between two checks whether a subscriber is still there.
+const PRUNE_MIN: Duration = Duration::from_millis(100);
+
+/// Sends a command to the owner of its execution, or to the supervisor `here` if this process
+/// becomes the owner. The permit bounds the number of such commands.
+pub(crate) async fn forward(
+    shared: Arc<Shared>,
+    here: Recipient<Deliver>,
+    Deliver { id, command }: Deliver,
+    _permit: OwnedSemaphorePermit,
+) {
+    let Some((links, order)) = shared.ownership.links().zip(Order::of(&id, &command)) else {
+        command.refuse(Unavailable::Moved { execution: None });
+        return;
+    };
+    let forwarding = Forwarding { shared: &shared, links: &**links, id: &id, order };
+    match forwarding.find_answer().await {
+        Found::Here => drop(here.send(Deliver { id, command }).await),
+        Found::Answer { first, exchange } => {
+            let Some(Said::Answer(json)) = Said::read(&first) else {
+                command.refuse(Unavailable::Moved { execution: Some(id) });
+                return;
+            };
+            if let Some(subscriber) = pass_answer(&id, command, json) {
+                pass_facts(&shared, &id, exchange, subscriber).await;
+            }
+        }
+        Found::Refusal(why) => command.refuse(why),
+    }
+}
+
+/// A command under way.
+struct Forwarding<'f> {
+    shared: &'f Shared,
+    links: &'f dyn Links,
+    id: &'f ExecutionId,
+    order: Order,
+}
+
+/// Where the answer to a command comes from.
+enum Found {
+    /// From this process, which serves the execution now.
+    Here,
+    Answer {
+        first: Vec<u8>,
+        exchange: Exchange,
+    },
+    Refusal(Unavailable),
+}
+
+impl Forwarding<'_> {
+    async fn find_answer(&self) -> Found {
+        let Ok(request) = serde_json::to_vec(&self.order) else {
+            return Found::Refusal(Unavailable::Busy { execution: None });
+        };
+        let ownership = &self.shared.ownership;
+        let mut owners = ownership.owners();
+        let patience = ownership.lease() + TAKEOVER;
+        let mut until = Instant::now() + patience;
+        loop {
+            if ownership.serves(self.id) {
+                return Found::Here;
+            }
+            let owner = owners.borrow_and_update().owner(slot_of(self.id));
+            if let Some(node) = owner.filter(|node| Some(*node) != ownership.own()) {
+                match self.ask(node, request.clone()).await {
+                    Asked::Answered(first, exchange) => return Found::Answer { first, exchange },
+                    Asked::NotTaken => {}
+                    Asked::Lost if self.order.is_repeatable() => until = Instant::now() + patience,
+                    Asked::Lost => {
+                        let execution = Some(self.id.clone());
+                        return Found::Refusal(Unavailable::Moved { execution });
+                    }
+                }
+            }
+            let is_over = !matches!(timeout_at(until, owners.changed()).await, Ok(Ok(())));
+            if is_over || self.shared.is_draining() {
+                return Found::Refusal(Unavailable::Moved { execution: None });
+            }
+        }
+    }
+
+    /// Sends the order to a member; returns its first message.
+    async fn ask(&self, node: NodeId, request: Vec<u8>) -> Asked {
+        let mut exchange = self.links.open(node, request);
+        match exchange.next().await {
+            Some(Ok(first)) => match Said::read(&first) {
+                Some(Said::Elsewhere) => Asked::NotTaken,
+                Some(_) | None => Asked::Answered(first, exchange),
+            },
+            Some(Err(LinkError::NotSent)) => Asked::NotTaken,
+            Some(Err(LinkError::Lost)) | None => Asked::Lost,
+        }
+    }
+}
+
+enum Asked {
+    Answered(Vec<u8>, Exchange),
+    /// The member has done nothing.
+    NotTaken,
+    /// It may have carried the order out.
+    Lost,
+}
+
+/// Passes facts on to a subscriber, until the execution ends or its owner is lost. Facts that the
+/// subscriber has no room for are in the record, as for executions of this process.
+async fn pass_facts(
+    shared: &Shared,
+    id: &ExecutionId,
+    mut exchange: Exchange,
+    subscriber: Subscriber,
+) {
+    let limits = &shared.limits;
+    let subscribers = Subscribers::default();
+    subscribers.add(subscriber);
+    let mut prunes = interval(limits.passivate_after.max(PRUNE_MIN));
+    while !subscribers.is_empty() {
+        let message = tokio::select! {
+            message = exchange.next() => message,
+            _ = prunes.tick() => {
+                subscribers.remove_disconnected();
+                continue;
+            }
+        };
+        let Some(Ok(message)) = message else { return };
+        if let Some(Said::Facts(facts)) = Said::read(&message) {
+            let batch = Arc::new(EventBatch::new(id.clone(), facts.into()));
+            subscribers.publish_events(&batch, limits.subscriber_stall_timeout);
+        }
+    }
+}

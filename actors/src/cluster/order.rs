@@ -1,0 +1,236 @@
+//! Orders: commands as one member sends them to another, and what that one says.
+//!
+//! Members of different versions understand each other: unknown fields are ignored, and an order
+//! that is not understood is refused, so that its caller may try again.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot::Sender;
+
+use crate::commands::{ControlCommand, ExecutionCommand, ResumeCommand, StartAnswer, Subject};
+use crate::domain::fact::{Recorded, Start};
+use crate::domain::ids::ExecutionId;
+use crate::domain::machine::Resume;
+use crate::domain::principal::Principal;
+use crate::ports::store::{IdempotencyRecord, read_stored};
+use crate::requests::{Subscriber, Unavailable};
+
+/// A command for an execution of another member.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) execution: ExecutionId,
+    pub(crate) command: OrderedCommand,
+}
+
+/// The commands that are sent to other members. The others are repeated by timers in the store, or
+/// concern this process alone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum OrderedCommand {
+    Start {
+        start: Box<Start>,
+        idempotency: Option<IdempotencyRecord>,
+        answered: Answered,
+        /// True if the facts are to follow the answer.
+        streams: bool,
+    },
+    Suspend(Control),
+    Resume {
+        subject: Subject,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+    },
+    Cancel(Control),
+    AwaitOutcome {
+        subject: Option<Subject>,
+        after_seq: u64,
+    },
+    Why {
+        subject: Option<Subject>,
+    },
+    Subscribe {
+        subject: Subject,
+    },
+}
+
+/// Moment of the answer to a start.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Answered {
+    /// When the execution leaves `running`.
+    OnSettled,
+    /// When the start is durable.
+    AtStart,
+}
+
+/// A suspend or a cancel.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Control {
+    pub(crate) subject: Subject,
+    pub(crate) reason: Option<String>,
+    pub(crate) by: Option<Arc<Principal>>,
+}
+
+impl Order {
+    /// Returns the order for a command; `None` for one that stays in this process.
+    pub(crate) fn of(execution: &ExecutionId, command: &ExecutionCommand) -> Option<Self> {
+        let control = |subject: &Subject, reason: &Option<String>, by: &Option<Arc<Principal>>| {
+            Control { subject: subject.clone(), reason: reason.clone(), by: by.clone() }
+        };
+        let command = match command {
+            ExecutionCommand::Start(command) => OrderedCommand::Start {
+                start: command.start.clone(),
+                idempotency: command.idempotency.clone(),
+                answered: match command.answer {
+                    StartAnswer::OnSettled(_) => Answered::OnSettled,
+                    StartAnswer::AtStart(_) => Answered::AtStart,
+                    // a child is in the slot of its parent
+                    StartAnswer::Parent(_) => return None,
+                },
+                streams: command.subscriber.is_some(),
+            },
+            ExecutionCommand::Suspend(ControlCommand { subject, reason, by, .. }) => {
+                OrderedCommand::Suspend(control(subject, reason, by))
+            }
+            ExecutionCommand::Cancel(ControlCommand { subject, reason, by, .. }) => {
+                OrderedCommand::Cancel(control(subject, reason, by))
+            }
+            ExecutionCommand::Resume(command) => {
+                let ResumeCommand { subject, resume, idempotency, .. } = &**command;
+                let (subject, resume) = (subject.clone(), resume.clone());
+                OrderedCommand::Resume { subject, resume, idempotency: idempotency.clone() }
+            }
+            ExecutionCommand::AwaitOutcome { subject, after_seq, .. } => {
+                let (subject, after_seq) = (subject.clone(), *after_seq);
+                OrderedCommand::AwaitOutcome { subject, after_seq }
+            }
+            ExecutionCommand::Why { subject, .. } => {
+                OrderedCommand::Why { subject: subject.clone() }
+            }
+            ExecutionCommand::Subscribe { subject, .. } => {
+                OrderedCommand::Subscribe { subject: subject.clone() }
+            }
+            ExecutionCommand::Describe { .. }
+            | ExecutionCommand::Copy { .. }
+            | ExecutionCommand::Timer(_)
+            | ExecutionCommand::ChildReported { .. }
+            | ExecutionCommand::Report { .. }
+            | ExecutionCommand::PassResume { .. }
+            | ExecutionCommand::Continue
+            | ExecutionCommand::Abort { .. }
+            | ExecutionCommand::Stop { .. } => return None,
+        };
+        Some(Self { execution: execution.clone(), command })
+    }
+
+    /// True if the order may be sent again when its owner was lost while it carried it out: a read,
+    /// or a change whose key tells whether it was made.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match &self.command {
+            OrderedCommand::Start { idempotency, .. }
+            | OrderedCommand::Resume { idempotency, .. } => idempotency.is_some(),
+            OrderedCommand::Suspend(_) | OrderedCommand::Cancel(_) => false,
+            OrderedCommand::AwaitOutcome { .. }
+            | OrderedCommand::Why { .. }
+            | OrderedCommand::Subscribe { .. } => true,
+        }
+    }
+}
+
+/// What the owner of an execution says to an order: an answer, and the facts that follow if they
+/// were asked for. On the wire, a byte for the kind and JSON.
+#[derive(Debug)]
+pub(crate) enum Said<'m> {
+    /// The answer, a `Result` of the command's types.
+    Answer(&'m [u8]),
+    /// This member does not serve the execution, and has done nothing.
+    Elsewhere,
+    Facts(Vec<Recorded>),
+}
+
+const ANSWER: u8 = b'a';
+const ELSEWHERE: u8 = b'e';
+const FACTS: u8 = b'f';
+
+impl<'m> Said<'m> {
+    /// Reads a message; `None` if its sender is too different a version.
+    pub(crate) fn read(message: &'m [u8]) -> Option<Self> {
+        match message.split_first()? {
+            (&ANSWER, json) => Some(Self::Answer(json)),
+            (&ELSEWHERE, _) => Some(Self::Elsewhere),
+            (&FACTS, json) => read_stored(json).ok().map(Self::Facts),
+            _ => None,
+        }
+    }
+}
+
+/// Writes the answer to an order.
+pub(crate) fn write_answer<T: Serialize, E: Serialize>(answer: &Result<T, E>) -> Vec<u8> {
+    write(ANSWER, answer)
+}
+
+/// Writes that another member may serve the execution.
+pub(crate) fn write_elsewhere() -> Vec<u8> {
+    vec![ELSEWHERE]
+}
+
+/// Writes facts that follow the answer.
+pub(crate) fn write_facts(facts: &[Recorded]) -> Vec<u8> {
+    write(FACTS, &facts)
+}
+
+fn write(kind: u8, value: &impl Serialize) -> Vec<u8> {
+    let mut message = vec![kind];
+    match serde_json::to_writer(&mut message, value) {
+        Ok(()) => message,
+        // the other side finds an answer that it cannot read
+        Err(error) => {
+            log::error!("a message to another server cannot be written: {error}");
+            vec![kind]
+        }
+    }
+}
+
+/// Answers a command with what its owner answered. Returns its subscriber, if it has one that is to
+/// get the facts that follow.
+pub(crate) fn pass_answer(
+    id: &ExecutionId,
+    command: ExecutionCommand,
+    json: &[u8],
+) -> Option<Subscriber> {
+    let mut subscriber = None;
+    match command {
+        ExecutionCommand::Start(command) => {
+            subscriber = command.subscriber;
+            match command.answer {
+                StartAnswer::OnSettled(answer) => pass(id, answer, json),
+                StartAnswer::AtStart(answer) => pass(id, answer, json),
+                StartAnswer::Parent(_) => {}
+            }
+        }
+        ExecutionCommand::Suspend(command) => pass(id, command.answer, json),
+        ExecutionCommand::Cancel(command) => pass(id, command.answer, json),
+        ExecutionCommand::Resume(command) => pass(id, command.answer, json),
+        ExecutionCommand::AwaitOutcome { answer, .. } => pass(id, answer, json),
+        ExecutionCommand::Why { answer, .. } => pass(id, answer, json),
+        ExecutionCommand::Subscribe { answer, subscriber: of_command, .. } => {
+            subscriber = Some(of_command);
+            pass(id, answer, json);
+        }
+        other => other.refuse(Unavailable::Moved { execution: Some(id.clone()) }),
+    }
+    subscriber
+}
+
+fn pass<T, E>(id: &ExecutionId, answer: Sender<Result<T, E>>, json: &[u8])
+where
+    T: DeserializeOwned + Send,
+    E: DeserializeOwned + Send + From<Unavailable>,
+{
+    let result = read_stored(json).unwrap_or_else(|error| {
+        log::error!("the answer of another server about execution {id} is not understood: {error}");
+        Err(E::from(Unavailable::Moved { execution: Some(id.clone()) }))
+    });
+    // an error: the caller has disconnected
+    let _ = answer.send(result);
+}
