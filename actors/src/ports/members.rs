@@ -19,6 +19,8 @@ pub struct Member {
     /// Name of the server, which stays the same when it starts again.
     pub name: Arc<str>,
     pub version: Arc<str>,
+    /// Address at which the other members reach it, as `host:port`.
+    pub address: Option<Arc<str>>,
     pub state: MemberState,
     /// Number that the process increments to show that it is alive.
     pub beat: u64,

@@ -14,7 +14,7 @@ use greenroom_actors::ports::meter::JournalMeter;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-pub(crate) use self::checks::Use;
+pub(crate) use self::checks::{Identity, Use};
 pub use self::error::OpenError;
 
 use crate::connector::{Connector, Purpose};
@@ -52,7 +52,7 @@ impl PostgresStore {
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let opening =
             prepare(connector.clone(), settings.clone(), Use::Serving, Arc::clone(&meter));
-        let (membership, database) = driver
+        let (membership, identity) = driver
             .run(opening, None)
             .ok_or_else(|| OpenError::Failed("it panicked".to_owned()))??;
         let name = format!("greenroom/{}/pool", membership.node);
@@ -86,7 +86,7 @@ impl PostgresStore {
             return Err(failure.into());
         }
         let lanes = Lanes::start(&shared, driver.handle());
-        Ok(Self { shared, lanes, driver, database })
+        Ok(Self { shared, lanes, driver, identity })
     }
 }
 
@@ -103,21 +103,21 @@ async fn told<T>(joining: impl Future<Output = T>) -> T {
     joining.await
 }
 
-/// Checks and migrates the database and registers this process; returns its membership and the id
-/// of the database. Begins again while the database may be starting or stopping, up to the patience.
+/// Checks and migrates the database and registers this process; returns its membership and what
+/// identifies the database. Begins again while the database may be starting or stopping, up to the patience.
 pub(crate) async fn prepare(
     connector: Connector,
     settings: PostgresSettings,
     of: Use,
     meter: Arc<dyn JournalMeter>,
-) -> Result<(Arc<Membership>, String), OpenError> {
+) -> Result<(Arc<Membership>, Identity), OpenError> {
     let until = Instant::now() + settings.patience;
     let mut has_reported = false;
     loop {
         let error = match told(join(&connector, &settings, of)).await {
-            Ok((membership, database)) => {
+            Ok((membership, identity)) => {
                 membership.start(connector, meter);
-                return Ok((membership, database));
+                return Ok((membership, identity));
             }
             Err(error) => error,
         };
@@ -137,7 +137,7 @@ async fn join(
     connector: &Connector,
     settings: &PostgresSettings,
     of: Use,
-) -> Result<(Arc<Membership>, String), OpenError> {
+) -> Result<(Arc<Membership>, Identity), OpenError> {
     let connecting = connector.connect_to_any(
         "greenroom/open".to_owned(),
         Purpose::Opening,
@@ -145,8 +145,8 @@ async fn join(
     );
     let refusal = |failure| OpenError::of_connecting(failure, &settings.address);
     let (mut client, _) = connecting.await.map_err(refusal)?;
-    let database = checks::prepare(&mut client, settings.durability, of).await?;
-    Ok((Membership::join(&mut client, settings, of).await?, database))
+    let identity = checks::prepare(&mut client, settings.durability, of).await?;
+    Ok((Membership::join(&mut client, settings, of).await?, identity))
 }
 
 /// Measures the size of the database from time to time, while the store is open.

@@ -268,7 +268,10 @@ CREATE INDEX logs_by_user ON logs (user_id, n) WHERE user_id IS NOT NULL;
 
 const V2: &str = "
 ALTER TABLE meta ADD COLUMN map bigint NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN secret bytea NOT NULL
+    DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
 ALTER TABLE nodes ADD COLUMN lease bigint;
+ALTER TABLE nodes ADD COLUMN address text;
 CREATE TABLE slots (
     slot  smallint PRIMARY KEY,
     node  bigint,

@@ -32,10 +32,12 @@ pub struct PostgresSettings {
 }
 
 /// Settings of a server that shares the database with others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterSettings {
     /// Time for which one beat shows that a server is alive, the same for all members.
     pub lease: Duration,
+    /// Address at which the other members reach this one, as `host:port`.
+    pub address: Option<String>,
 }
 
 impl PostgresSettings {

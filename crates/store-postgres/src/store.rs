@@ -16,6 +16,7 @@ use crate::lane::Lanes;
 use crate::lane::outage::Outages;
 use crate::membership::{Lost, Membership};
 use crate::numbers::Numbers;
+use crate::open::Identity;
 use crate::pool::Pool;
 use crate::settings::PostgresSettings;
 
@@ -50,14 +51,19 @@ pub struct PostgresStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) lanes: Lanes,
     pub(crate) driver: Driver,
-    /// Id of the database, made with its tables.
-    pub(crate) database: String,
+    pub(crate) identity: Identity,
 }
 
 impl PostgresStore {
     /// Returns the id of the database, which no other one has.
     pub fn database_id(&self) -> &str {
-        &self.database
+        &self.identity.database
+    }
+
+    /// Returns the secret by which the members of the database know each other. Whoever can read
+    /// the database knows it.
+    pub fn secret(&self) -> &[u8] {
+        &self.identity.secret
     }
 
     /// Returns the size of the database in bytes, measured once a minute.

@@ -27,7 +27,8 @@ async fn obeys_every_rule_of_stores_that_are_shared() {
         let url = server.fresh_url();
         let names = (0..count).map(|number| format!("server-{number}"));
         let stores = names.map(|name| {
-            let cluster = Some(ClusterSettings { lease: Duration::from_millis(1200) });
+            let lease = Duration::from_millis(1200);
+            let cluster = Some(ClusterSettings { lease, address: None });
             let settings = PostgresSettings::new(url.parse().unwrap(), name);
             let settings = PostgresSettings { cluster, connections: 2, ..settings };
             Arc::new(PostgresStore::open(settings, Arc::new(NoMeter)).unwrap())

@@ -45,7 +45,7 @@ impl Cluster {
         self.last = NodeId(self.last.0 + 1);
         let version = Arc::from(env!("CARGO_PKG_VERSION"));
         let (node, state) = (self.last, MemberState::Active);
-        self.members.insert(node, Member { node, name, version, state, beat: 0 });
+        self.members.insert(node, Member { node, name, version, address: None, state, beat: 0 });
         node
     }
 

@@ -26,7 +26,8 @@ const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1
         WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
         RETURNING beat)
     SELECT n.node, n.name, n.version, n.state,
-        CASE WHEN n.node = $1 THEN own.beat ELSE n.beat END, (SELECT map FROM meta)
+        CASE WHEN n.node = $1 THEN own.beat ELSE n.beat END, (SELECT map FROM meta),
+        n.address
     FROM own, nodes n WHERE n.state < 2 ORDER BY n.node";
 /// Reads the owners of slots, in the order of slots.
 const OWNERS: &str = "SELECT (SELECT map FROM meta),
@@ -259,6 +260,7 @@ fn member_of(row: &Row) -> Result<Member, Error> {
             _ => MemberState::Leaving,
         },
         beat: row.try_get::<_, i64>(4)?.unsigned_abs(),
+        address: row.try_get::<_, Option<String>>(6)?.map(Arc::from),
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Transaction};
 
 use super::fence::{self, CUT, IMPATIENT, NOTE, TERMINATE, TERMINATIONS_MAX, connections_of};
@@ -28,8 +29,8 @@ const FREE: &str = "WITH freed AS (UPDATE slots s SET node = NULL, epoch = epoch
         UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM freed)";
 
 /// Adds the row of this process.
-const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat, lease)
-        VALUES (nextval('node_seq'), $1, $2, 0, 0, $3) RETURNING node";
+const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat, lease, address)
+        VALUES (nextval('node_seq'), $1, $2, 0, 0, $3, $4) RETURNING node";
 
 /// Another server, as one look shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +132,7 @@ impl Membership {
         settings: &PostgresSettings,
         of: Use,
     ) -> Result<Arc<Self>, OpenError> {
-        let lease = settings.cluster.map(|cluster| cluster.lease);
+        let lease = settings.cluster.as_ref().map(|cluster| cluster.lease);
         let ms = lease.map(|lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
         let mut looks = Looks { name: settings.name.clone(), lease: ms, beats: HashMap::new() };
         let (mut has_reported, mut terminations) = (false, 0);
@@ -194,7 +195,9 @@ async fn attempt(
     }
     transaction.execute(FREE, &[]).await?;
     let version = env!("CARGO_PKG_VERSION");
-    let added = transaction.query_one(ADD, &[&settings.name, &version, &looks.lease]).await?;
+    let address = settings.cluster.as_ref().and_then(|cluster| cluster.address.as_deref());
+    let values: [&(dyn ToSql + Sync); 4] = [&settings.name, &version, &looks.lease, &address];
+    let added = transaction.query_one(ADD, &values).await?;
     let node = added.try_get(0)?;
     lane::register(&transaction, node, settings.writers).await?;
     transaction.commit().await?;

@@ -95,13 +95,21 @@ impl Facts {
     }
 }
 
+/// Values that were made with the tables, and that no other database has.
+pub(crate) struct Identity {
+    /// Id of the database.
+    pub(crate) database: String,
+    /// Secret by which the servers of the database know each other.
+    pub(crate) secret: Vec<u8>,
+}
+
 /// Checks the database and migrates its tables to the schema version of this build, under a lock;
 /// returns the id of the database.
 pub(super) async fn prepare(
     client: &mut Client,
     durability: PostgresDurability,
     of: Use,
-) -> Result<String, OpenError> {
+) -> Result<Identity, OpenError> {
     // dropping it undoes everything
     let transaction = client.transaction().await?;
     schema::lock(&transaction).await?;
@@ -126,9 +134,10 @@ pub(super) async fn prepare(
         return Err(OpenError::NotReplicated);
     }
     schema::migrate(&transaction, found).await?;
-    let id = transaction.query_one("SELECT cluster::text FROM meta", &[]).await?.try_get(0)?;
+    let own = transaction.query_one("SELECT cluster::text, secret FROM meta", &[]).await?;
+    let identity = Identity { database: own.try_get(0)?, secret: own.try_get(1)? };
     transaction.commit().await?;
-    Ok(id)
+    Ok(identity)
 }
 
 /// Returns the schema of the tables. Refuses another one than that which the search_path names.

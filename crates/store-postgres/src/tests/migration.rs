@@ -38,6 +38,8 @@ async fn a_database_of_version_1_keeps_its_rows() {
     let slots = "SELECT count(*), min(slot), max(slot), count(node) FROM slots";
     assert_eq!(ask(slots), "4096|0|4095|0");
     assert_eq!(ask("SELECT state FROM nodes ORDER BY node"), "0\n2", "of this name, so fenced");
+    assert_eq!(store.secret().len(), 32);
+    assert_ne!(store.secret(), fresh.store.secret(), "each database has another");
     let stored = store.load(&draft.header.id).await.unwrap().unwrap();
     assert_eq!(stored.projection, draft.projection());
     for slots in [SlotSet::all(), [slot_of(&draft.header.id)].into_iter().collect()] {
