@@ -5,6 +5,7 @@ mod dump;
 mod forgetting;
 mod generations;
 mod keys;
+mod members;
 mod migration;
 mod plans;
 mod reads;

@@ -7,6 +7,8 @@ mod alone;
 mod connecting;
 #[path = "opening/databases.rs"]
 mod databases;
+#[path = "opening/members.rs"]
+mod members;
 #[path = "opening/tls.rs"]
 mod tls;
 

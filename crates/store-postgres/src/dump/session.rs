@@ -56,6 +56,8 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn open(mut settings: PostgresSettings, of: Use) -> Result<Self, OpenError> {
+        // others must not write meanwhile
+        settings.cluster = None;
         // a server of the same name would lose the database
         settings.name = format!("{}, copy by process {}", settings.name, std::process::id());
         let address = settings.address.to_string();

@@ -17,7 +17,7 @@ use crate::connector::{Connector, Purpose, SessionError, answered};
 use crate::lane::outage::{OutageOfOne, Outages};
 use crate::replication::{CanceledWaits, explained};
 
-/// Time for an answer; afterwards another connection is tried.
+/// Maximum time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 
 /// Increments the beat of a process that still has its row and lanes; returns the members, and the
@@ -52,6 +52,8 @@ struct Pulse {
     client: Option<Client>,
     /// Number of connections.
     connections: u64,
+    /// Maximum wait for an answer.
+    answer_max: Duration,
 }
 
 impl Pulse {
@@ -64,7 +66,7 @@ impl Pulse {
     ) -> Result<(Instant, Vec<Row>), SessionError> {
         if let Some(client) = self.client.take() {
             let sent = Instant::now();
-            if let Ok(rows) = answered(ANSWER_MAX, client.query(statement, values)).await {
+            if let Ok(rows) = answered(self.answer_max, client.query(statement, values)).await {
                 self.client = Some(client);
                 return Ok((sent, rows));
             }
@@ -78,7 +80,7 @@ impl Pulse {
             self.meter.reconnected();
         }
         let sent = Instant::now();
-        match answered(ANSWER_MAX, client.query(statement, values)).await {
+        match answered(self.answer_max, client.query(statement, values)).await {
             Ok(rows) => {
                 self.client = Some(client);
                 Ok((sent, rows))
@@ -92,7 +94,7 @@ impl Pulse {
     /// Returns the reason for which a write would fail.
     async fn probe(&mut self) -> Result<(), SessionError> {
         let Some(client) = self.client.take() else { return Ok(()) };
-        let probed = answered(ANSWER_MAX, client.batch_execute(PROBE)).await;
+        let probed = answered(self.answer_max, client.batch_execute(PROBE)).await;
         match probed {
             // the connection failed: the next beat reports it if another one fails too
             Err(error) if error.code().is_none() => Ok(()),
@@ -155,10 +157,16 @@ impl Membership {
         }
     }
 
+    /// Returns the wait for an answer, after which there is time for another beat.
+    fn answer_max(&self) -> Duration {
+        self.cluster.as_ref().map_or(ANSWER_MAX, |cluster| ANSWER_MAX.min(cluster.lease * 2 / 3))
+    }
+
     /// Increments the row again and again, until this process leaves or has lost the database.
     pub(super) async fn beat(self: Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
         let name = format!("greenroom/{}/beat", self.node);
-        let mut pulse = Pulse { connector, meter, name, client: None, connections: 0 };
+        let answer_max = self.answer_max();
+        let mut pulse = Pulse { connector, meter, name, client: None, connections: 0, answer_max };
         let mut views = self.cluster.as_ref().and_then(Cluster::take_views);
         let mut leave = self.leave.subscribe();
         let (every, first) = self.rhythm();

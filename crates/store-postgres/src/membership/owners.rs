@@ -31,17 +31,16 @@ const CLAIM: &str = "WITH me AS (SELECT FROM nodes WHERE node = $1 AND state = 0
         note AS (UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM got))
     SELECT slot FROM got";
 
-/// Gives slots of this process to a member that is active.
+/// Gives slots of this process to a member that is active. Returns those that it has from this
+/// process, also by an earlier attempt. One statement: a process that is paused between two would
+/// hold up the changes of all others.
 const GIVE: &str = "WITH taker AS (
             SELECT FROM nodes WHERE node = $2 AND state = 0 FOR KEY SHARE),
         given AS (UPDATE slots SET node = $2, epoch = epoch + 1
             WHERE slot = ANY ($3) AND node = $1 AND EXISTS (SELECT FROM taker)
             RETURNING slot),
         note AS (UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM given))
-    SELECT count(*) FROM given";
-
-/// Finds slots that this process has given, also by an earlier attempt.
-const GIVEN: &str = "SELECT slot FROM slots WHERE slot = ANY ($2) AND node = $1";
+    SELECT slot FROM given UNION ALL SELECT slot FROM slots WHERE slot = ANY ($3) AND node = $2";
 
 const SET_LEAVING: &str = "UPDATE nodes SET state = 1 WHERE node = $1 AND state = 0";
 
@@ -208,14 +207,8 @@ async fn give(shared: &Shared, begun: &SlotSet, to: NodeId) -> Result<SlotSet, F
     let cluster = cluster_of(shared);
     let _one_at_a_time = cluster.changing.lock().await;
     let (own, numbers) = (shared.node, numbers_of(begun));
-    let give = async |mut changing: Changing| {
-        let change = changing.begin().await?;
-        change.rows(GIVE, &[&own, &to.0, &numbers]).await?;
-        let given = change.rows(GIVEN, &[&to.0, &numbers]).await?;
-        change.commit().await?;
-        slots_of(&given)
-    };
-    let given = shared.pool.change(give).await?;
+    let give = async |changing: Changing| changing.rows(GIVE, &[&own, &to.0, &numbers]).await;
+    let given = slots_of(&shared.pool.change(give).await?)?;
     cluster.end_giving(begun, &given, to);
     Ok(given)
 }

@@ -12,7 +12,7 @@ use support::postgres::Server;
 use super::{open, refused, settings};
 
 /// Waits until a store is lost; returns why.
-fn loss_of(store: &PostgresStore) -> String {
+pub(super) fn loss_of(store: &PostgresStore) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.lost()).to_string()
 }
