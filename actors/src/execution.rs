@@ -78,6 +78,9 @@ pub(crate) struct ExecutionActor {
     /// Set until the actor has started.
     seed: Option<ExecutionSeed>,
     life: Option<LiveExecution>,
+    /// Subscribers of an actor that gave up. They are dropped after the supervisor is notified, so
+    /// that they find its successor when they subscribe again.
+    forsaken: Option<Subscribers>,
     /// Commands handled so far, by which the supervisor sees whether more are on their way.
     handled: u64,
     exit: ExitCause,
@@ -173,6 +176,7 @@ impl ExecutionActor {
             id,
             seed: Some(seed),
             life: None,
+            forsaken: None,
             handled: 0,
             exit: ExitCause::Unloaded,
             claim: None,

@@ -265,6 +265,11 @@ impl ProgressBatch {
 pub struct StepProgressed(pub Arc<ProgressBatch>);
 
 /// A subscriber to the events of one execution: an address with its own bounded mailbox.
+///
+/// The execution keeps it until it has published its last event. If the execution's actor is lost
+/// before (a panic, an append that was refused), the subscriber is dropped with it: it learns that
+/// from [`Forgotten`](crate::observe::forgotten::Forgotten), subscribes again, and reads what it
+/// has missed.
 #[derive(Clone)]
 pub struct Subscriber {
     pub events: Recipient<EventsRecorded>,

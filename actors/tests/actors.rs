@@ -27,6 +27,8 @@ mod functions;
 mod generations;
 #[path = "actors/logs.rs"]
 mod logs;
+#[path = "actors/lost.rs"]
+mod lost;
 #[path = "actors/memory.rs"]
 mod memory;
 #[path = "actors/moved.rs"]

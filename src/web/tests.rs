@@ -5,6 +5,7 @@ mod custom;
 mod history;
 mod http;
 mod log_sockets;
+mod lost;
 mod memory;
 mod metrics;
 mod observability;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::function::StepFunction;
-use greenroom_actors::ports::clock::SystemClock;
+use greenroom_actors::ports::clock::{Clock, SystemClock};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimeLimits, RuntimePorts};
@@ -74,10 +75,14 @@ impl Site {
     }
 
     async fn over(config: WebConfig, registry: Registry) -> Self {
+        Self::with_clock(config, registry, Arc::new(SystemClock)).await
+    }
+
+    async fn with_clock(config: WebConfig, registry: Registry, clock: Arc<dyn Clock>) -> Self {
         let store = Arc::new(MemoryStore::default());
         let runtime = Runtime::launch(
             registry,
-            RuntimePorts::new(Arc::clone(&store) as _, Arc::new(SystemClock)),
+            RuntimePorts::new(Arc::clone(&store) as _, clock),
             RuntimeLimits::default(),
         )
         .await

@@ -214,7 +214,7 @@ impl ExecutionActor {
         if !was_never_stored {
             log::log!(level, "execution {id}: {error}");
         }
-        self.life = None;
+        self.forsaken = self.life.take().map(|life| life.subscribers);
         ctx.stop();
     }
 }

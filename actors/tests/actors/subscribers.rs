@@ -207,9 +207,19 @@ async fn observers_get_the_spans_of_their_roots_with_those_of_children() {
 }
 
 /// Panics in a given number of its next calls, in the middle of a handler.
-struct BrokenClock {
+pub(crate) struct BrokenClock {
     sound: TestClock,
     panics: AtomicUsize,
+}
+
+impl BrokenClock {
+    pub(crate) fn over(sound: TestClock) -> Self {
+        Self { sound, panics: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn panic_in_the_next(&self, calls: usize) {
+        self.panics.store(calls, Ordering::SeqCst);
+    }
 }
 
 impl Clock for BrokenClock {
@@ -232,7 +242,7 @@ async fn a_panicking_actor_is_rebuilt_and_finally_its_execution_fails() {
     tokio::time::pause();
     for (panics, status) in [(1, Status::Suspended), (4, Status::Error)] {
         let registry = registry_of([workflow("w", vec![ask("manager")])]);
-        let clock = Arc::new(BrokenClock { sound: TestClock::new(), panics: AtomicUsize::new(0) });
+        let clock = Arc::new(BrokenClock::over(TestClock::new()));
         let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
         let store = Arc::new(MemoryStore::new());
         let runtime =
@@ -240,7 +250,7 @@ async fn a_panicking_actor_is_rebuilt_and_finally_its_execution_fails() {
                 .await
                 .unwrap();
         runtime.execute(start("w", "e", json!({}))).await.unwrap();
-        clock.panics.store(panics, Ordering::SeqCst);
+        clock.panic_in_the_next(panics);
 
         // The panic loses the answer to this caller; nothing was recorded.
         let lost = runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await;

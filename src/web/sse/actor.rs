@@ -1,5 +1,7 @@
 //! The actor behind one stream of an execution's events.
 
+mod subscribing;
+
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +24,10 @@ use crate::web::backlog::Held;
 use crate::web::peer::SendBuffer;
 use crate::web::pending_stream::{ClientLeft, launch};
 use crate::web::settings::Settings;
+use crate::web::sse::actor::subscribing::Pauses;
 use crate::web::subscriber_queue::{KEEP_ALIVE, Offered, SubscriberQueue, Weight};
+
+pub(super) use crate::web::sse::actor::subscribing::subscriber_at;
 
 /// Mailbox capacity, in batches, for while the worker is busy. Batches that do not fit are read
 /// from the journal.
@@ -72,6 +77,9 @@ pub(crate) struct EventStreamActor {
     taken: usize,
     mode: Mode,
     is_watching: bool,
+    /// True while it waits to be forgotten by the execution.
+    is_awaiting_loss: bool,
+    pauses: Pauses,
 }
 
 /// Client side of the stream.
@@ -128,8 +136,20 @@ impl EventStreamActor {
             Begin::Live => Mode::Live,
             Begin::AtPosition => Mode::Waiting { upto: 0, ended: false },
         };
-        let (execution, after, taken, is_watching) = (None, 0, 0, false);
-        Self { source, settings, connection, execution, after, taken, mode, is_watching }
+        let (execution, after, taken, pauses) = (None, 0, 0, Pauses::default());
+        let (is_watching, is_awaiting_loss) = (false, false);
+        Self {
+            source,
+            settings,
+            connection,
+            execution,
+            after,
+            taken,
+            mode,
+            is_watching,
+            is_awaiting_loss,
+            pauses,
+        }
     }
 
     /// Starts the actor on this thread.
@@ -179,6 +199,7 @@ impl EventStreamActor {
             self.finish(ctx);
         } else {
             self.mode = Mode::Live;
+            self.await_loss(ctx);
         }
     }
 
@@ -281,43 +302,6 @@ impl EventStreamActor {
         });
     }
 
-    /// Returns the mode that continues after the last event passed on: from the journal up to the
-    /// mark, then live.
-    fn begin(&mut self, execution: ExecutionId, subscription: Subscription) -> Mode {
-        let Subscription { durable_seq, ended } = subscription;
-        let (live_upto, live_ended) = match self.mode {
-            Mode::Waiting { upto, ended } => (upto, ended),
-            Mode::Live | Mode::Recorded { .. } => (0, false),
-        };
-        self.execution = Some(execution);
-        // One less: the last event may have been the first of its fact's two.
-        let from = Place::above(self.after.saturating_sub(1));
-        Mode::Recorded { from, upto: durable_seq.max(live_upto), ended: ended || live_ended }
-    }
-
-    /// Subscribes again after the sender of events is gone. Its last batch may not have fitted into
-    /// the mailbox, or the execution's actor was lost.
-    fn subscribe_again(&mut self, ctx: &mut Context<Self>) {
-        let Some(execution) = self.execution.clone() else {
-            // Without any event, the start was never recorded.
-            self.finish(ctx);
-            return;
-        };
-        self.mode = Mode::Waiting { upto: 0, ended: false };
-        let subscriber = subscriber_at(&ctx.address(), &self.connection.disconnect);
-        let subscribing = self.source.subscribe(execution.clone(), subscriber);
-        ctx.spawn(subscribing.into_actor(self).map(|subscribed, actor, ctx| match subscribed {
-            Ok(subscription) => {
-                actor.mode = actor.begin(execution, subscription);
-                actor.read_on(ctx);
-            }
-            Err(error) => {
-                log::debug!("cannot subscribe to execution {execution} again: {error}");
-                actor.give_up("the execution is not available", ctx);
-            }
-        }));
-    }
-
     fn finish(&mut self, ctx: &mut Context<Self>) {
         self.connection.queue.finish();
         ctx.stop();
@@ -332,20 +316,14 @@ impl EventStreamActor {
     fn beat(&mut self, ctx: &mut Context<Self>) {
         if !self.connection.queue.has_receiver() {
             ctx.stop();
-        } else if !ctx.connected() && matches!(self.mode, Mode::Live) {
-            self.subscribe_again(ctx);
-        } else if self.connection.queue.is_empty() {
+            return;
+        }
+        if matches!(self.mode, Mode::Live) && ctx.connected() {
+            self.pauses.reset();
+        }
+        if self.connection.queue.is_empty() {
             self.connection.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
         }
-    }
-}
-
-/// Returns the subscriber for an execution to send its events and progress to.
-pub(super) fn subscriber_at(actor: &Addr<EventStreamActor>, disconnect: &Disconnect) -> Subscriber {
-    Subscriber {
-        events: actor.clone().recipient(),
-        progress: Some(actor.clone().recipient()),
-        disconnect: Arc::clone(disconnect),
     }
 }
 
@@ -369,6 +347,7 @@ impl Actor for EventStreamActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(self.settings.config.heartbeat, Self::beat);
+        self.await_loss(ctx);
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
         ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {

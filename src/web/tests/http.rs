@@ -161,7 +161,7 @@ async fn agents_and_pages_answer() {
     assert_eq!((head.status, head.body.as_str()), (200, ""));
 }
 
-fn frames(body: &str) -> Vec<(u64, Value)> {
+pub(super) fn frames(body: &str) -> Vec<(u64, Value)> {
     let body = unchunked(body);
     let mut frames = Vec::new();
     for frame in body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':')) {

@@ -235,3 +235,29 @@ fn a_disconnecting_subscriber_stops_nothing() {
     let answer = json!({ "resumeData": { "approved": true } });
     assert_eq!(site.post(&at("approval", "s1", "resume"), &answer).data()["status"], "completed");
 }
+
+/// A refused append loses the execution's actor. Only a client that waits for the next heartbeat
+/// would see no end here.
+#[test]
+fn a_stream_continues_when_its_execution_is_loaded_again() {
+    let site = Site::on(Store::Sqlite, "limits.heartbeat = \"10m\"");
+    let mut events = start(&site, "approval", "lost", &json!({ "who": "ann" }));
+    let mut read = upto(&mut events, "workflow-suspended");
+    // as if another process had written: the next append does not follow
+    let connection = rusqlite::Connection::open(site.home.path("store.db")).unwrap();
+    let change = "UPDATE executions SET revision = revision + 1 WHERE id = 'lost'";
+    assert_eq!(connection.execute(change, ()), Ok(1));
+    let resume = || {
+        let path = at("approval", "lost", "resume");
+        site.post(&path, &json!({ "resumeData": { "approved": true } }))
+    };
+    let refused = resume();
+    assert_eq!(refused.status, 404, "another writer was first: {}", refused.text());
+    let resumed = resume();
+    assert_eq!(resumed.status, 200, "{}", resumed.text());
+    read.extend(to_end(&mut events));
+    assert_numbered(&read, 1);
+    assert_eq!(read.last().unwrap().kind(), "workflow-result");
+    let again = to_end(&mut open(&site, &at("approval", "lost", "stream"), &[]));
+    assert_eq!(kinds(&read), kinds(&again));
+}

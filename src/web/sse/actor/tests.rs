@@ -1,5 +1,7 @@
 //! Streams of events in paused time, without a connection.
 
+mod lost;
+
 use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +14,7 @@ use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::requests::{ProgressBatch, StepProgress};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::*;
 use crate::web::settings::WebConfig;
@@ -24,6 +27,10 @@ struct Facts {
     facts: RefCell<Vec<Recorded>>,
     /// Requested bytes of each read.
     requested: RefCell<Vec<usize>>,
+    /// Times of the attempts to subscribe.
+    attempts: RefCell<Vec<Instant>>,
+    /// Answer to the next attempts.
+    refusal: RefCell<Option<DescribeError>>,
     /// Subscriber that the actor has registered again.
     subscriber: RefCell<Option<Subscriber>>,
 }
@@ -54,6 +61,10 @@ impl EventSource for Rc<Facts> {
         let journal = Self::clone(self);
         Box::pin(async move {
             tokio::task::yield_now().await;
+            journal.attempts.borrow_mut().push(Instant::now());
+            if let Some(refusal) = journal.refusal.borrow().clone() {
+                return Err(refusal);
+            }
             let facts = journal.facts.borrow();
             let (durable_seq, ended) = (last_seq_of(&facts).unwrap_or(0), is_end(&facts));
             *journal.subscriber.borrow_mut() = (!ended).then_some(subscriber);
@@ -404,40 +415,6 @@ async fn a_slow_subscriber_loses_progress_and_no_event() {
     world.publish(vec![step(2)]).await;
     assert_eq!(arrived(&mut world.body).await, ["a", "b", "1", "2"]);
     assert!(!world.was_disconnected.load(Ordering::SeqCst));
-}
-
-fn impatient() -> WebConfig {
-    WebConfig { heartbeat: Duration::from_millis(10), ..WebConfig::default() }
-}
-
-#[actix_web::test]
-async fn a_forgotten_subscriber_still_reads_the_end() {
-    let world = World::new(Begin::Live, impatient());
-    world.publish(vec![step(1), step(2)]).await;
-    let World { journal, address, mut body, .. } = world;
-    // Their batches did not fit into the mailbox.
-    journal.facts.borrow_mut().extend([step(3), silent(4), step(4), step(5), end(6)]);
-    drop(address);
-    let (numbers, _, has_ended) = seen(&mut body).await;
-    assert_eq!((numbers, has_ended), (vec![1, 2, 3, 4, 5, 6, 7], true));
-}
-
-#[actix_web::test]
-async fn a_forgotten_subscriber_subscribes_again_while_the_execution_runs() {
-    let world = World::new(Begin::Live, impatient());
-    world.publish(vec![step(1)]).await;
-    let World { journal, address, mut body, .. } = world;
-    journal.facts.borrow_mut().push(step(2));
-    drop(address);
-    while journal.subscriber.borrow().is_none() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let subscriber = journal.subscriber.borrow_mut().take().unwrap();
-    journal.facts.borrow_mut().push(end(3));
-    subscriber.events.try_send(batch(vec![end(3)])).unwrap();
-    drop(subscriber);
-    let (numbers, _, has_ended) = seen(&mut body).await;
-    assert_eq!((numbers, has_ended), (vec![1, 2, 3, 4], true));
 }
 
 #[actix_web::test]
