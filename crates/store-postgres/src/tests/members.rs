@@ -36,7 +36,7 @@ struct Pair {
 
 fn member(url: &str, name: &str) -> Arc<PostgresStore> {
     let settings = PostgresSettings::new(url.parse().unwrap(), name);
-    let cluster = Some(ClusterSettings { lease: Duration::from_millis(1200) });
+    let cluster = Some(ClusterSettings { lease: Duration::from_millis(1200), address: None });
     let settings = PostgresSettings { cluster, writers: 1, connections: 2, ..settings };
     Arc::new(PostgresStore::open(settings, Arc::new(NoMeter)).unwrap())
 }

@@ -19,7 +19,8 @@ fn member(url: &str, name: &str) -> PostgresSettings {
 }
 
 fn member_with(url: &str, name: &str, lease: Duration) -> PostgresSettings {
-    PostgresSettings { cluster: Some(ClusterSettings { lease }), ..settings(url, name) }
+    let cluster = Some(ClusterSettings { lease, address: None });
+    PostgresSettings { cluster, ..settings(url, name) }
 }
 
 #[test]
