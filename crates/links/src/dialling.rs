@@ -1,0 +1,189 @@
+//! Connections to other servers: one to each, which carries the requests of this server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use greenroom_actors::domain::cluster::NodeId;
+use tokio::net::{TcpStream, lookup_host};
+
+use crate::asking::{Answers, Asking};
+use crate::connection::{Socket, carry};
+use crate::handshake::{HandshakeError, Session};
+use crate::shared::Shared;
+
+/// Another server, to which this one keeps a connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    node: NodeId,
+    address: String,
+    status: Mutex<Status>,
+}
+
+#[derive(Debug, Default)]
+struct Status {
+    /// The connection, while it is established.
+    link: Option<Arc<Asking>>,
+    is_refused: bool,
+    last_error: Option<String>,
+}
+
+/// State of the connection to another server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerFigures {
+    /// Host and port of the server.
+    pub address: String,
+    pub is_connected: bool,
+    /// True if the host of the server has refused to connect since the last connection: its
+    /// process has ended.
+    pub is_refused: bool,
+    /// Size of the requests that wait to be sent.
+    pub queued_bytes: usize,
+    /// Reason for the last failure, also if the connection is established again.
+    pub last_error: Option<String>,
+}
+
+impl Peer {
+    pub(crate) fn new(node: NodeId, address: String) -> Self {
+        Self { node, address, status: Mutex::default() }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request; `None`: it cannot be sent.
+    pub(crate) fn ask(&self, request: Vec<u8>) -> Option<Answers> {
+        let link = self.status().link.clone();
+        link?.ask(request)
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.status().is_refused
+    }
+
+    pub(crate) fn figures(&self) -> PeerFigures {
+        let status = self.status();
+        PeerFigures {
+            address: self.address.clone(),
+            is_connected: status.link.is_some(),
+            is_refused: status.is_refused,
+            queued_bytes: status.link.as_ref().map_or(0, |link| link.queued_bytes()),
+            last_error: status.last_error.clone(),
+        }
+    }
+
+    fn note_failure(&self, error: &DialError, shared: &Shared) {
+        let cause = error.to_string();
+        let Self { node, address, .. } = self;
+        if shared.complaints.is_new(&node.to_string(), &cause) {
+            log::warn!("cannot connect to server {node} at {address}: {cause}; retrying");
+        }
+        let mut status = self.status();
+        // a process that has ended does not come back, even if its host then falls silent
+        status.is_refused |= error.is_refusal();
+        status.last_error = Some(cause);
+    }
+}
+
+/// A connection in use. Its exchanges end with it, also if the task is aborted.
+struct Connected<'a> {
+    peer: &'a Peer,
+    link: Arc<Asking>,
+}
+
+impl<'a> Connected<'a> {
+    fn new(peer: &'a Peer, session: Session) -> Self {
+        let link = Asking::new(session.limits);
+        let mut status = peer.status();
+        status.link = Some(Arc::clone(&link));
+        status.is_refused = false;
+        Self { peer, link }
+    }
+}
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.peer.status().link = None;
+        self.link.lose();
+    }
+}
+
+/// Connects to a server, again and again, until the task is aborted.
+pub(crate) async fn keep_connected(peer: Arc<Peer>, shared: Arc<Shared>) {
+    let (shortest, longest) = shared.times.pauses;
+    let mut pause = shortest;
+    loop {
+        match dial(&peer, &shared).await {
+            Ok((socket, session)) => {
+                let Peer { node, address, .. } = &*peer;
+                log::debug!("connected to server {node} at {address}");
+                shared.complaints.forget(&node.to_string());
+                let connected = Connected::new(&peer, session);
+                let ending = carry(socket, &*connected.link, &shared.times).await;
+                log::info!("the connection to server {node} at {address} ended: {ending}");
+                drop(connected);
+                peer.status().last_error = Some(ending.to_string());
+                pause = shortest;
+                tokio::time::sleep(pause).await;
+            }
+            Err(error) => {
+                peer.note_failure(&error, &shared);
+                tokio::time::sleep(pause).await;
+                pause = longest.min(pause * 2);
+            }
+        }
+    }
+}
+
+/// Failure to connect to another server.
+#[derive(Debug, thiserror::Error)]
+enum DialError {
+    #[error("its address cannot be resolved: {0}")]
+    Unresolved(io::Error),
+    #[error(
+        "{0} is beyond this machine: set `tls` under [cluster], or `trusted_network = true` there"
+    )]
+    Unprotected(SocketAddr),
+    #[error("{0}")]
+    Unconnected(io::Error),
+    #[error("no answer within {0:?}")]
+    Silent(Duration),
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+}
+
+impl DialError {
+    /// Returns true if the host answered that no process listens there.
+    fn is_refusal(&self) -> bool {
+        let kinds = [io::ErrorKind::ConnectionRefused, io::ErrorKind::ConnectionReset];
+        matches!(self, Self::Unconnected(error) if kinds.contains(&error.kind()))
+    }
+}
+
+async fn dial(peer: &Peer, shared: &Shared) -> Result<(Box<dyn Socket>, Session), DialError> {
+    let within = shared.times.handshake;
+    let dialled = tokio::time::timeout(within, establish(peer, shared)).await;
+    dialled.unwrap_or(Err(DialError::Silent(within)))
+}
+
+async fn establish(peer: &Peer, shared: &Shared) -> Result<(Box<dyn Socket>, Session), DialError> {
+    let resolved = lookup_host(&peer.address).await.map_err(DialError::Unresolved)?;
+    let addresses: Vec<SocketAddr> = resolved.collect();
+    if let Some(address) = addresses.iter().find(|address| !shared.may_be_plain(address)) {
+        return Err(DialError::Unprotected(*address));
+    }
+    let socket = TcpStream::connect(&*addresses).await.map_err(DialError::Unconnected)?;
+    socket.set_nodelay(true).map_err(DialError::Unconnected)?;
+    let (mut socket, binding): (Box<dyn Socket>, _) = match &shared.tls {
+        Some(tls) => tls.connect(socket).await?,
+        None => (Box::new(socket), None),
+    };
+    let session = shared.greeter.ask(&mut *socket, peer.node, binding).await?;
+    Ok((socket, session))
+}
