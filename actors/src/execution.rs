@@ -63,7 +63,6 @@ pub(crate) use publish::Subscribers;
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
-pub(crate) use forget::ForgetUser;
 pub(crate) use snapshot::{SnapshotMark, TakeSnapshot, read_snapshot};
 
 /// Mailbox capacity of one execution, in messages.

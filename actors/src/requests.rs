@@ -311,6 +311,9 @@ pub enum Unavailable {
     /// nothing of it was recorded.
     #[error("the execution has moved to another server")]
     Moved { execution: Option<ExecutionId> },
+    /// Another process that the request needs cannot be reached.
+    #[error("another server cannot be reached")]
+    Unreachable,
     /// The executions in memory have reached their limit.
     #[error("the executions in memory use all of limits.executions_memory_max")]
     NoMemory,

@@ -35,7 +35,9 @@ use crate::requests::Unavailable;
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::memory_budget::MemoryBudget;
-use crate::shard::messages::{BusySlots, Committed, LeaveSlots, SlotsChanged, TimerArmed};
+use crate::shard::messages::{
+    BusySlots, Committed, ForgetUser, LeaveSlots, SlotsChanged, TimerArmed,
+};
 use crate::shard::pulse::Pulse;
 use crate::shard::quarantine::Quarantine;
 use crate::shard::stuck::Stuck;
@@ -95,6 +97,7 @@ pub(crate) struct Shard {
     pub(crate) commits: Recipient<Committed>,
     pub(crate) leave: Recipient<LeaveSlots>,
     pub(crate) busy: Recipient<BusySlots>,
+    pub(crate) forget: Recipient<ForgetUser>,
 }
 
 impl Shared {

@@ -9,6 +9,8 @@ mod blocked;
 mod calls;
 #[path = "actors/cluster.rs"]
 mod cluster;
+#[path = "actors/cluster_generations.rs"]
+mod cluster_generations;
 #[path = "actors/costly.rs"]
 mod costly;
 #[path = "actors/deciding.rs"]
@@ -39,6 +41,8 @@ mod outages;
 mod ownership;
 #[path = "../domain/tests/machine/picture.rs"]
 mod picture;
+#[path = "actors/processes.rs"]
+mod processes;
 #[path = "actors/progress.rs"]
 mod progress;
 #[path = "actors/quarantine.rs"]

@@ -178,6 +178,8 @@ pub enum ApiError {
     /// Nothing of it was recorded if no execution is named.
     #[error("The execution has moved to another server")]
     ExecutionMoved { execution: Option<ExecutionId> },
+    #[error("Another server cannot be reached")]
+    ServerUnreachable,
     #[error("{0}")]
     AtCapacity(Shortage),
     /// The cause goes to the log, not to the caller.
@@ -308,6 +310,7 @@ impl ApiError {
             Self::Draining { .. } => ErrorCode::Draining,
             Self::Busy { .. } => ErrorCode::Busy,
             Self::ExecutionMoved { .. } => ErrorCode::ExecutionMoved,
+            Self::ServerUnreachable => ErrorCode::ServerUnreachable,
             Self::AtCapacity(_) => ErrorCode::AtCapacity,
             Self::StoreUnavailable { .. } => ErrorCode::StoreUnavailable,
             Self::RecordCorrupt(_) => ErrorCode::RecordCorrupt,

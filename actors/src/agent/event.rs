@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::message::{ToolCall, ToolResult};
@@ -12,7 +13,7 @@ use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 /// One event of a generation. The order is that of the AI SDK's streams: `Start`, then for each
 /// turn `StepStart` .. `StepFinish`, then `Object` where one was requested, then exactly one of
 /// `Finish`, `Abort` and `Error`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum GenerationEvent {
     Start {
         generation_id: Arc<str>,
@@ -86,7 +87,7 @@ pub enum GenerationEvent {
 }
 
 /// Cause of a failure, for programs that branch on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
     Model(ModelErrorKind),
     /// The agent's own configuration, or an answer that does not match the schema.

@@ -1,4 +1,4 @@
-//! Orders of other members, carried out by this process.
+//! Requests of other members, carried out by this process.
 
 use std::sync::{Arc, Weak};
 
@@ -8,10 +8,10 @@ use futures_util::stream::{BoxStream, StreamExt as _, empty, once};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use crate::cluster::order::{
-    Answered, Control, Order, OrderedCommand, write_answer, write_elsewhere,
-};
-use crate::cluster::relay::{Facts, relay};
+use crate::cluster::order::{Answered, Control, Order, OrderedCommand};
+use crate::cluster::relay::{Facts, relay_events, relay_facts};
+use crate::cluster::request::Request;
+use crate::cluster::said::{write_answer, write_elsewhere};
 use crate::commands::{
     Answer, ControlCommand, ExecutionCommand, ResumeCommand, StartAnswer, StartCommand,
     StartRefusal,
@@ -28,7 +28,7 @@ use crate::shared::Shared;
 /// Messages of one exchange.
 type Messages = BoxStream<'static, Vec<u8>>;
 
-/// Carries out orders of other members.
+/// Carries out requests of other members.
 pub(crate) struct Answers {
     /// Weak: `Shared` owns the links, which own this.
     shared: Weak<Shared>,
@@ -45,15 +45,15 @@ impl Answers {
 impl Answerer for Answers {
     fn answer(&self, from: NodeId, request: Vec<u8>) -> Messages {
         let Some(shared) = self.shared.upgrade() else { return empty().boxed() };
-        let order = match read_stored(&request) {
-            Ok(order) => order,
+        let request = match read_stored(&request) {
+            Ok(request) => request,
             Err(error) => {
-                log::error!("an order of node {from} is not understood: {error}");
+                log::error!("a request of node {from} is not understood: {error}");
                 return said(write_elsewhere());
             }
         };
-        let orders = Orders { shared, arbiter: self.arbiter.clone() };
-        once(async move { orders.carry_out(order).await }).flatten().boxed()
+        let receiver = Receiver { shared, arbiter: self.arbiter.clone() };
+        once(async move { receiver.carry_out(request).await }).flatten().boxed()
     }
 }
 
@@ -62,14 +62,34 @@ fn said(message: Vec<u8>) -> Messages {
     once(ready(message)).boxed()
 }
 
-/// The receiver of one order.
-struct Orders {
+/// The receiver of one request.
+struct Receiver {
     shared: Arc<Shared>,
     arbiter: ArbiterHandle,
 }
 
-impl Orders {
-    async fn carry_out(self, order: Order) -> Messages {
+impl Receiver {
+    async fn carry_out(self, request: Request) -> Messages {
+        let shared = &self.shared;
+        match request {
+            Request::Order(order) => self.carry_out_order(order).await,
+            Request::CancelGeneration { agent, generation, visibility } => {
+                let cancelled = shared.cancel_here(&agent, &generation, &visibility).await;
+                said(write_answer(&cancelled))
+            }
+            Request::ForgetUser { user, generations } => {
+                said(write_answer(&shared.forget_here(&user, generations).await))
+            }
+            Request::FollowChat(key) => {
+                let (subscriber, events) = relay_events(&self.arbiter);
+                let chat = shared.attach_here(&key, subscriber).await;
+                let first = said(write_answer(&Ok::<_, Unavailable>(chat)));
+                first.chain(events.messages()).boxed()
+            }
+        }
+    }
+
+    async fn carry_out_order(self, order: Order) -> Messages {
         let Order { execution: id, command } = order;
         let ownership = &self.shared.ownership;
         if !ownership.serves(&id) || !ownership.is_believed() {
@@ -103,7 +123,7 @@ impl Orders {
                 said(self.ask(id, |answer| ExecutionCommand::Why { subject, answer }).await)
             }
             OrderedCommand::Subscribe { subject } => {
-                let (subscriber, facts) = relay(&self.arbiter);
+                let (subscriber, facts) = relay_facts(&self.arbiter);
                 let command = |answer| ExecutionCommand::Subscribe { subject, subscriber, answer };
                 followed(self.ask(id, command).await, Some(facts))
             }
@@ -130,7 +150,7 @@ impl Orders {
         let Some(claim) = shared.memory.claim(footprint::of_start(&start)) else {
             return refused(shared.no_memory());
         };
-        let (subscriber, facts) = streams.then(|| relay(&self.arbiter)).unzip();
+        let (subscriber, facts) = streams.then(|| relay_facts(&self.arbiter)).unzip();
         let command = |answer| {
             let (chosen_id, subscriber) = (true, subscriber);
             let command =

@@ -2,7 +2,7 @@
 //!
 //! A command waits while the slot has no owner: while it is handed over, or until a member that is
 //! gone was fenced. When an owner is lost that may have carried the command out, the command is sent
-//! again to the next owner only if it has a key or changes nothing; otherwise its caller is told.
+//! again to the next owner only if it has a key or changes nothing; otherwise its caller is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,9 @@ use futures_util::StreamExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, interval, timeout_at};
 
-use crate::cluster::order::{Order, Said, pass_answer};
+use crate::cluster::order::{Order, pass_answer};
+use crate::cluster::request::Request;
+use crate::cluster::said::Said;
 use crate::commands::Deliver;
 use crate::domain::cluster::NodeId;
 use crate::domain::ids::ExecutionId;
@@ -27,7 +29,7 @@ use crate::shared::Shared;
 const TAKEOVER: Duration = Duration::from_secs(3);
 
 /// Minimum time between two checks whether a subscriber is still there.
-const PRUNE_MIN: Duration = Duration::from_millis(100);
+pub(super) const PRUNE_MIN: Duration = Duration::from_millis(100);
 
 /// Sends a command to the owner of its execution, or to the supervisor `here` if this process
 /// becomes the owner. The permit bounds the number of such commands.
@@ -41,7 +43,13 @@ pub(crate) async fn forward(
         command.refuse(Unavailable::Moved { execution: None });
         return;
     };
-    let forwarding = Forwarding { shared: &shared, links: &**links, id: &id, order };
+    let is_repeatable = order.is_repeatable();
+    let request = match Request::Order(order).write() {
+        Ok(request) => request,
+        Err(why) => return command.refuse(why),
+    };
+    let forwarding =
+        Forwarding { shared: &shared, links: &**links, id: &id, request, is_repeatable };
     match forwarding.find_answer().await {
         Found::Here => drop(here.send(Deliver { id, command }).await),
         Found::Answer { first, exchange } => {
@@ -62,10 +70,13 @@ struct Forwarding<'f> {
     shared: &'f Shared,
     links: &'f dyn Links,
     id: &'f ExecutionId,
-    order: Order,
+    /// The order, as it is sent.
+    request: Vec<u8>,
+    /// True if it may be sent again when its owner was lost while it carried it out.
+    is_repeatable: bool,
 }
 
-/// Where the answer to a command comes from.
+/// Origin of the answer to a command.
 enum Found {
     /// From this process, which serves the execution now.
     Here,
@@ -78,9 +89,6 @@ enum Found {
 
 impl Forwarding<'_> {
     async fn find_answer(&self) -> Found {
-        let Ok(request) = serde_json::to_vec(&self.order) else {
-            return Found::Refusal(Unavailable::Busy { execution: None });
-        };
         let ownership = &self.shared.ownership;
         let mut owners = ownership.owners();
         let patience = ownership.lease() + TAKEOVER;
@@ -91,10 +99,10 @@ impl Forwarding<'_> {
             }
             let owner = owners.borrow_and_update().owner(slot_of(self.id));
             if let Some(node) = owner.filter(|node| Some(*node) != ownership.own()) {
-                match self.ask(node, request.clone()).await {
+                match self.ask(node, self.request.clone()).await {
                     Asked::Answered(first, exchange) => return Found::Answer { first, exchange },
                     Asked::NotTaken => {}
-                    Asked::Lost if self.order.is_repeatable() => until = Instant::now() + patience,
+                    Asked::Lost if self.is_repeatable => until = Instant::now() + patience,
                     Asked::Lost => {
                         let execution = Some(self.id.clone());
                         return Found::Refusal(Unavailable::Moved { execution });

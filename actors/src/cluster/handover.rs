@@ -77,7 +77,7 @@ impl Shared {
         self.lose(slots).await;
         match members.give(slots, to).await {
             Ok(given) => log::info!("gave {} slots to node {to}", given.len()),
-            // the next view tells whose they are
+            // the next view shows whose they are
             Err(error) => {
                 log::warn!("{} slots may not be given to node {to}: {error}", slots.len())
             }

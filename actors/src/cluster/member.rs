@@ -1,6 +1,7 @@
 //! This process among the members of its store: it fences those that are gone, takes slots that
 //! have no owner, and gives those away that others should have.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use tokio::task::JoinHandle;
@@ -24,6 +25,7 @@ pub(crate) async fn follow(shared: Weak<Shared>, members: Arc<dyn Members>) {
             // Weak, so that a waiting task keeps nothing alive.
             let Some(shared) = shared.upgrade() else { return };
             node.look(&shared, &view).await;
+            node.interrupt_abandoned(&shared, &view).await;
         }
         if views.changed().await.is_err() {
             return;
@@ -31,7 +33,7 @@ pub(crate) async fn follow(shared: Weak<Shared>, members: Arc<dyn Members>) {
     }
 }
 
-/// What this process knows of the others.
+/// Knowledge of this process about the others.
 struct Node {
     members: Arc<dyn Members>,
     lease: Lease,
@@ -40,6 +42,10 @@ struct Node {
     /// Time of the last answer to a change of slots. An older view does not show that change.
     changed: Instant,
     handover: Handover,
+    /// The members of the last view.
+    known: BTreeSet<NodeId>,
+    /// True if members have gone, and their generations may still count as working.
+    has_abandoned: bool,
     /// The round of the handover that is under way, with its slots.
     moving: Option<(SlotSet, JoinHandle<()>)>,
 }
@@ -55,6 +61,8 @@ impl Node {
             origin: now,
             changed: now,
             handover: Handover::default(),
+            known: BTreeSet::new(),
+            has_abandoned: false,
             moving: None,
         }
     }
@@ -100,6 +108,28 @@ impl Node {
             }
         }
         gone
+    }
+
+    /// Marks the generations of members that are gone as interrupted, at the latest with the view
+    /// after the one that no longer shows them.
+    async fn interrupt_abandoned(&mut self, shared: &Shared, view: &View) {
+        let members: BTreeSet<NodeId> = view.members.iter().map(|member| member.node).collect();
+        self.has_abandoned |= !self.known.is_subset(&members);
+        self.known = members;
+        if !self.has_abandoned {
+            return;
+        }
+        match shared.store.interrupt_working(shared.clock.now()).await {
+            Ok(()) => self.has_abandoned = false,
+            // the next view brings another attempt
+            Err(error) => {
+                let level = shared.level_of_failure(log::Level::Warn);
+                log::log!(
+                    level,
+                    "cannot mark generations of other servers as interrupted: {error}"
+                );
+            }
+        }
     }
 
     /// Notes the end of the round of the handover that was under way.

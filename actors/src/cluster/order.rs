@@ -1,7 +1,4 @@
-//! Orders: commands as one member sends them to another, and what that one says.
-//!
-//! Members of different versions understand each other: unknown fields are ignored, and an order
-//! that is not understood is refused, so that its caller may try again.
+//! Orders: commands for executions, as one member sends them to another.
 
 use std::sync::Arc;
 
@@ -10,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot::Sender;
 
 use crate::commands::{ControlCommand, ExecutionCommand, ResumeCommand, StartAnswer, Subject};
-use crate::domain::fact::{Recorded, Start};
+use crate::domain::fact::Start;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::principal::Principal;
@@ -57,9 +54,9 @@ pub(crate) enum OrderedCommand {
 /// Moment of the answer to a start.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum Answered {
-    /// When the execution leaves `running`.
+    /// The execution leaves `running`.
     OnSettled,
-    /// When the start is durable.
+    /// The start is durable.
     AtStart,
 }
 
@@ -124,7 +121,7 @@ impl Order {
     }
 
     /// True if the order may be sent again when its owner was lost while it carried it out: a read,
-    /// or a change whose key tells whether it was made.
+    /// or a change whose key shows whether it was made.
     pub(crate) fn is_repeatable(&self) -> bool {
         match &self.command {
             OrderedCommand::Start { idempotency, .. }
@@ -133,60 +130,6 @@ impl Order {
             OrderedCommand::AwaitOutcome { .. }
             | OrderedCommand::Why { .. }
             | OrderedCommand::Subscribe { .. } => true,
-        }
-    }
-}
-
-/// What the owner of an execution says to an order: an answer, and the facts that follow if they
-/// were asked for. On the wire, a byte for the kind and JSON.
-#[derive(Debug)]
-pub(crate) enum Said<'m> {
-    /// The answer, a `Result` of the command's types.
-    Answer(&'m [u8]),
-    /// This member does not serve the execution, and has done nothing.
-    Elsewhere,
-    Facts(Vec<Recorded>),
-}
-
-const ANSWER: u8 = b'a';
-const ELSEWHERE: u8 = b'e';
-const FACTS: u8 = b'f';
-
-impl<'m> Said<'m> {
-    /// Reads a message; `None` if its sender is too different a version.
-    pub(crate) fn read(message: &'m [u8]) -> Option<Self> {
-        match message.split_first()? {
-            (&ANSWER, json) => Some(Self::Answer(json)),
-            (&ELSEWHERE, _) => Some(Self::Elsewhere),
-            (&FACTS, json) => read_stored(json).ok().map(Self::Facts),
-            _ => None,
-        }
-    }
-}
-
-/// Writes the answer to an order.
-pub(crate) fn write_answer<T: Serialize, E: Serialize>(answer: &Result<T, E>) -> Vec<u8> {
-    write(ANSWER, answer)
-}
-
-/// Writes that another member may serve the execution.
-pub(crate) fn write_elsewhere() -> Vec<u8> {
-    vec![ELSEWHERE]
-}
-
-/// Writes facts that follow the answer.
-pub(crate) fn write_facts(facts: &[Recorded]) -> Vec<u8> {
-    write(FACTS, &facts)
-}
-
-fn write(kind: u8, value: &impl Serialize) -> Vec<u8> {
-    let mut message = vec![kind];
-    match serde_json::to_writer(&mut message, value) {
-        Ok(()) => message,
-        // the other side finds an answer that it cannot read
-        Err(error) => {
-            log::error!("a message to another server cannot be written: {error}");
-            vec![kind]
         }
     }
 }

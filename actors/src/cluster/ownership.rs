@@ -1,4 +1,4 @@
-//! Which executions this process serves, and whether it may believe that it still does.
+//! The slots that this process serves, and whether it may believe that it still does.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,50 +1,81 @@
-//! Facts of an execution of this process, for a reader at another member.
+//! Facts of executions and events of generations of this process, for readers at other members.
 
 use std::sync::Arc;
 
 use actix::fut::ActorFutureExt as _;
 use actix::{Actor, ActorContext, Addr, ArbiterHandle, AsyncContext, Context, Handler, WrapFuture};
-use futures_util::stream::{BoxStream, StreamExt as _, unfold};
+use futures_util::stream::{BoxStream, StreamExt as _, iter, unfold};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::cluster::order::write_facts;
+use crate::agent::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
+use crate::cluster::said::{write_events, write_facts};
 use crate::observe::forgotten::Forgotten;
 use crate::requests::{EventBatch, EventsRecorded, Subscriber};
 
-/// Batches that wait for the link. Further ones are dropped: the reader notices the gap, and reads
-/// the record.
+/// Batches that wait for the link.
 const QUEUED_MAX: usize = 256;
 
-/// Subscriber that passes facts on. It ends with its execution or with its reader.
-struct Relay {
-    out: mpsc::Sender<Arc<EventBatch>>,
+/// Subscriber that passes batches on. It ends with its subject or with its reader.
+struct Relay<B> {
+    out: mpsc::Sender<B>,
 }
 
-/// What a relay passes on.
-pub(super) struct Facts(mpsc::Receiver<Arc<EventBatch>>);
+/// Batches that a relay passes on.
+pub(super) struct Relayed<B>(mpsc::Receiver<B>);
 
-impl Facts {
-    /// Returns the facts as messages of an exchange.
-    pub(super) fn messages(self) -> BoxStream<'static, Vec<u8>> {
-        let next = async |mut facts: Self| {
-            let batch = facts.0.recv().await?;
-            Some((write_facts(&batch.facts), facts))
-        };
-        unfold(self, next).boxed()
+/// Facts of an execution.
+pub(super) type Facts = Relayed<Arc<EventBatch>>;
+/// Events of a generation.
+pub(super) type Events = Relayed<Arc<[GenerationEvent]>>;
+
+impl<B: Send + 'static> Relayed<B> {
+    /// Returns the batches as messages of an exchange.
+    fn messages_of<M>(self, write: impl Fn(B) -> M + Send + 'static) -> BoxStream<'static, Vec<u8>>
+    where
+        M: IntoIterator<Item = Vec<u8>, IntoIter: Send> + Send + 'static,
+    {
+        let next = async |mut relayed: Self| Some((relayed.0.recv().await?, relayed));
+        unfold(self, next).flat_map(move |batch| iter(write(batch))).boxed()
     }
 }
 
-/// Starts a relay on a thread; returns it as a subscriber.
-pub(super) fn relay(arbiter: &ArbiterHandle) -> (Subscriber, Facts) {
-    let (out, facts) = mpsc::channel(QUEUED_MAX);
-    let relay: Addr<Relay> = Relay::start_in_arbiter(arbiter, |_| Relay { out });
+impl Facts {
+    pub(super) fn messages(self) -> BoxStream<'static, Vec<u8>> {
+        self.messages_of(|batch| [write_facts(&batch.facts)])
+    }
+}
+
+impl Events {
+    pub(super) fn messages(self) -> BoxStream<'static, Vec<u8>> {
+        self.messages_of(|events| write_events(&events))
+    }
+}
+
+/// Starts a relay of facts on a thread; returns it as a subscriber.
+pub(super) fn relay_facts(arbiter: &ArbiterHandle) -> (Subscriber, Facts) {
+    let (relay, facts) = start(arbiter);
     // an unread exchange ends by itself: this process has no connection to close
     let subscriber =
         Subscriber { events: relay.recipient(), progress: None, disconnect: Arc::new(|| {}) };
-    (subscriber, Facts(facts))
+    (subscriber, facts)
 }
 
-impl Actor for Relay {
+/// Starts a relay of events on a thread; returns it as a subscriber. The events end without the last
+/// one if the reader falls behind, since a gap could not be filled.
+pub(super) fn relay_events(arbiter: &ArbiterHandle) -> (GenerationSubscriber, Events) {
+    let (relay, events) = start(arbiter);
+    // dropped by its generation, the relay ends, and its exchange with it
+    let subscriber =
+        GenerationSubscriber { events: relay.recipient(), disconnect: Arc::new(|| {}) };
+    (subscriber, events)
+}
+
+fn start<B: Unpin + Send + 'static>(arbiter: &ArbiterHandle) -> (Addr<Relay<B>>, Relayed<B>) {
+    let (out, batches) = mpsc::channel(QUEUED_MAX);
+    (Relay::start_in_arbiter(arbiter, |_| Relay { out }), Relayed(batches))
+}
+
+impl<B: Unpin + Send + 'static> Actor for Relay<B> {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
@@ -56,11 +87,23 @@ impl Actor for Relay {
     }
 }
 
-impl Handler<EventsRecorded> for Relay {
+impl Handler<EventsRecorded> for Relay<Arc<EventBatch>> {
     type Result = ();
 
     fn handle(&mut self, EventsRecorded(batch): EventsRecorded, ctx: &mut Self::Context) {
+        // without room it is dropped: the reader notices the gap, and reads the record
         if let Err(TrySendError::Closed(_)) = self.out.try_send(batch) {
+            ctx.stop();
+        }
+    }
+}
+
+impl Handler<GenerationProgress> for Relay<Arc<[GenerationEvent]>> {
+    type Result = ();
+
+    fn handle(&mut self, progress: GenerationProgress, ctx: &mut Self::Context) {
+        let GenerationProgress(events) = progress;
+        if self.out.try_send(events).is_err() {
             ctx.stop();
         }
     }

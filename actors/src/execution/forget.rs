@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use actix::{Context, Handler, Message};
+use actix::{Context, Handler};
 
 use crate::execution::ExecutionActor;
-
-/// Erases a user from the state of an execution, as the store does from its facts.
-#[derive(Clone, Message)]
-#[rtype(result = "()")]
-pub(crate) struct ForgetUser(pub(crate) Arc<str>);
+use crate::shard::messages::ForgetUser;
 
 impl Handler<ForgetUser> for ExecutionActor {
     type Result = ();

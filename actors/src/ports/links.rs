@@ -6,7 +6,7 @@ use futures_util::stream::BoxStream;
 
 use crate::domain::cluster::NodeId;
 
-/// Answers to one request, in order. Dropping it tells the other side that nothing waits for them.
+/// Answers to one request, in order. Dropping it shows the other side that nothing waits for them.
 pub type Exchange = BoxStream<'static, Result<Vec<u8>, LinkError>>;
 
 /// Reason why no further answers come. A stream of answers ends after it.

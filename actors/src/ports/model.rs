@@ -135,7 +135,7 @@ impl ModelError {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelErrorKind {
     RateLimited,
     Auth,

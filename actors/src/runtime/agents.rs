@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use actix::Addr;
-use futures_util::future::join_all;
-use tokio::sync::oneshot;
-
-use crate::agent::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
 use crate::agent::generation::{
     GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
     spawn_generation,
 };
-use crate::execution::ForgetUser;
+use crate::cluster::generations::pass_events;
 use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -101,9 +96,10 @@ impl Runtime {
         Ok(StreamedGeneration { id, _handle: handle })
     }
 
-    /// Adds a subscriber to the running chat of a conversation, from its first event on. Returns
-    /// `None` when none runs, when the agent's chats end with their subscriber, or when the chat is
-    /// too long to replay or has too many subscribers.
+    /// Adds a subscriber to the running chat of a conversation, from its first event on, whichever
+    /// process runs it. Returns `None` when none runs that can be reached, when the agent's chats
+    /// end with their subscriber, or when the chat is too long to replay or has too many
+    /// subscribers.
     pub async fn attach_to_chat(
         &self,
         agent_id: &str,
@@ -116,9 +112,13 @@ impl Runtime {
             user_id: user_id.map(Arc::from),
             conversation_id: Arc::from(conversation_id),
         };
-        let chat = self.generations.live.chat(&key)?;
-        // fails if the chat ends in the meantime
-        chat.send(SubscribeToGeneration(subscriber)).await.ok().flatten()
+        if let Some(id) = self.shared.attach_here(&key, subscriber.clone()).await {
+            return Some(id);
+        }
+        let (id, events) = self.shared.find_chat_elsewhere(&key).await?;
+        let arbiter = self.arbiters.spread(&id)?;
+        arbiter.spawn(pass_events(events, subscriber, self.limits()));
+        Some(id)
     }
 
     /// Cancels a generation that the caller sees; resolves when its end is durable. In an outage of
@@ -129,17 +129,14 @@ impl Runtime {
         generation_id: &str,
         visibility: &Visibility,
     ) -> Result<(), CancelGenerationError> {
-        let live = self.generations.live.find(agent_id, generation_id, visibility);
-        let was_live = live.is_some();
-        if let Some(actor) = live {
-            self.shared.unless_outage(None, cancelled(actor)).await?;
+        let mut was_live = self.shared.cancel_here(agent_id, generation_id, visibility).await?;
+        let mut status = self.generation_status(agent_id, generation_id, visibility).await?;
+        if !was_live && status == Some(GenerationStatus::Working) {
+            was_live = self.shared.cancel_elsewhere(agent_id, generation_id, visibility).await?;
+            status = self.generation_status(agent_id, generation_id, visibility).await?;
         }
         let id = || generation_id.to_owned();
-        let entry = self.shared.store.generation(generation_id).await.map_err(Unavailable::from)?;
-        let record = entry.map(|entry| entry.record).filter(|record| {
-            record.agent_id == agent_id && visibility.reaches(record.user_id.as_deref())
-        });
-        match record.map(|record| record.status) {
+        match status {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),
             // interrupted: it is not running, and its step will start it again
@@ -150,6 +147,20 @@ impl Runtime {
                 | GenerationStatus::Cancelled),
             ) => Err(CancelGenerationError::Ended { id: id(), status }),
         }
+    }
+
+    /// Returns the recorded status of a generation of the agent, if the caller sees it.
+    async fn generation_status(
+        &self,
+        agent_id: &str,
+        generation_id: &str,
+        visibility: &Visibility,
+    ) -> Result<Option<GenerationStatus>, Unavailable> {
+        let entry = self.shared.store.generation(generation_id).await?;
+        let record = entry.map(|entry| entry.record).filter(|record| {
+            record.agent_id == agent_id && visibility.reaches(record.user_id.as_deref())
+        });
+        Ok(record.map(|record| record.status))
     }
 
     /// Returns generations of the agent that the caller sees, newest first, without the newest
@@ -172,24 +183,17 @@ impl Runtime {
     /// Deletes all conversations and the history of a user, for all agents; returns the number of
     /// conversations. Running generations of the user are cancelled first, because their last
     /// record would restore deleted data. Executions keep what the user did, without its name and
-    /// without the data of its resumes.
+    /// without the data of its resumes. Refused if another process cannot be reached, which could
+    /// bring the name back.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         self.shared.accepts_writes()?;
-        let running = self.generations.live.of_user(user_id).into_iter().map(cancelled);
-        self.shared.unless_outage(None, join_all(running)).await?;
+        let user: Arc<str> = Arc::from(user_id);
         // Before, so that memory records the name nowhere after the store has erased it; and
         // after, for executions loaded in between.
-        self.forget_in_memory(user_id).await;
+        self.shared.forget_everywhere(&user, true).await?;
         let forgotten = self.shared.store.forget_user(user_id.to_owned()).await;
-        self.forget_in_memory(user_id).await;
+        self.shared.forget_everywhere(&user, false).await?;
         forgotten.map_err(Unavailable::from)
-    }
-
-    async fn forget_in_memory(&self, user_id: &str) {
-        let user: Arc<str> = user_id.into();
-        let forget = ForgetUser(Arc::clone(&user));
-        join_all(self.system.shards.iter().map(|shard| shard.send(forget.clone()))).await;
-        self.shared.feed.forget_user(user).await;
     }
 
     /// Returns the conversations of agents, for the routes that show and change them.
@@ -216,13 +220,4 @@ impl Runtime {
         let handle = spawn_generation(arbiter, deps, request, id.to_string(), subscriber);
         Ok((id, handle))
     }
-}
-
-/// Cancels a generation and waits until its end is durable.
-async fn cancelled(actor: Addr<GenerationActor>) {
-    let (ended, end) = oneshot::channel();
-    // fails if the generation ends in the meantime
-    let _ = actor.send(CancelGeneration { ended: Some(ended) }).await;
-    // resolves when the actor drops the sender
-    let _ = end.await;
 }

@@ -131,6 +131,7 @@ fn routes(shards: &[Addr<Supervisor>], scheduler: &Addr<Scheduler>) -> Routes {
         commits: address.clone().recipient(),
         leave: address.clone().recipient(),
         busy: address.clone().recipient(),
+        forget: address.clone().recipient(),
     };
     let (timers, slots) = (scheduler.clone().recipient(), scheduler.clone().recipient());
     Routes { shards: shards.iter().map(shard).collect(), timers, slots }

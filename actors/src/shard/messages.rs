@@ -79,6 +79,11 @@ pub(crate) struct LeaveSlots(pub(crate) Arc<SlotSet>);
 #[rtype(result = "SlotSet")]
 pub(crate) struct BusySlots;
 
+/// Erases a user from the state of an execution, as the store does from its facts.
+#[derive(Clone, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ForgetUser(pub(crate) Arc<str>);
+
 /// Ends an actor and everything below it without any record.
 #[derive(Message)]
 #[rtype(result = "()")]

@@ -144,6 +144,7 @@ impl Shared {
             Err(DescribeError::Unavailable(
                 Unavailable::Busy { .. }
                 | Unavailable::Moved { .. }
+                | Unavailable::Unreachable
                 | Unavailable::NoMemory
                 | Unavailable::Draining { .. }
                 | Unavailable::ActorLost,

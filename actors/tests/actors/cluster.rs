@@ -1,177 +1,18 @@
 //! Several processes over one store: each serves its slots, and takes those of others that are gone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::slot::{SlotSet, slot_of};
-use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::clock::Clock;
-use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::store::{Executions as _, Status};
-use greenroom_actors::registry::Registry;
+use greenroom_actors::domain::slot::slot_of;
+use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{
-    ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Target, Unavailable,
+    ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Unavailable,
 };
-use greenroom_actors::testkit::{TestClock, TestNetwork, pass, registry_of, start};
-use greenroom_actors::visibility::Visibility;
-use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
+use greenroom_actors::testkit::{pass, start};
 use serde_json::json;
 
-use crate::workflows::{Calls, ask, function, map, resume, run, sleep, with_functions, workflow};
-
-const LEASE: Duration = Duration::from_secs(6);
-/// Time in which slots are taken over from a process that is gone, and some more.
-const TAKEN_OVER: Duration = Duration::from_secs(8);
-/// Time in which slots are shared out after a process joins.
-const SHARED_OUT: Duration = Duration::from_secs(120);
-
-/// A clock whose ids are UUIDs, so that they have slots; those of one process differ from those of
-/// another.
-struct UuidClock {
-    clock: TestClock,
-    process: u64,
-    ids: AtomicU64,
-}
-
-impl Clock for UuidClock {
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn new_id(&self) -> Arc<str> {
-        let number = self.ids.fetch_add(1, Ordering::Relaxed);
-        // neighbours are in slots that are far apart
-        let (process, tail) = (self.process, (number << 20) | ((number * 1103) & 0xfff));
-        Arc::from(format!("01932f6c-9d1e-7a3b-8c{process:02x}-{tail:012x}"))
-    }
-}
-
-/// Processes that share a store.
-struct Cluster {
-    disk: MemoryStore,
-    calls: Calls,
-    registry: Registry,
-    processes: AtomicU64,
-    /// `None`: the processes have no connections to each other.
-    network: Option<TestNetwork>,
-}
-
-struct Process {
-    runtime: Runtime,
-    store: Arc<MemoryStore>,
-    node: NodeId,
-    network: Option<TestNetwork>,
-}
-
-impl Cluster {
-    fn new() -> Self {
-        tokio::time::pause();
-        let definitions = [
-            workflow("w", vec![ask("manager"), map("z", json!(1))]),
-            workflow("naps", vec![sleep("nap", 3_600_000), map("z", json!(1))]),
-            workflow("works", vec![run("first", "slow"), run("second", "slow")]),
-            workflow("toils", vec![run("first", "long"), run("second", "long")]),
-        ];
-        let calls = Calls::default();
-        let mut registry = with_functions(registry_of(definitions), &calls);
-        let counted = calls.clone();
-        let long = function(move |_| {
-            counted.add_one();
-            async {
-                pass(Duration::from_secs(5)).await;
-                Ok(json!("long").into())
-            }
-        });
-        registry.functions.insert("long".to_owned(), long);
-        let processes = AtomicU64::new(0);
-        Self { disk: MemoryStore::new(), calls, registry, processes, network: None }
-    }
-
-    /// Returns a cluster whose processes are connected.
-    fn linked() -> Self {
-        Self { network: Some(TestNetwork::default()), ..Self::new() }
-    }
-
-    async fn join(&self, name: &str) -> Process {
-        let store = Arc::new(self.disk.join(name, LEASE));
-        let process = self.processes.fetch_add(1, Ordering::Relaxed);
-        let clock = UuidClock { clock: TestClock::new(), process, ids: AtomicU64::new(0) };
-        let members = store.members().unwrap();
-        let node = members.own();
-        let network = self.network.clone();
-        let ports = RuntimePorts {
-            members: Some(members),
-            links: network.as_ref().map(|network| network.links_of(node)),
-            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::new(clock))
-        };
-        let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
-        let runtime = Runtime::launch(self.registry.clone(), ports, limits).await.unwrap();
-        Process { runtime, store, node, network }
-    }
-
-    /// Launches processes that have shared the slots out.
-    async fn of<const N: usize>(&self, names: [&str; N]) -> [Process; N] {
-        let mut processes = Vec::new();
-        for name in names {
-            processes.push(self.join(name).await);
-        }
-        pass(SHARED_OUT).await;
-        processes.try_into().ok().unwrap()
-    }
-
-    async fn status(&self, id: &ExecutionId) -> Status {
-        self.disk.describe(id).await.unwrap().unwrap().status
-    }
-}
-
-impl Process {
-    /// Starts an execution in a slot of this process; returns its id when it waits.
-    async fn start(&self, workflow: &str) -> ExecutionId {
-        self.runtime.execute(new(workflow)).await.unwrap().execution_id
-    }
-
-    /// Starts an execution and does not wait for it.
-    async fn begin(&self, workflow: &'static str) -> ExecutionId {
-        let known = self.running().await;
-        let runtime = self.runtime.clone();
-        actix::spawn(async move { drop(runtime.execute(new(workflow)).await) });
-        pass(Duration::from_millis(10)).await;
-        let running = self.running().await;
-        running.into_iter().find(|id| !known.contains(id)).unwrap()
-    }
-
-    async fn running(&self) -> Vec<ExecutionId> {
-        let all = SlotSet::all();
-        let rows = self.store.running(&all, 0, 1000).await.unwrap();
-        rows.into_iter().map(|(_, id)| id).collect()
-    }
-
-    async fn resume(&self, id: &ExecutionId) -> Result<Status, ResumeError> {
-        let answer = resume(json!({ "approved": 1 }));
-        self.runtime.resume(&target("w", id), answer).await.map(|outcome| outcome.status())
-    }
-
-    /// Ends the process without a word. (Its node is silent when the last handle is dropped.)
-    async fn kill(self) {
-        self.network.inspect(|network| network.remove(self.node));
-        self.runtime.kill().await;
-    }
-}
-
-/// Returns a start whose id is made by the process.
-fn new(workflow: &str) -> StartExecution {
-    StartExecution { execution_id: None, ..start(workflow, "", json!({})) }
-}
-
-fn target(workflow: &str, id: &ExecutionId) -> Target {
-    let (workflow_id, execution_id) = (workflow.to_owned(), id.clone());
-    Target { workflow_id, execution_id, visibility: Visibility::Everything }
-}
-
-const MOVED: Unavailable = Unavailable::Moved { execution: None };
+use crate::processes::{Cluster, LEASE, MOVED, Process, SHARED_OUT, TAKEN_OVER, target};
 
 #[actix::test]
 async fn the_first_process_serves_everything_until_another_joins() {
@@ -398,13 +239,12 @@ fn owned_by_other(process: &Process, name: &str) -> ExecutionId {
 async fn a_process_that_cannot_be_reached_takes_nothing() {
     let cluster = Cluster::linked();
     let [first, second] = cluster.of(["a", "b"]).await;
-    let network = cluster.network.clone().unwrap();
-    network.cut(first.node, second.node);
+    cluster.cut(&first, &second);
     let id = first.start("w").await;
     assert_eq!(second.resume(&id).await.err(), Some(ResumeError::Unavailable(MOVED)));
     let late = async {
         pass(Duration::from_secs(2)).await;
-        network.heal(first.node, second.node);
+        cluster.heal(&first, &second);
     };
     let (resumed, ()) = tokio::join!(second.resume(&id), late);
     assert_eq!(resumed, Ok(Status::Completed), "it was sent when that was possible");

@@ -25,7 +25,7 @@ use crate::workflows::{add_agent, spawn, step, workflow};
 
 /// Collects the events of a generation.
 #[derive(Default, Clone)]
-struct Collector(Arc<Mutex<Vec<GenerationEvent>>>);
+pub(crate) struct Collector(Arc<Mutex<Vec<GenerationEvent>>>);
 
 impl Actor for Collector {
     type Context = Context<Self>;
@@ -34,19 +34,24 @@ impl Actor for Collector {
 impl Handler<GenerationProgress> for Collector {
     type Result = ();
 
-    fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Context<Self>) {
-        self.0.lock().unwrap().extend(events.iter().cloned());
+    fn handle(&mut self, progress: GenerationProgress, _: &mut Context<Self>) {
+        self.take(&progress);
     }
 }
 
 impl Collector {
-    fn subscribe(&self) -> (GenerationSubscriber, Addr<Self>) {
+    pub(crate) fn subscribe(&self) -> (GenerationSubscriber, Addr<Self>) {
         let address = self.clone().start();
         let events = address.clone().recipient();
         (GenerationSubscriber { events, disconnect: Arc::new(|| {}) }, address)
     }
 
-    fn text(&self) -> String {
+    /// Notes events.
+    pub(crate) fn take(&self, GenerationProgress(events): &GenerationProgress) {
+        self.0.lock().unwrap().extend(events.iter().cloned());
+    }
+
+    pub(crate) fn text(&self) -> String {
         let events = self.0.lock().unwrap();
         let deltas = events.iter().filter_map(|event| match event {
             GenerationEvent::TextDelta { delta, .. } => Some(delta.as_str()),
@@ -55,24 +60,24 @@ impl Collector {
         deltas.collect()
     }
 
-    fn last(&self) -> Option<GenerationEvent> {
+    pub(crate) fn last(&self) -> Option<GenerationEvent> {
         self.0.lock().unwrap().last().cloned()
     }
 }
 
-fn piece(delta: &str) -> ScriptedPiece {
+pub(crate) fn piece(delta: &str) -> ScriptedPiece {
     ScriptedPiece::Say(ModelEvent::TextDelta(delta.to_owned()))
 }
 
 /// Answers `a`, and ten seconds later `b`.
-fn slowly() -> ScriptedAnswer {
+pub(crate) fn slowly() -> ScriptedAnswer {
     let finish_reason = FinishReason::Stop;
     let finished = ModelEvent::Finished { usage: Usage::default(), finish_reason, served: None };
     let pause = ScriptedPiece::Pause(Duration::from_secs(10));
     ScriptedAnswer::Pieces(vec![piece("a"), pause, piece("b"), finished.into()])
 }
 
-fn registry(model: ScriptedModel) -> Registry {
+pub(crate) fn registry(model: ScriptedModel) -> Registry {
     let agent = AgentDefinition { memory: true, is_resumable: true, ..AgentDefinition::default() };
     let kind = StepKind::Agent {
         agent: "writer".to_owned(),
@@ -90,7 +95,7 @@ async fn world(script: impl IntoIterator<Item = ScriptedAnswer>) -> World {
     World::launch(registry, RuntimeLimits::default()).await
 }
 
-fn request(is_chat: bool) -> GenerationRequest {
+pub(crate) fn request(is_chat: bool) -> GenerationRequest {
     GenerationRequest {
         agent_id: "writer".to_owned(),
         messages: vec![Message::text(Role::User, "hello")],

@@ -349,6 +349,11 @@ codes! {
             "Look at the state of the execution that `x-execution-id` names, or repeat the request \
              if it has an `Idempotency-Key`. If no execution is named, nothing was recorded: try \
              again.";
+        ServerUnreachable "server_unreachable" 503 wait 1:
+            "Server not reachable",
+            "Another server over the same store, which has part of what the request is about, cannot \
+             be reached. The request may or may not have been carried out there.",
+            "Try again. Within seconds the server is reached again, or others have taken its place.";
         AtCapacity "at_capacity" 503 wait 5:
             "At capacity",
             "A limit is reached: connections or streams, in total or from one address, bytes that \

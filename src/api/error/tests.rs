@@ -163,6 +163,8 @@ fn a_generation_that_cannot_be_cancelled_is_named() {
 fn retry_after_is_sent_only_if_a_retry_can_help() {
     assert_eq!(ApiError::from(Unavailable::Busy { execution: None }).retry_after_s(), Some(1));
     assert_eq!(ApiError::Internal.retry_after_s(), None);
+    let error = ApiError::from(Unavailable::Unreachable);
+    assert_eq!((error.status(), error.retry_after_s()), (503, Some(1)));
     let execution = Some(id());
     for why in [
         Unavailable::Draining { execution: execution.clone() },
@@ -285,6 +287,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::Draining { execution: None },
         ApiError::Busy { execution: None },
         ApiError::ExecutionMoved { execution: None },
+        ApiError::ServerUnreachable,
         ApiError::AtCapacity(Shortage::Streams),
         ApiError::StoreUnavailable { recorded: None },
         ApiError::RecordCorrupt(text()),

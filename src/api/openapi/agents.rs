@@ -175,6 +175,7 @@ pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Descri
         .refusing([
             ApiError::GenerationNotFound(id()),
             ApiError::GenerationAlready { id: id(), status: GenerationStatus::Completed },
+            ApiError::ServerUnreachable,
         ])
         .using_runtime()
 }

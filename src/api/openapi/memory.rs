@@ -166,6 +166,7 @@ pub(super) fn forget_user() -> Described {
         .refusing([
             ApiError::NotYours,
             ApiError::PathNotFound { method: "DELETE".to_owned(), path },
+            ApiError::ServerUnreachable,
         ])
         .using_runtime()
 }

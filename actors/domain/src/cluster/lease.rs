@@ -1,4 +1,4 @@
-//! How long a process may believe that it is alive, and when others may count it as gone.
+//! The time for which a process may believe that it is alive, and others may not count it as gone.
 //!
 //! No clock is compared with another: a process counts from the beats that it has sent, the others
 //! from the beats that they have read. A beat is read after it was sent, and others wait longer
@@ -30,7 +30,7 @@ impl Lease {
     }
 
     /// Returns the time at which a process must no longer believe that it is alive, if its last
-    /// answered beat was sent at the given time. Both are of its own monotonic clock.
+    /// answered beat was sent at the given time. Both are of its monotonic clock.
     pub fn believed_until(self, sent: Duration) -> Duration {
         sent + self.0 - self.interval()
     }

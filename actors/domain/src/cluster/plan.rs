@@ -11,12 +11,12 @@ const SURPLUS_MIN: usize = 8;
 /// Divisor of a member's share for the same purpose: 2 %.
 const SURPLUS_SHARE: usize = 50;
 
-/// What one member does to reach the plan.
+/// The part of one member in reaching the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Part {
     /// Slots without an owner that it takes.
     pub claim: SlotSet,
-    /// Slots of its own that it gives away, by their next owner.
+    /// Its slots that it gives away, by their next owner.
     pub give: BTreeMap<NodeId, SlotSet>,
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{AppendError, Read};
@@ -10,7 +11,7 @@ use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 
 /// Key of a conversation. Users and agents never share conversations.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConversationKey {
     pub agent_id: Arc<str>,
     pub user_id: Option<Arc<str>>,

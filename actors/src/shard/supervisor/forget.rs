@@ -6,7 +6,7 @@ use actix::{Context, Handler, ResponseFuture};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 
-use crate::execution::ForgetUser;
+use crate::shard::messages::ForgetUser;
 use crate::shard::supervisor::{Entry, Supervisor};
 
 impl Handler<ForgetUser> for Supervisor {
