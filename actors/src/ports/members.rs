@@ -43,7 +43,8 @@ pub struct View {
     /// The members, this process included, in the order of their nodes.
     pub members: Vec<Member>,
     /// Owners of the slots, with every claim and every giving that this process knows the answer of.
-    /// This process may write in the slots that it owns here, as in those that were given to it.
+    /// This process may write in the slots that it owns here, as in those that were given to it. A
+    /// slot whose giving failed is shown without an owner until it is known whose it is.
     pub owners: Arc<SlotMap>,
 }
 
@@ -68,8 +69,8 @@ pub trait Members: Send + Sync {
     /// storing at the moment is stored before this returns, or never.
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool>;
 
-    /// Takes slots that have no owner, and those of this process whose last claim or giving failed,
-    /// so that its outcome is unknown; returns those taken. From then on this process may write
+    /// Takes slots that have no owner, and those of this process whose last claim or giving failed, so
+    /// that its outcome was unknown; returns those taken. From then on this process may write
     /// there, and everything stored by their last owner can be read. A leaving process takes none.
     fn claim<'a>(&'a self, slots: &'a SlotSet) -> Read<'a, SlotSet>;
 

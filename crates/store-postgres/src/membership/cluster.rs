@@ -20,15 +20,16 @@ pub(crate) struct Cluster {
     shown: Mutex<Option<Views>>,
     owned: RwLock<Owned>,
     /// Held while the owners of slots are changed: one change at a time.
-    pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(super) changing: tokio::sync::Mutex<()>,
 }
 
 /// Slots of a member.
 pub(crate) struct Owned {
     /// Slots in which this process may write.
     slots: SlotSet,
-    /// Slots that are being given away, or were, without an answer: the database may still name
-    /// this process as their owner.
+    /// Slots that are being given away.
+    giving: SlotSet,
+    /// Slots whose giving failed: they may have another owner, or get one.
     open: SlotSet,
     owners: Arc<SlotMap>,
     /// Number of the map that was read last, and of the connection on which it was.
@@ -43,9 +44,9 @@ impl Owned {
         self.slots.has(id)
     }
 
-    fn set(&mut self, slots: &SlotSet, owner: NodeId) {
+    fn set(&mut self, slots: &SlotSet, owner: Option<NodeId>) {
         let owners = Arc::make_mut(&mut self.owners);
-        slots.iter().for_each(|slot| owners.set(slot, Some(owner)));
+        slots.iter().for_each(|slot| owners.set(slot, owner));
         self.changes += 1;
     }
 }
@@ -55,6 +56,7 @@ impl Cluster {
         let (shown, views) = watch::channel(None);
         let owned = Owned {
             slots: SlotSet::new(),
+            giving: SlotSet::new(),
             open: SlotSet::new(),
             owners: Arc::new(SlotMap::unowned()),
             map: None,
@@ -89,16 +91,17 @@ impl Cluster {
         Slot::new(0).is_some_and(|slot| self.owned().slots.contains(slot))
     }
 
-    /// Returns those slots that this process cannot write in.
-    pub(crate) fn without_own(&self, slots: &SlotSet) -> SlotSet {
+    /// Returns those slots that this process can claim: it has none of them, nor gives them away.
+    pub(super) fn claimable(&self, slots: &SlotSet) -> SlotSet {
         let owned = self.owned();
-        slots.iter().filter(|slot| !owned.slots.contains(*slot)).collect()
+        let is_own = |slot| owned.slots.contains(slot) || owned.giving.contains(slot);
+        slots.iter().filter(|slot| !is_own(*slot)).collect()
     }
 
     /// Takes slots that a claim has answered with.
-    pub(crate) fn gain(&self, slots: &SlotSet) {
+    pub(super) fn gain(&self, slots: &SlotSet) {
         let mut owned = self.change();
-        owned.set(slots, self.node);
+        owned.set(slots, Some(self.node));
         for slot in slots.iter() {
             owned.slots.insert(slot);
             owned.open.remove(slot);
@@ -106,28 +109,57 @@ impl Cluster {
     }
 
     /// Stops to write in slots that are to be given away; returns those of this process.
-    pub(crate) fn begin_giving(&self, slots: &SlotSet) -> SlotSet {
+    pub(super) fn begin_giving(&self, slots: &SlotSet) -> SlotSet {
         let mut owned = self.change();
-        let is_own = |slot: &Slot| owned.slots.contains(*slot) || owned.open.contains(*slot);
-        let own: SlotSet = slots.iter().filter(is_own).collect();
+        let own: SlotSet = slots.iter().filter(|slot| owned.slots.contains(*slot)).collect();
         for slot in own.iter() {
             owned.slots.remove(slot);
-            owned.open.insert(slot);
+            owned.giving.insert(slot);
         }
         own
     }
 
     /// Notes which of the slots that were to be given away have another owner now; the others are
     /// those of this process again.
-    pub(crate) fn end_giving(&self, begun: &SlotSet, given: &SlotSet, to: NodeId) {
+    pub(super) fn end_giving(&self, begun: &SlotSet, given: &SlotSet, to: NodeId) {
         let mut owned = self.change();
-        owned.set(given, to);
+        owned.set(given, Some(to));
         for slot in begun.iter() {
-            owned.open.remove(slot);
+            owned.giving.remove(slot);
             if !given.contains(slot) {
                 owned.slots.insert(slot);
             }
         }
+    }
+
+    /// Notes that a giving failed, so that its outcome is unknown.
+    pub(super) fn leave_open(&self, begun: &SlotSet) {
+        let mut owned = self.change();
+        for slot in begun.iter() {
+            owned.giving.remove(slot);
+            owned.open.insert(slot);
+        }
+    }
+
+    /// Returns those of the slots whose giving failed, without a claim since.
+    pub(super) fn open_among(&self, slots: &SlotSet) -> SlotSet {
+        let owned = self.owned();
+        slots.iter().filter(|slot| owned.open.contains(*slot)).collect()
+    }
+
+    /// Notes which of the slots whose giving failed are those of this process. The next beat reads
+    /// whose the others are.
+    pub(super) fn settle(&self, open: &SlotSet, own: &SlotSet) {
+        let mut owned = self.change();
+        owned.set(open, None);
+        owned.set(own, Some(self.node));
+        for slot in open.iter() {
+            owned.open.remove(slot);
+            if own.contains(slot) {
+                owned.slots.insert(slot);
+            }
+        }
+        owned.map = None;
     }
 
     /// Returns true if the map of this number was read on the connection of that number.
@@ -148,15 +180,22 @@ impl Cluster {
             return false;
         }
         let own = owners.slots_of(Some(self.node));
-        owned.slots = own.iter().filter(|slot| !owned.open.contains(*slot)).collect();
+        let is_left = |slot| owned.giving.contains(slot) || owned.open.contains(slot);
+        owned.slots = own.iter().filter(|slot| !is_left(*slot)).collect();
         owned.owners = Arc::new(owners);
         owned.map = Some(map);
         true
     }
 
-    /// Returns the owners, as far as this process knows.
+    /// Returns the owners, as far as this process knows; none for slots whose giving failed.
     pub(super) fn owners(&self) -> Arc<SlotMap> {
-        Arc::clone(&self.owned().owners)
+        let owned = self.owned();
+        let mut owners = Arc::clone(&owned.owners);
+        if !owned.open.is_empty() {
+            let shown = Arc::make_mut(&mut owners);
+            owned.open.iter().for_each(|slot| shown.set(slot, None));
+        }
+        owners
     }
 }
 
@@ -185,9 +224,9 @@ mod tests {
         assert!(cluster.learn((3, 1), map(&[0, 1]), 0));
         assert!(cluster.is_known(3, 1) && cluster.has_housework());
         assert!(!cluster.is_known(3, 2), "a failover may have undone a change");
-        assert_eq!(cluster.without_own(&set(&[0, 1, 2])), set(&[2]));
+        assert_eq!(cluster.claimable(&set(&[0, 1, 2])), set(&[2]));
         assert!(cluster.learn((4, 1), map(&[1]), 0));
-        assert_eq!(cluster.without_own(&set(&[0, 1, 2])), set(&[0, 2]), "0 was taken away");
+        assert_eq!(cluster.claimable(&set(&[0, 1, 2])), set(&[0, 2]), "0 was taken away");
         assert!(!cluster.has_housework());
     }
 
@@ -197,11 +236,12 @@ mod tests {
         let changes = cluster.changes();
         cluster.gain(&set(&[1]));
         assert!(!cluster.learn((1, 1), map(&[]), changes), "it lacks the claim");
-        assert_eq!(cluster.without_own(&set(&[1])), set(&[]));
+        assert_eq!(cluster.owned().slots, set(&[1]));
         assert_eq!(cluster.owners().slots_of(Some(NodeId(7))), set(&[1]));
         let changes = cluster.changes();
         let begun = cluster.begin_giving(&set(&[1, 2]));
         assert_eq!(begun, set(&[1]), "2 is another's");
+        assert_eq!(cluster.claimable(&set(&[1, 2])), set(&[2]), "1 is being given away");
         cluster.end_giving(&begun, &begun, NodeId(8));
         assert!(!cluster.learn((1, 1), map(&[1]), changes), "it is older than the gift");
         assert_eq!(cluster.owners().slots_of(Some(NodeId(8))), set(&[1]));
@@ -209,17 +249,30 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_whose_gift_has_no_answer_is_written_by_none_until_it_is_claimed() {
+    fn a_slot_whose_giving_failed_is_shown_without_an_owner_until_that_is_known() {
         let cluster = cluster();
-        assert!(cluster.learn((1, 1), map(&[1, 2]), 0));
-        assert_eq!(cluster.begin_giving(&set(&[1])), set(&[1]));
-        assert!(cluster.learn((1, 1), map(&[1, 2]), 0));
-        assert_eq!(cluster.without_own(&set(&[1, 2])), set(&[1]), "the map does not bring it back");
-        assert_eq!(cluster.begin_giving(&set(&[1])), set(&[1]), "it can be given again");
-        cluster.end_giving(&set(&[1]), &set(&[]), NodeId(8));
-        assert_eq!(cluster.without_own(&set(&[1, 2])), set(&[]), "it was not taken");
-        cluster.begin_giving(&set(&[2]));
-        cluster.gain(&set(&[2]));
-        assert_eq!(cluster.without_own(&set(&[1, 2])), set(&[]));
+        assert!(cluster.learn((1, 1), map(&[1, 2, 3]), 0));
+        let begun = cluster.begin_giving(&set(&[1, 2]));
+        assert!(cluster.learn((1, 1), map(&[1, 2, 3]), 0));
+        assert_eq!(cluster.owned().slots, set(&[3]), "the map does not bring them back");
+        assert_eq!(cluster.owners().slots_of(Some(NodeId(7))), set(&[1, 2, 3]));
+        cluster.leave_open(&begun);
+        assert!(cluster.learn((1, 1), map(&[1, 2, 3]), 0));
+        assert_eq!(cluster.owned().slots, set(&[3]));
+        assert_eq!(cluster.owners().slots_of(Some(NodeId(7))), set(&[3]));
+        assert_eq!(cluster.claimable(&set(&[1, 2, 3])), begun, "a claim finds out");
+        cluster.gain(&set(&[1]));
+        assert_eq!(cluster.open_among(&begun), set(&[2]));
+        cluster.settle(&set(&[2]), &set(&[]));
+        assert_eq!(cluster.owned().slots, set(&[1, 3]), "2 was given away");
+        assert!(!cluster.is_known(1, 1), "the next beat reads to which member");
+        assert_eq!(cluster.owners().slots_of(Some(NodeId(7))), set(&[1, 3]));
+        let begun = cluster.begin_giving(&set(&[3]));
+        cluster.leave_open(&begun);
+        cluster.settle(&begun, &begun);
+        assert_eq!(cluster.owned().slots, set(&[1, 3]), "3 was not given away");
+        let begun = cluster.begin_giving(&set(&[3]));
+        cluster.end_giving(&begun, &set(&[]), NodeId(8));
+        assert_eq!(cluster.owned().slots, set(&[1, 3]), "it was not taken");
     }
 }

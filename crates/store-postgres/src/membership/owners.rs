@@ -42,6 +42,12 @@ const GIVE: &str = "WITH taker AS (
         note AS (UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM given))
     SELECT slot FROM given UNION ALL SELECT slot FROM slots WHERE slot = ANY ($3) AND node = $2";
 
+/// Finds slots of this process, after what is under way has ended.
+const SETTLE: &str = "SELECT slot FROM slots WHERE slot = ANY ($2) AND node = $1 FOR UPDATE";
+
+/// Pause before it is asked again whose slots are.
+const SETTLE_AGAIN: Duration = Duration::from_secs(1);
+
 const SET_LEAVING: &str = "UPDATE nodes SET state = 1 WHERE node = $1 AND state = 0";
 
 /// Result of an attempt to fence.
@@ -195,7 +201,7 @@ async fn attempt(
 async fn claim(shared: &Shared, slots: &SlotSet) -> Result<SlotSet, Failure> {
     let cluster = cluster_of(shared);
     let _one_at_a_time = cluster.changing.lock().await;
-    let (node, numbers) = (shared.node, numbers_of(&cluster.without_own(slots)));
+    let (node, numbers) = (shared.node, numbers_of(&cluster.claimable(slots)));
     let claim = async |changing: Changing| changing.rows(CLAIM, &[&node, &numbers]).await;
     let claimed = slots_of(&shared.pool.change(claim).await?)?;
     cluster.gain(&claimed);
@@ -203,14 +209,39 @@ async fn claim(shared: &Shared, slots: &SlotSet) -> Result<SlotSet, Failure> {
 }
 
 /// Gives slots in which this process has stopped to write.
-async fn give(shared: &Shared, begun: &SlotSet, to: NodeId) -> Result<SlotSet, Failure> {
+async fn give(shared: &Arc<Shared>, begun: &SlotSet, to: NodeId) -> Result<SlotSet, Failure> {
     let cluster = cluster_of(shared);
     let _one_at_a_time = cluster.changing.lock().await;
     let (own, numbers) = (shared.node, numbers_of(begun));
     let give = async |changing: Changing| changing.rows(GIVE, &[&own, &to.0, &numbers]).await;
-    let given = slots_of(&shared.pool.change(give).await?)?;
-    cluster.end_giving(begun, &given, to);
-    Ok(given)
+    let given = shared.pool.change(give).await.and_then(|rows| slots_of(&rows));
+    match &given {
+        Ok(given) => cluster.end_giving(begun, given, to),
+        Err(_) => {
+            cluster.leave_open(begun);
+            tokio::spawn(settle(Arc::clone(shared), begun.clone()));
+        }
+    }
+    given
+}
+
+/// Finds out whose slots are whose giving failed, as soon as the database answers.
+async fn settle(shared: Arc<Shared>, begun: SlotSet) {
+    let cluster = cluster_of(&shared);
+    let node = shared.node;
+    while !shared.outages.is_lost() {
+        let one_at_a_time = cluster.changing.lock().await;
+        let open = cluster.open_among(&begun);
+        let numbers = numbers_of(&open);
+        let ask = async |changing: Changing| changing.rows(SETTLE, &[&node, &numbers]).await;
+        match shared.pool.change(ask).await.and_then(|rows| slots_of(&rows)) {
+            Ok(own) => return cluster.settle(&open, &own),
+            Err(Failure::Closed) => return,
+            Err(failure) => log::debug!("cannot find the owners of slots: {failure}"),
+        }
+        drop(one_at_a_time);
+        tokio::time::sleep(SETTLE_AGAIN).await;
+    }
 }
 
 fn numbers_of(slots: &SlotSet) -> Vec<i16> {

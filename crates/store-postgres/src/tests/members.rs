@@ -37,7 +37,8 @@ struct Pair {
 fn member(url: &str, name: &str) -> Arc<PostgresStore> {
     let settings = PostgresSettings::new(url.parse().unwrap(), name);
     let cluster = Some(ClusterSettings { lease: Duration::from_millis(1200), address: None });
-    let settings = PostgresSettings { cluster, writers: 1, connections: 2, ..settings };
+    let patience = Duration::from_secs(8);
+    let settings = PostgresSettings { cluster, writers: 1, connections: 2, patience, ..settings };
     Arc::new(PostgresStore::open(settings, Arc::new(NoMeter)).unwrap())
 }
 
@@ -236,6 +237,33 @@ async fn slots_whose_change_has_no_answer_are_claimed_again() {
         all_others.remove(slot);
     }
     assert_eq!(pair.of_two.claim(&SlotSet::all()).await.unwrap(), all_others);
+}
+
+#[tokio::test]
+async fn a_giving_without_an_answer_is_settled_later() {
+    let Some(mut pair) = Pair::open().await else { return };
+    let draft = pair.bench.creation("a");
+    pair.bench.take(&draft).await;
+    let slot: SlotSet = [slot_of(&draft.header.id)].into_iter().collect();
+    let (one, two) = (pair.of_one.own(), pair.of_two.own());
+    let client = pair.client().await;
+    // each attempt to change the owner waits until it is given up
+    client.batch_execute("BEGIN; SELECT FROM slots FOR UPDATE").await.unwrap();
+    let given = tokio::time::timeout(PATIENCE, pair.of_one.give(&slot, two)).await;
+    assert!(given.expect("an answer").is_err(), "the patience is over");
+    let mut views = pair.of_one.views();
+    let is_open = |view: &Option<Arc<View>>| {
+        view.as_ref().is_some_and(|view| view.owners.slots_of(None) == slot)
+    };
+    tokio::time::timeout(PATIENCE, views.wait_for(is_open)).await.expect("the view").unwrap();
+    let next = pair.bench.continuation(&draft, vec![step_started(2)]);
+    assert_eq!(pair.bench.append(&next).await, Err(AppendError::Lost), "it is of none");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let is_whole = |view: &Option<Arc<View>>| {
+        view.as_ref().is_some_and(|view| view.owners.slots_of(Some(one)).is_all())
+    };
+    tokio::time::timeout(PATIENCE, views.wait_for(is_whole)).await.expect("the view").unwrap();
+    pair.bench.take(&next).await;
 }
 
 #[tokio::test]
