@@ -7,6 +7,7 @@ mod agents;
 mod auth;
 mod calls;
 mod changes;
+mod cluster;
 mod cors;
 mod docs;
 mod document;
@@ -57,6 +58,7 @@ pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
 };
 pub(crate) use self::changes::Changes;
+pub use self::cluster::{Advertised, ClusterConfig, ClusterTls};
 pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
@@ -100,6 +102,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[store]`
     pub store: StoreConfig,
+    /// `[cluster]`
+    pub cluster: ClusterConfig,
     /// `[auth]`
     pub auth: AuthConfig,
     /// `[cors]`

@@ -9,8 +9,8 @@ use greenroom_actors::{RetentionRules, RuntimeLimits};
 use super::entry::Entry;
 use super::section::Section;
 use super::{
-    CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig, ServerConfig, StoreConfig,
-    SystemConfig, TelemetryConfig, UpdatesConfig,
+    ClusterConfig, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig, ServerConfig,
+    StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
 /// Value in place of a duration: no end.
@@ -136,6 +136,7 @@ fn rows_of<T: Keys>(section: &'static str) -> impl Iterator<Item = Row> {
 pub(crate) fn rows() -> impl Iterator<Item = Row> {
     let rows = rows_of::<ServerConfig>("server")
         .chain(rows_of::<StoreConfig>("store"))
+        .chain(rows_of::<ClusterConfig>("cluster"))
         .chain(rows_of::<RetentionRules>("retention"))
         .chain(rows_of::<CorsConfig>("cors"))
         .chain(rows_of::<DocsConfig>("docs"))

@@ -17,9 +17,9 @@ use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
 use super::workflows::Read;
 use super::{
-    AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig,
-    ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents,
-    document, include, retention, routes, tools, workflows,
+    AuthConfig, ClusterConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig,
+    MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig,
+    UpdatesConfig, agents, document, include, retention, routes, tools, workflows,
 };
 use crate::nearest::nearest;
 
@@ -143,6 +143,9 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
         config.server = ServerConfig::read(server);
     }
     config.store = root.section("store").map(StoreConfig::read_all).unwrap_or_default();
+    let cluster = root.section("cluster");
+    config.cluster =
+        cluster.map(|it| ClusterConfig::read_all(it, &config.store)).unwrap_or_default();
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();

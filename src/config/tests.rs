@@ -3,6 +3,7 @@
 mod agents;
 mod auth;
 mod blocks;
+mod cluster;
 mod includes;
 mod mistakes;
 mod models;

@@ -10,8 +10,8 @@ use super::problems_of;
 use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
-    AuthConfig, Config, CorsConfig, LimitsConfig, LogsConfig, Names, ServerConfig, StoreConfig,
-    SystemConfig, TelemetryConfig, UpdatesConfig,
+    AuthConfig, ClusterConfig, Config, CorsConfig, LimitsConfig, LogsConfig, Names, ServerConfig,
+    StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
 pub(super) const SHIPPED: &str = include_str!("../../../config.toml");
@@ -79,6 +79,7 @@ fn the_shipped_file_shows_the_defaults() {
     let config = Config::parse(SHIPPED, "config.toml").unwrap();
     assert_eq!(config.server, ServerConfig::default());
     assert_eq!(config.store, StoreConfig::default());
+    assert_eq!(config.cluster, ClusterConfig::default());
     assert_eq!(config.auth, AuthConfig::default());
     assert_eq!(config.cors, CorsConfig::default());
     assert_eq!(config.limits, LimitsConfig::default());
@@ -97,8 +98,23 @@ fn every_commented_key_works() {
     assert_eq!(text.lines().filter(is_alternative).count(), alternatives.len());
     // a build without the exporter refuses its address
     let is_missing = |line: &&str| !cfg!(feature = "otel") && line.starts_with("endpoint = ");
-    let lines: Vec<_> =
-        text.lines().filter(|line| !is_alternative(line) && !is_missing(line)).collect();
+    // several servers need a database
+    let is_of_file =
+        |line: &&str| cfg!(feature = "postgres") && line.starts_with("url = \"sqlite:");
+    let needs_database =
+        ["listen = ", "advertise = ", "certificate = ", "key = ", "ca = \"cluster-"];
+    let is_of_cluster = |line: &&str| needs_database.iter().any(|key| line.starts_with(key));
+    let is_left_out = |line: &&str| {
+        let is_unused = match cfg!(feature = "postgres") {
+            // a file that would be read
+            true => line.starts_with("ca = \"database-"),
+            false => is_of_cluster(line),
+        };
+        is_unused || is_alternative(line) || is_missing(line)
+    };
+    let database = "url = \"postgres://ann@db/shop\"";
+    let lines = text.lines().filter(|line| !is_left_out(line));
+    let lines: Vec<_> = lines.map(|line| if is_of_file(&line) { database } else { line }).collect();
     let config = Config::parse(&lines.join("\n"), "config.toml").unwrap();
     assert_eq!(config.warnings, []);
     assert!(config.auth.jwt.is_some() && config.auth.api_keys.len() == 1);
