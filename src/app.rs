@@ -3,6 +3,8 @@
 mod access;
 mod capacity;
 pub(crate) mod checks;
+#[cfg(feature = "postgres")]
+mod cluster;
 mod exporting;
 mod maintenance;
 mod metrics;
@@ -144,10 +146,12 @@ impl Application {
         let address = listener.local_addr()?;
         config.server.name.get_or_insert_with(|| default_name(address));
         let metrics = metrics::metrics(&config.metrics, &registry)?;
-        let Opened { store, crash_marks, read, lost } = store::open(&config, metrics.as_deref())?;
+        let Opened { store, crash_marks, read, lost, members, links } =
+            store::open(&config, metrics.as_deref())?;
         let telemetry = Telemetry::start(&config, metrics.as_ref())?;
         web.is_telemetry_enabled = telemetry.is_on();
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
+        (ports.members, ports.links) = (members, links);
         ports.crash_marks = crash_marks;
         ports.observers = telemetry.observers();
         ports.external_calls = Arc::clone(&outbound) as _;

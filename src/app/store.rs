@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
+use greenroom_actors::ports::links::Links;
+use greenroom_actors::ports::members::Members;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
@@ -32,6 +34,18 @@ pub(super) struct Opened {
     pub(super) read: Option<ReadStore>,
     /// Resolves with the reason when another server has taken the store over.
     pub(super) lost: BoxFuture<'static, String>,
+    /// The servers that share the store; `None`: this one has it for itself.
+    pub(super) members: Option<Arc<dyn Members>>,
+    /// Connections to these servers.
+    pub(super) links: Option<Arc<dyn Links>>,
+}
+
+impl Opened {
+    /// Returns a store that this server has for itself.
+    fn alone(store: Arc<dyn Store>, crash_marks: Arc<dyn CrashMarks>) -> Self {
+        let lost = Box::pin(std::future::pending());
+        Self { store, crash_marks, read: None, lost, members: None, links: None }
+    }
 }
 
 /// Copies the configured store to a new file, also while a server uses it.
@@ -72,12 +86,9 @@ pub(super) fn open(config: &Config, metrics: Option<&Metrics>) -> io::Result<Ope
         StoreUrl::Sqlite(path) => open_sqlite(path, store.durability, meter)?,
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => postgres::open(address, config, meter)?,
-        StoreUrl::Memory => Opened {
-            store: Arc::new(MemoryStore::default()),
-            crash_marks: Arc::new(NoCrashMarks),
-            read: None,
-            lost: Box::pin(std::future::pending()),
-        },
+        StoreUrl::Memory => {
+            Opened::alone(Arc::new(MemoryStore::default()), Arc::new(NoCrashMarks))
+        }
     };
     log::info!("store: {}", described(&store.url));
     Ok(opened)
@@ -112,12 +123,8 @@ fn open_sqlite(
             wal_bytes: Some(sizes.log),
         }
     };
-    Ok(Opened {
-        store,
-        crash_marks: crash_marks(&beside(path, ".crashes")),
-        read: Some(Box::new(read)),
-        lost: Box::pin(std::future::pending()),
-    })
+    let crash_marks = crash_marks(&beside(path, ".crashes"));
+    Ok(Opened { read: Some(Box::new(read)), ..Opened::alone(store, crash_marks) })
 }
 
 /// Opens the file of crash marks. If that fails, the server runs without it.

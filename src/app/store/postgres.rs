@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_links::{LinkIdentity, LinkSecret};
 use greenroom_store_postgres::{
-    Address, DatabaseSource, DatabaseTarget, OpenError, Password, PostgresDurability,
+    Address, ClusterSettings, DatabaseSource, DatabaseTarget, OpenError, Password, PostgresDurability,
     PostgresSettings, PostgresStore,
 };
 
 use super::{Opened, crash_marks};
+use crate::app::cluster::Listening;
 use crate::config::{Config, Durability, StoreConfig, StoreUrl};
 use crate::telemetry::metrics::StoreReading;
 
@@ -20,8 +22,26 @@ pub(super) fn open(
     config: &Config,
     meter: Arc<dyn JournalMeter>,
 ) -> io::Result<Opened> {
-    let store = PostgresStore::open(settings(address, config), meter);
+    let listening = Listening::start(&config.cluster)?;
+    let cluster = listening.as_ref().map(|listening| ClusterSettings {
+        lease: config.cluster.lease,
+        address: Some(listening.address.clone()),
+    });
+    let settings = PostgresSettings { cluster, ..settings(address, config) };
+    let store = PostgresStore::open(settings, meter);
     let store = Arc::new(store.map_err(io::Error::other)?);
+    let members = store.members();
+    let links = match listening.zip(members.as_deref()) {
+        Some((listening, members)) => {
+            let identity = LinkIdentity {
+                own: members.own(),
+                cluster: store.database_id().into(),
+                secret: LinkSecret(store.secret().to_owned()),
+            };
+            Some(listening.connect(members, &identity)?)
+        }
+        None => None,
+    };
     let marks = format!("greenroom-{}.crashes", store.database_id());
     let figures = Arc::clone(&store);
     let read = move || StoreReading {
@@ -34,6 +54,8 @@ pub(super) fn open(
         read: Some(Box::new(read)),
         lost: store.lost().map(|lost| lost.to_string()).boxed(),
         store,
+        members,
+        links,
     })
 }
 
