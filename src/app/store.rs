@@ -86,9 +86,7 @@ pub(super) fn open(config: &Config, metrics: Option<&Metrics>) -> io::Result<Ope
         StoreUrl::Sqlite(path) => open_sqlite(path, store.durability, meter)?,
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => postgres::open(address, config, meter)?,
-        StoreUrl::Memory => {
-            Opened::alone(Arc::new(MemoryStore::default()), Arc::new(NoCrashMarks))
-        }
+        StoreUrl::Memory => Opened::alone(Arc::new(MemoryStore::default()), Arc::new(NoCrashMarks)),
     };
     log::info!("store: {}", described(&store.url));
     Ok(opened)

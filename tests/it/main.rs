@@ -4,6 +4,9 @@
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+#[cfg(feature = "postgres")]
+mod cluster;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod generated;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -15,10 +16,16 @@ use crate::domain::slot::SlotSet;
 use crate::ports::members::{Member, MemberState, Members, View};
 use crate::shared::Shared;
 
-/// Follows the beats of the members until this process drains or is dropped.
-pub(crate) async fn follow(shared: Weak<Shared>, members: Arc<dyn Members>) {
+/// Follows the beats of the members until this process ends. `joined` is notified when it has taken
+/// its first slots, or there are none for it yet.
+pub(crate) async fn follow(
+    shared: Weak<Shared>,
+    members: Arc<dyn Members>,
+    joined: oneshot::Sender<()>,
+) {
     let mut views = members.views();
     let mut node = Node::new(members);
+    let mut joined = Some(joined);
     loop {
         let view = views.borrow_and_update().clone();
         if let Some(view) = view {
@@ -26,6 +33,8 @@ pub(crate) async fn follow(shared: Weak<Shared>, members: Arc<dyn Members>) {
             let Some(shared) = shared.upgrade() else { return };
             node.look(&shared, &view).await;
             node.interrupt_abandoned(&shared, &view).await;
+            // an error: the launch no longer waits
+            joined.take().map(|joined| joined.send(()));
         }
         if views.changed().await.is_err() {
             return;

@@ -4,6 +4,8 @@ use std::sync::{Arc, Weak};
 
 use actix::{Actor, Addr};
 use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::agent::generation::tools::ToolLimits;
 use crate::agent::generation::{ActiveGenerations, GenerationDeps, GenerationRegistry};
@@ -99,7 +101,11 @@ impl Runtime {
         }
         match shared.ownership.members() {
             Some(members) => {
-                actix::spawn(follow(Arc::downgrade(&shared), Arc::clone(members)));
+                let (joined, first_look) = oneshot::channel();
+                actix::spawn(follow(Arc::downgrade(&shared), Arc::clone(members), joined));
+                if timeout(members.lease(), first_look).await.is_err() {
+                    log::warn!("this server has joined the others, but the store does not answer");
+                }
             }
             None => shared.gain(SlotSet::all(), "the last process").await,
         }

@@ -7,8 +7,8 @@ use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_links::{LinkIdentity, LinkSecret};
 use greenroom_store_postgres::{
-    Address, ClusterSettings, DatabaseSource, DatabaseTarget, OpenError, Password, PostgresDurability,
-    PostgresSettings, PostgresStore,
+    Address, ClusterSettings, DatabaseSource, DatabaseTarget, OpenError, Password,
+    PostgresDurability, PostgresSettings, PostgresStore,
 };
 
 use super::{Opened, crash_marks};

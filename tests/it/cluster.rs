@@ -1,0 +1,131 @@
+//! Several servers over one database.
+
+use serde_json::{Value, json};
+use support::client::Reply;
+use support::postgres::Server as Database;
+use support::server::{Home, Server};
+
+use super::program::Programs as _;
+
+/// Asks once, and ends with the answer.
+const WORKFLOW: &str = "
+[[workflows.asking.steps]]
+id = \"ask\"
+map = \"resume\"
+suspend = { deadline = \"1h\" }
+
+[[workflows.napping.steps]]
+id = \"nap\"
+sleep = \"4s\"
+";
+
+/// Returns a folder with the configuration of a member by this name.
+fn home(url: &str, name: &str) -> Home {
+    let home = Home::new("");
+    let config = format!(
+        "[server]\nport = 0\nname = \"{name}\"\nshutdown_grace = \"2s\"\n\
+         [store]\nurl = \"{url}\"\n\
+         [cluster]\nlisten = \"127.0.0.1:0\"\nlease = \"1200ms\"\n{WORKFLOW}"
+    );
+    home.write("config.toml", &config);
+    home
+}
+
+fn start(home: &Home) -> Server {
+    Server::start(home.greenroom(&["serve"]))
+}
+
+/// Returns members of a new cluster, with their folders.
+fn members<const N: usize>(names: [&str; N]) -> Option<[(Home, Server); N]> {
+    let url = Database::shared()?.fresh_url();
+    Some(names.map(|name| {
+        let home = home(&url, name);
+        let server = start(&home);
+        (home, server)
+    }))
+}
+
+fn execute(server: &Server, workflow: &str, id: &str) {
+    let body = json!({ "input": {}, "options": { "executionId": id } });
+    let reply = server.post(&format!("/workflows/{workflow}/execute"), &body);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+fn resume(server: &Server, id: &str) -> u16 {
+    let path = format!("/workflows/asking/executions/{id}/resume");
+    server.post(&path, &json!({ "resumeData": "yes" })).status
+}
+
+#[test]
+fn any_server_takes_any_request() {
+    let Some(members) = members(["a", "b", "c"]) else { return };
+    let server = |number: usize| &members[number % 3].1;
+    for number in 0..12 {
+        let id = format!("order-{number}");
+        execute(server(number), "asking", &id);
+        let state = server(number + 1).state("asking", &id);
+        assert_eq!(state["status"], "suspended", "{state}");
+        assert_eq!(resume(server(number + 2), &id), 200);
+        assert_eq!(resume(server(number), &id), 400, "it is not suspended any longer");
+        assert_eq!(server(number + 1).state("asking", &id)["status"], "completed");
+    }
+}
+
+#[test]
+fn what_a_killed_server_was_doing_continues_elsewhere() {
+    let Some([(_, a), (_, b), (_, c)]) = members(["a", "b", "c"]) else { return };
+    let ids: Vec<_> = (0..9).map(|number| format!("e-{number}")).collect();
+    for (id, server) in ids.iter().zip([&a, &b, &c].into_iter().cycle()) {
+        execute(server, "asking", id);
+    }
+    std::thread::scope(|scope| {
+        // some of these are executed by the server that is killed; their callers wait at another
+        let naps = (0..8).map(|number| {
+            let b = &b;
+            scope.spawn(move || execute_with_key(b, "napping", &format!("nap-{number}")))
+        });
+        let naps: Vec<_> = naps.collect();
+        for number in 0..8 {
+            let runs = |state: &Value| state["status"] == "running";
+            c.state_when("napping", &format!("nap-{number}"), runs);
+        }
+        a.kill();
+        for id in &ids {
+            assert_eq!(resume(&c, id), 200, "{id}: sent on when it has an owner again");
+        }
+        for nap in naps {
+            let reply = nap.join().unwrap();
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            assert_eq!(reply.data()["status"], "completed");
+        }
+    });
+    for number in 0..8 {
+        let id = format!("nap-{number}");
+        let numbers = |server: &Server| -> Vec<u64> {
+            server.events("napping", &id, 0, u64::MAX).iter().map(|event| event.id).collect()
+        };
+        let seen = numbers(&b);
+        assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>(), "{id}");
+        assert_eq!(seen, numbers(&c), "{id}");
+    }
+}
+
+fn execute_with_key(server: &Server, workflow: &str, id: &str) -> Reply {
+    let body = json!({ "input": {}, "options": { "executionId": id } });
+    let headers = [("content-type", "application/json"), ("idempotency-key", id)];
+    let path = format!("/workflows/{workflow}/execute");
+    server.send("POST", &path, &headers, Some(body.to_string().as_bytes()))
+}
+
+#[test]
+fn a_server_that_stops_leaves_nothing_behind() {
+    let Some([(_, mut a), (_, b)]) = members(["a", "b"]) else { return };
+    for number in 0..6 {
+        execute(&a, "asking", &format!("e-{number}"));
+    }
+    a.signal("TERM");
+    for number in 0..6 {
+        assert_eq!(resume(&b, &format!("e-{number}")), 200);
+    }
+    assert!(a.ended().success());
+}
