@@ -56,6 +56,7 @@ use crate::observe::log_record::LogScope;
 use crate::observe::scope::scope_of;
 use crate::observe::trace::execution::open_spans;
 use crate::ports::store::{Acknowledgement, Header, Row};
+use crate::requests::Unavailable;
 use crate::shard::memory_budget::Claim;
 use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, KillForTest};
 use crate::shared::{CountGuard, Shared};
@@ -128,8 +129,9 @@ struct LiveExecution {
     running: Option<CountGuard>,
     /// Answered when the last append is durable and nothing more will be recorded.
     stop: Option<Sender<()>>,
-    /// The process ends: no body begins and no caller is kept waiting.
-    is_stopping: bool,
+    /// Reason why the execution stops, when the process ends or another one is to serve it: no body
+    /// begins and no caller is kept waiting.
+    stopping: Option<Unavailable>,
 }
 
 /// The beginning of an actor: a new execution or a stored one.
@@ -323,7 +325,7 @@ impl LiveExecution {
             suspended_at: None,
             running: None,
             stop: None,
-            is_stopping: false,
+            stopping: None,
         }
     }
 }

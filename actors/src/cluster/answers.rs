@@ -92,7 +92,8 @@ impl Receiver {
     async fn carry_out_order(self, order: Order) -> Messages {
         let Order { execution: id, command } = order;
         let ownership = &self.shared.ownership;
-        if !ownership.serves(&id) || !ownership.is_believed() {
+        let is_leaving = self.shared.ending.is_cancelled();
+        if is_leaving || !ownership.serves(&id) || !ownership.is_believed() {
             return said(write_elsewhere());
         }
         match command {
@@ -174,7 +175,12 @@ impl Receiver {
     ) -> Vec<u8> {
         let (answer, reply) = oneshot::channel();
         self.shared.deliver(id, command(answer));
-        write_answer(&reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into())))
+        let answer = reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()));
+        let message = write_answer(&answer);
+        let moved = || Err::<T, E>(Unavailable::Moved { execution: None }.into());
+        // its slot was given away before it was carried out
+        let is_elsewhere = answer.is_err() && message == write_answer(&moved());
+        if is_elsewhere { write_elsewhere() } else { message }
     }
 }
 

@@ -59,7 +59,7 @@ impl ExecutionActor {
     /// Starts every body that has durably begun and does not run yet.
     pub(super) fn start_bodies(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
-        if life.is_stopping {
+        if life.stopping.is_some() {
             return;
         }
         for effect in life.machine.effects(life.durable_seq) {

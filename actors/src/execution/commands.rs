@@ -61,7 +61,7 @@ impl ExecutionActor {
             ExecutionCommand::Abort { error, kind } => {
                 self.decide_and_record(Command::Abort { error, kind }, ctx);
             }
-            ExecutionCommand::Stop { why, answer } => self.stop(&why, answer, ctx),
+            ExecutionCommand::Stop { why, answer } => self.stop(why, answer, ctx),
         }
     }
 }

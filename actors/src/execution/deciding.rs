@@ -251,7 +251,8 @@ impl ExecutionActor {
     /// step costs more than one.
     pub(super) fn continue_run(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
-        let is_busy = !life.pending.is_empty() || life.deciding.is_busy() || life.is_stopping;
+        let is_busy =
+            !life.pending.is_empty() || life.deciding.is_busy() || life.stopping.is_some();
         if is_busy || !life.machine.has_more() {
             return;
         }

@@ -100,9 +100,8 @@ impl ExecutionActor {
         ownership: Ownership,
     ) {
         let Some(life) = &mut self.life else { return };
-        if life.is_stopping {
-            let execution = Some(self.id.clone());
-            answer.refuse(Unavailable::Draining { execution });
+        if life.stopping.is_some() {
+            self.leave_waiter(Waiter { after_seq, own_append: None, answer });
             return;
         }
         // Disconnected callers do not count.

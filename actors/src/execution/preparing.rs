@@ -73,7 +73,7 @@ impl ExecutionActor {
         self.life.as_ref().is_some_and(|life| {
             let effects = life.machine.effects(life.durable_seq);
             let is_due = effects.iter().any(|it| it.path == *path && it.attempt == attempt);
-            is_due && !life.is_stopping
+            is_due && life.stopping.is_none()
         })
     }
 }

@@ -1,28 +1,51 @@
 //! The end of the process, or of its service, for one execution.
 
 use actix::Context;
+use tokio::sync::oneshot;
 
+use crate::commands::ExecutionCommand;
 use crate::domain::machine::Command;
 use crate::execution::ExecutionActor;
-use crate::requests::Unavailable;
+use crate::execution::outcome::Waiter;
+use crate::requests::{DescribeError, Unavailable};
 
 impl ExecutionActor {
     pub(super) fn stop(
         &mut self,
-        why: &Unavailable,
-        answer: tokio::sync::oneshot::Sender<()>,
+        why: Unavailable,
+        answer: oneshot::Sender<()>,
         ctx: &mut Context<Self>,
     ) {
         if let Some(life) = &mut self.life {
-            life.is_stopping = true;
+            life.stopping = Some(why);
         }
         self.drop_bodies(ctx);
         self.decide_ends_only(ctx);
         self.decide_and_record(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
-        for waiter in life.waiters.drain(..) {
-            waiter.answer.refuse(why.clone());
-        }
         life.stop = Some(answer);
+        for waiter in std::mem::take(&mut life.waiters) {
+            self.leave_waiter(waiter);
+        }
+    }
+
+    /// Answers a caller of an execution that stops: with the reason, or with the outcome that the
+    /// next owner of the execution records.
+    pub(super) fn leave_waiter(&self, Waiter { after_seq, answer, .. }: Waiter) {
+        let stopping = self.life.as_ref().and_then(|life| life.stopping.clone());
+        if let Some(why) = stopping.filter(|why| !matches!(why, Unavailable::Moved { .. })) {
+            answer.refuse(why);
+            return;
+        }
+        let (reply, outcome) = oneshot::channel();
+        let command = ExecutionCommand::AwaitOutcome { subject: None, after_seq, answer: reply };
+        self.shared.deliver(self.id.clone(), command);
+        actix::spawn(async move {
+            match outcome.await {
+                Ok(Ok(outcome)) => answer.give(&outcome),
+                Ok(Err(DescribeError::Unavailable(why))) => answer.refuse(why),
+                Ok(Err(DescribeError::NotFound)) | Err(_) => answer.refuse(Unavailable::ActorLost),
+            }
+        });
     }
 }

@@ -9,12 +9,12 @@ pub enum LinksError {
     #[error("cannot listen at {address} (`listen` under [cluster]): {reason}")]
     Listen { address: String, reason: io::Error },
     #[error(
-        "other machines can reach {0} (`listen` under [cluster]): set `tls` there, or \
+        "other machines can reach {0} (`listen` under [cluster]): set `certificate`, `key` and `ca` there, or \
          `trusted_network = true` if none but servers of this cluster can reach it"
     )]
     Unprotected(SocketAddr),
     /// A file of `tls`; the text has its path.
-    #[error("`tls` under [cluster] cannot be used: {0}")]
+    #[error("`certificate`, `key` and `ca` under [cluster] cannot be used: {0}")]
     Tls(String),
     #[error("the secret of the cluster has {0} bytes; at least {least} are needed", least = LinksError::SECRET_BYTES_MIN)]
     SecretTooShort(usize),
