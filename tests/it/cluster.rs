@@ -74,7 +74,7 @@ fn any_server_takes_any_request() {
         let state = server(number + 1).state("asking", &id);
         assert_eq!(state["status"], "suspended", "{state}");
         complete(server(number + 2), &id);
-        assert_eq!(resume(server(number), &id).status, 400, "it is not suspended any longer");
+        assert_eq!(resume(server(number), &id).status, 404, "it is suspended no longer");
         assert_eq!(server(number + 1).state("asking", &id)["status"], "completed");
     }
 }
