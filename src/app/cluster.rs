@@ -19,7 +19,7 @@ type Addresses = Arc<BTreeMap<NodeId, String>>;
 /// A listener that others cannot connect to yet.
 pub(super) struct Listening {
     listener: LinkListener,
-    /// Address that others are told.
+    /// Address that the others connect to.
     pub(super) address: String,
 }
 

@@ -21,7 +21,7 @@ section! {
         /// for itself. An address that other machines can reach requires `certificate`, `key` and
         /// `ca`, or `trusted_network`. Default: none.
         listen: Option<SocketAddr> = None, Takes::Own("`\"ADDRESS:PORT\"`");
-        /// Address that the others are told, as host and port. Default: `listen`.
+        /// Address that the others connect to, as host and port. Default: `listen`.
         advertise: Option<Advertised> = None, Takes::Own("`\"HOST:PORT\"`");
         /// Time without a sign of life after which a server counts as gone and others continue its
         /// executions; the same for all servers of a database.

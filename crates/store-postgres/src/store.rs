@@ -60,8 +60,8 @@ impl PostgresStore {
         &self.identity.database
     }
 
-    /// Returns the secret by which the members of the database know each other. Whoever can read
-    /// the database knows it.
+    /// Returns the secret by which the members of the database know each other. Anyone who
+    /// can read the database knows it.
     pub fn secret(&self) -> &[u8] {
         &self.identity.secret
     }
