@@ -1,7 +1,7 @@
 //! Several servers over one database.
 
 use serde_json::{Value, json};
-use support::client::Reply;
+use support::client::{Events, Reply, Wire};
 use support::postgres::Server as Database;
 use support::server::{Home, Server};
 
@@ -137,4 +137,44 @@ fn a_server_that_stops_leaves_nothing_behind() {
         complete(&b, &format!("e-{number}"));
     }
     assert!(a.ended().success());
+}
+
+#[test]
+fn a_stream_continues_while_its_owner_is_killed() {
+    let Some([(_, a), (_, b), (_, c)]) = members(["a", "b", "c"]) else { return };
+    let ids: Vec<_> = (0..6).map(|number| format!("streamed-{number}")).collect();
+    // read at c, whichever server owns them
+    let streams = ids.iter().map(|id| {
+        execute(&b, "asking", id);
+        let mut wire = Wire::open(c.address).unwrap();
+        let path = format!("/workflows/asking/executions/{id}/stream?fromSequence=0");
+        wire.send("GET", &path, &[], None).unwrap();
+        let mut events = Events::read(wire).unwrap();
+        let first = events.next().unwrap().unwrap();
+        assert_eq!(first.id, 1, "{id}");
+        (id, events)
+    });
+    let streams: Vec<_> = streams.collect();
+    a.kill();
+    for (id, mut events) in streams {
+        complete(&b, id);
+        let mut numbers = vec![1];
+        while let Some(event) = events.next().unwrap() {
+            numbers.push(event.id);
+        }
+        let seen: Vec<_> =
+            b.events("asking", id, 0, u64::MAX).iter().map(|event| event.id).collect();
+        assert_eq!(numbers, seen, "{id}: neither a gap nor a repeat");
+    }
+}
+
+#[test]
+fn a_server_for_itself_does_not_start_beside_others() {
+    let Some(url) = Database::shared().map(Database::fresh_url) else { return };
+    let member = home(&url, "a");
+    let _running = start(&member);
+    let alone = Home::at(&url, WORKFLOW);
+    let said = alone.run(alone.greenroom(&["serve"]));
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains("`listen` under [cluster]") && said.contains("(a)"), "{said}");
 }

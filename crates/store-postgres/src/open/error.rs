@@ -164,13 +164,13 @@ pub enum OpenError {
     )]
     InUse(String),
     #[error(
-        "the database is in use by {0}, which is running and has it alone; stop it first, and let \
-         both servers be members, or give this server a separate database"
+        "the database is in use by {0}, which is running and has it alone; stop it first, or let \
+         both be members (`listen` under [cluster])"
     )]
     InUseByOne(String),
     #[error(
-        "the database is in use by several servers, of which {0} is running; let this server be a \
-         member as well, or give it a separate database"
+        "the database is in use by several servers, of which {0} is running; stop them, or let \
+         this server be one of them (`listen` under [cluster])"
     )]
     InUseByMembers(String),
     #[error(

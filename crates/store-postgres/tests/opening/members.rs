@@ -50,7 +50,7 @@ fn members_and_a_server_that_has_the_database_alone_refuse_each_other() {
     let one = open(member(&url, "one")).unwrap();
     let expected = format!(
         "the database is in use by several servers, of which greenroom {version} (one) is running; \
-         let this server be a member"
+         stop them, or let this server be one of them"
     );
     refused(settings(&url, "alone"), &expected);
     let copy = DatabaseSource::open(member(&url, "two")).map(drop).unwrap_err().to_string();
