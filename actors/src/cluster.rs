@@ -6,6 +6,7 @@
 //! the members that have them.
 
 pub(crate) mod answers;
+pub(crate) mod figures;
 pub(crate) mod forward;
 pub(crate) mod gain;
 pub(crate) mod generations;

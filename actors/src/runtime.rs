@@ -38,6 +38,7 @@ use crate::shard::supervisor::{StopAll, Supervisor};
 use crate::shard::sweeper::Sweeper;
 use crate::shared::Shared;
 
+pub use crate::cluster::figures::ClusterStats;
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};

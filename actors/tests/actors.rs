@@ -9,6 +9,8 @@ mod blocked;
 mod calls;
 #[path = "actors/cluster.rs"]
 mod cluster;
+#[path = "actors/cluster_figures.rs"]
+mod cluster_figures;
 #[path = "actors/cluster_generations.rs"]
 mod cluster_generations;
 #[path = "actors/costly.rs"]

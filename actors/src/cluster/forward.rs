@@ -12,6 +12,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, interval, timeout_at};
 
+use crate::cluster::figures::Forwarded;
 use crate::cluster::order::{Order, pass_answer};
 use crate::cluster::request::Request;
 use crate::cluster::said::Said;
@@ -39,18 +40,25 @@ pub(crate) async fn forward(
     Deliver { id, command }: Deliver,
     _permit: OwnedSemaphorePermit,
 ) {
+    let counters = &shared.ownership.counters;
     let Some((links, order)) = shared.ownership.links().zip(Order::of(&id, &command)) else {
+        counters.forwarded(Forwarded::Refused);
         command.refuse(Unavailable::Moved { execution: None });
         return;
     };
     let is_repeatable = order.is_repeatable();
     let request = match Request::Order(order).write() {
         Ok(request) => request,
-        Err(why) => return command.refuse(why),
+        Err(why) => {
+            counters.forwarded(Forwarded::Refused);
+            return command.refuse(why);
+        }
     };
     let forwarding =
         Forwarding { shared: &shared, links: &**links, id: &id, request, is_repeatable };
-    match forwarding.find_answer().await {
+    let found = forwarding.find_answer().await;
+    counters.forwarded(found.end());
+    match found {
         Found::Here => drop(here.send(Deliver { id, command }).await),
         Found::Answer { first, exchange } => {
             let Some(Said::Answer(json)) = Said::read(&first) else {
@@ -85,6 +93,16 @@ enum Found {
         exchange: Exchange,
     },
     Refusal(Unavailable),
+}
+
+impl Found {
+    fn end(&self) -> Forwarded {
+        match self {
+            Self::Here => Forwarded::Here,
+            Self::Answer { .. } => Forwarded::Answered,
+            Self::Refusal(_) => Forwarded::Refused,
+        }
+    }
 }
 
 impl Forwarding<'_> {

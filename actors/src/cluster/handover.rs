@@ -76,7 +76,10 @@ impl Shared {
     pub(super) async fn hand_over(&self, members: &dyn Members, to: NodeId, slots: &SlotSet) {
         self.lose(slots).await;
         match members.give(slots, to).await {
-            Ok(given) => log::info!("gave {} slots to node {to}", given.len()),
+            Ok(given) => {
+                self.ownership.counters.gave(&given);
+                log::info!("gave {} slots to node {to}", given.len());
+            }
             // the next view shows whose they are
             Err(error) => {
                 log::warn!("{} slots may not be given to node {to}: {error}", slots.len())

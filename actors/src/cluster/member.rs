@@ -77,10 +77,10 @@ impl Node {
     }
 
     /// Does what follows from one view.
-    async fn look(&mut self, shared: &Arc<Shared>, view: &View) {
+    async fn look(&mut self, shared: &Arc<Shared>, view: &Arc<View>) {
         shared.ownership.believe_since(view.sent, self.lease);
-        shared.ownership.note_owners(&view.owners);
-        let gone = self.fence_suspects(view).await;
+        shared.ownership.note_view(view);
+        let gone = self.fence_suspects(shared, view).await;
         self.end_round();
         if view.sent < self.changed {
             return;
@@ -94,7 +94,7 @@ impl Node {
     }
 
     /// Fences members that are gone; returns them.
-    async fn fence_suspects(&mut self, view: &View) -> Vec<NodeId> {
+    async fn fence_suspects(&mut self, shared: &Shared, view: &View) -> Vec<NodeId> {
         let own = self.members.own();
         let since = |at: Instant| at.saturating_duration_since(self.origin);
         let times = (since(view.sent), since(Instant::now()));
@@ -110,6 +110,7 @@ impl Node {
                     log::warn!(
                         "{name} (node {node}) shows no sign of life; its slots are taken over"
                     );
+                    shared.ownership.counters.took_over();
                     gone.push(node);
                 }
                 Ok(false) => log::info!("{name} (node {node}) is alive, or was taken over already"),
@@ -162,6 +163,7 @@ impl Node {
         }
         let gained = owned.without(&served);
         if !gained.is_empty() {
+            shared.ownership.counters.took(&gained);
             shared.gain(gained, "their last owner").await;
         }
     }
@@ -176,7 +178,10 @@ impl Node {
             let claimed = self.members.claim(&claim).await;
             self.changed = Instant::now();
             match claimed {
-                Ok(slots) => shared.gain(slots, "their last owner").await,
+                Ok(slots) => {
+                    shared.ownership.counters.took(&slots);
+                    shared.gain(slots, "their last owner").await;
+                }
                 Err(error) => log::warn!("cannot take {} slots over: {error}", claim.len()),
             }
         }

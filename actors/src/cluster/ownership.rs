@@ -7,12 +7,13 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
+use crate::cluster::figures::ClusterCounters;
 use crate::domain::cluster::lease::Lease;
 use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::{Slot, SlotSet};
 use crate::ports::links::Links;
-use crate::ports::members::Members;
+use crate::ports::members::{Members, View};
 
 /// Slot whose owner does what is to be done once for all members.
 const HOUSEWORK: Option<Slot> = Slot::new(0);
@@ -28,6 +29,8 @@ pub(crate) struct Ownership {
     links: Option<Arc<dyn Links>>,
     /// The owners of all slots, as of the last beat.
     owners: watch::Sender<Arc<SlotMap>>,
+    /// The last view of the members.
+    view: RwLock<Option<Arc<View>>>,
     /// Bounds the commands that wait for other members.
     forwarding: Arc<Semaphore>,
     served: RwLock<Arc<SlotSet>>,
@@ -38,6 +41,7 @@ pub(crate) struct Ownership {
     /// Time until which this process may believe that no other one has taken its slots, in
     /// milliseconds since the origin.
     believed_until: AtomicU64,
+    pub(crate) counters: ClusterCounters,
 }
 
 impl Ownership {
@@ -47,11 +51,13 @@ impl Ownership {
             members,
             links,
             owners: watch::Sender::new(Arc::new(SlotMap::unowned())),
+            view: RwLock::default(),
             forwarding: Arc::new(Semaphore::new(FORWARDED_MAX)),
             served: RwLock::default(),
             serves_all: AtomicBool::new(false),
             origin: Instant::now(),
             believed_until: AtomicU64::new(0),
+            counters: ClusterCounters::default(),
         }
     }
 
@@ -80,14 +86,30 @@ impl Ownership {
         self.owners.subscribe()
     }
 
-    /// Notes the owners of all slots.
-    pub(crate) fn note_owners(&self, owners: &Arc<SlotMap>) {
-        self.owners.send_replace(Arc::clone(owners));
+    /// Notes what a beat has shown.
+    pub(crate) fn note_view(&self, view: &Arc<View>) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(view));
+        self.owners.send_replace(Arc::clone(&view.owners));
+    }
+
+    /// Returns what the last beat has shown; `None` before the first.
+    pub(crate) fn view(&self) -> Option<Arc<View>> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the time since the last beat was sent that was answered.
+    pub(crate) fn beat_age(&self) -> Duration {
+        self.view().map_or(self.origin, |view| view.sent).elapsed()
     }
 
     /// Reserves room for a command that waits for another member.
     pub(crate) fn reserve_forwarding(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.forwarding).try_acquire_owned().ok()
+    }
+
+    /// Returns the number of commands that wait for other members.
+    pub(crate) fn forwarding(&self) -> usize {
+        FORWARDED_MAX - self.forwarding.available_permits()
     }
 
     /// Returns the slots that are served.

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Runtime;
+use crate::cluster::figures::ClusterStats;
 
 /// Numbers about a runtime at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +58,12 @@ pub struct RuntimeStats {
 }
 
 impl Runtime {
+    /// Reads the numbers about this process among the members of its store; `None` if it has the
+    /// store alone.
+    pub fn cluster_stats(&self) -> Option<ClusterStats> {
+        self.shared.ownership.figures()
+    }
+
     /// Reads the numbers. Takes no lock that an actor holds for long.
     pub fn stats(&self) -> RuntimeStats {
         let shared = &self.shared;

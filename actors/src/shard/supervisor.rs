@@ -19,6 +19,7 @@ use actix::dev::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
+use crate::cluster::figures::Forwarded;
 use crate::cluster::forward::forward;
 use crate::commands::{Deliver, ExecutionCommand, StartCommand};
 use crate::counters::Counters;
@@ -148,6 +149,7 @@ impl Supervisor {
     /// Sends a command to the member that serves the execution.
     fn pass_elsewhere(&self, deliver: Deliver, ctx: &Context<Self>) {
         let Some(permit) = self.shared.ownership.reserve_forwarding() else {
+            self.shared.ownership.counters.forwarded(Forwarded::Refused);
             deliver.command.refuse(Unavailable::Busy { execution: None });
             return;
         };
