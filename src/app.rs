@@ -164,13 +164,7 @@ impl Application {
             .map_err(io::Error::other)?;
         let reload_status = Arc::new(ReloadStatus::default());
         let log_writer = start_log_writer(&config, store, &runtime, &telemetry);
-        if !telemetry::logs::is_installed() {
-            log::warn!(
-                "the program installed another logger: log records have no ids of executions, \
-                 agents and requests, and /api/logs, /ws/logs and the logs of traces stay empty; \
-                 Greenroom::serve installs the server's logger if there is none"
-            );
-        }
+        warn_of_another_logger();
         if let Some(metrics) = &metrics {
             metrics.read_from(Sources {
                 runtime: runtime.clone(),
@@ -259,6 +253,17 @@ impl Application {
     }
 }
 
+/// Logs a warning if the program has a logger of another kind.
+fn warn_of_another_logger() {
+    if !telemetry::logs::is_installed() {
+        log::warn!(
+            "the program installed another logger: log records have no ids of executions, agents \
+             and requests, and /api/logs, /ws/logs and the logs of traces stay empty; \
+             Greenroom::serve installs the server's logger if there is none"
+        );
+    }
+}
+
 /// Logs warnings about a valid configuration.
 fn warn(config: &Config, binding: &Binding, registry: &Registry) {
     let Binding { catalogue, auth, .. } = binding;
@@ -276,7 +281,7 @@ fn warn(config: &Config, binding: &Binding, registry: &Registry) {
 /// Reloads the configuration until the future is dropped. Never resolves.
 async fn reload(reloading: Option<Reloading>) {
     match reloading {
-        Some(reloading) => reloading.run().await,
+        Some(reloading) => Box::pin(reloading.run()).await,
         None => std::future::pending().await,
     }
 }

@@ -1,4 +1,5 @@
 //! Links between servers on this machine, over real sockets.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 #[path = "links/closing.rs"]
 mod closing;

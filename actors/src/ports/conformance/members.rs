@@ -102,7 +102,7 @@ fn processes<const N: usize>(made: Vec<NewMember>) -> [Process; N] {
     let made =
         made.into_iter().map(|(store, members)| Process { bench: Bench::new(store), members });
     let made: Vec<Process> = made.collect();
-    made.try_into().unwrap_or_else(|_| panic!("{N} members were asked for"))
+    made.try_into().unwrap_or_else(|_| unreachable!("{N} members were asked for"))
 }
 
 fn slots_of(numbers: &[u16]) -> SlotSet {
