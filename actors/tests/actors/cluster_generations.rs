@@ -222,6 +222,7 @@ impl Actor for Stuck {
 impl Handler<GenerationProgress> for Stuck {
     type Result = ();
 
+    #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what slow readers have")]
     fn handle(&mut self, progress: GenerationProgress, ctx: &mut Context<Self>) {
         self.0.take(&progress);
         ctx.wait(std::future::pending().into_actor(self));
