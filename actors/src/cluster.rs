@@ -6,12 +6,14 @@
 //! the members that have them.
 
 pub(crate) mod answers;
+mod feed_relay;
 pub(crate) mod figures;
 pub(crate) mod forward;
 pub(crate) mod gain;
 pub(crate) mod generations;
 mod handover;
 pub(crate) mod member;
+pub(crate) mod observing;
 mod order;
 pub(crate) mod ownership;
 mod relay;

@@ -23,6 +23,7 @@ use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use crate::agent::generation::GenerationDeps;
+use crate::cluster::observing::Watch;
 use crate::commands::{Answer, ExecutionCommand};
 use crate::domain::ids::ExecutionId;
 use crate::limits::RuntimeLimits;
@@ -57,6 +58,10 @@ pub enum Readiness {
 
 /// Time that the records of cancelled generations may take at the end of a drain.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
+
+/// Time for which a new observer waits for the answers of other processes. Those that answer later
+/// are observed from then on.
+const FEEDS_FOLLOWED: Duration = Duration::from_secs(1);
 
 /// Executions and generations, and all requests about them. Cheap to clone; all clones are the
 /// same runtime.
@@ -182,8 +187,23 @@ impl Runtime {
         Ok(self.shared.store.counts_of_user(user_id, limit).await?)
     }
 
-    /// Registers an observer of spans and logs, which gets everything from now on.
+    /// Registers an observer of spans and logs, which gets everything from now on: of this process,
+    /// and of all others over the same store that can be reached. Those of one execution are in
+    /// order.
     pub async fn observe(&self, observer: Observer) -> ObserverId {
+        let id = self.observe_here(observer.clone()).await;
+        let elsewhere = Watch::of(&self.shared, &observer, id);
+        if let Some((watch, arbiter)) = elsewhere.zip(self.arbiters.handles().first()) {
+            let (ready, answered) = oneshot::channel();
+            arbiter.spawn(watch.pass(ready));
+            // an error: it is dropped when the others have answered
+            let _ = tokio::time::timeout(FEEDS_FOLLOWED, answered).await;
+        }
+        id
+    }
+
+    /// Registers an observer of the spans and logs of this process alone.
+    pub async fn observe_here(&self, observer: Observer) -> ObserverId {
         self.shared.feed.observe(observer).await
     }
 

@@ -13,6 +13,8 @@ mod cluster;
 mod cluster_figures;
 #[path = "actors/cluster_generations.rs"]
 mod cluster_generations;
+#[path = "actors/cluster_observing.rs"]
+mod cluster_observing;
 #[path = "actors/costly.rs"]
 mod costly;
 #[path = "actors/deciding.rs"]

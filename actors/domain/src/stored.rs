@@ -12,8 +12,6 @@ pub fn is_zero<N: Default + PartialEq>(count: &N) -> bool {
 
 /// Reads a field that is present as `Some`, `null` included. With `default`, an absent one is
 /// `None`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(
-    source: D,
-) -> Result<Option<Arc<Value>>, D::Error> {
+pub fn present<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::<Value>::deserialize(source).map(Some)
 }

@@ -8,6 +8,7 @@ use futures_util::stream::{BoxStream, StreamExt as _, empty, once};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use crate::cluster::feed_relay::relay_feed;
 use crate::cluster::order::{Answered, Control, Order, OrderedCommand};
 use crate::cluster::relay::{Facts, relay_events, relay_facts};
 use crate::cluster::request::Request;
@@ -85,6 +86,12 @@ impl Receiver {
                 let chat = shared.attach_here(&key, subscriber).await;
                 let first = said(write_answer(&Ok::<_, Unavailable>(chat)));
                 first.chain(events.messages()).boxed()
+            }
+            Request::FollowFeed(wish) => {
+                let (observer, observed) = relay_feed(&self.arbiter, &shared.feed, wish);
+                let id = shared.feed.observe(observer).await;
+                let first = said(write_answer(&Ok::<_, Unavailable>(())));
+                first.chain(observed.messages(id)).boxed()
             }
         }
     }

@@ -15,7 +15,9 @@ use tokio::time::{Instant, timeout};
 use crate::cluster::order::Order;
 use crate::cluster::said::Said;
 use crate::domain::cluster::NodeId;
-use crate::ports::links::Exchange;
+use crate::observe::span::ObserverFilter;
+use crate::ports::links::{Exchange, Links};
+use crate::ports::members::View;
 use crate::ports::store::{ConversationKey, read_stored};
 use crate::requests::Unavailable;
 use crate::shared::{Shared, refusal};
@@ -39,6 +41,16 @@ pub(crate) enum Request {
     },
     /// Sends all events of the chat that runs in a conversation, after its generation's id.
     FollowChat(ConversationKey),
+    /// Sends spans and log records from now on, after an empty answer.
+    FollowFeed(FeedWish),
+}
+
+/// Part of a feed that an observer wants.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FeedWish {
+    pub(crate) filter: ObserverFilter,
+    pub(crate) spans: bool,
+    pub(crate) logs: bool,
 }
 
 impl Request {
@@ -59,9 +71,7 @@ impl Shared {
     /// Returns the other members, as of the newest view.
     pub(crate) fn other_members(&self) -> Vec<NodeId> {
         let Some(members) = self.ownership.members() else { return Vec::new() };
-        let view = members.views().borrow().clone();
-        let nodes = view.iter().flat_map(|view| &view.members).map(|member| member.node);
-        nodes.filter(|node| *node != members.own()).collect()
+        others_of(members.views().borrow().as_deref(), members.own())
     }
 
     /// Returns every other member that has joined by now, as soon as a view shows that.
@@ -102,15 +112,28 @@ impl Shared {
         request: Vec<u8>,
         time: Duration,
     ) -> Answered<T> {
-        let mut exchange = self.ownership.links()?.open(node, request);
-        let first = timeout(time, exchange.next()).await.ok()??.ok()?;
-        let answer = match Said::read(&first)? {
-            Said::Answer(json) => read_stored(json),
-            Said::Elsewhere | Said::Facts(_) | Said::Events(_) => return None,
-        };
-        let answer = answer.inspect_err(|error| {
-            log::error!("the answer of another server (node {node}) is not understood: {error}");
-        });
-        Some((answer.ok()?, exchange))
+        ask(&**self.ownership.links()?, node, request, time).await
     }
+}
+
+/// Asks a member over these links, for so long.
+pub(crate) async fn ask<T: DeserializeOwned + Send>(
+    links: &dyn Links,
+    node: NodeId,
+    request: Vec<u8>,
+    time: Duration,
+) -> Answered<T> {
+    let mut exchange = links.open(node, request);
+    let first = timeout(time, exchange.next()).await.ok()??.ok()?;
+    let Said::Answer(json) = Said::read(&first)? else { return None };
+    let answer = read_stored(json).inspect_err(|error| {
+        log::error!("the answer of another server (node {node}) is not understood: {error}");
+    });
+    Some((answer.ok()?, exchange))
+}
+
+/// Returns the members that a view shows, without this one.
+pub(crate) fn others_of(view: Option<&View>, own: NodeId) -> Vec<NodeId> {
+    let members = view.map(|view| &*view.members).unwrap_or_default();
+    members.iter().map(|member| member.node).filter(|node| *node != own).collect()
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::agent::event::GenerationEvent;
 use crate::domain::fact::Recorded;
+use crate::observe::feed::Observed;
 use crate::ports::store::read_stored;
 
 /// Bytes after which a message of events ends, so that other exchanges get their turn.
@@ -23,12 +24,15 @@ pub(crate) enum Said<'m> {
     Facts(Vec<Recorded>),
     /// Events of a generation.
     Events(Vec<GenerationEvent>),
+    /// Spans and log records.
+    Observed(Observed),
 }
 
 const ANSWER: u8 = b'a';
 const ELSEWHERE: u8 = b'e';
 const FACTS: u8 = b'f';
 const EVENTS: u8 = b'g';
+const OBSERVED: u8 = b'o';
 
 impl<'m> Said<'m> {
     /// Reads a message; `None` if its sender is too different a version.
@@ -38,6 +42,7 @@ impl<'m> Said<'m> {
             (&ELSEWHERE, _) => Some(Self::Elsewhere),
             (&FACTS, json) => read_stored(json).ok().map(Self::Facts),
             (&EVENTS, json) => read_stored(json).ok().map(Self::Events),
+            (&OBSERVED, json) => read_stored(json).ok().map(Self::Observed),
             _ => None,
         }
     }
@@ -77,6 +82,11 @@ pub(crate) fn write_events(events: &[GenerationEvent]) -> Vec<Vec<u8>> {
     messages.retain(|message| !message.is_empty());
     let ended = |message: Vec<u8>| [&[EVENTS], &*message, b"]"].concat();
     messages.into_iter().map(ended).collect()
+}
+
+/// Writes spans or log records that follow the answer.
+pub(crate) fn write_observed(observed: &Observed) -> Vec<u8> {
+    write(OBSERVED, observed)
 }
 
 fn write(kind: u8, value: &impl Serialize) -> Vec<u8> {

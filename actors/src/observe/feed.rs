@@ -1,5 +1,6 @@
 //! Fan-out of durable facts to observers, as spans. All queues are bounded, and nothing waits.
 
+mod elsewhere;
 mod logs;
 mod settle;
 #[cfg(test)]
@@ -22,6 +23,8 @@ use crate::observe::span::{
 };
 use crate::observe::trace::execution::SpanMemory;
 use crate::ports::store::Header;
+
+pub(crate) use elsewhere::Observed;
 
 /// Maximum number of commits queued for the feed; further ones are dropped and counted.
 const FEED_MAILBOX: usize = 4_096;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::ids::ExecutionId;
@@ -12,7 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, SpanId};
 
 /// Severity of a record, ordered from least to most severe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LogLevel {
     Trace,
     Debug,
@@ -72,7 +73,8 @@ impl From<log::Level> for LogLevel {
 }
 
 /// Ids attached to log records.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LogScope {
     pub trace_id: Option<Arc<str>>,
     pub span_id: Option<SpanId>,
@@ -92,7 +94,7 @@ pub struct LogScope {
 }
 
 /// A log record, with secrets removed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogRecord {
     pub at: Timestamp,
     pub level: LogLevel,

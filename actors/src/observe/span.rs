@@ -5,10 +5,12 @@ mod attributes;
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::ids::StepPath;
 use crate::domain::principal::{Principal, strike};
+use crate::domain::stored::present;
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{EntityType, SpanId, Trace};
 use crate::observe::disconnect::Disconnect;
@@ -21,20 +23,20 @@ pub use attributes::AttributeValue;
 pub(crate) use attributes::CONTENT_BYTES_MAX;
 
 /// Start or end of a span.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpanEvent {
     pub phase: SpanPhase,
     pub span: Span,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SpanPhase {
     Started,
     Ended,
 }
 
 /// A span. Cheap to create and to clone: names and attributes are computed on demand.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     pub id: SpanId,
     pub parent: Option<SpanId>,
@@ -48,7 +50,7 @@ pub struct Span {
 }
 
 /// Execution or generation that a span belongs to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Owner {
     Execution(Arc<Header>),
     /// `input` and `output` of the record may be empty.
@@ -56,17 +58,25 @@ pub enum Owner {
 }
 
 /// Activity of a span.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SpanWork {
     /// A whole execution. Values are content, exported only if content is enabled.
     Workflow {
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         input: Option<Arc<Value>>,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         output: Option<Arc<Value>>,
         replayed_by: Option<Arc<Principal>>,
         cancelled_by: Option<Arc<Principal>>,
     },
     /// One attempt of a step.
-    Step { path: StepPath, attempt: u32, output: Option<Arc<Value>>, usage: Option<Box<Usage>> },
+    Step {
+        path: StepPath,
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+        output: Option<Arc<Value>>,
+        usage: Option<Box<Usage>>,
+    },
     /// A suspension: of a step, or of the whole execution by a hold.
     Wait {
         path: Option<StepPath>,
@@ -89,13 +99,13 @@ pub enum SpanWork {
     Memory { operation: MemoryOperation },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryOperation {
     Read,
     Write,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpanStatus {
     Unset,
     Ok,
@@ -174,7 +184,7 @@ impl Owner {
 }
 
 /// Filter of an observer, applied to the root of each trace.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObserverFilter {
     pub entity_type: Option<EntityType>,
     pub entity_id: Option<String>,

@@ -52,7 +52,12 @@ impl Handler<PublishLogs> for Feed {
 
 impl Subscription {
     /// Sends the matching records of a batch; returns false if the observer is to be removed.
-    fn offer_logs(&mut self, batch: &Batch, stall: Duration, dropped: &AtomicU64) -> bool {
+    pub(super) fn offer_logs(
+        &mut self,
+        batch: &Batch,
+        stall: Duration,
+        dropped: &AtomicU64,
+    ) -> bool {
         let Some(recipient) = &self.observer.logs else { return true };
         let logs = admitted(&self.observer.filter, batch);
         let count = logs.len();
