@@ -26,6 +26,8 @@ const ROUND_MAX: usize = 64;
 pub(super) struct Handover {
     /// Time since when all slots that are left have work in progress.
     busy_since: Option<Instant>,
+    /// Slots of the rounds so far.
+    moved: usize,
 }
 
 impl Handover {
@@ -40,15 +42,24 @@ impl Handover {
         let size = if is_leaving { usize::MAX } else { ROUND_MAX };
         if give.is_empty() {
             self.busy_since = None;
+            match std::mem::take(&mut self.moved) {
+                0 => {}
+                moved => log::info!("handed {moved} slots over to other servers"),
+            }
             return Vec::new();
         }
         let round = part_of(&give, &shared.busy_slots().await, size);
         if !round.is_empty() {
             self.busy_since = None;
-            return round;
+            return self.counted(round);
         }
         let is_over = self.busy_since.get_or_insert_with(Instant::now).elapsed() >= GRACE;
-        if is_over { part_of(&give, &SlotSet::new(), size) } else { round }
+        if is_over { self.counted(part_of(&give, &SlotSet::new(), size)) } else { round }
+    }
+
+    fn counted(&mut self, round: Vec<(NodeId, SlotSet)>) -> Vec<(NodeId, SlotSet)> {
+        self.moved += round.iter().map(|(_, slots)| slots.len()).sum::<usize>();
+        round
     }
 }
 
@@ -78,7 +89,7 @@ impl Shared {
         match members.give(slots, to).await {
             Ok(given) => {
                 self.ownership.counters.gave(&given);
-                log::info!("gave {} slots to node {to}", given.len());
+                log::debug!("gave {} slots to node {to}", given.len());
             }
             // the next view shows whose they are
             Err(error) => {
