@@ -23,6 +23,30 @@ pub(crate) async fn follow(
     members: Arc<dyn Members>,
     joined: oneshot::Sender<()>,
 ) {
+    // a change of members or slots may wait for the store while this process beats
+    let believing = believe(Weak::clone(&shared), &*members);
+    tokio::join!(believing, act(shared, Arc::clone(&members), joined));
+}
+
+/// Notes each view: this process is alive, and these are the members.
+async fn believe(shared: Weak<Shared>, members: &dyn Members) {
+    let lease = Lease::new(members.lease());
+    let mut views = members.views();
+    loop {
+        let view = views.borrow_and_update().clone();
+        if let Some(view) = view {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.ownership.believe_since(view.sent, lease);
+            shared.ownership.note_view(&view);
+        }
+        if views.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Does what follows from each view.
+async fn act(shared: Weak<Shared>, members: Arc<dyn Members>, joined: oneshot::Sender<()>) {
     let mut views = members.views();
     let mut node = Node::new(members);
     let mut joined = Some(joined);
@@ -45,7 +69,6 @@ pub(crate) async fn follow(
 /// Knowledge of this process about the others.
 struct Node {
     members: Arc<dyn Members>,
-    lease: Lease,
     suspicion: Suspicion,
     origin: Instant,
     /// Time of the last answer to a change of slots. An older view does not show that change.
@@ -61,12 +84,11 @@ struct Node {
 
 impl Node {
     fn new(members: Arc<dyn Members>) -> Self {
-        let lease = Lease::new(members.lease());
+        let suspicion = Suspicion::new(Lease::new(members.lease()));
         let now = Instant::now();
         Self {
             members,
-            lease,
-            suspicion: Suspicion::new(lease),
+            suspicion,
             origin: now,
             changed: now,
             handover: Handover::default(),
@@ -78,8 +100,6 @@ impl Node {
 
     /// Does what follows from one view.
     async fn look(&mut self, shared: &Arc<Shared>, view: &Arc<View>) {
-        shared.ownership.believe_since(view.sent, self.lease);
-        shared.ownership.note_view(view);
         let gone = self.fence_suspects(shared, view).await;
         self.end_round();
         if view.sent < self.changed {

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::slot::slot_of;
-use greenroom_actors::ports::store::Status;
+use greenroom_actors::domain::slot::{SlotSet, slot_of};
+use greenroom_actors::ports::members::{Members, View};
+use greenroom_actors::ports::store::{Read, Status};
 use greenroom_actors::requests::{
     ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Unavailable,
 };
 use greenroom_actors::testkit::{pass, start};
 use serde_json::json;
+use tokio::sync::watch;
 
 use crate::processes::{Cluster, LEASE, MOVED, Process, SHARED_OUT, TAKEN_OVER, target};
 
@@ -240,4 +243,50 @@ async fn a_process_that_cannot_be_reached_takes_nothing() {
     };
     let (resumed, ()) = tokio::join!(second.resume(&id), late);
     assert_eq!(resumed, Ok(Status::Completed), "it was sent when that was possible");
+}
+
+/// Members of a store that is stuck when one of them is to be fenced.
+struct Stuck(Arc<dyn Members>);
+
+impl Members for Stuck {
+    fn own(&self) -> NodeId {
+        self.0.own()
+    }
+
+    fn lease(&self) -> Duration {
+        self.0.lease()
+    }
+
+    fn views(&self) -> watch::Receiver<Option<Arc<View>>> {
+        self.0.views()
+    }
+
+    fn fence(&self, _: NodeId, _: u64) -> Read<'_, bool> {
+        Box::pin(std::future::pending())
+    }
+
+    fn claim<'a>(&'a self, slots: &'a SlotSet) -> Read<'a, SlotSet> {
+        self.0.claim(slots)
+    }
+
+    fn give<'a>(&'a self, slots: &'a SlotSet, to: NodeId) -> Read<'a, SlotSet> {
+        self.0.give(slots, to)
+    }
+
+    fn set_leaving(&self) -> Read<'_, ()> {
+        self.0.set_leaving()
+    }
+}
+
+#[actix::test]
+async fn a_process_serves_its_own_while_a_takeover_takes_long() {
+    let cluster = Cluster::new();
+    let first = cluster.join_as("a", |members| Arc::new(Stuck(members))).await;
+    let second = cluster.join("b").await;
+    pass(SHARED_OUT).await;
+    let id = first.start("w").await;
+    second.kill().await;
+    pass(LEASE * 5).await;
+    assert!(first.runtime.is_ready());
+    assert_eq!(first.resume(&id).await, Ok(Status::Completed));
 }

@@ -9,6 +9,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock;
+use greenroom_actors::ports::members::Members;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{Executions as _, Status};
 use greenroom_actors::registry::Registry;
@@ -99,6 +100,15 @@ impl Cluster {
     }
 
     pub(crate) async fn join(&self, name: &str) -> Process {
+        self.join_as(name, |members| members).await
+    }
+
+    /// Launches a process that knows the members through something else.
+    pub(crate) async fn join_as(
+        &self,
+        name: &str,
+        wrapped: impl FnOnce(Arc<dyn Members>) -> Arc<dyn Members>,
+    ) -> Process {
         let store = Arc::new(self.disk.join(name, LEASE));
         let process = self.processes.fetch_add(1, Ordering::Relaxed);
         let clock = UuidClock { clock: TestClock::new(), process, ids: AtomicU64::new(0) };
@@ -106,7 +116,7 @@ impl Cluster {
         let node = members.own();
         let network = self.network.clone();
         let ports = RuntimePorts {
-            members: Some(members),
+            members: Some(wrapped(members)),
             links: network.as_ref().map(|network| network.links_of(node)),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::new(clock))
         };
