@@ -24,7 +24,9 @@ mod preparing;
 mod progress;
 mod publish;
 mod record;
+mod restore;
 mod resume;
+mod rows;
 mod snapshot;
 mod start;
 mod stop;
@@ -64,7 +66,9 @@ pub(crate) use publish::Subscribers;
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
-pub(crate) use snapshot::{SnapshotMark, TakeSnapshot, read_snapshot};
+pub(crate) use restore::{Restored, restore};
+pub(crate) use rows::answer_from_rows;
+pub(crate) use snapshot::{SnapshotMark, TakeSnapshot};
 
 /// Mailbox capacity of one execution, in messages.
 pub(crate) const EXECUTION_MAILBOX: usize = 256;
@@ -138,16 +142,6 @@ struct LiveExecution {
 pub(crate) enum ExecutionSeed {
     New(Box<StartCommand>, Row),
     Restored(Box<Restored>, Claim),
-}
-
-/// An execution, rebuilt from its rows.
-pub(crate) struct Restored {
-    pub(crate) row: Row,
-    pub(crate) revision: u64,
-    pub(crate) header: Arc<Header>,
-    pub(crate) machine: Machine,
-    /// The snapshot that it was rebuilt from; the default when all facts were applied.
-    pub(crate) snapshot: SnapshotMark,
 }
 
 /// Runs a command.

@@ -9,6 +9,7 @@ mod logs;
 mod replay;
 mod replay_key;
 mod requests;
+mod rows;
 mod stats;
 mod tools;
 mod traces;
@@ -32,6 +33,7 @@ use crate::ports::clock::Clock;
 use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::runtime::rows::RowReads;
 use crate::shard::arbiters::Arbiters;
 use crate::shard::messages::KillForTest;
 use crate::shard::scheduler::Scheduler;
@@ -117,6 +119,7 @@ pub struct Runtime {
     system: Arc<SystemActors>,
     arbiters: Arc<Arbiters>,
     generations: GenerationDeps,
+    row_reads: RowReads,
 }
 
 /// The long-lived actors.

@@ -57,6 +57,8 @@ mod races;
 mod restart;
 #[path = "actors/retention.rs"]
 mod retention;
+#[path = "actors/rows.rs"]
+mod rows;
 #[path = "actors/snapshots.rs"]
 mod snapshots;
 #[path = "actors/subscribers.rs"]

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use super::Runtime;
+use crate::commands::ExecutionCommand;
 use crate::requests::{DescribeError, Target};
 use crate::shard::pulse::StalledThread;
 use crate::shard::stuck::StuckExecution;
@@ -11,7 +12,8 @@ use crate::wait_report::WaitReport;
 impl Runtime {
     /// Reports what an execution waits for. The query does not keep it in memory.
     pub async fn why(&self, target: &Target) -> Result<Box<WaitReport>, DescribeError> {
-        self.shared.wait_report(&target.execution_id, Some(target.into())).await
+        let command = |answer| ExecutionCommand::Why { subject: Some(target.into()), answer };
+        self.shared.with_children(self.ask_unless_ended(target, command).await?).await
     }
 
     /// Returns the stuck executions found by the last checks; at most a thousand.

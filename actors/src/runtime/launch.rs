@@ -21,6 +21,7 @@ use crate::observe::feed::FeedHandle;
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::runtime::rows::RowReads;
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;
@@ -113,7 +114,8 @@ impl Runtime {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
-        Ok(Self { shared, system, arbiters: Arc::new(arbiters), generations })
+        let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
+        Ok(Self { shared, system, arbiters, generations, row_reads })
     }
 }
 

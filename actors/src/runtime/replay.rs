@@ -118,8 +118,11 @@ impl Runtime {
             plan,
             by: request.by.take().map(Arc::new),
         };
-        let command = |answer| ExecutionCommand::Copy { subject: target.into(), from, answer };
-        self.ask(&target.execution_id, command).await
+        let command = |answer| {
+            let (subject, from) = (target.into(), from.clone());
+            ExecutionCommand::Copy { subject, from, answer }
+        };
+        self.read(target, command).await
     }
 }
 

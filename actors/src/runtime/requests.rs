@@ -197,7 +197,7 @@ impl Runtime {
     /// Returns everything that callers may know about an execution.
     pub async fn describe(&self, target: &Target) -> Result<ExecutionState, DescribeError> {
         let command = |answer| ExecutionCommand::Describe { subject: target.into(), answer };
-        self.ask(&target.execution_id, command).await.map(|state| *state)
+        self.read(target, command).await.map(|state| *state)
     }
 
     /// Adds a subscriber to an execution.
@@ -216,7 +216,7 @@ impl Runtime {
 
     /// Returns the last event number of an execution that has ended. Read from its row, because
     /// reading events needs neither the actor nor the facts.
-    async fn ended(&self, target: &Target) -> Option<u64> {
+    pub(super) async fn ended(&self, target: &Target) -> Option<u64> {
         // If the row cannot be read, the actor may still answer.
         let row = self.shared.store.describe(&target.execution_id).await.ok()??;
         let has_ended = row.status.is_terminal() && Subject::from(target).is(&row.header);

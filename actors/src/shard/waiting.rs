@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::commands::{ExecutionCommand, Subject};
+use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Awaited, Cause, Machine};
 use crate::ports::store::{Header, ReadError};
@@ -17,12 +17,18 @@ impl Shared {
     pub(crate) async fn wait_report(
         &self,
         id: &ExecutionId,
-        subject: Option<Subject>,
     ) -> Result<Box<WaitReport>, DescribeError> {
         let (answer, reply) = oneshot::channel();
-        self.deliver(id.clone(), ExecutionCommand::Why { subject, answer });
+        self.deliver(id.clone(), ExecutionCommand::Why { subject: None, answer });
         let answer = self.unless_outage(Some(id), reply).await?;
-        let mut wait_report = answer.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?;
+        self.with_children(answer.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?).await
+    }
+
+    /// Looks up the children that a report names.
+    pub(crate) async fn with_children(
+        &self,
+        mut wait_report: Box<WaitReport>,
+    ) -> Result<Box<WaitReport>, DescribeError> {
         for awaited in &mut wait_report.waits_for {
             let Cause::Child { child, workflow, .. } = &awaited.cause else { continue };
             let found = self.store.describe(child).await;

@@ -91,7 +91,7 @@ impl Shared {
 
     /// Checks one execution and notes the result.
     async fn check(&self, id: ExecutionId) {
-        let wait_report = self.wait_report(&id, None).await;
+        let wait_report = self.wait_report(&id).await;
         let header = match &wait_report {
             Ok(wait_report) => Some(Arc::clone(&wait_report.header)),
             // Its row may be readable although the facts are not.
@@ -207,7 +207,7 @@ impl Shared {
             return;
         }
         // It may have fired in between, so the execution is queried again.
-        let Ok(now) = self.wait_report(id, None).await else { return };
+        let Ok(now) = self.wait_report(id).await else { return };
         let waits = |it: &Awaited| it.path.as_ref() == Some(path) && it.until == Some(due);
         let Some((shard, _)) = self.shard_of(id) else { return };
         if now.waits_for.iter().any(waits) {

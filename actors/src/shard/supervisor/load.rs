@@ -4,21 +4,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
-use futures_util::FutureExt;
 
-use crate::commands::{Deliver, ExecutionCommand, StartAnswer, StartCommand, StartRefusal};
+use crate::commands::{Deliver, ExecutionCommand};
 use crate::counters::Counters;
 use crate::domain::ids::ExecutionId;
-use crate::domain::machine::Machine;
-use crate::execution::{ExecutionSeed, Restored, SnapshotMark, describe, read_snapshot, report_of};
+use crate::execution::{ExecutionSeed, Restored, answer_from_rows, restore};
 use crate::observe::log_record::LogScope;
-use crate::ports::crash_marks::MarkedWork;
-use crate::ports::store::{StoredExecution, TimerChange};
-use crate::replay::Original;
-use crate::requests::{StartError, Subscription, Unavailable};
+use crate::ports::store::TimerChange;
+use crate::requests::Unavailable;
 use crate::shard::supervisor::turns::Turn;
 use crate::shard::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
-use crate::shared::Shared;
 
 impl Supervisor {
     /// Loads an execution, now or in turn; commands that arrive in between wait.
@@ -28,11 +23,6 @@ impl Supervisor {
         command: ExecutionCommand,
         ctx: &mut Context<Self>,
     ) {
-        if self.shared.quarantine.is_unreadable(&id) {
-            let why = format!("{} (earlier processes died while reading it)", name_of(&id));
-            command.refuse(Unavailable::Corrupt(Arc::from(why)));
-            return;
-        }
         if command.needs_room() && self.shared.memory.is_used_up() {
             command.refuse(self.shared.no_memory());
             return;
@@ -51,14 +41,10 @@ impl Supervisor {
 
     pub(super) fn read(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
-        let scope = LogScope::of_execution(&id);
-        let rows = scope.during(async move {
-            // A panic on one record must not end the supervisor of all the others.
-            let restored = AssertUnwindSafe(restore(&shared, &id)).catch_unwind().await;
-            let panicked = |_| Err(shared.corrupt(name_of(&id), "it cannot be rebuilt"));
-            let restored = restored.unwrap_or_else(panicked);
+        let rows = async move {
+            let restored = restore(&shared, &id).await;
             (id, restored)
-        });
+        };
         ctx.spawn(rows.into_actor(self).map(|(id, restored), supervisor, ctx| {
             supervisor.loaded(&id, restored, ctx);
         }));
@@ -161,110 +147,5 @@ impl Supervisor {
                 supervisor.continue_later(id, ctx);
             }
         });
-    }
-}
-
-async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {
-    let stored = shared.store.load(id).await?;
-    let Some(stored) = stored else { return Ok(None) };
-    let plan = shared.plan(&stored.projection.header.definition_hash).await;
-    let plan = plan.map_err(|why| match why {
-        // The execution is named as the corrupt record; the definition is already logged.
-        Unavailable::Corrupt(definition) => {
-            Unavailable::Corrupt(Arc::from(format!("{} with {definition}", name_of(id))))
-        }
-        other => other,
-    })?;
-    let StoredExecution { row, revision, projection, snapshot, facts } = stored;
-    let last_seq = projection.last_seq;
-    let header = projection.header;
-    let mark = || shared.quarantine.mark(id, last_seq, MarkedWork::Load);
-    let facts = match snapshot {
-        Some((_, bytes)) => {
-            let marked = mark();
-            let read = read_snapshot(&bytes).and_then(|state| {
-                let mark = SnapshotMark::of(&state, bytes.len());
-                Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, mark))
-            });
-            if let Some((machine, snapshot)) =
-                read.filter(|(machine, _)| machine.state().last_seq() == last_seq)
-            {
-                return Ok(Some(Restored { row, revision, header, machine, snapshot }));
-            }
-            drop(marked);
-            log::debug!("cannot use the snapshot of execution {id}: applying all facts instead");
-            shared.store.facts(id, 0, usize::MAX).await?
-        }
-        None => facts,
-    };
-    let _marked = mark();
-    let machine = Machine::replay(plan, id.clone(), &facts)
-        .map_err(|why| shared.corrupt(name_of(id), &why.to_string()))?;
-    Ok(Some(Restored { row, revision, header, machine, snapshot: SnapshotMark::default() }))
-}
-
-fn name_of(id: &ExecutionId) -> String {
-    format!("execution {id}")
-}
-
-/// Answers a command that needs no actor; returns any other.
-fn answer_from_rows(
-    shared: &Shared,
-    restored: &Restored,
-    command: ExecutionCommand,
-) -> Option<ExecutionCommand> {
-    let Restored { header, machine, .. } = restored;
-    if !command.is_for(header) {
-        command.not_found();
-        return None;
-    }
-    let ended = machine.state().end.is_some();
-    match command {
-        ExecutionCommand::Start(start) => return answer_start(restored, *start),
-        ExecutionCommand::Describe { answer, .. } => {
-            drop(answer.send(Ok(Box::new(describe(header, machine)))));
-        }
-        ExecutionCommand::Why { answer, .. } => {
-            drop(answer.send(Ok(Box::new(shared.report_now(header, machine)))));
-        }
-        ExecutionCommand::Copy { from, answer, .. } => {
-            drop(answer.send(Original::of(machine, from)));
-        }
-        ExecutionCommand::Report { answer } => drop(answer.send(Ok(report_of(machine)))),
-        ExecutionCommand::Abort { .. } if ended => {}
-        ExecutionCommand::Subscribe { answer, .. } if ended => {
-            let durable_seq = machine.state().last_seq();
-            drop(answer.send(Ok(Subscription { durable_seq, ended })));
-        }
-        other @ (ExecutionCommand::Suspend(_)
-        | ExecutionCommand::Resume(_)
-        | ExecutionCommand::Cancel(_)
-        | ExecutionCommand::Subscribe { .. }
-        | ExecutionCommand::AwaitOutcome { .. }
-        | ExecutionCommand::Timer(_)
-        | ExecutionCommand::ChildReported { .. }
-        | ExecutionCommand::PassResume { .. }
-        | ExecutionCommand::Continue
-        | ExecutionCommand::Abort { .. }
-        | ExecutionCommand::Stop { .. }) => return Some(other),
-    }
-    None
-}
-
-/// Refuses a repeated start; the execution's own parent gets its status.
-fn answer_start(restored: &Restored, command: StartCommand) -> Option<ExecutionCommand> {
-    let StartCommand { start, answer, .. } = command;
-    match answer {
-        StartAnswer::Parent(answer) if start.parent == restored.header.parent => {
-            drop(answer.send(Ok(report_of(&restored.machine))));
-            // It may have been running when the process ended.
-            (!restored.machine.state().announced.is_terminal())
-                .then_some(ExecutionCommand::Continue)
-        }
-        other => {
-            let id = restored.header.id.clone();
-            other.refuse(StartRefusal::Error(StartError::Exists(id)));
-            None
-        }
     }
 }
