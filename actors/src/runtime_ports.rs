@@ -28,7 +28,8 @@ pub struct RuntimePorts {
     pub external_calls: Arc<dyn ExternalCalls>,
     /// Runs costly evaluations in place of the runtime's threads.
     pub workers: Option<Arc<dyn Workers>>,
-    /// Observers from the start on, so that they see executions that continue after a restart.
+    /// Observers of this process alone, as exporters are, from the start on, so that they see
+    /// executions that continue after a restart.
     pub observers: Vec<Observer>,
 }
 

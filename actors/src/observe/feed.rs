@@ -1,4 +1,5 @@
-//! Fan-out of durable facts to observers, as spans. All queues are bounded, and nothing waits.
+//! Fan-out of the durable facts of this process to observers, as spans. All queues are bounded, and
+//! nothing waits.
 
 mod elsewhere;
 mod logs;
