@@ -14,6 +14,7 @@ mod commands;
 mod deciding;
 mod describe;
 mod forget;
+mod give_up;
 mod interrupted;
 mod keys;
 mod logging;
@@ -50,6 +51,7 @@ use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, TrackedChild};
 use crate::execution::deciding::Deciding;
+use crate::execution::give_up::Forsaken;
 use crate::execution::keys::RecentKeys;
 use crate::execution::outcome::Waiter;
 use crate::execution::record::Pending;
@@ -82,9 +84,8 @@ pub(crate) struct ExecutionActor {
     /// Set until the actor has started.
     seed: Option<ExecutionSeed>,
     life: Option<LiveExecution>,
-    /// Subscribers of an actor that gave up. They are dropped after the supervisor is notified, so
-    /// that they find its successor when they subscribe again.
-    forsaken: Option<Subscribers>,
+    /// Set between the refusal of an append and the end.
+    forsaken: Option<Forsaken>,
     /// Commands handled so far, by which the supervisor sees whether more are on their way.
     handled: u64,
     exit: ExitCause,
@@ -340,6 +341,9 @@ impl Actor for ExecutionActor {
         if cause != ExitCause::Unloaded {
             let event = ExecutionEvent::Exited(cause);
             report(&self.supervisor, ExecutionReport { key: self.key, event });
+        }
+        if let Some(forsaken) = self.forsaken.take() {
+            forsaken.refuse(&self.id);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actix::{ActorContext, Context};
+use actix::Context;
 use tokio::sync::oneshot::Sender;
 
 use crate::commands::ExecutionCommand;
@@ -16,11 +16,11 @@ use crate::execution::logging::log_facts;
 use crate::execution::outcome::outcome_of;
 use crate::execution::{ExecutionActor, LiveExecution};
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
-    ROW_ERROR_BYTES_MAX, ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
+    Acknowledgement, Append, Failure, IdempotencyRecord, Projection, ROW_ERROR_BYTES_MAX,
+    ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
-use crate::shard::messages::{ExitCause, TimerArmed};
+use crate::shard::messages::TimerArmed;
 
 /// Time that a parent has to record a child's report, before the reminder, in milliseconds.
 const REMIND_PARENT_MS: u64 = 5_000;
@@ -121,7 +121,7 @@ impl ExecutionActor {
             Ok(()) => self.became_durable(pending, ctx),
             Err(error) => {
                 life.pending.push_front(pending);
-                self.give_up(&error, ctx);
+                self.give_up(error, ctx);
             }
         }
     }
@@ -165,57 +165,6 @@ impl ExecutionActor {
                 }
             }
         }
-    }
-
-    /// Refuses all waiting callers and ends the actor, because memory and journal differ.
-    fn give_up(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
-        let Some(life) = &mut self.life else { return };
-        let refused = life.pending.front().map(|pending| pending.upto);
-        // Only one append was rejected; the others are just not known to be durable.
-        let is_new = life.durable_seq == 0;
-        let recorded = (!is_new).then(|| self.id.clone());
-        let why = match error {
-            AppendError::Unavailable(reason) => {
-                Unavailable::Store { reason: Arc::clone(reason), execution: recorded }
-            }
-            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
-                Unavailable::Busy { execution: recorded }
-            }
-            AppendError::Lost => Unavailable::Moved { execution: recorded },
-        };
-        for pending in life.pending.drain(..) {
-            pending.then.into_iter().for_each(|then| then(Err(why.clone())));
-        }
-        let id = &self.id;
-        for waiter in life.waiters.drain(..) {
-            if waiter.own_append.is_some() && waiter.own_append == refused {
-                waiter.answer.refuse_append(id, error, &why);
-            } else {
-                waiter.answer.refuse(why.clone());
-            }
-        }
-        let was_never_stored = match error {
-            AppendError::Exists => true,
-            AppendError::KeyTaken => is_new,
-            AppendError::Stale | AppendError::Unavailable(_) | AppendError::Lost => false,
-        };
-        self.exit = if was_never_stored || is_new {
-            ExitCause::NeverStored
-        } else if *error == AppendError::Lost {
-            ExitCause::Lost
-        } else {
-            ExitCause::RecordRefused
-        };
-        let level = match error {
-            // The store logs once that it rejects writes, or what it no longer owns.
-            AppendError::Unavailable(_) | AppendError::Lost => log::Level::Debug,
-            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => log::Level::Warn,
-        };
-        if !was_never_stored {
-            log::log!(level, "execution {id}: {error}");
-        }
-        self.forsaken = self.life.take().map(|life| life.subscribers);
-        ctx.stop();
     }
 }
 
