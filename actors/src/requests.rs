@@ -217,7 +217,7 @@ impl EventBatch {
 pub struct EventsRecorded(pub Arc<EventBatch>);
 
 /// Progress of a step: of its agent, or of its function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum StepProgress {
     /// Events of its running agent.
     Agent(GenerationProgress),
@@ -233,7 +233,7 @@ pub enum ProgressEvent<'a> {
 }
 
 /// Progress of a step since the last batch. It is not recorded.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ProgressBatch {
     pub execution_id: ExecutionId,
     /// The step.
@@ -242,6 +242,7 @@ pub struct ProgressBatch {
     /// In order, never empty.
     pub progress: Vec<StepProgress>,
     /// The wire form, made by the first subscriber that needs it and shared with the others.
+    #[serde(skip)]
     pub rendered: OnceLock<Arc<[u8]>>,
 }
 

@@ -15,6 +15,8 @@ mod cluster_figures;
 mod cluster_generations;
 #[path = "actors/cluster_observing.rs"]
 mod cluster_observing;
+#[path = "actors/cluster_progress.rs"]
+mod cluster_progress;
 #[path = "actors/costly.rs"]
 mod costly;
 #[path = "actors/deciding.rs"]

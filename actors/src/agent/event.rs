@@ -107,7 +107,7 @@ impl GenerationEvent {
 
 /// Events since the previous message. An empty message asks for room: the subscriber answers it
 /// when it can take more.
-#[derive(Debug, Clone, Message)]
+#[derive(Debug, Clone, Message, Serialize, Deserialize)]
 #[rtype(result = "()")]
 pub struct GenerationProgress(pub Arc<[GenerationEvent]>);
 

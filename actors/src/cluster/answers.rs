@@ -23,7 +23,7 @@ use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
 use crate::ports::links::Answerer;
 use crate::ports::store::{IdempotencyRecord, read_stored};
-use crate::requests::{ControlError, Unavailable};
+use crate::requests::{ControlError, Subscriber, Unavailable};
 use crate::shared::Shared;
 
 /// Messages of one exchange.
@@ -104,8 +104,11 @@ impl Receiver {
             return said(write_elsewhere());
         }
         match command {
-            OrderedCommand::Start { start, idempotency, answered, streams } => {
-                self.start(id, start, idempotency, answered, streams).await
+            OrderedCommand::Start { start, idempotency, answered, streams, progress } => {
+                let (subscriber, facts) =
+                    streams.then(|| relay_facts(&self.arbiter, progress)).unzip();
+                let first = self.start(id, start, idempotency, answered, subscriber).await;
+                followed(first, facts)
             }
             OrderedCommand::Suspend(control) => {
                 let command = |answer| ExecutionCommand::Suspend(with_answer(control, answer));
@@ -130,24 +133,25 @@ impl Receiver {
             OrderedCommand::Why { subject } => {
                 said(self.ask(id, |answer| ExecutionCommand::Why { subject, answer }).await)
             }
-            OrderedCommand::Subscribe { subject } => {
-                let (subscriber, facts) = relay_facts(&self.arbiter);
+            OrderedCommand::Subscribe { subject, progress } => {
+                let (subscriber, facts) = relay_facts(&self.arbiter, progress);
                 let command = |answer| ExecutionCommand::Subscribe { subject, subscriber, answer };
                 followed(self.ask(id, command).await, Some(facts))
             }
         }
     }
 
+    /// Starts an execution; returns the message with the answer.
     async fn start(
-        self,
+        &self,
         id: ExecutionId,
         start: Box<Start>,
         idempotency: Option<IdempotencyRecord>,
         answered: Answered,
-        streams: bool,
-    ) -> Messages {
+        subscriber: Option<Subscriber>,
+    ) -> Vec<u8> {
         let shared = &self.shared;
-        let refused = |why: Unavailable| said(write_answer(&Err::<(), _>(StartRefusal::from(why))));
+        let refused = |why: Unavailable| write_answer(&Err::<(), _>(StartRefusal::from(why)));
         let plan = match shared.plan(&start.definition_hash).await {
             Ok(plan) => plan,
             Err(why) => return refused(why),
@@ -158,20 +162,18 @@ impl Receiver {
         let Some(claim) = shared.memory.claim(footprint::of_start(&start)) else {
             return refused(shared.no_memory());
         };
-        let (subscriber, facts) = streams.then(|| relay_facts(&self.arbiter)).unzip();
         let command = |answer| {
             let (chosen_id, subscriber) = (true, subscriber);
             let command =
                 StartCommand { plan, start, chosen_id, idempotency, subscriber, claim, answer };
             ExecutionCommand::Start(Box::new(command))
         };
-        let first = match answered {
+        match answered {
             Answered::OnSettled => {
                 self.ask(id, |answer| command(StartAnswer::OnSettled(answer))).await
             }
             Answered::AtStart => self.ask(id, |answer| command(StartAnswer::AtStart(answer))).await,
-        };
-        followed(first, facts)
+        }
     }
 
     /// Sends a command to the execution; returns the message with the answer.

@@ -156,7 +156,7 @@ enum Asked {
     Lost,
 }
 
-/// Passes facts on to a subscriber, until the execution ends or its owner is lost. Facts that the
+/// Passes facts and progress on to a subscriber, until the execution ends or its owner is lost. Facts that the
 /// subscriber has no room for are in the record, as for executions of this process.
 async fn pass_facts(
     shared: &Shared,
@@ -177,9 +177,14 @@ async fn pass_facts(
             }
         };
         let Some(Ok(message)) = message else { return };
-        if let Some(Said::Facts(facts)) = Said::read(&message) {
-            let batch = Arc::new(EventBatch::new(id.clone(), facts.into()));
-            subscribers.publish_events(&batch, limits.subscriber_stall_timeout);
+        match Said::read(&message) {
+            Some(Said::Facts(facts)) => {
+                let batch = Arc::new(EventBatch::new(id.clone(), facts.into()));
+                subscribers.publish_events(&batch, limits.subscriber_stall_timeout);
+            }
+            Some(Said::Progress(batch)) => subscribers.publish_progress(batch),
+            // of another version
+            _ => {}
         }
     }
 }

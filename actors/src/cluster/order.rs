@@ -31,6 +31,9 @@ pub(crate) enum OrderedCommand {
         answered: Answered,
         /// True if the facts are to follow the answer.
         streams: bool,
+        /// True if the progress of steps is to follow with them.
+        #[serde(default)]
+        progress: bool,
     },
     Suspend(Control),
     Resume {
@@ -48,6 +51,9 @@ pub(crate) enum OrderedCommand {
     },
     Subscribe {
         subject: Subject,
+        /// True if the progress of steps is to follow with the facts.
+        #[serde(default)]
+        progress: bool,
     },
 }
 
@@ -85,6 +91,7 @@ impl Order {
                     StartAnswer::Parent(_) => return None,
                 },
                 streams: command.subscriber.is_some(),
+                progress: command.subscriber.as_ref().is_some_and(wants_progress),
             },
             ExecutionCommand::Suspend(ControlCommand { subject, reason, by, .. }) => {
                 OrderedCommand::Suspend(control(subject, reason, by))
@@ -104,8 +111,9 @@ impl Order {
             ExecutionCommand::Why { subject, .. } => {
                 OrderedCommand::Why { subject: subject.clone() }
             }
-            ExecutionCommand::Subscribe { subject, .. } => {
-                OrderedCommand::Subscribe { subject: subject.clone() }
+            ExecutionCommand::Subscribe { subject, subscriber, .. } => {
+                let (subject, progress) = (subject.clone(), wants_progress(subscriber));
+                OrderedCommand::Subscribe { subject, progress }
             }
             ExecutionCommand::Describe { .. }
             | ExecutionCommand::Copy { .. }
@@ -132,6 +140,10 @@ impl Order {
             | OrderedCommand::Subscribe { .. } => true,
         }
     }
+}
+
+fn wants_progress(subscriber: &Subscriber) -> bool {
+    subscriber.progress.is_some()
 }
 
 /// Answers a command with what its owner answered. Returns its subscriber, if it has one that is to

@@ -8,9 +8,9 @@ use futures_util::stream::{BoxStream, StreamExt as _, iter, unfold};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::agent::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
-use crate::cluster::said::{write_events, write_facts};
+use crate::cluster::said::{write_events, write_facts, write_progress};
 use crate::observe::forgotten::Forgotten;
-use crate::requests::{EventBatch, EventsRecorded, Subscriber};
+use crate::requests::{EventBatch, EventsRecorded, ProgressBatch, StepProgressed, Subscriber};
 
 /// Batches that wait for the link.
 const QUEUED_MAX: usize = 256;
@@ -20,11 +20,17 @@ struct Relay<B> {
     out: mpsc::Sender<B>,
 }
 
+/// A batch about an execution.
+pub(super) enum OfExecution {
+    Facts(Arc<EventBatch>),
+    Progress(Arc<ProgressBatch>),
+}
+
 /// Batches that a relay passes on.
 pub(super) struct Relayed<B>(mpsc::Receiver<B>);
 
-/// Facts of an execution.
-pub(super) type Facts = Relayed<Arc<EventBatch>>;
+/// Facts of an execution, and progress of its steps.
+pub(super) type Facts = Relayed<OfExecution>;
 /// Events of a generation.
 pub(super) type Events = Relayed<Arc<[GenerationEvent]>>;
 
@@ -41,7 +47,10 @@ impl<B: Send + 'static> Relayed<B> {
 
 impl Facts {
     pub(super) fn messages(self) -> BoxStream<'static, Vec<u8>> {
-        self.messages_of(|batch| [write_facts(&batch.facts)])
+        self.messages_of(|batch| match batch {
+            OfExecution::Facts(batch) => [write_facts(&batch.facts)],
+            OfExecution::Progress(batch) => [write_progress(&batch)],
+        })
     }
 }
 
@@ -51,12 +60,13 @@ impl Events {
     }
 }
 
-/// Starts a relay of facts on a thread; returns it as a subscriber.
-pub(super) fn relay_facts(arbiter: &ArbiterHandle) -> (Subscriber, Facts) {
+/// Starts a relay of facts on a thread, and of progress if it is wanted; returns it as a subscriber.
+pub(super) fn relay_facts(arbiter: &ArbiterHandle, wants_progress: bool) -> (Subscriber, Facts) {
     let (relay, facts) = start(arbiter);
+    let progress = wants_progress.then(|| relay.clone().recipient());
     // an unread exchange ends by itself: this process has no connection to close
     let subscriber =
-        Subscriber { events: relay.recipient(), progress: None, disconnect: Arc::new(|| {}) };
+        Subscriber { events: relay.recipient(), progress, disconnect: Arc::new(|| {}) };
     (subscriber, facts)
 }
 
@@ -87,13 +97,24 @@ impl<B: Unpin + Send + 'static> Actor for Relay<B> {
     }
 }
 
-impl Handler<EventsRecorded> for Relay<Arc<EventBatch>> {
+impl Handler<EventsRecorded> for Relay<OfExecution> {
     type Result = ();
 
     fn handle(&mut self, EventsRecorded(batch): EventsRecorded, ctx: &mut Self::Context) {
         // without room it is dropped: the reader notices the gap, and reads the record
-        if let Err(TrySendError::Closed(_)) = self.out.try_send(batch) {
+        if let Err(TrySendError::Closed(_)) = self.out.try_send(OfExecution::Facts(batch)) {
             ctx.stop();
+        }
+    }
+}
+
+impl Handler<StepProgressed> for Relay<OfExecution> {
+    type Result = ();
+
+    fn handle(&mut self, StepProgressed(batch): StepProgressed, _: &mut Self::Context) {
+        // leaves room for facts; closed: the actor is about to stop
+        if self.out.capacity() > QUEUED_MAX / 2 {
+            let _ = self.out.try_send(OfExecution::Progress(batch));
         }
     }
 }

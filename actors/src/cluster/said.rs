@@ -8,6 +8,7 @@ use crate::agent::event::GenerationEvent;
 use crate::domain::fact::Recorded;
 use crate::observe::feed::Observed;
 use crate::ports::store::read_stored;
+use crate::requests::ProgressBatch;
 
 /// Bytes after which a message of events ends, so that other exchanges get their turn.
 const EVENTS_BYTES: usize = 64 << 10;
@@ -22,6 +23,8 @@ pub(crate) enum Said<'m> {
     Elsewhere,
     /// Facts of an execution.
     Facts(Vec<Recorded>),
+    /// Progress of a step.
+    Progress(ProgressBatch),
     /// Events of a generation.
     Events(Vec<GenerationEvent>),
     /// Spans and log records.
@@ -31,6 +34,7 @@ pub(crate) enum Said<'m> {
 const ANSWER: u8 = b'a';
 const ELSEWHERE: u8 = b'e';
 const FACTS: u8 = b'f';
+const PROGRESS: u8 = b'p';
 const EVENTS: u8 = b'g';
 const OBSERVED: u8 = b'o';
 
@@ -41,6 +45,7 @@ impl<'m> Said<'m> {
             (&ANSWER, json) => Some(Self::Answer(json)),
             (&ELSEWHERE, _) => Some(Self::Elsewhere),
             (&FACTS, json) => read_stored(json).ok().map(Self::Facts),
+            (&PROGRESS, json) => read_stored(json).ok().map(Self::Progress),
             (&EVENTS, json) => read_stored(json).ok().map(Self::Events),
             (&OBSERVED, json) => read_stored(json).ok().map(Self::Observed),
             _ => None,
@@ -61,6 +66,11 @@ pub(crate) fn write_elsewhere() -> Vec<u8> {
 /// Writes facts that follow the answer.
 pub(crate) fn write_facts(facts: &[Recorded]) -> Vec<u8> {
     write(FACTS, &facts)
+}
+
+/// Writes progress that follows the answer.
+pub(crate) fn write_progress(progress: &ProgressBatch) -> Vec<u8> {
+    write(PROGRESS, progress)
 }
 
 /// Writes events that follow the answer, as messages of moderate size.

@@ -52,7 +52,7 @@ impl Subscribers {
     }
 
     /// Sends progress to the subscribers that have room for it.
-    pub(super) fn publish_progress(&self, batch: ProgressBatch) {
+    pub(crate) fn publish_progress(&self, batch: ProgressBatch) {
         let batch = Arc::new(batch);
         for connection in self.all.borrow().iter() {
             if let Some(progress) = &connection.subscriber.progress {

@@ -223,7 +223,7 @@ async fn a_caller_with_a_key_gets_its_answer_although_the_owner_is_killed() {
 }
 
 /// Returns an id whose slot another process owns.
-fn owned_by_other(process: &Process, name: &str) -> ExecutionId {
+pub(crate) fn owned_by_other(process: &Process, name: &str) -> ExecutionId {
     let members = process.store.members().unwrap();
     let view = members.views().borrow().clone().unwrap();
     let mut ids = (0..).map(|number| ExecutionId::trusted(format!("{name}-{number}")));

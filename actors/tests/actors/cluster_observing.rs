@@ -40,6 +40,7 @@ struct Watcher {
 }
 
 impl Watcher {
+    #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what slow observers have")]
     fn pause(&self, ctx: &mut Context<Self>) {
         if let Some(pause) = self.pause {
             ctx.wait(tokio::time::sleep(pause).into_actor(self));
