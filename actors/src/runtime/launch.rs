@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use actix::{Actor, Addr};
+use actix::{Actor, Addr, ArbiterHandle};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -97,25 +97,31 @@ impl Runtime {
         };
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);
-        if let Some(links) = shared.ownership.links() {
-            links.attach(Arc::new(Answers::new(&shared, first)));
-        }
-        match shared.ownership.members() {
-            Some(members) => {
-                let (joined, first_look) = oneshot::channel();
-                actix::spawn(follow(Arc::downgrade(&shared), Arc::clone(members), joined));
-                if timeout(members.lease(), first_look).await.is_err() {
-                    log::warn!("this server has joined the others, but the store does not answer");
-                }
-            }
-            None => shared.gain(SlotSet::all(), "the last process").await,
-        }
+        serve_slots(&shared, first).await;
         for id in set_aside {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
         Ok(Self { shared, system, arbiters, generations, row_reads })
+    }
+}
+
+/// Takes the slots of this process into service: all of them, or those that the other members leave
+/// to it.
+async fn serve_slots(shared: &Arc<Shared>, first: ArbiterHandle) {
+    if let Some(links) = shared.ownership.links() {
+        links.attach(Arc::new(Answers::new(shared, first)));
+    }
+    match shared.ownership.members() {
+        Some(members) => {
+            let (joined, first_look) = oneshot::channel();
+            actix::spawn(follow(Arc::downgrade(shared), Arc::clone(members), joined));
+            if timeout(members.lease(), first_look).await.is_err() {
+                log::warn!("this server has joined the others, but the store does not answer");
+            }
+        }
+        None => shared.gain(SlotSet::all(), "the last process").await,
     }
 }
 
