@@ -1,5 +1,7 @@
 //! Answers from the rows of an execution, to commands that need no actor.
 
+use std::panic::AssertUnwindSafe;
+
 use crate::commands::{ExecutionCommand, StartAnswer, StartCommand, StartRefusal};
 use crate::execution::restore::Restored;
 use crate::execution::{describe, report_of};
@@ -7,8 +9,18 @@ use crate::replay::Original;
 use crate::requests::{StartError, Subscription};
 use crate::shared::Shared;
 
-/// Answers a command that needs no actor; returns any other.
+/// Answers a command that needs no actor; returns any other. One that panics is dropped, which is
+/// its answer: it must not end the reader of all the others.
 pub(crate) fn answer_from_rows(
+    shared: &Shared,
+    restored: &Restored,
+    command: ExecutionCommand,
+) -> Option<ExecutionCommand> {
+    let answer = AssertUnwindSafe(|| try_to_answer(shared, restored, command));
+    std::panic::catch_unwind(answer).unwrap_or(None)
+}
+
+fn try_to_answer(
     shared: &Shared,
     restored: &Restored,
     command: ExecutionCommand,

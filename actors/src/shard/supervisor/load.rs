@@ -1,6 +1,5 @@
 //! Loading an execution from its rows.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
@@ -112,10 +111,7 @@ impl Supervisor {
         (turn, commands): (Turn, Vec<ExecutionCommand>),
         ctx: &mut Context<Self>,
     ) {
-        let answer = |command| {
-            let answer = AssertUnwindSafe(|| answer_from_rows(&self.shared, &restored, command));
-            std::panic::catch_unwind(answer).unwrap_or(None)
-        };
+        let answer = |command| answer_from_rows(&self.shared, &restored, command);
         let mut left: Vec<ExecutionCommand> = commands.into_iter().filter_map(answer).collect();
         let memory = &self.shared.memory;
         let bytes = restored.machine.state().memory;
