@@ -1,9 +1,15 @@
 //! Several servers over one database.
 
+use std::collections::BTreeSet;
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 use support::client::{Events, Reply, Wire};
 use support::postgres::Server as Database;
 use support::server::{Home, Server};
+use support::{PATIENCE, eventually};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
 use super::program::Programs as _;
 
@@ -177,4 +183,45 @@ fn a_server_for_itself_does_not_start_beside_others() {
     let said = alone.run(alone.greenroom(&["serve"]));
     let said = String::from_utf8(said.stderr).unwrap();
     assert!(said.contains("`listen` under [cluster]") && said.contains("(a)"), "{said}");
+}
+
+/// Opens a socket with the spans of all servers.
+fn observe(server: &Server) -> WebSocket<TcpStream> {
+    let stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let url = format!("ws://{}/ws/observability?entityId=asking", server.address);
+    client(url.into_client_request().unwrap(), stream).unwrap().0
+}
+
+/// Reads until these executions have ended.
+fn read_ends(socket: &mut WebSocket<TcpStream>, mut ids: BTreeSet<String>) {
+    while !ids.is_empty() {
+        let Message::Text(text) = socket.read().unwrap() else { continue };
+        let frame: Value = serde_json::from_str(&text).unwrap();
+        let (kind, span) = (&frame["data"]["type"], &frame["data"]["span"]);
+        if kind == "span:end" && span.get("parentSpanId").is_none() {
+            ids.remove(span["attributes"]["workflow.execution.id"].as_str().unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_server_shows_the_spans_of_all() {
+    let Some(members) = members(["a", "b", "c"]) else { return };
+    let mut sockets: Vec<_> = members.iter().map(|(_, server)| observe(server)).collect();
+    for (_, server) in &members {
+        // its own, and those of the two others
+        eventually("the others observe it", || {
+            let metrics = server.get("/metrics");
+            metrics.text().contains("greenroom_observers 3\n").then_some(())
+        });
+    }
+    let ids: BTreeSet<_> = (0..12).map(|number| format!("seen-{number}")).collect();
+    for (id, (_, server)) in ids.iter().zip(members.iter().cycle()) {
+        execute(server, "asking", id);
+        complete(server, id);
+    }
+    for socket in &mut sockets {
+        read_ends(socket, ids.clone());
+    }
 }
