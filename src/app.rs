@@ -146,7 +146,7 @@ impl Application {
         let address = listener.local_addr()?;
         config.server.name.get_or_insert_with(|| default_name(address));
         let metrics = metrics::metrics(&config.metrics, &registry)?;
-        let Opened { store, crash_marks, read, lost, members, links } =
+        let Opened { store, crash_marks, read, lost, members, links, read_links } =
             store::open(&config, metrics.as_deref())?;
         let telemetry = Telemetry::start(&config, metrics.as_ref())?;
         web.is_telemetry_enabled = telemetry.is_on();
@@ -169,6 +169,7 @@ impl Application {
             metrics.read_from(Sources {
                 runtime: runtime.clone(),
                 store: read,
+                links: read_links,
                 exporter: telemetry.stats(),
                 reload_status: Arc::clone(&reload_status),
             });

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::Links;
 use greenroom_actors::ports::members::{Members, View};
-use greenroom_links::{LinkIdentity, LinkListener, LinkSettings, LinkTls, TcpLinks};
+use greenroom_links::{LinkIdentity, LinkListener, LinkSettings, LinkTls, PeerFigures, TcpLinks};
 use tokio::sync::watch;
 
 use crate::config::ClusterConfig;
+use crate::telemetry::metrics::{LinkReading, ReadLinks};
 
 /// Addresses of the members.
 type Addresses = Arc<BTreeMap<NodeId, String>>;
@@ -43,17 +44,31 @@ impl Listening {
         Ok(Some(Self { listener, address }))
     }
 
-    /// Connects to the other members.
+    /// Connects to the other members; returns the connections, and what reads their figures.
     pub(super) fn connect(
         self,
         members: &dyn Members,
         identity: &LinkIdentity,
-    ) -> io::Result<Arc<dyn Links>> {
+    ) -> io::Result<(Arc<dyn Links>, ReadLinks)> {
         let links = self.listener.start(identity, addresses(members.views()));
         let links: TcpLinks = links.map_err(io::Error::other)?;
         log::info!("other servers of the database reach this one at {}", self.address);
-        Ok(Arc::new(links))
+        let links = Arc::new(links);
+        // weak, because the runtime closes them
+        let read = Arc::downgrade(&links);
+        let read = move || read.upgrade().map_or_else(Vec::new, |links| readings_of(&links));
+        Ok((links, Box::new(read)))
     }
+}
+
+fn readings_of(links: &TcpLinks) -> Vec<LinkReading> {
+    let figures = links.figures().into_iter();
+    let reading = |(node, PeerFigures { is_connected, queued_bytes, .. })| LinkReading {
+        node,
+        is_connected,
+        queued_bytes,
+    };
+    figures.map(reading).collect()
 }
 
 /// Returns the addresses of the members, as long as there are views of them.

@@ -24,7 +24,7 @@ pub(crate) use self::copying::copy as copy_store;
 use super::signals::outlive_file_size_limit;
 use crate::adapters::crash_file::CrashFile;
 use crate::config::{Config, Durability, NO_REPLICAS, StoreConfig, StoreUrl};
-use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
+use crate::telemetry::metrics::{Metrics, ReadLinks, ReadStore, StoreReading};
 
 /// An open store.
 pub(super) struct Opened {
@@ -38,13 +38,15 @@ pub(super) struct Opened {
     pub(super) members: Option<Arc<dyn Members>>,
     /// Connections to these servers.
     pub(super) links: Option<Arc<dyn Links>>,
+    /// Figures of these connections.
+    pub(super) read_links: Option<ReadLinks>,
 }
 
 impl Opened {
     /// Returns a store that this server has for itself.
     fn alone(store: Arc<dyn Store>, crash_marks: Arc<dyn CrashMarks>) -> Self {
         let lost = Box::pin(std::future::pending());
-        Self { store, crash_marks, read: None, lost, members: None, links: None }
+        Self { store, crash_marks, read: None, lost, members: None, links: None, read_links: None }
     }
 }
 

@@ -4,6 +4,7 @@
 //! `_other`; ids of executions and users are never labels.
 
 mod buckets;
+mod cluster;
 mod executions;
 mod family;
 mod generations;
@@ -28,6 +29,7 @@ use self::generations::Generations;
 use self::journal::JournalSeries;
 use self::turns::Turns;
 
+pub use self::cluster::{LinkReading, ReadLinks};
 pub use self::readings::{ReadStore, Sources, StoreReading};
 pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED, UnreadBytes};
 

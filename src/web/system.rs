@@ -2,7 +2,8 @@
 
 use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
-use greenroom_actors::runtime::Readiness;
+use greenroom_actors::domain::slot::SLOTS;
+use greenroom_actors::runtime::{ClusterStats, Readiness};
 
 use crate::api::{ApiError, setup, updates};
 use crate::web::body::Body;
@@ -17,7 +18,8 @@ pub(crate) async fn live() -> HttpResponse {
 }
 
 /// `GET /readyz`: 200 if the store accepts writes and the server is not stopping; otherwise a
-/// second line gives the reason. A rejected change of the configuration is reported in a line too,
+/// second line gives the reason. A server that shares its database adds lines about that, and is
+/// not ready if it hands its executions over. A rejected change of the configuration is reported in a line too,
 /// and does not make the server unready.
 pub(crate) async fn ready(
     runtime: web::Data<Runtime>,
@@ -25,6 +27,8 @@ pub(crate) async fn ready(
 ) -> HttpResponse {
     let readiness = runtime.readiness();
     let stops = settings.shutdown.is_fired() || readiness == Readiness::Draining;
+    let cluster = runtime.cluster_stats();
+    let is_leaving = cluster.as_ref().is_some_and(|cluster| cluster.is_leaving);
     let (mut answer, word) = match readiness {
         _ if stops => (HttpResponse::ServiceUnavailable(), "not ready\nthe server is stopping\n"),
         Readiness::StoreRefusesWrites => (
@@ -32,12 +36,29 @@ pub(crate) async fn ready(
             "not ready\nthe store accepts no writes: check the database or the disk; the cause is in \
              the log\n",
         ),
+        _ if is_leaving => (
+            HttpResponse::ServiceUnavailable(),
+            "not ready\nthe server is leaving: its executions continue at the others\n",
+        ),
         Readiness::Draining | Readiness::Ready => (HttpResponse::Ok(), "ready\n"),
     };
     let refusal = settings.config.reload_status.refusal();
     let refusal = refusal.map(|why| format!("the new configuration was rejected: {why}\n"));
-    let text = format!("{word}{}", refusal.unwrap_or_default());
+    let cluster = cluster.as_ref().map(lines_of).unwrap_or_default();
+    let text = format!("{word}{cluster}{}", refusal.unwrap_or_default());
     std::future::ready(answer.content_type("text/plain; charset=utf-8").body(text)).await
+}
+
+/// Returns the lines of a server that shares its database.
+fn lines_of(cluster: &ClusterStats) -> String {
+    let ClusterStats { slots_served, members, is_believed, is_leaving, .. } = cluster;
+    let lease =
+        if *is_believed { "valid" } else { "over, so that other servers may have the slots" };
+    let leaving = if *is_leaving { "yes" } else { "no" };
+    let servers = members.len();
+    format!(
+        "slots: {slots_served} of {SLOTS}\nservers: {servers}\nlease: {lease}\nleaving: {leaving}\n"
+    )
 }
 
 /// `GET /updates`.

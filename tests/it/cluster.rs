@@ -1,5 +1,7 @@
 //! Several servers over one database.
 
+mod nodes;
+
 use std::collections::BTreeSet;
 use std::net::TcpStream;
 
@@ -43,7 +45,7 @@ fn start(home: &Home) -> Server {
 }
 
 /// Returns members of a new cluster, with their folders.
-fn members<const N: usize>(names: [&str; N]) -> Option<[(Home, Server); N]> {
+pub(super) fn members<const N: usize>(names: [&str; N]) -> Option<[(Home, Server); N]> {
     let url = Database::shared()?.fresh_url();
     Some(names.map(|name| {
         let home = home(&url, name);

@@ -31,16 +31,16 @@ pub(super) fn open(
     let store = PostgresStore::open(settings, meter);
     let store = Arc::new(store.map_err(io::Error::other)?);
     let members = store.members();
-    let links = match listening.zip(members.as_deref()) {
+    let (links, read_links) = match listening.zip(members.as_deref()) {
         Some((listening, members)) => {
             let identity = LinkIdentity {
                 own: members.own(),
                 cluster: store.database_id().into(),
                 secret: LinkSecret(store.secret().to_owned()),
             };
-            Some(listening.connect(members, &identity)?)
+            listening.connect(members, &identity).map(|(links, read)| (Some(links), Some(read)))?
         }
-        None => None,
+        None => (None, None),
     };
     let marks = format!("greenroom-{}.crashes", store.database_id());
     let figures = Arc::clone(&store);
@@ -56,6 +56,7 @@ pub(super) fn open(
         store,
         members,
         links,
+        read_links,
     })
 }
 

@@ -14,6 +14,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
+use crate::telemetry::metrics::cluster::{ReadLinks, of_cluster};
 use crate::telemetry::metrics::family::OTHER;
 use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
 
@@ -25,6 +26,8 @@ pub struct Sources {
     pub runtime: Runtime,
     /// `None` for a store without files.
     pub store: Option<ReadStore>,
+    /// `None` without other servers.
+    pub links: Option<ReadLinks>,
     /// `None` when export is off.
     pub exporter: Option<ExporterStats>,
     pub reload_status: Arc<ReloadStatus>,
@@ -65,6 +68,9 @@ impl Sources {
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
         families.push(of_configuration(&self.reload_status));
+        if let Some(stats) = self.runtime.cluster_stats() {
+            families.extend(of_cluster(&stats, self.links.as_ref().map(|read| read())));
+        }
         families.extend(self.exporter.as_ref().map(of_exporter));
         families.push(build_info());
         families
@@ -275,7 +281,7 @@ fn build_info() -> MetricFamily {
 }
 
 /// A number that converts to a float; beyond 2^53 to the nearest one.
-trait Figure: Copy {
+pub(super) trait Figure: Copy {
     fn as_float(self) -> f64;
 }
 
@@ -291,16 +297,23 @@ impl Figure for usize {
     }
 }
 
-fn gauge(name: &str, help: &str, value: impl Figure) -> MetricFamily {
+impl Figure for Duration {
+    /// In seconds.
+    fn as_float(self) -> f64 {
+        self.as_secs_f64()
+    }
+}
+
+pub(super) fn gauge(name: &str, help: &str, value: impl Figure) -> MetricFamily {
     figures(MetricType::GAUGE, name, help, [(Vec::new(), value)])
 }
 
-fn counter(name: &str, help: &str, value: u64) -> MetricFamily {
+pub(super) fn counter(name: &str, help: &str, value: u64) -> MetricFamily {
     figures(MetricType::COUNTER, name, help, [(Vec::new(), value)])
 }
 
 /// Builds a family of counters or gauges, one series per row of labels and value.
-fn figures<'a, F: Figure>(
+pub(super) fn figures<'a, F: Figure>(
     kind: MetricType,
     name: &str,
     help: &str,

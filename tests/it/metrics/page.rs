@@ -33,7 +33,75 @@ const RARE: [(&str, [&str; 2], &str); 3] = [
     ),
 ];
 
-#[derive(Debug, Default)]
+/// Metrics of a server that shares its database: name, type, label, meaning.
+#[cfg(feature = "postgres")]
+const OF_MEMBERS: [(&str, &str, Option<&str>, &str); 12] = [
+    (
+        "greenroom_beat_age_seconds",
+        "gauge",
+        None,
+        "Time since the last sign of life that the database has confirmed",
+    ),
+    (
+        "greenroom_cluster_members",
+        "gauge",
+        None,
+        "Servers that share the database, this one included",
+    ),
+    (
+        "greenroom_forwarded_total",
+        "counter",
+        Some("outcome"),
+        "Commands for executions of other servers: answered there, carried out here after all, or \
+         refused because their server was lost or none was found",
+    ),
+    ("greenroom_forwarding", "gauge", None, "Commands and streams that wait for other servers now"),
+    (
+        "greenroom_lease_seconds",
+        "gauge",
+        None,
+        "Time without a sign of life after which a server counts as gone (cluster.lease)",
+    ),
+    (
+        "greenroom_link_queued_bytes",
+        "gauge",
+        Some("peer"),
+        "Requests to another server that wait to be sent",
+    ),
+    (
+        "greenroom_link_up",
+        "gauge",
+        Some("peer"),
+        "1 while this server is connected to another one of the database",
+    ),
+    (
+        "greenroom_slots_given_total",
+        "counter",
+        None,
+        "Slots that this server has handed over to others",
+    ),
+    (
+        "greenroom_slots_owned",
+        "gauge",
+        None,
+        "Slots of the database that this server serves, of 4096",
+    ),
+    ("greenroom_slots_taken_total", "counter", None, "Slots that this server has begun to serve"),
+    (
+        "greenroom_slots_unowned",
+        "gauge",
+        None,
+        "Slots of the database that no server serves, as this one knows it",
+    ),
+    (
+        "greenroom_takeovers_total",
+        "counter",
+        None,
+        "Servers without a sign of life that this one has declared gone",
+    ),
+];
+
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Family {
     kind: String,
     help: String,
@@ -115,6 +183,8 @@ fn the_page_of_metrics_is_that_of_a_server() {
         let (kind, help) = ("counter".to_owned(), help.to_owned());
         families.entry(name.to_owned()).or_insert(Family { kind, help, labels });
     }
+    #[cfg(feature = "postgres")]
+    families.extend(of_members());
     let rows: Vec<String> = families.into_iter().map(row).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
     let page = std::fs::read_to_string(&path).unwrap();
@@ -132,4 +202,28 @@ fn the_page_of_metrics_is_that_of_a_server() {
         "docs/metrics.md is not that of a server, first at {differs:?}; \
          write it anew with {UPDATE}=1 cargo test --test it the_page_of_metrics"
     );
+}
+
+#[cfg(feature = "postgres")]
+fn of_members() -> BTreeMap<String, Family> {
+    let family = |(name, kind, label, help): (&str, &str, Option<&str>, &str)| {
+        let labels = label.map(str::to_owned).into_iter().collect();
+        (name.to_owned(), Family { kind: kind.to_owned(), help: help.to_owned(), labels })
+    };
+    OF_MEMBERS.map(family).into()
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn the_page_has_the_metrics_of_a_server_that_shares_its_database() {
+    let Some([(_, a), (_, b)]) = crate::cluster::members(["a", "b"]) else { return };
+    let text = support::eventually("the link", || {
+        let text = a.get("/metrics").text();
+        text.contains("greenroom_link_up{peer=\"b\"} 1").then_some(text)
+    });
+    let mut served = families(&text);
+    let alone = families(&scrape());
+    served.retain(|name, _| !alone.contains_key(name));
+    assert_eq!(served, of_members());
+    drop(b);
 }
