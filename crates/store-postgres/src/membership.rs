@@ -35,7 +35,7 @@ use crate::driver::Driver;
 use crate::lane::outage::Outages;
 
 /// Time between two beats.
-const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 
 /// Time to give the database up.
 const LEAVE_MAX: Duration = Duration::from_secs(5);

@@ -7,6 +7,7 @@ mod generations;
 mod keys;
 mod members;
 mod migration;
+mod nodes;
 mod plans;
 mod reads;
 pub(crate) mod replication;

@@ -154,6 +154,11 @@ pub enum OpenError {
     )]
     Newer { found: i32, known: i32 },
     #[error(
+        "the tables of the database are of an older version: their schema is {found}, and this \
+         version knows {known}; a server of this version migrates them when it starts"
+    )]
+    Older { found: i32, known: i32 },
+    #[error(
         "durability = \"replicated\" needs a synchronous replica, and the server has none: set \
          synchronous_standby_names there, or durability = \"full\""
     )]
@@ -306,7 +311,7 @@ impl OpenError {
     }
 
     /// Returns the error for failures of all hosts: of the first one that answers, if there is one.
-    pub(super) fn of_connecting(failures: ConnectError, address: &Address) -> Self {
+    pub(crate) fn of_connecting(failures: ConnectError, address: &Address) -> Self {
         let all = failures.to_string();
         let is_read_only =
             failures.0.iter().any(|failure| matches!(failure.cause, HostFault::ReadOnly));
