@@ -35,6 +35,8 @@ use self::reloading::{ReloadContext, Reloading};
 use self::routes::Assembled;
 use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
+#[cfg(feature = "postgres")]
+pub(crate) use self::store::open_nodes;
 pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store};
 use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;

@@ -1,6 +1,8 @@
 //! The command line.
 
 mod check;
+#[cfg(feature = "postgres")]
+mod nodes;
 mod store;
 
 use std::ffi::OsString;
@@ -54,6 +56,9 @@ enum Command {
         /// The new file; an existing one is never overwritten.
         file: PathBuf,
     },
+    /// Shows the servers that use the configured database, also if none of them answers.
+    #[cfg(feature = "postgres")]
+    Nodes(nodes::Options),
     /// Moves stores that no server uses.
     #[command(subcommand)]
     Store(store::Command),
@@ -81,6 +86,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Backup { file } => backup(&arguments, file),
+        #[cfg(feature = "postgres")]
+        Command::Nodes(options) => nodes::run(&arguments, options),
         Command::Store(command) => store::run(&arguments, command),
     }
 }

@@ -16,6 +16,8 @@ use greenroom_actors::ports::members::Members;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
+#[cfg(feature = "postgres")]
+use greenroom_store_postgres::NodeReader;
 use greenroom_store_sqlite::{
     self as sqlite, Backup, SqliteStore, back_up as back_up_file, beside,
 };
@@ -73,6 +75,17 @@ pub(crate) fn outline(config: &StoreConfig) -> Option<String> {
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(address) => Some(postgres::outline(address, config)),
         StoreUrl::Sqlite(_) | StoreUrl::Memory => None,
+    }
+}
+
+/// Opens the configured database to look at its servers.
+#[cfg(feature = "postgres")]
+pub(crate) fn open_nodes(config: &Config) -> Result<NodeReader, String> {
+    match &config.store.url {
+        StoreUrl::Postgres(address) => postgres::nodes(address, config),
+        url @ (StoreUrl::Sqlite(_) | StoreUrl::Memory) => Err(format!(
+            "the configured store ({url}) is not in PostgreSQL: one server has it for itself"
+        )),
     }
 }
 

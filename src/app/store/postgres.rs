@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_links::{LinkIdentity, LinkSecret};
 use greenroom_store_postgres::{
-    Address, ClusterSettings, DatabaseSource, DatabaseTarget, OpenError, Password,
+    Address, ClusterSettings, DatabaseSource, DatabaseTarget, NodeReader, OpenError, Password,
     PostgresDurability, PostgresSettings, PostgresStore,
 };
 
@@ -58,6 +58,11 @@ pub(super) fn open(
         links,
         read_links,
     })
+}
+
+/// Opens the database to look at its servers.
+pub(super) fn nodes(address: &Address, config: &Config) -> Result<NodeReader, String> {
+    NodeReader::open(&settings(address, config)).map_err(|error| error.to_string())
 }
 
 /// Opens a database that a copy reads.
