@@ -17,7 +17,7 @@ pub(super) struct Promtool;
 /// A Prometheus that has not been started.
 pub(super) struct Prometheus;
 
-/// A Prometheus that scrapes one server. It is killed when it goes out of scope.
+/// A Prometheus that scrapes servers. It is killed when it goes out of scope.
 pub(super) struct Scraping {
     child: Child,
     address: SocketAddr,
@@ -75,12 +75,14 @@ impl Prometheus {
     }
 
     /// Starts it over a folder, on a free port.
-    pub(super) fn scrape(self, target: SocketAddr) -> Scraping {
+    pub(super) fn scrape(self, targets: &[SocketAddr]) -> Scraping {
         let folder = tempfile::tempdir().unwrap();
+        let targets: Vec<_> = targets.iter().map(|target| format!("\"{target}\"")).collect();
+        let targets = targets.join(", ");
         let config = format!(
             "global: {{ scrape_interval: 250ms, scrape_timeout: 250ms }}\n\
              scrape_configs:\n  - job_name: greenroom\n    \
-             static_configs: [{{ targets: [\"{target}\"] }}]\n"
+             static_configs: [{{ targets: [{targets}] }}]\n"
         );
         std::fs::write(folder.path().join("prometheus.yml"), config).unwrap();
         let mut child = Command::new("prometheus")
