@@ -34,7 +34,6 @@ const RARE: [(&str, [&str; 2], &str); 3] = [
 ];
 
 /// Metrics of a server that shares its database: name, type, label, meaning.
-#[cfg(feature = "postgres")]
 const OF_MEMBERS: [(&str, &str, Option<&str>, &str); 12] = [
     (
         "greenroom_beat_age_seconds",
@@ -183,7 +182,6 @@ fn the_page_of_metrics_is_that_of_a_server() {
         let (kind, help) = ("counter".to_owned(), help.to_owned());
         families.entry(name.to_owned()).or_insert(Family { kind, help, labels });
     }
-    #[cfg(feature = "postgres")]
     families.extend(of_members());
     let rows: Vec<String> = families.into_iter().map(row).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
@@ -204,7 +202,6 @@ fn the_page_of_metrics_is_that_of_a_server() {
     );
 }
 
-#[cfg(feature = "postgres")]
 fn of_members() -> BTreeMap<String, Family> {
     let family = |(name, kind, label, help): (&str, &str, Option<&str>, &str)| {
         let labels = label.map(str::to_owned).into_iter().collect();
