@@ -3,6 +3,8 @@
 
 mod backups;
 mod client;
+#[cfg(feature = "postgres")]
+mod cluster;
 mod crowd;
 mod drain;
 mod kills;

@@ -3,12 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::ledger;
+use super::ledger::{self, Ledger};
 use super::promises::Promise;
 use super::rng::Rng;
 use support::client::{Events, Reply, Wire};
@@ -28,11 +29,16 @@ pub(super) struct Client {
     rng: Rng,
     count: u64,
     pub(super) promises: Vec<Promise>,
+    /// Place of the promise that the last request was about.
+    used: usize,
+    /// Codes of refusals after which a request is repeated.
+    pub(super) refusable: &'static [&'static str],
 }
 
 impl Client {
     fn new(number: usize, rng: Rng) -> Self {
-        Self { number, rng, count: 0, promises: Vec::new() }
+        let refusable = &["store_unavailable"];
+        Self { number, rng, count: 0, promises: Vec::new(), used: 0, refusable }
     }
 
     /// Returns the clients of a drill.
@@ -45,24 +51,50 @@ impl Client {
         let mut wire = Wire::open(address)?;
         self.settle(&mut wire)?;
         loop {
-            let waiting: Vec<_> =
-                (0..self.promises.len()).filter(|index| self.promises[*index].is_waiting).collect();
-            let is_answered = match self.rng.below(10) {
-                0..4 if !waiting.is_empty() => {
-                    let chosen = waiting[self.rng.below(waiting.len() as u64) as usize];
-                    resume(&mut wire, &mut self.promises[chosen])?
-                }
-                4 => self.stream(address)?,
-                _ => {
-                    let promise = self.promise();
-                    self.promises.push(promise);
-                    execute(&mut wire, self.promises.last_mut().unwrap())?
-                }
-            };
-            if !is_answered {
+            if !self.act(&mut wire, address)? {
                 self.settle(&mut wire)?;
             }
         }
+    }
+
+    /// Reads the state of one execution and compares it with what is known.
+    pub(super) fn look(&mut self, wire: &mut Wire, ledger: &Path) -> io::Result<bool> {
+        let Some(last) = self.promises.len().checked_sub(1) else { return Ok(true) };
+        let promise = &mut self.promises[self.rng.below(last as u64 + 1) as usize];
+        let path = format!("/workflows/{}/executions/{}/state", promise.workflow, promise.id);
+        wire.send("GET", &path, &[], None)?;
+        let reply = wire.reply()?;
+        if reply.status == 404 {
+            assert!(!promise.is_acknowledged, "lost: {promise:?}");
+            return Ok(true);
+        }
+        let is_read = !promise.is_refused(&reply);
+        if is_read {
+            promise.check_state(&reply.data(), ledger);
+        }
+        Ok(is_read)
+    }
+
+    /// Sends a request chosen at random. Returns false if it was refused.
+    pub(super) fn act(&mut self, wire: &mut Wire, address: SocketAddr) -> io::Result<bool> {
+        let waiting: Vec<_> =
+            (0..self.promises.len()).filter(|index| self.promises[*index].is_waiting).collect();
+        match self.rng.below(10) {
+            0..4 if !waiting.is_empty() => {
+                self.used = waiting[self.rng.below(waiting.len() as u64) as usize];
+                resume(wire, &mut self.promises[self.used])
+            }
+            4 => {
+                self.begin();
+                self.stream(address)
+            }
+            _ => execute(wire, self.begin()),
+        }
+    }
+
+    /// Repeats the last request if it was not answered. Returns false if that was refused.
+    pub(super) fn repeat(&mut self, wire: &mut Wire) -> io::Result<bool> {
+        self.promises.get_mut(self.used).map_or(Ok(true), |promise| repeat(wire, promise))
     }
 
     /// Repeats the unanswered requests: the same keys must give the answers now, or as soon as the
@@ -76,18 +108,20 @@ impl Client {
         Ok(())
     }
 
-    fn promise(&mut self) -> Promise {
+    /// Chooses the next execution to start.
+    fn begin(&mut self) -> &mut Promise {
         self.count += 1;
         let workflow = WORKFLOWS[self.rng.below(WORKFLOWS.len() as u64) as usize];
         let id = format!("{workflow}-{}-{}", self.number, self.count);
-        Promise::new(workflow, id, self.rng.below(15))
+        self.used = self.promises.len();
+        let promise = Promise::new(workflow, id, self.rng.below(15));
+        self.promises.push(Promise { refusable: self.refusable, ..promise });
+        &mut self.promises[self.used]
     }
 
-    /// Starts an execution over a stream and reads its events. Returns false if that was refused.
+    /// Starts the chosen execution over a stream and reads its events. Returns false if that was refused.
     fn stream(&mut self, address: SocketAddr) -> io::Result<bool> {
-        let promise = self.promise();
-        self.promises.push(promise);
-        let promise = self.promises.last_mut().unwrap();
+        let promise = &mut self.promises[self.used];
         let mut wire = Wire::open(address)?;
         let path = format!("/workflows/{}/stream", promise.workflow);
         wire.send("POST", &path, &[], Some(promise.body.to_string().as_bytes()))?;
@@ -190,23 +224,40 @@ fn for_each(clients: &mut [Client], act: impl Fn(&mut Promise) + Sync) {
 
 /// Compares the executions that were used since the last check, or all, with their promises.
 pub(super) fn check(clients: &mut [Client], server: &Server, ledger: &Path, everything: bool) {
+    check_answers(clients, server, ledger, everything);
+    check_ledger(clients, &ledger::read(ledger));
+}
+
+/// Compares answers of a server with the promises.
+pub(super) fn check_answers(
+    clients: &mut [Client],
+    server: &Server,
+    ledger: &Path,
+    everything: bool,
+) {
     for_each(clients, |promise| {
         if everything || promise.is_touched {
             promise.check(server, ledger);
             promise.is_touched = promise.completed.is_none() && !promise.is_waiting;
         }
     });
-    let lines = ledger::read(ledger);
-    ledger::assert_sound(&lines);
-    clients.iter().flat_map(|client| &client.promises).for_each(|it| it.check_ledger(&lines));
+}
+
+/// Compares attempts with the promises.
+pub(super) fn check_ledger(clients: &[Client], lines: &Ledger) {
+    ledger::assert_sound(lines);
+    clients.iter().flat_map(|client| &client.promises).for_each(|it| it.check_ledger(lines));
 }
 
 /// Waits for the executions that end without a resume, and resumes the others once, to their end.
-pub(super) fn heal(clients: &mut [Client], server: &Server) {
+/// Each request is sent to the next of the servers.
+pub(super) fn heal(clients: &mut [Client], servers: &[&Server]) {
     let start = Instant::now();
+    let turn = AtomicUsize::new(0);
     for_each(clients, |promise| {
         let path = format!("/workflows/{}/executions/{}/state", promise.workflow, promise.id);
         loop {
+            let server = servers[turn.fetch_add(1, Ordering::Relaxed) % servers.len()];
             let reply = server.get(&path);
             if reply.status == 404 {
                 assert!(!promise.is_acknowledged, "lost: {promise:?}");

@@ -45,3 +45,21 @@ pub(super) fn assert_sound(ledger: &Ledger) {
         assert!(lines.iter().all(|line| line.key == key), "{execution} {step}: {lines:?}");
     }
 }
+
+/// Removes attempts that began after a later one of the same step; returns where they were. Only a
+/// process that stood still between its decision and the attempt may begin one so late.
+pub(super) fn take_late(ledger: &mut Ledger) -> Vec<(String, usize)> {
+    let mut late = Vec::new();
+    for ((execution, step), lines) in ledger {
+        let mut last = 0;
+        lines.retain(|line| {
+            let is_late = line.attempt <= last;
+            if is_late {
+                late.push((format!("{execution} {step} {}", line.attempt), line.at));
+            }
+            last = last.max(line.attempt);
+            !is_late
+        });
+    }
+    late
+}

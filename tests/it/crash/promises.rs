@@ -29,7 +29,9 @@ pub(super) struct Promise {
     pub(super) finished: BTreeMap<String, (u64, usize)>,
     /// Something was sent or answered since the last check.
     pub(super) is_touched: bool,
-    /// Number of requests that were refused because the store did not answer.
+    /// Codes of refusals after which a request is repeated.
+    pub(super) refusable: &'static [&'static str],
+    /// Number of requests that were refused so.
     pub(super) refusals: u64,
 }
 
@@ -48,6 +50,7 @@ impl Promise {
             events: Vec::new(),
             finished: BTreeMap::new(),
             is_touched: true,
+            refusable: &["store_unavailable"],
             refusals: 0,
         }
     }
@@ -73,13 +76,14 @@ impl Promise {
         true
     }
 
-    /// Returns true if an answer says that the store does not answer; it names the execution if that
-    /// is recorded.
+    /// Returns true if an answer says that the request may be repeated; it names the execution if
+    /// that is recorded.
     pub(super) fn is_refused(&mut self, reply: &Reply) -> bool {
         if reply.status != 503 {
             return false;
         }
-        assert_eq!(reply.header("x-error-code"), Some("store_unavailable"), "{reply:?}");
+        let code = reply.header("x-error-code").unwrap_or_default();
+        assert!(self.refusable.contains(&code), "{reply:?}");
         self.refusals += 1;
         if let Some(id) = reply.header("x-execution-id") {
             assert_eq!(id, self.id);
@@ -113,6 +117,14 @@ impl Promise {
             return None;
         }
         let state = reply.data();
+        self.check_state(&state, ledger);
+        self.check_events(server, state["lastSequence"].as_u64().unwrap());
+        self.is_acknowledged = true;
+        Some(state)
+    }
+
+    /// Compares a state with everything known.
+    pub(super) fn check_state(&mut self, state: &Value, ledger: &Path) {
         let status = state["status"].as_str().unwrap();
         if let Some(completed) = &self.completed {
             assert_eq!(status, "completed", "{state}");
@@ -125,10 +137,7 @@ impl Promise {
             assert!(["running", "suspended", "completed"].contains(&status), "{state}");
         }
         assert_eq!(state["input"], self.body["input"]);
-        self.check_steps(&state, ledger);
-        self.check_events(server, state["lastSequence"].as_u64().unwrap());
-        self.is_acknowledged = true;
-        Some(state)
+        self.check_steps(state, ledger);
     }
 
     /// Checks that a finished step stays finished, with the same attempts.
