@@ -22,14 +22,11 @@ pub struct LinkReading {
 
 /// Returns the metrics of a member, unsorted. Its links have the names of the servers that are
 /// members now: as many series as there are servers.
-pub(super) fn of_cluster(
-    stats: &ClusterStats,
-    links: Option<Vec<LinkReading>>,
-) -> Vec<MetricFamily> {
+pub(super) fn of_cluster(stats: &ClusterStats, links: Option<&[LinkReading]>) -> Vec<MetricFamily> {
     let mut families = Vec::from(of_slots(stats));
     families.extend(of_beats(stats));
     families.extend(of_forwarding(stats));
-    families.extend(links.iter().flat_map(|links| of_links(stats, links)));
+    families.extend(links.into_iter().flat_map(|links| of_links(stats, links)));
     families
 }
 
@@ -162,7 +159,7 @@ mod tests {
             queued_bytes,
         };
         let links = vec![link(2, true, 7), link(3, false, 9)];
-        let families = of_cluster(&stats, Some(links));
+        let families = of_cluster(&stats, Some(&links));
         let text = prometheus::TextEncoder::new().encode_to_string(&families).unwrap();
         let expected = [
             "greenroom_beat_age_seconds 0.25",

@@ -69,7 +69,8 @@ impl Sources {
         families.extend(of_logs());
         families.push(of_configuration(&self.reload_status));
         if let Some(stats) = self.runtime.cluster_stats() {
-            families.extend(of_cluster(&stats, self.links.as_ref().map(|read| read())));
+            let links = self.links.as_ref().map(|read| read());
+            families.extend(of_cluster(&stats, links.as_deref()));
         }
         families.extend(self.exporter.as_ref().map(of_exporter));
         families.push(build_info());

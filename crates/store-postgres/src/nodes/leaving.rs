@@ -101,7 +101,7 @@ mod tests {
             let nodes = of(&[(1, "a", Active), (2, "b", other)]);
             assert!(refusal(&nodes).starts_with("no other server is active"));
         }
-        let mut silent = both.clone();
+        let mut silent = both;
         silent.nodes[1].is_beating = false;
         assert!(refusal(&silent).starts_with("no other server is active"));
         let mut alone = of(&[(1, "a", Active)]);
