@@ -157,7 +157,7 @@ impl Receiver {
             Err(why) => return refused(why),
         };
         if shared.is_draining() {
-            return refused(Unavailable::Draining { execution: None });
+            return write_elsewhere();
         }
         let Some(claim) = shared.memory.claim(footprint::of_start(&start)) else {
             return refused(shared.no_memory());

@@ -250,7 +250,11 @@ impl Handler<Deliver> for Supervisor {
     fn handle(&mut self, message: Deliver, ctx: &mut Self::Context) {
         let Deliver { id, command } = message;
         if self.stopping {
-            command.refuse(Unavailable::Draining { execution: Some(id) });
+            command.refuse(match self.shared.ownership.members() {
+                // nothing was recorded, and another member is about to serve the execution
+                Some(_) => Unavailable::Moved { execution: None },
+                None => Unavailable::Draining { execution: Some(id) },
+            });
             return;
         }
         if !self.shared.ownership.serves(&id) {
