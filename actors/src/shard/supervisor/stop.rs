@@ -1,13 +1,13 @@
 //! The end of the process, or of its service for some slots: stops executions.
 
 use actix::{
-    ActorContext, ActorFutureExt, Context, Handler, Message, MessageResult, ResponseActFuture,
-    WrapFuture,
+    ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult,
+    ResponseActFuture, WrapFuture,
 };
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
-use crate::commands::ExecutionCommand;
+use crate::commands::{Deliver, ExecutionCommand};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::slot_of;
 use crate::execution::Perform;
@@ -24,17 +24,18 @@ pub(crate) struct StopAll;
 impl Handler<StopAll> for Supervisor {
     type Result = ResponseActFuture<Self, ()>;
 
-    fn handle(&mut self, _: StopAll, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, _: StopAll, ctx: &mut Context<Self>) -> Self::Result {
         self.stopping = true;
-        self.stop(|_| true, |id| Unavailable::Draining { execution: Some(id.clone()) })
+        self.stop(|_| true, |id| Unavailable::Draining { execution: Some(id.clone()) }, ctx)
     }
 }
 
 impl Handler<LeaveSlots> for Supervisor {
     type Result = ResponseActFuture<Self, ()>;
 
-    fn handle(&mut self, LeaveSlots(slots): LeaveSlots, _: &mut Context<Self>) -> Self::Result {
-        self.stop(|id| slots.has(id), |id| Unavailable::Moved { execution: Some(id.clone()) })
+    fn handle(&mut self, LeaveSlots(slots): LeaveSlots, ctx: &mut Context<Self>) -> Self::Result {
+        let moved = |id: &ExecutionId| Unavailable::Moved { execution: Some(id.clone()) };
+        self.stop(|id| slots.has(id), moved, ctx)
     }
 }
 
@@ -53,11 +54,13 @@ impl Handler<BusySlots> for Supervisor {
 
 impl Supervisor {
     /// Stops executions, and unloads them when everything acknowledged is durable. Their callers
-    /// get a refusal.
+    /// get a refusal. Commands that wait for their execution to be read are handled anew: they have
+    /// done nothing yet.
     fn stop(
         &mut self,
         is_meant: impl Fn(&ExecutionId) -> bool,
         refusal: impl Fn(&ExecutionId) -> Unavailable,
+        ctx: &mut Context<Self>,
     ) -> ResponseActFuture<Self, ()> {
         let (mut stopped, mut keys) = (Vec::new(), Vec::new());
         for (id, entry) in self.entries.iter_mut().filter(|(id, _)| is_meant(id)) {
@@ -71,7 +74,9 @@ impl Supervisor {
                     keys.push(live.key);
                 }
                 Entry::Loading(loading) => {
-                    loading.commands.drain(..).for_each(|command| command.refuse(refusal(id)));
+                    for command in loading.commands.drain(..) {
+                        ctx.notify(Deliver { id: id.clone(), command });
+                    }
                 }
             }
         }
