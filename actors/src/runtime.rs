@@ -243,6 +243,7 @@ impl Runtime {
         let quiet = async {
             self.bodies_done().await;
             self.generations.active.idle().await;
+            self.shared.ownership.handed_over().await;
         };
         if tokio::time::timeout(grace, quiet).await.is_err() {
             log::warn!(

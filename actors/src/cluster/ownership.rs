@@ -13,13 +13,17 @@ use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::{Slot, SlotSet};
 use crate::ports::links::Links;
-use crate::ports::members::{Members, View};
+use crate::ports::members::{Member, MemberState, Members, View};
 
 /// Slot whose owner does what is to be done once for all members.
 const HOUSEWORK: Option<Slot> = Slot::new(0);
 
 /// Commands that may wait for other members, with callers of executions that run there.
 const FORWARDED_MAX: usize = 10_000;
+
+/// Beats after which all other members have read the owners of slots again. Until then they may send
+/// commands to the last one, whose answer is that they are not its own.
+const BEATS_TO_BE_KNOWN: u32 = 2;
 
 /// The slots that this process serves.
 pub(crate) struct Ownership {
@@ -110,6 +114,24 @@ impl Ownership {
     /// Returns the number of commands that wait for other members.
     pub(crate) fn forwarding(&self) -> usize {
         FORWARDED_MAX - self.forwarding.available_permits()
+    }
+
+    /// Resolves when other members have all slots of this process, which leaves, and know it; at once
+    /// if it has the store alone, or if no other member takes slots.
+    pub(crate) async fn handed_over(&self) {
+        let Some(own) = self.own() else { return };
+        let takes = |member: &Member| member.node != own && member.state == MemberState::Active;
+        let mut owners = self.owners();
+        let mut beats_left = BEATS_TO_BE_KNOWN;
+        while beats_left > 0 && self.view().is_some_and(|view| view.members.iter().any(takes)) {
+            // an error: this process is a member no longer
+            if owners.changed().await.is_err() {
+                return;
+            }
+            if self.served().is_empty() {
+                beats_left -= 1;
+            }
+        }
     }
 
     /// Returns the slots that are served.

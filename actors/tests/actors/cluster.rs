@@ -14,6 +14,7 @@ use greenroom_actors::requests::{
 use greenroom_actors::testkit::{pass, start};
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::processes::{Cluster, LEASE, MOVED, Process, SHARED_OUT, TAKEN_OVER, target};
 
@@ -289,4 +290,29 @@ async fn a_process_serves_its_own_while_a_takeover_takes_long() {
     pass(LEASE * 5).await;
     assert!(first.runtime.is_ready());
     assert_eq!(first.resume(&id).await, Ok(Status::Completed));
+}
+
+#[actix::test]
+async fn a_process_that_drains_ends_when_the_others_know_its_slots() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let ids: Vec<_> = futures_util::future::join_all((0..20).map(|_| first.start("w"))).await;
+    let begun = Instant::now();
+    let drained = async {
+        first.runtime.drain(Duration::from_secs(30)).await;
+        let took = begun.elapsed();
+        cluster.network.as_ref().unwrap().remove(first.node);
+        took
+    };
+    let resumed = async {
+        let mut answers = Vec::new();
+        for id in &ids {
+            pass(LEASE / 20).await;
+            answers.push(second.resume(id).await);
+        }
+        answers
+    };
+    let (took, answers) = tokio::join!(drained, resumed);
+    assert!(answers.iter().all(|answer| *answer == Ok(Status::Completed)), "{answers:?}");
+    assert!(took < LEASE, "it waits for beats, not for its lease: {took:?}");
 }
