@@ -147,7 +147,8 @@ enum DialError {
     #[error("its address cannot be resolved: {0}")]
     Unresolved(io::Error),
     #[error(
-        "{0} is beyond this machine: set `tls` under [cluster], or `trusted_network = true` there"
+        "{0} is beyond this machine: set `certificate`, `key` and `ca` under [cluster], or \
+         `trusted_network = true` there"
     )]
     Unprotected(SocketAddr),
     #[error("{0}")]

@@ -13,7 +13,7 @@ pub enum LinksError {
          `trusted_network = true` if none but servers of this cluster can reach it"
     )]
     Unprotected(SocketAddr),
-    /// A file of `tls`; the text has its path.
+    /// A file for encryption; the text has its path.
     #[error("`certificate`, `key` and `ca` under [cluster] cannot be used: {0}")]
     Tls(String),
     #[error("the secret of the cluster has {0} bytes; at least {least} are needed", least = LinksError::SECRET_BYTES_MIN)]

@@ -11,7 +11,8 @@ fn beyond_this_machine_protection_is_configured() {
     for host in ["0.0.0.0", "[::]"] {
         let open = LinkSettings::new(format!("{host}:0"));
         let error = refused(&open);
-        let advice = "(`listen` under [cluster]): set `tls` there, or `trusted_network = true`";
+        let advice = "(`listen` under [cluster]): set `certificate`, `key` and `ca` there, or \
+             `trusted_network = true`";
         assert!(error.contains(advice), "{error}");
         assert!(matches!(LinkListener::bind(&open), Err(LinksError::Unprotected(_))));
     }
@@ -28,8 +29,8 @@ fn unprotected_servers_beyond_this_machine_are_not_dialled() {
     asker.listed.send_replace(Arc::new(listed));
     assert_eq!(
         asker.fails_to_connect(NodeId(2)),
-        "192.0.2.1:3142 is beyond this machine: set `tls` under [cluster], or `trusted_network = \
-         true` there"
+        "192.0.2.1:3142 is beyond this machine: set `certificate`, `key` and `ca` under [cluster], \
+         or `trusted_network = true` there"
     );
 }
 

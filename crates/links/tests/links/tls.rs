@@ -107,7 +107,10 @@ fn files_that_cannot_be_used_are_named() {
     ] {
         let settings = LinkSettings { tls: Some(files), ..LinkSettings::new("127.0.0.1:0") };
         let error = LinkListener::bind(&settings).unwrap_err().to_string();
-        let begin = format!("`tls` under [cluster] cannot be used: {}: ", of.join(file).display());
+        let begin = format!(
+            "`certificate`, `key` and `ca` under [cluster] cannot be used: {}: ",
+            of.join(file).display()
+        );
         assert!(error.starts_with(&begin) && error.contains(problem), "{error}");
     }
 }
