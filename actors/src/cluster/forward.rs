@@ -40,11 +40,14 @@ pub(crate) async fn forward(
     Deliver { id, command }: Deliver,
     _permit: OwnedSemaphorePermit,
 ) {
+    let Some(order) = Order::of(&id, &command) else {
+        // repeated by the store, at the next owner
+        return command.refuse(Unavailable::Moved { execution: None });
+    };
     let counters = &shared.ownership.counters;
-    let Some((links, order)) = shared.ownership.links().zip(Order::of(&id, &command)) else {
+    let Some(links) = shared.ownership.links() else {
         counters.forwarded(Forwarded::Refused);
-        command.refuse(Unavailable::Moved { execution: None });
-        return;
+        return command.refuse(Unavailable::Moved { execution: None });
     };
     let is_repeatable = order.is_repeatable();
     let request = match Request::Order(order).write() {
@@ -111,6 +114,11 @@ impl Forwarding<'_> {
         let mut owners = ownership.owners();
         let patience = ownership.lease() + TAKEOVER;
         let mut until = Instant::now() + patience;
+        let mut may_be_recorded = false;
+        let moved = |may_be_recorded: bool| {
+            let execution = may_be_recorded.then(|| self.id.clone());
+            Found::Refusal(Unavailable::Moved { execution })
+        };
         loop {
             if ownership.serves(self.id) {
                 return Found::Here;
@@ -120,16 +128,16 @@ impl Forwarding<'_> {
                 match self.ask(node, self.request.clone()).await {
                     Asked::Answered(first, exchange) => return Found::Answer { first, exchange },
                     Asked::NotTaken => {}
-                    Asked::Lost if self.is_repeatable => until = Instant::now() + patience,
-                    Asked::Lost => {
-                        let execution = Some(self.id.clone());
-                        return Found::Refusal(Unavailable::Moved { execution });
+                    Asked::Lost if self.is_repeatable => {
+                        may_be_recorded = true;
+                        until = Instant::now() + patience;
                     }
+                    Asked::Lost => return moved(true),
                 }
             }
             let is_over = !matches!(timeout_at(until, owners.changed()).await, Ok(Ok(())));
-            if is_over || self.shared.is_draining() {
-                return Found::Refusal(Unavailable::Moved { execution: None });
+            if is_over || self.shared.ending.is_cancelled() {
+                return moved(may_be_recorded);
             }
         }
     }
@@ -156,8 +164,8 @@ enum Asked {
     Lost,
 }
 
-/// Passes facts and progress on to a subscriber, until the execution ends or its owner is lost. Facts that the
-/// subscriber has no room for are in the record, as for executions of this process.
+/// Passes facts and progress on to a subscriber, until the execution ends or its owner is lost.
+/// Facts that the subscriber has no room for are in the record, as for executions of this process.
 async fn pass_facts(
     shared: &Shared,
     id: &ExecutionId,

@@ -7,7 +7,7 @@ use crate::commands::ExecutionCommand;
 use crate::domain::machine::Command;
 use crate::execution::ExecutionActor;
 use crate::execution::outcome::Waiter;
-use crate::requests::{DescribeError, Unavailable};
+use crate::requests::Unavailable;
 
 impl ExecutionActor {
     pub(super) fn stop(
@@ -40,11 +40,12 @@ impl ExecutionActor {
         let (reply, outcome) = oneshot::channel();
         let command = ExecutionCommand::AwaitOutcome { subject: None, after_seq, answer: reply };
         self.shared.deliver(self.id.clone(), command);
+        let execution = Some(self.id.clone());
         actix::spawn(async move {
             match outcome.await {
                 Ok(Ok(outcome)) => answer.give(&outcome),
-                Ok(Err(DescribeError::Unavailable(why))) => answer.refuse(why),
-                Ok(Err(DescribeError::NotFound)) | Err(_) => answer.refuse(Unavailable::ActorLost),
+                // whatever the reason: what the caller asked for may be recorded
+                Ok(Err(_)) | Err(_) => answer.refuse(Unavailable::Moved { execution }),
             }
         });
     }

@@ -7,7 +7,7 @@ use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::{SlotSet, slot_of};
 use greenroom_actors::ports::members::{Members, View};
-use greenroom_actors::ports::store::{Read, Status};
+use greenroom_actors::ports::store::{Executions as _, Read, Status};
 use greenroom_actors::requests::{
     ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Unavailable,
 };
@@ -315,4 +315,41 @@ async fn a_process_that_drains_ends_when_the_others_know_its_slots() {
     let (took, answers) = tokio::join!(drained, resumed);
     assert!(answers.iter().all(|answer| *answer == Ok(Status::Completed)), "{answers:?}");
     assert!(took < LEASE, "it waits for beats, not for its lease: {took:?}");
+}
+
+#[actix::test]
+async fn callers_of_a_process_that_drains_get_the_outcome_of_the_next_owner() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let ids = [first.start("asks").await, first.start("asks").await];
+    let drained = async {
+        pass(Duration::from_secs(1)).await;
+        first.runtime.drain(Duration::from_secs(30)).await;
+    };
+    // the resume is recorded by the first process, and answered when both steps have ended
+    let (here, elsewhere, ()) =
+        tokio::join!(first.resume_of("asks", &ids[0]), second.resume_of("asks", &ids[1]), drained,);
+    assert_eq!(here, Ok(Status::Completed));
+    assert_eq!(elsewhere, Ok(Status::Completed), "it is not carried out again");
+    assert_eq!(cluster.calls.count(), 4, "no step ran twice");
+}
+
+#[actix::test]
+async fn a_caller_is_not_told_that_nothing_was_recorded_when_something_may_be() {
+    let cluster = Cluster::linked();
+    let first = cluster.join("a").await;
+    let second = cluster.join_as("b", |members| Arc::new(Stuck(members))).await;
+    pass(SHARED_OUT).await;
+    let id = owned_by_other(&second, "keyed");
+    // the key lets it be sent again, but there is no next owner
+    let (refused, ()) = tokio::join!(
+        second.runtime.execute(keyed(start("toils", id.as_str(), json!({})), "k")),
+        async {
+            pass(Duration::from_secs(2)).await;
+            first.kill().await;
+        }
+    );
+    assert!(cluster.disk.describe(&id).await.unwrap().is_some(), "it was recorded");
+    let moved = Unavailable::Moved { execution: Some(id) };
+    assert_eq!(refused.err(), Some(StartError::Unavailable(moved)));
 }

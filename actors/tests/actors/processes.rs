@@ -73,6 +73,7 @@ impl Cluster {
             workflow("naps", vec![sleep("nap", 3_600_000), map("z", json!(1))]),
             workflow("works", vec![run("first", "slow"), run("second", "slow")]),
             workflow("toils", vec![run("first", "long"), run("second", "long")]),
+            workflow("asks", vec![ask("manager"), run("first", "long"), run("second", "long")]),
         ];
         let calls = Calls::default();
         let mut registry = with_functions(registry_of(definitions), &calls);
@@ -173,8 +174,16 @@ impl Process {
     }
 
     pub(crate) async fn resume(&self, id: &ExecutionId) -> Result<Status, ResumeError> {
+        self.resume_of("w", id).await
+    }
+
+    pub(crate) async fn resume_of(
+        &self,
+        workflow: &str,
+        id: &ExecutionId,
+    ) -> Result<Status, ResumeError> {
         let answer = resume(json!({ "approved": 1 }));
-        self.runtime.resume(&target("w", id), answer).await.map(|outcome| outcome.status())
+        self.runtime.resume(&target(workflow, id), answer).await.map(|outcome| outcome.status())
     }
 
     /// Ends the process without a word. (Its node is silent when the last handle is dropped.)

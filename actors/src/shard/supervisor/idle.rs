@@ -7,7 +7,7 @@ use crate::counters::Counters;
 use crate::execution::TakeSnapshot;
 use crate::mailbox::force_send;
 use crate::shard::messages::Idle;
-use crate::shard::supervisor::{Entry, RESTART_WINDOW, Supervisor};
+use crate::shard::supervisor::{Entry, Live, RESTART_WINDOW, Supervisor};
 
 /// Divisor for the share of idle executions that one sweep unloads early while memory is short; at
 /// least `EARLY_MIN` are unloaded.
@@ -24,6 +24,13 @@ pub(super) struct IdleSince {
 pub(super) struct IdleEntry {
     key: u64,
     until: Instant,
+}
+
+impl Live {
+    /// True if there may be work in progress: one that was idle may have got a command since.
+    pub(super) fn is_busy(&self) -> bool {
+        self.idle.as_ref().is_none_or(|since| since.handled != self.delivered)
+    }
 }
 
 impl Supervisor {

@@ -44,7 +44,7 @@ impl Handler<BusySlots> for Supervisor {
 
     fn handle(&mut self, _: BusySlots, _: &mut Context<Self>) -> Self::Result {
         let is_busy = |entry: &Entry| match entry {
-            Entry::Live(live) => live.idle.is_none(),
+            Entry::Live(live) => live.is_busy(),
             Entry::Loading(_) => true,
         };
         let busy = self.entries.iter().filter(|(_, entry)| is_busy(entry));
