@@ -4,6 +4,7 @@ mod defects;
 mod dump;
 mod forgetting;
 mod generations;
+mod idle;
 mod keys;
 mod members;
 mod migration;

@@ -1,5 +1,6 @@
 //! Beats, on their own connection.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use greenroom_actors::ports::members::{BEATS_PER_LEASE, Member, MemberState, Vie
 use greenroom_actors::ports::meter::JournalMeter;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::fence::NOTE;
 use super::{BEAT, Cause, Cluster, Membership, Peer};
@@ -20,14 +21,19 @@ use crate::replication::{CanceledWaits, explained};
 /// Maximum time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 
-/// Increments the beat of a process that still has its row and lanes; returns the members, and the
-/// number of changes of the owners of slots.
+/// Increments the beat of a process that still has its row and lanes; returns the members, the number
+/// of changes of the owners of slots, and whether another session has a lock on executions, or waits
+/// for one, that writes would wait for. The beat itself waits for no such lock.
 const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1
         WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
         RETURNING beat)
     SELECT n.node, n.name, n.version, n.state,
         CASE WHEN n.node = $1 THEN own.beat ELSE n.beat END, (SELECT map FROM meta),
-        n.address
+        n.address, EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation'
+            AND relation = 'executions'::regclass
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                'AccessExclusiveLock'))
     FROM own, nodes n WHERE n.state < 2 ORDER BY n.node";
 /// Reads the owners of slots, in the order of slots.
 const OWNERS: &str = "SELECT (SELECT map FROM meta),
@@ -35,8 +41,8 @@ const OWNERS: &str = "SELECT (SELECT map FROM meta),
 /// Finds a newer server, one of the same name first.
 const TAKER: &str = "SELECT name, version FROM nodes WHERE state < 2 AND node > $1
         ORDER BY name = $2 DESC, node DESC LIMIT 1";
-/// Changes nothing, and waits for the lock that every write of an execution needs. The beats
-/// themselves would not notice a table that another session has locked.
+/// Changes nothing, and waits for the lock that every write of an execution needs. Sent only after a
+/// beat that has found that lock taken.
 const PROBE: &str = "DELETE FROM executions WHERE false";
 /// Reads of the owners of slots that a beat tries: each may be older than a change.
 const READS_MAX: u32 = 3;
@@ -49,11 +55,37 @@ struct Pulse {
     connector: Connector,
     meter: Arc<dyn JournalMeter>,
     name: String,
-    client: Option<Client>,
+    session: Option<Session>,
     /// Number of connections.
     connections: u64,
     /// Maximum wait for an answer.
     answer_max: Duration,
+    /// True if the last beat has found a lock that writes would wait for.
+    is_locked: bool,
+}
+
+/// A connection, with the statements that it has prepared: a beat is the same again and again.
+struct Session {
+    client: Client,
+    prepared: HashMap<String, Statement>,
+}
+
+impl Session {
+    async fn query(
+        &mut self,
+        statement: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        let prepared = match self.prepared.get(statement) {
+            Some(prepared) => prepared.clone(),
+            None => {
+                let prepared = self.client.prepare(statement).await?;
+                self.prepared.insert(statement.to_owned(), prepared.clone());
+                prepared
+            }
+        };
+        self.client.query(&prepared, values).await
+    }
 }
 
 impl Pulse {
@@ -64,10 +96,10 @@ impl Pulse {
         statement: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<(Instant, Vec<Row>), SessionError> {
-        if let Some(client) = self.client.take() {
+        if let Some(mut session) = self.session.take() {
             let sent = Instant::now();
-            if let Ok(rows) = answered(self.answer_max, client.query(statement, values)).await {
-                self.client = Some(client);
+            if let Ok(rows) = answered(self.answer_max, session.query(statement, values)).await {
+                self.session = Some(session);
                 return Ok((sent, rows));
             }
         }
@@ -79,13 +111,14 @@ impl Pulse {
         if self.connections > 1 {
             self.meter.reconnected();
         }
+        let mut session = Session { client, prepared: HashMap::new() };
         let sent = Instant::now();
-        match answered(self.answer_max, client.query(statement, values)).await {
+        match answered(self.answer_max, session.query(statement, values)).await {
             Ok(rows) => {
-                self.client = Some(client);
+                self.session = Some(session);
                 Ok((sent, rows))
             }
-            Err(error) => Err(explained(&client, error, &self.name).await),
+            Err(error) => Err(explained(&session.client, error, &self.name).await),
         }
     }
 }
@@ -93,13 +126,13 @@ impl Pulse {
 impl Pulse {
     /// Returns the reason for which a write would fail.
     async fn probe(&mut self) -> Result<(), SessionError> {
-        let Some(client) = self.client.take() else { return Ok(()) };
-        let probed = answered(self.answer_max, client.batch_execute(PROBE)).await;
+        let Some(session) = self.session.take() else { return Ok(()) };
+        let probed = answered(self.answer_max, session.client.batch_execute(PROBE)).await;
         match probed {
             // the connection failed: the next beat reports it if another one fails too
             Err(error) if error.code().is_none() => Ok(()),
             probed => {
-                self.client = Some(client);
+                self.session = Some(session);
                 Ok(probed?)
             }
         }
@@ -166,7 +199,9 @@ impl Membership {
     pub(super) async fn beat(self: Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
         let name = format!("greenroom/{}/beat", self.node);
         let answer_max = self.answer_max();
-        let mut pulse = Pulse { connector, meter, name, client: None, connections: 0, answer_max };
+        let (session, connections, is_locked) = (None, 0, false);
+        let mut pulse =
+            Pulse { connector, meter, name, session, connections, answer_max, is_locked };
         let mut views = self.cluster.as_ref().and_then(Cluster::take_views);
         let mut leave = self.leave.subscribe();
         let (every, first) = self.rhythm();
@@ -182,7 +217,7 @@ impl Membership {
                 }
                 let beat = self.beat_once(&mut pulse).await;
                 noticed.beat(&self.outages, &beat);
-                if beat.is_ok() {
+                if beat.is_ok() && (pulse.is_locked || noticed.probes_failed > 0) {
                     noticed.probe(&self.outages, &pulse.probe().await);
                 }
                 beat
@@ -210,6 +245,7 @@ impl Membership {
 
     /// Increments the row; returns the loss if the row is gone, or a lane did not find its own.
     async fn beat_once(&self, pulse: &mut Pulse) -> Result<Beat, SessionError> {
+        pulse.is_locked = false;
         let (sent, rows) = pulse.ask(UPDATE, &[&self.node]).await?;
         let is_unannounced = self.outages.is_lost() && self.lost.borrow().is_none();
         if rows.is_empty() || is_unannounced {
@@ -221,6 +257,7 @@ impl Membership {
                 || taker.as_ref().is_some_and(|taker| taker.name == self.name);
             return Ok(Beat::Lost(if is_taken { Cause::Taken(taker) } else { Cause::Fenced }));
         }
+        pulse.is_locked = rows[0].try_get(7)?;
         let Some(cluster) = &self.cluster else { return Ok(Beat::Alone) };
         let map = rows[0].try_get(5)?;
         self.learn_owners(cluster, pulse, map).await?;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use greenroom_actors::domain::slot::{SlotSet, slot_of};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::conformance::{Bench, Draft, step_started};
 use greenroom_actors::ports::members::{Members, View};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
-    AppendError, Executions as _, IdempotencyRecord, Journal as _,
+    AppendError, Executions as _, IdempotencyRecord, Journal as _, Logs as _,
 };
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
@@ -288,4 +289,20 @@ async fn the_owners_are_read_again_on_another_connection() {
     assert_eq!(pair.bench.append(&next).await, Err(AppendError::Lost));
     assert!(!pair.one.shared.membership.has_housework());
     assert!(pair.two.shared.membership.has_housework());
+}
+
+#[tokio::test]
+async fn one_member_deletes_the_old_log_records_of_all() {
+    let Some(pair) = Pair::open().await else { return };
+    let record = LogRecord {
+        at: Timestamp(0),
+        level: LogLevel::Info,
+        target: Arc::from("test"),
+        message: "old".to_owned(),
+        attributes: Vec::new(),
+        scope: Arc::default(),
+    };
+    pair.two.write_logs(vec![Arc::new(record)]).await.unwrap();
+    assert_eq!(pair.two.prune_logs(Timestamp(1), 100).await, Ok(0), "slot 0 is not its own");
+    assert_eq!(pair.one.prune_logs(Timestamp(1), 100).await, Ok(1));
 }
