@@ -162,7 +162,7 @@ pub(crate) enum StartAnswer {
 }
 
 /// Refusal of a start or a resume; a lost race for its idempotency key is one, too.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum KeyedRefusal<E> {
     Error(E),
     KeyTaken,

@@ -342,6 +342,14 @@ impl Unavailable {
     }
 }
 
+/// True if an answer is a refusal for this reason.
+pub(crate) fn is_refused_as<T, E: From<Unavailable> + PartialEq>(
+    answer: &Result<T, E>,
+    why: Unavailable,
+) -> bool {
+    matches!(answer, Err(refusal) if *refusal == E::from(why))
+}
+
 impl From<AppendError> for Unavailable {
     fn from(error: AppendError) -> Self {
         match error {

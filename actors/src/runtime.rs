@@ -22,6 +22,7 @@ use std::time::Duration;
 use actix::Addr;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::agent::generation::GenerationDeps;
 use crate::cluster::observing::Watch;
@@ -240,15 +241,20 @@ impl Runtime {
     pub async fn drain(&self, grace: Duration) {
         self.shared.draining.store(true, Ordering::Release);
         self.leave_members();
+        let deadline = Instant::now() + grace;
         let quiet = async {
             self.bodies_done().await;
             self.generations.active.idle().await;
-            self.shared.ownership.handed_over().await;
         };
-        if tokio::time::timeout(grace, quiet).await.is_err() {
+        if timeout_at(deadline, quiet).await.is_err() {
             log::warn!(
                 "steps still run after the grace period of {grace:?}; they run again after the \
                  restart"
+            );
+        } else if timeout_at(deadline, self.shared.ownership.handed_over()).await.is_err() {
+            log::warn!(
+                "not all members know after the grace period of {grace:?} whose the slots of this \
+                 one are; they take them over once it is gone"
             );
         }
         // first, since answering their callers and dropping their steps would cancel them
@@ -262,7 +268,7 @@ impl Runtime {
                  restart they continue from what it has"
             ),
         }
-        if tokio::time::timeout(LAST_RECORDS, self.generations.active.idle()).await.is_err() {
+        if timeout(LAST_RECORDS, self.generations.active.idle()).await.is_err() {
             log::warn!(
                 "some generations ended without a record; after the restart they are interrupted"
             );

@@ -1,14 +1,17 @@
-//! Thread pools for blocking work, and a check that the machine allows enough threads.
+//! Thread pools for blocking work, threads that drive connections, and a check that the machine
+//! allows enough threads.
 //!
 //! Starting a thread on demand can fail, and the request with it. So every pool starts its first
 //! thread at once and keeps it; more are started under load, and where the machine refuses those,
 //! work waits for the existing ones.
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
 
 /// Threads end with their pool, not before.
 const UNLIMITED: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -62,6 +65,82 @@ impl Drop for Pool {
     }
 }
 
+/// A thread with its own runtime, which drives connections. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Driver {
+    handle: Handle,
+    running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+}
+
+impl Driver {
+    /// Starts the thread. Blocking work, such as the resolution of a name, has `end_after` when the
+    /// thread ends; without, nothing is waited for.
+    pub fn start(name: &str, end_after: Duration) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            // an error: the driver was dropped, which means the same
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_timeout(end_after);
+        })?;
+        Ok(Self { handle, running: Mutex::new(Some((stop, thread))) })
+    }
+
+    /// Returns the runtime of the thread.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Runs a future on the thread; blocks. Returns `None` if it panics, or does not end in time.
+    pub fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+        within: Option<Duration>,
+    ) -> Option<T> {
+        let (done, result) = mpsc::channel();
+        let task = self.handle.spawn(async move {
+            // an error: the time is over
+            let _ = done.send(work.await);
+        });
+        let result = match within {
+            Some(within) => result.recv_timeout(within).ok(),
+            None => result.recv().ok(),
+        };
+        task.abort();
+        result
+    }
+
+    /// Returns false once the thread is to end.
+    pub fn is_running(&self) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Returns true on the thread itself, which must not block.
+    pub fn is_current(&self) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.as_ref().is_some_and(|(_, thread)| thread.thread().id() == thread::current().id())
+    }
+
+    /// Ends the thread and every task on it; blocks.
+    pub fn stop(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((stop, thread)) = running else { return };
+        // an error: the thread has ended
+        let _ = stop.send(());
+        // the last owner may be a task of the thread
+        if thread.thread().id() != thread::current().id() && thread.join().is_err() {
+            log::error!("a thread that drives connections panicked");
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 /// Returns the pool stored in a static, starting it if necessary.
 pub fn shared(
     place: &'static OnceLock<Pool>,
@@ -87,7 +166,7 @@ pub fn reserve(needed: usize) -> Result<(), TooFewThreads> {
     while started.len() < needed && refused.is_none() {
         let gate = Arc::clone(&gate);
         let wait = move || drop(gate.lock());
-        match std::thread::Builder::new().name("greenroom-probe".to_owned()).spawn(wait) {
+        match thread::Builder::new().name("greenroom-probe".to_owned()).spawn(wait) {
             Ok(thread) => started.push(thread),
             Err(reason) => refused = Some(reason),
         }
@@ -114,7 +193,7 @@ mod tests {
         let work = |number: u32| {
             let sender = sender.clone();
             pool.run(move || {
-                sender.send(std::thread::current().id()).unwrap();
+                sender.send(thread::current().id()).unwrap();
                 number
             })
         };

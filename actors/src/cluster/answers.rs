@@ -23,7 +23,7 @@ use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
 use crate::ports::links::Answerer;
 use crate::ports::store::{IdempotencyRecord, read_stored};
-use crate::requests::{ControlError, Subscriber, Unavailable};
+use crate::requests::{ControlError, Subscriber, Unavailable, is_refused_as};
 use crate::shared::Shared;
 
 /// Messages of one exchange.
@@ -177,7 +177,7 @@ impl Receiver {
     }
 
     /// Sends a command to the execution; returns the message with the answer.
-    async fn ask<T: Serialize, E: Serialize + From<Unavailable>>(
+    async fn ask<T: Serialize, E: Serialize + From<Unavailable> + PartialEq>(
         &self,
         id: ExecutionId,
         command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
@@ -185,11 +185,9 @@ impl Receiver {
         let (answer, reply) = oneshot::channel();
         self.shared.deliver(id, command(answer));
         let answer = reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()));
-        let message = write_answer(&answer);
-        let moved = || Err::<T, E>(Unavailable::Moved { execution: None }.into());
         // its slot was given away before it was carried out
-        let is_elsewhere = answer.is_err() && message == write_answer(&moved());
-        if is_elsewhere { write_elsewhere() } else { message }
+        let is_elsewhere = is_refused_as(&answer, Unavailable::Moved { execution: None });
+        if is_elsewhere { write_elsewhere() } else { write_answer(&answer) }
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use actix::fut::ActorFutureExt as _;
-use actix::{Actor, ActorContext, Addr, ArbiterHandle, AsyncContext, Context, Handler, WrapFuture};
+use actix::{Actor, ActorContext, Addr, ArbiterHandle, Context, Handler};
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
+use crate::cluster::relay::end_with;
 use crate::cluster::request::FeedWish;
 use crate::cluster::said::write_observed;
 use crate::observe::feed::{FeedHandle, Observed};
-use crate::observe::forgotten::Forgotten;
 use crate::observe::span::{LogsObserved, Observer, ObserverId, SpansObserved};
 
 /// Batches that wait for the link, as many as may wait for an observer here. Further ones are
@@ -99,10 +98,7 @@ impl Actor for FeedRelay {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(QUEUED_MAX);
-        let out = self.out.clone();
-        let left = async move { out.closed().await };
-        ctx.spawn(left.into_actor(self).map(|(), _, ctx| ctx.stop()));
-        ctx.spawn(Forgotten::default().map(|(), _: &mut Self, ctx| ctx.stop()));
+        end_with(self, self.out.clone(), ctx);
     }
 }
 

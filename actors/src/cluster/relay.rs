@@ -90,11 +90,19 @@ impl<B: Unpin + Send + 'static> Actor for Relay<B> {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(QUEUED_MAX);
-        let out = self.out.clone();
-        let left = async move { out.closed().await };
-        ctx.spawn(left.into_actor(self).map(|(), _, ctx| ctx.stop()));
-        ctx.spawn(Forgotten::default().map(|(), _: &mut Self, ctx| ctx.stop()));
+        end_with(self, self.out.clone(), ctx);
     }
+}
+
+/// Ends a relay with the reader of its batches, and when nothing sends to it.
+pub(super) fn end_with<A: Actor<Context = Context<A>>, B: 'static>(
+    relay: &A,
+    out: mpsc::Sender<B>,
+    ctx: &mut Context<A>,
+) {
+    let left = async move { out.closed().await };
+    ctx.spawn(left.into_actor(relay).map(|(), _, ctx| ctx.stop()));
+    ctx.spawn(Forgotten::default().map(|(), _: &mut A, ctx| ctx.stop()));
 }
 
 impl Handler<EventsRecorded> for Relay<OfExecution> {

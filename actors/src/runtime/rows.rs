@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::commands::{Answer, ExecutionCommand};
 use crate::domain::ids::ExecutionId;
 use crate::execution::{answer_from_rows, restore};
-use crate::requests::{Target, Unavailable};
+use crate::requests::{Target, Unavailable, is_refused_as};
 use crate::runtime::Runtime;
 
 /// Executions that are read at once without their supervisors. Each is in memory meanwhile.
@@ -92,13 +92,6 @@ impl Runtime {
         }
         reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))
     }
-}
-
-fn is_refused_as<T, E: From<Unavailable> + PartialEq>(
-    answer: &Result<T, E>,
-    why: Unavailable,
-) -> bool {
-    matches!(answer, Err(refusal) if *refusal == E::from(why))
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ mod asking;
 mod complaints;
 mod connection;
 mod dialling;
-mod driver;
 mod error;
 mod frame;
 mod handshake;

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::{Answerer, Exchange, LinkError, Links};
+use greenroom_actors::threads::Driver;
 use tokio::sync::watch;
 
 use crate::accepted::Accepted;
 use crate::accepting::accept;
 use crate::complaints::Complaints;
 use crate::dialling::{Peer, PeerFigures};
-use crate::driver::Driver;
 use crate::error::LinksError;
 use crate::handshake::Greeter;
 use crate::peers::{Addresses, Peers, follow};
@@ -67,7 +68,7 @@ impl LinkListener {
         if identity.cluster.len() > LinksError::CLUSTER_BYTES_MAX {
             return Err(LinksError::ClusterTooLong(identity.cluster.len()));
         }
-        let driver = Driver::start().map_err(LinksError::Thread)?;
+        let driver = Driver::start("links", Duration::ZERO).map_err(LinksError::Thread)?;
         let shared = Arc::new(Shared {
             greeter: Greeter::new(identity, self.settings.message_bytes_max),
             tls: self.tls,

@@ -21,7 +21,6 @@ mod conversations;
 mod counts;
 mod decoders;
 mod defects;
-mod driver;
 mod dump;
 mod executions;
 mod fault;

@@ -25,13 +25,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_actors::threads::Driver;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 pub(crate) use self::cluster::{Cluster, Owned};
 
 use crate::connector::Connector;
-use crate::driver::Driver;
 use crate::lane::outage::Outages;
 
 /// Time between two beats.

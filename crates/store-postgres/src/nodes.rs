@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::ports::members::BEATS_PER_LEASE;
+use greenroom_actors::threads::Driver;
 use tokio_postgres::{Client, Row};
 
 pub use self::leaving::LeaveError;
 use crate::connector::{Connector, Purpose};
-use crate::driver::Driver;
 use crate::membership::BEAT;
-use crate::open::OpenError;
+use crate::open::{OpenError, start_driver};
 use crate::replication::CanceledWaits;
 use crate::schema;
 use crate::settings::PostgresSettings;
@@ -78,7 +78,7 @@ pub enum NodeState {
 impl NodeReader {
     /// Connects to a database that has the tables of this version; blocks.
     pub fn open(settings: &PostgresSettings) -> Result<Self, OpenError> {
-        let driver = Driver::start().map_err(OpenError::Thread)?;
+        let driver = start_driver()?;
         let connector = Connector::new(settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let address = settings.address.clone();

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_actors::threads::Driver;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -18,7 +19,6 @@ pub(crate) use self::checks::{Identity, Use};
 pub use self::error::OpenError;
 
 use crate::connector::{Connector, Purpose};
-use crate::driver::Driver;
 use crate::key_purge::{self, NewestAppend};
 use crate::lane::Lanes;
 use crate::membership::Membership;
@@ -37,6 +37,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Longer than the wait for a server that was killed.
 const LONG: Duration = Duration::from_secs(10);
 
+/// Time that open work has when the thread of the connections ends.
+const END_AFTER: Duration = Duration::from_secs(5);
+
+/// Starts the thread of the connections.
+pub(crate) fn start_driver() -> Result<Driver, OpenError> {
+    Driver::start("store-pg", END_AFTER).map_err(OpenError::Thread)
+}
+
 impl PostgresStore {
     /// Opens the store, creates its tables if there are none, and reports commits to a meter;
     /// blocks. A database that cannot be used is rejected and left unchanged.
@@ -47,7 +55,7 @@ impl PostgresStore {
         settings: PostgresSettings,
         meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
-        let driver = Driver::start().map_err(OpenError::Thread)?;
+        let driver = start_driver()?;
         let connector = Connector::new(&settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let opening =

@@ -273,11 +273,10 @@ ALTER TABLE meta ADD COLUMN secret bytea NOT NULL
 ALTER TABLE nodes ADD COLUMN lease bigint;
 ALTER TABLE nodes ADD COLUMN address text;
 CREATE TABLE slots (
-    slot  smallint PRIMARY KEY,
-    node  bigint,
-    epoch bigint   NOT NULL
+    slot smallint PRIMARY KEY,
+    node bigint
 ) WITH (fillfactor = 50);
-INSERT INTO slots (slot, node, epoch) SELECT slot, NULL, 0 FROM generate_series(0, 4095) AS slot;
+INSERT INTO slots (slot) SELECT generate_series(0, 4095);
 CREATE INDEX running_by_slot ON executions (slot, n) WHERE status = 0;
 ";
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{CommitSink, Journal as _};
+use greenroom_actors::threads::Driver;
 
 use tokio::sync::Semaphore;
 
 use crate::connector::Connector;
-use crate::driver::Driver;
 use crate::key_purge::NewestAppend;
 use crate::lane::Lanes;
 use crate::lane::outage::Outages;

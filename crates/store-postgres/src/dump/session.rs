@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{FutureExt as _, TryStreamExt as _};
 use greenroom_actors::ports::meter::NoMeter;
+use greenroom_actors::threads::Driver;
 use greenroom_store_codec::dump::{Batches, Failed, Kind, Receive, Record};
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
@@ -15,10 +16,9 @@ use super::rows::{Column, record_of};
 use super::tables::{self, DERIVED, Table};
 use crate::columns::Stored;
 use crate::connector::{Connector, Purpose};
-use crate::driver::Driver;
 use crate::lane::register::GENERATIONS;
 use crate::membership::Membership;
-use crate::open::{OpenError, Use, checks, prepare};
+use crate::open::{OpenError, Use, checks, prepare, start_driver};
 use crate::pool::Failure;
 use crate::schema;
 use crate::settings::PostgresSettings;
@@ -61,7 +61,7 @@ impl Session {
         // a server of the same name would lose the database
         settings.name = format!("{}, copy by process {}", settings.name, std::process::id());
         let address = settings.address.to_string();
-        let driver = Driver::start().map_err(OpenError::Thread)?;
+        let driver = start_driver()?;
         let connector = Connector::new(&settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let opening = async move {

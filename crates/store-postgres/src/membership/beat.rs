@@ -316,7 +316,7 @@ fn leave_of(node: i64) -> String {
         "DO $$ BEGIN
             DELETE FROM nodes WHERE node = {node};
             DELETE FROM lanes WHERE node = {node};
-            UPDATE slots SET node = NULL, epoch = epoch + 1 WHERE node = {node};
+            UPDATE slots SET node = NULL WHERE node = {node};
             IF FOUND THEN {NOTE}; END IF;
         END $$"
     )

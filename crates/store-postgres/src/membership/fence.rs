@@ -10,7 +10,7 @@ pub(super) const LOCK: &str = "SELECT FROM nodes
 pub(super) const CUT: [&str; 3] = [
     "UPDATE nodes SET state = 2 WHERE node = $1",
     "DELETE FROM lanes WHERE node = $1",
-    "UPDATE slots SET node = NULL, epoch = epoch + 1 WHERE node = $1",
+    "UPDATE slots SET node = NULL WHERE node = $1",
 ];
 
 /// Notes that the owners of slots have changed. All transactions change slots before that.

@@ -22,7 +22,7 @@ const LOOKS: u32 = 6;
 const FORGET: &str = "DELETE FROM nodes WHERE state = 2";
 
 /// Frees slots of servers that are no longer known: a person has deleted their rows.
-const FREE: &str = "WITH freed AS (UPDATE slots s SET node = NULL, epoch = epoch + 1
+const FREE: &str = "WITH freed AS (UPDATE slots s SET node = NULL
             WHERE node IS NOT NULL
             AND NOT EXISTS (SELECT FROM nodes n WHERE n.node = s.node AND n.state < 2)
             RETURNING 1)

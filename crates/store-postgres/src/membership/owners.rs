@@ -25,7 +25,7 @@ const OWN: &str = "SELECT FROM nodes WHERE node = $1 AND state < 2";
 /// Takes slots without an owner, and those of this process. The lock lets it beat, and makes a fence
 /// wait.
 const CLAIM: &str = "WITH me AS (SELECT FROM nodes WHERE node = $1 AND state = 0 FOR KEY SHARE),
-        got AS (UPDATE slots SET node = $1, epoch = epoch + 1
+        got AS (UPDATE slots SET node = $1
             WHERE slot = ANY ($2) AND (node IS NULL OR node = $1) AND EXISTS (SELECT FROM me)
             RETURNING slot),
         note AS (UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM got))
@@ -36,7 +36,7 @@ const CLAIM: &str = "WITH me AS (SELECT FROM nodes WHERE node = $1 AND state = 0
 /// hold up the changes of all others.
 const GIVE: &str = "WITH taker AS (
             SELECT FROM nodes WHERE node = $2 AND state = 0 FOR KEY SHARE),
-        given AS (UPDATE slots SET node = $2, epoch = epoch + 1
+        given AS (UPDATE slots SET node = $2
             WHERE slot = ANY ($3) AND node = $1 AND EXISTS (SELECT FROM taker)
             RETURNING slot),
         note AS (UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM given))
