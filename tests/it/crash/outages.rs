@@ -125,6 +125,19 @@ impl Site {
         count
     }
 
+    /// Starts the server, and starts it again if it has not found the database within its patience.
+    fn start(&self) -> Server {
+        loop {
+            match Server::try_start(self.home.test_server()) {
+                Ok(server) => return server,
+                Err(said) => {
+                    let last = said.last().map_or("", String::as_str);
+                    assert!(last.contains("cannot connect to the database"), "{said:#?}");
+                }
+            }
+        }
+    }
+
     /// Kills the server again and again while clients work, the database stops and the network
     /// fails.
     fn storm(&self, clients: &mut [Client], rng: &mut Rng, order: &mut Order) -> Disturbances {
@@ -133,7 +146,7 @@ impl Site {
             let (working, done) = channel::<()>();
             let disturbing = scope.spawn(move || self.disturb(&mut weather, order, &done));
             for _ in 0..KILLS {
-                let server = Server::start(self.home.test_server());
+                let server = self.start();
                 round(clients, server, Duration::from_millis(rng.below(LIFE_MS)));
             }
             drop(working);
@@ -174,7 +187,7 @@ fn acknowledged_work_survives_outages_of_the_database() {
     while storms < STORMS || start.elapsed() < least || !count.are_all() {
         storms += 1;
         count += site.storm(&mut clients, &mut rng, &mut order);
-        let server = Server::start(site.home.test_server());
+        let server = site.start();
         eventually("calm", || (server.get("/readyz").status == 200).then_some(()));
         check(&mut clients, &server, &ledger, false);
     }

@@ -91,14 +91,15 @@ fn a_provider_that_never_answers_times_out() {
     let servers = FORMATS.map(|_| Provider::start(silent.iter().cycle().take(10).cloned()));
     let site = site(&servers, "timeouts = { first_token = \"50ms\" }");
     for (format, server) in FORMATS.iter().zip(&servers) {
-        for (at, route) in ROUTES.iter().chain(&ROUTES).enumerate() {
+        for route in ROUTES.iter().chain(&ROUTES) {
             let reply = ask(&site, format, route, &question());
             let (code, error) = failure(route, &reply);
             assert!(code.is_none_or(|code| code == "provider_timeout"), "{}", reply.text());
             let expected =
                 format!("{format} did not begin to answer within 50ms (timeouts.first_token)");
             assert_eq!(error, expected, "{route}");
-            server.wait_until_left(at + 1);
+            // on a busy machine the time may be over before it is asked
+            server.wait_until_left(server.asked().len());
         }
     }
 }

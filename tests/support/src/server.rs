@@ -87,7 +87,17 @@ impl Home {
 
 impl Server {
     /// Starts the program and waits until it listens.
-    pub fn start(mut command: Command) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If it ends before, or after [`PATIENCE`].
+    pub fn start(command: Command) -> Self {
+        Self::try_start(command).unwrap_or_else(|said| panic!("it does not listen: {said:#?}"))
+    }
+
+    /// Starts the program and waits until it listens. Fails with the lines of its log if it does
+    /// not.
+    pub fn try_start(mut command: Command) -> Result<Self, Vec<String>> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -102,7 +112,7 @@ impl Server {
         });
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, address: unknown, log: Mutex::new(log) };
-        let (early, line) = server.lines_until("greenroom listens at http://");
+        let (early, line) = server.lines_until("greenroom listens at http://")?;
         // earlier lines can be waited for as well
         early.into_iter().for_each(|line| again.send(line).unwrap());
         drop(again);
@@ -110,25 +120,29 @@ impl Server {
         // a line may be a JSON object
         let address = address.split('"').next().unwrap_or_default();
         server.address = address.trim().parse().unwrap();
-        server
+        Ok(server)
     }
 
     /// Waits for a log line that contains a text, and returns it.
     pub fn says(&self, part: &str) -> String {
-        self.lines_until(part).1
+        match self.lines_until(part) {
+            Ok((_, line)) => line,
+            Err(said) => panic!("the log does not say {part:?}: {said:#?}"),
+        }
     }
 
-    /// Waits for a log line that contains a text; returns it and the unread lines before it.
-    fn lines_until(&self, part: &str) -> (Vec<String>, String) {
+    /// Waits for a log line that contains a text; returns it and the unread lines before it. Fails
+    /// with the unread lines.
+    fn lines_until(&self, part: &str) -> Result<(Vec<String>, String), Vec<String>> {
         let deadline = Instant::now() + PATIENCE;
         let mut said = Vec::new();
         let log = self.log.lock().unwrap();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match log.recv_timeout(left) {
-                Ok(line) if line.contains(part) => return (said, line),
+                Ok(line) if line.contains(part) => return Ok((said, line)),
                 Ok(line) => said.push(line),
-                Err(_) => panic!("the log does not say {part:?}: {said:#?}"),
+                Err(_) => return Err(said),
             }
         }
     }

@@ -271,9 +271,11 @@ async fn given_slots_belong_to_the_taker((mut one, mut two): (Process, Process))
     assert_eq!(view.owners.slots_of(Some(one.node())), slots_of(&[2]));
     // with the view that shows them
     assert_eq!(two.bench.append(&next).await, Ok(()), "the taker writes there");
-    assert_eq!(read(two.members.give(&given, one.node())).await, given, "and can give them back");
     let node = one.node();
-    one.view(|view| view.owners.slots_of(Some(node)).len() == 2).await;
+    let has = async |count| one.view(|view| view.owners.slots_of(Some(node)).len() == count).await;
+    has(1).await;
+    assert_eq!(read(two.members.give(&given, node)).await, given, "and can give them back");
+    has(2).await;
     let last = one.bench.continuation(&next, vec![step_started(3)]);
     one.bench.take(&last).await;
 }
