@@ -5,6 +5,7 @@
 //! executions of any other slot are sent to their owner, and what concerns generations and readers to
 //! the members that have them.
 
+pub(crate) mod activity;
 pub(crate) mod answers;
 mod feed_relay;
 pub(crate) mod figures;

@@ -42,6 +42,7 @@ use crate::shard::supervisor::{StopAll, Supervisor};
 use crate::shard::sweeper::Sweeper;
 use crate::shared::Shared;
 
+pub use crate::cluster::activity::Activity;
 pub use crate::cluster::figures::ClusterStats;
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
@@ -155,16 +156,6 @@ impl Runtime {
 
     pub fn limits(&self) -> &RuntimeLimits {
         &self.shared.limits
-    }
-
-    /// True if an execution of the workflow is running.
-    pub fn is_workflow_running(&self, workflow_id: &str) -> bool {
-        self.shared.running_of(workflow_id).is_some_and(|count| count.load(Ordering::Acquire) > 0)
-    }
-
-    /// True if a generation of the agent is running.
-    pub fn is_agent_working(&self, agent_id: &str) -> bool {
-        self.generations.active.is_working(agent_id)
     }
 
     /// Returns durable facts from a place on, in about `bytes` bytes of their stored form.

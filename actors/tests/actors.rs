@@ -9,6 +9,8 @@ mod blocked;
 mod calls;
 #[path = "actors/cluster.rs"]
 mod cluster;
+#[path = "actors/cluster_activity.rs"]
+mod cluster_activity;
 #[path = "actors/cluster_figures.rs"]
 mod cluster_figures;
 #[path = "actors/cluster_generations.rs"]

@@ -9,7 +9,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Generation, GenerationRequest, GenerationSubscriber};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::runtime::StreamedGeneration;
+use greenroom_actors::runtime::{Activity, StreamedGeneration};
 use serde::de::IgnoredAny;
 
 use crate::api::caller::Caller;
@@ -26,12 +26,12 @@ const REHEARSAL: &str = "rehearsal";
 
 /// Lists the registered agents by id.
 pub fn list<'a>(
-    runtime: &Runtime,
+    activity: &Activity,
     registry: &'a Registry,
     is_telemetry_enabled: bool,
 ) -> Vec<AgentView<'a>> {
     let status = |agent: &AgentDefinition| AgentStatus {
-        is_working: runtime.is_agent_working(&agent.id),
+        is_working: activity.is_agent_working(&agent.id),
         is_telemetry_enabled,
     };
     let agents = registry.agents.values();
@@ -50,13 +50,13 @@ pub fn rehearsing(registry: &Registry) -> BTreeSet<&str> {
 
 /// Shows an agent.
 pub fn describe<'a>(
-    runtime: &Runtime,
+    activity: &Activity,
     registry: &'a Registry,
     id: &str,
     is_telemetry_enabled: bool,
 ) -> Result<AgentDetailView<'a>, ApiError> {
     let agent = find_in(registry, id)?;
-    let status = AgentStatus { is_working: runtime.is_agent_working(id), is_telemetry_enabled };
+    let status = AgentStatus { is_working: activity.is_agent_working(id), is_telemetry_enabled };
     Ok(AgentDetailView::of(agent, registry, status))
 }
 

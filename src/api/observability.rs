@@ -45,7 +45,7 @@ pub async fn status(
         log_count: runtime.log_count().await?,
         is_telemetry_enabled: is_exported,
         environment,
-        stuck: StuckView::of(runtime.stuck(), shown),
+        stuck: StuckView::of(runtime.stuck().await, shown),
         stalled: match visibility {
             Visibility::Everything => {
                 runtime.stalled_threads().into_iter().map(StalledView::of).collect()

@@ -10,6 +10,7 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{
     ExecutionOutcome, Failure, IdempotencyKey, StartExecution, Subscriber, TraceOrigin,
 };
+use greenroom_actors::runtime::Activity;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -24,19 +25,20 @@ use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView}
 const KEY_CHARS_MAX: usize = 255;
 
 /// Lists the registered workflows by id.
-pub fn list<'a>(runtime: &Runtime, registry: &'a Registry) -> Vec<WorkflowSummaryView<'a>> {
-    let summary = |definition| WorkflowSummaryView::of(definition, is_running(runtime, definition));
+pub fn list<'a>(activity: &Activity, registry: &'a Registry) -> Vec<WorkflowSummaryView<'a>> {
+    let is_running = |of: &WorkflowDefinition| activity.is_workflow_running(&of.id);
+    let summary = |definition| WorkflowSummaryView::of(definition, is_running(definition));
     registry.workflows.values().map(|plan| summary(&plan.definition)).collect()
 }
 
 /// Shows a workflow.
 pub fn describe<'a>(
-    runtime: &Runtime,
+    activity: &Activity,
     registry: &'a Registry,
     id: &str,
 ) -> Result<WorkflowView<'a>, ApiError> {
     let definition = &find_in(registry, id)?.definition;
-    Ok(WorkflowView::of(definition, is_running(runtime, definition)))
+    Ok(WorkflowView::of(definition, activity.is_workflow_running(id)))
 }
 
 /// Finds a registered workflow. Handlers call it before they read the body.
@@ -102,10 +104,6 @@ pub fn idempotency(
     let digest = Sha256::digest(body);
     let body_hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Some(IdempotencyKey { scope: scope.into(), body_hash: body_hash.into() }))
-}
-
-fn is_running(runtime: &Runtime, definition: &WorkflowDefinition) -> bool {
-    runtime.is_workflow_running(&definition.id)
 }
 
 /// Form of a body that starts a workflow.

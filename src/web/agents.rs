@@ -26,12 +26,8 @@ pub(crate) async fn list(
     settings: web::Data<Settings>,
 ) -> HttpResponse {
     let is_telemetry_enabled = settings.config.is_telemetry_enabled;
-    std::future::ready(respond::json(agents::list(
-        &runtime,
-        &runtime.registry(),
-        is_telemetry_enabled,
-    )))
-    .await
+    let activity = runtime.activity().await;
+    respond::json(agents::list(&activity, &runtime.registry(), is_telemetry_enabled))
 }
 
 /// `GET /agents/:id`.
@@ -42,9 +38,9 @@ pub(crate) async fn describe(
 ) -> Answer {
     let id = ids::agent(&request)?;
     let registry = runtime.registry();
-    let described =
-        agents::describe(&runtime, &registry, &id, settings.config.is_telemetry_enabled);
-    std::future::ready(described.map(respond::json)).await
+    let activity = runtime.activity().await;
+    let is_telemetry_enabled = settings.config.is_telemetry_enabled;
+    agents::describe(&activity, &registry, &id, is_telemetry_enabled).map(respond::json)
 }
 
 /// `POST /agents/:id/text`.

@@ -9,6 +9,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use greenroom_actors::Runtime;
+use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::Activity;
 use sha2::{Digest, Sha256};
 
 use self::page::{Page, SIGN_IN};
@@ -51,7 +53,8 @@ pub(crate) async fn page(
     let (html, policy) = if is_stranger {
         (page::sign_in(), POLICY_OF_FORM.clone())
     } else {
-        (whole(&request, &runtime, &settings), POLICY)
+        let activity = runtime.activity().await;
+        (whole(&request, &activity, &runtime.registry(), &settings), POLICY)
     };
     let mut answer = HttpResponse::Ok();
     answer
@@ -61,23 +64,27 @@ pub(crate) async fn page(
         // Two pages share this address.
         answer.insert_header((CACHE_CONTROL, "no-store"));
     }
-    std::future::ready(answer.body(html)).await
+    answer.body(html)
 }
 
-fn whole(request: &HttpRequest, runtime: &Runtime, settings: &Settings) -> String {
+fn whole(
+    request: &HttpRequest,
+    activity: &Activity,
+    registry: &Registry,
+    settings: &Settings,
+) -> String {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let binding = &settings.config.binding;
     let is_checked = !binding.auth.providers.is_empty();
-    let registry = runtime.registry();
     let page = Page {
         base: format!("http://{}", host.unwrap_or("127.0.0.1:3141")),
         catalogue: &binding.catalogue,
         policy: is_checked.then_some(&binding.auth.policy),
-        first: workflows::first_to_try(&registry),
-        workflows: workflows::list(runtime, &registry),
-        agents: agents::list(runtime, &registry, settings.config.is_telemetry_enabled),
-        rehearsing: agents::rehearsing(&registry),
-        tools: tools::list(&registry),
+        first: workflows::first_to_try(registry),
+        workflows: workflows::list(activity, registry),
+        agents: agents::list(activity, registry, settings.config.is_telemetry_enabled),
+        rehearsing: agents::rehearsing(registry),
+        tools: tools::list(registry),
     };
     page.html()
 }

@@ -46,14 +46,16 @@ impl StartRoute {
 
 /// `GET /workflows`.
 pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
-    std::future::ready(respond::json(workflows::list(&runtime, &runtime.registry()))).await
+    let activity = runtime.activity().await;
+    respond::json(workflows::list(&activity, &runtime.registry()))
 }
 
 /// `GET /workflows/:id`.
 pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
     let id = ids::workflow(&request)?;
     let registry = runtime.registry();
-    std::future::ready(workflows::describe(&runtime, &registry, &id).map(respond::json)).await
+    let activity = runtime.activity().await;
+    workflows::describe(&activity, &registry, &id).map(respond::json)
 }
 
 /// `POST /workflows/:id/execute`.

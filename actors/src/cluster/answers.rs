@@ -81,6 +81,8 @@ impl Receiver {
             Request::ForgetUser { user, generations } => {
                 said(write_answer(&shared.forget_here(&user, generations).await))
             }
+            Request::Activity => said(write_answer(&Ok::<_, Unavailable>(shared.activity_here()))),
+            Request::Stuck => said(write_answer(&Ok::<_, Unavailable>(shared.stuck_here()))),
             Request::FollowChat(key) => {
                 let (subscriber, events) = relay_events(&self.arbiter);
                 let chat = shared.attach_here(&key, subscriber).await;

@@ -41,6 +41,10 @@ pub(crate) enum Request {
     },
     /// Sends all events of the chat that runs in a conversation, after its generation's id.
     FollowChat(ConversationKey),
+    /// Asks which workflows and agents are running there.
+    Activity,
+    /// Asks for the stuck executions there.
+    Stuck,
     /// Sends spans and log records from now on, after an empty answer.
     FollowFeed(FeedWish),
 }

@@ -1,8 +1,7 @@
 //! Diagnosis: what executions wait for, stuck executions and stalled threads.
 
-use std::sync::PoisonError;
-
 use super::Runtime;
+use crate::cluster::activity::Activity;
 use crate::commands::ExecutionCommand;
 use crate::requests::{DescribeError, Target};
 use crate::shard::pulse::StalledThread;
@@ -16,13 +15,19 @@ impl Runtime {
         self.shared.with_children(self.ask_unless_ended(target, command).await?).await
     }
 
-    /// Returns the stuck executions found by the last checks; at most a thousand.
-    pub fn stuck(&self) -> Vec<StuckExecution> {
-        let stuck = self.shared.stuck.read().unwrap_or_else(PoisonError::into_inner);
-        stuck.values().cloned().collect()
+    /// Returns which workflows and agents are running, at all processes over the same store. One
+    /// that does not answer within a second is left out.
+    pub async fn activity(&self) -> Activity {
+        self.shared.activity_everywhere().await
     }
 
-    /// Returns the threads of executions that do not respond now.
+    /// Returns the stuck executions found by the last checks; at most a thousand. A process that
+    /// does not answer within a second is left out.
+    pub async fn stuck(&self) -> Vec<StuckExecution> {
+        self.shared.stuck_everywhere().await
+    }
+
+    /// Returns the threads of executions of this process that do not respond now.
     pub fn stalled_threads(&self) -> Vec<StalledThread> {
         self.shared.pulse.stalled()
     }

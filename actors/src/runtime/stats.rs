@@ -84,7 +84,7 @@ impl Runtime {
             commands_refused: counters.refused.load(Ordering::Relaxed),
             timers_held: counters.timers_held.load(Ordering::Relaxed),
             observers: shared.feed.observers(),
-            executions_stuck: self.stuck().len(),
+            executions_stuck: shared.stuck_here().len(),
             feed_dropped: shared.feed.dropped(),
             progress_dropped: counters.progress_dropped.load(Ordering::Relaxed),
             executions_set_aside: shared.quarantine.set_aside(),

@@ -15,14 +15,12 @@ use crate::observe::log_record::LogScope;
 use crate::observe::scope::scope_of;
 use crate::ports::store::{Projection, Row, Timer, TimerChange, TimerKey};
 use crate::requests::{DescribeError, Unavailable};
-use crate::shard::stuck::StuckExecution;
+use crate::shard::stuck::{STUCK_MAX, StuckExecution};
 use crate::shared::Shared;
 use crate::wait_report::WaitReport;
 
 /// Running executions checked in one round.
 const ROUND_MAX: usize = 500;
-/// Stuck executions that are remembered and reported; others are found when these are gone.
-const STUCK_MAX: usize = 1000;
 /// Time that the report of a child's end may take to reach the parent, in milliseconds.
 const REPORT_TAKES_MS: u64 = 30_000;
 

@@ -245,7 +245,7 @@ async fn the_end_of_a_step_drops_its_model_call_at_once() {
         let entries = history(&world).await;
         assert_eq!(entries.len(), 1, "{name}");
         assert_eq!(entries[0].status, GenerationStatus::Cancelled, "{name}");
-        assert!(!world.runtime.is_agent_working("helper"), "{name}");
+        assert!(!world.runtime.activity().await.is_agent_working("helper"), "{name}");
     }
 }
 

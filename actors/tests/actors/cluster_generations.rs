@@ -24,27 +24,27 @@ use crate::processes::{Cluster, LEASE, Process, TAKEN_OVER, target};
 use crate::workflows::{ask, map, workflow};
 
 /// Returns a registry whose agent `writer` answers slowly.
-fn writers() -> Registry {
+pub(crate) fn writers() -> Registry {
     let writers = registry(ScriptedModel::remote([slowly(), slowly(), slowly()]));
     let steps = vec![ask("manager"), ask("again"), map("after", json!("data"))];
     let workflows = registry_of([workflow("asks", steps)]).workflows;
     Registry { workflows, ..writers }
 }
 
-fn chat_of(user: &str) -> GenerationRequest {
+pub(crate) fn chat_of(user: &str) -> GenerationRequest {
     GenerationRequest { user_id: Some(user.to_owned()), ..request(true) }
 }
 
 impl Process {
     /// Starts a chat that continues without its client.
-    async fn chat(&self, request: GenerationRequest) -> Arc<str> {
+    pub(crate) async fn chat(&self, request: GenerationRequest) -> Arc<str> {
         let (subscriber, _client) = Collector::default().subscribe();
         let chat = self.runtime.stream_generation(request, subscriber).await.unwrap();
         let StreamedGeneration { id, .. } = &chat;
         Arc::clone(id)
     }
 
-    async fn cancel(&self, id: &str) -> Result<(), CancelGenerationError> {
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), CancelGenerationError> {
         self.runtime.cancel_generation("writer", id, &Visibility::Everything).await
     }
 

@@ -35,7 +35,7 @@ async fn pure_steps_run_to_the_end() {
 
     assert_eq!(outcome.status(), Status::Completed);
     assert_eq!(outcome.result(), Some(&json!({ "n": 7 })));
-    assert!(!world.runtime.is_workflow_running("w"));
+    assert!(!world.runtime.activity().await.is_workflow_running("w"));
     assert_eq!(world.live(), 0, "an ended execution leaves memory at once");
 }
 

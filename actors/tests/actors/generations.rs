@@ -145,7 +145,7 @@ async fn a_stream_is_cancelled_when_its_handle_is_dropped() {
     pass(Duration::from_secs(1)).await;
     assert_eq!(collector.last(), Some(GenerationEvent::Abort));
     assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
-    assert!(!world.runtime.is_agent_working("writer"));
+    assert!(!world.runtime.activity().await.is_agent_working("writer"));
 }
 
 #[actix::test]

@@ -208,7 +208,10 @@ async fn a_generation_of_another_user_is_not_found_and_not_in_the_history() {
         assert_eq!(cancel(id, of("ben")).await, not_found);
         assert_eq!(cancel(id, Visibility::Nothing).await, not_found);
     }
-    assert!(world.runtime.is_agent_working("writer"), "another user's cancel has no effect");
+    assert!(
+        world.runtime.activity().await.is_agent_working("writer"),
+        "another user's cancel has no effect"
+    );
     assert_eq!(cancel(&own[0], of("ann")).await, Ok(()));
     assert!(running.await.unwrap().is_err());
 }

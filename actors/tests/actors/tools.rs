@@ -184,7 +184,7 @@ async fn an_agent_is_cancelled_with_the_call_that_waits_for_it() {
     pass(Duration::from_millis(10)).await;
 
     assert_eq!(model.abandoned(), 1);
-    assert!(!world.runtime.is_agent_working("clerk"));
+    assert!(!world.runtime.activity().await.is_agent_working("clerk"));
     let page = world.store.generations("clerk", None, 0, 10).await.unwrap();
     assert_eq!(page.entries[0].record.status, GenerationStatus::Cancelled);
 }

@@ -38,8 +38,8 @@ async fn status(world: &World, workflow: &str, id: &str) -> Status {
     world.runtime.describe(&target(workflow, id)).await.unwrap().status
 }
 
-fn stuck(world: &World) -> Vec<(String, String)> {
-    let stuck = world.runtime.stuck();
+async fn stuck(world: &World) -> Vec<(String, String)> {
+    let stuck = world.runtime.stuck().await;
     stuck.iter().map(|it| (it.execution_id.to_string(), it.cause.to_string())).collect()
 }
 
@@ -72,7 +72,7 @@ async fn healthy_executions_are_left_alone() {
     let before = world.runtime.stats();
     let timers = world.store.timers_due(&SlotSet::all(), Timestamp(i64::MAX), 1000).await.unwrap();
     pass(5 * MINUTE).await;
-    assert_eq!(stuck(&world), []);
+    assert_eq!(stuck(&world).await, []);
     let after = world.runtime.stats();
     assert_eq!(after.executions_rebuilt, before.executions_rebuilt, "none was loaded");
     assert_eq!(
@@ -96,7 +96,7 @@ async fn a_lost_timer_is_armed_again_and_fires() {
     assert_eq!(world.store.timers_of(&ExecutionId::trusted("e")).await.unwrap(), []);
     pass(MINUTE).await;
     assert_eq!(world.store.timers_of(&ExecutionId::trusted("e")).await.unwrap(), due);
-    assert_eq!((stuck(&world), status(&world, "w", "e").await), (vec![], Status::Running));
+    assert_eq!((stuck(&world).await, status(&world, "w", "e").await), (vec![], Status::Running));
     pass(Duration::from_secs(3600)).await;
     assert_eq!(status(&world, "w", "e").await, Status::Completed);
 }
@@ -122,15 +122,15 @@ async fn an_execution_with_a_missing_name_is_stuck_until_it_ends() {
     begin(&world, "w", "e").await;
     // a waiting caller would keep it in memory
     let world = world.restart().await;
-    assert_eq!(stuck(&world), [], "no check yet");
+    assert_eq!(stuck(&world).await, [], "no check yet");
     pass(2 * MINUTE).await;
     let cause = "function nothing is not registered".to_owned();
-    assert_eq!(stuck(&world), [("e".to_owned(), cause)]);
+    assert_eq!(stuck(&world).await, [("e".to_owned(), cause)]);
     assert_eq!(world.runtime.stats().executions_stuck, 1);
     assert_eq!(world.live(), 0, "the check does not keep it in memory");
     world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
     pass(2 * MINUTE).await;
-    assert_eq!(stuck(&world), []);
+    assert_eq!(stuck(&world).await, []);
 }
 
 #[actix::test]
@@ -141,7 +141,7 @@ async fn an_execution_that_can_continue_is_not_stuck_even_if_a_name_is_missing()
     let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
     begin(&world, "w", "e").await;
     pass(3 * MINUTE).await;
-    assert_eq!(stuck(&world), []);
+    assert_eq!(stuck(&world).await, []);
 }
 
 /// Appends to the store without the actors' knowledge.
@@ -191,7 +191,7 @@ async fn a_parent_that_missed_the_end_of_its_child_queries_it() {
     pass(3 * MINUTE).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!((state.status, state.result), (Status::Completed, Some(json!(7).into())));
-    assert_eq!(stuck(&world), []);
+    assert_eq!(stuck(&world).await, []);
 }
 
 #[actix::test]
@@ -210,7 +210,7 @@ async fn a_running_execution_without_work_in_progress_is_continued() {
     assert_eq!(causes, [&Cause::Turn]);
     pass(2 * MINUTE).await;
     assert_eq!(status(&world, "w", "e").await, Status::Completed);
-    assert_eq!(stuck(&world), []);
+    assert_eq!(stuck(&world).await, []);
 }
 
 #[actix::test]
@@ -224,7 +224,7 @@ async fn an_execution_with_a_corrupt_record_is_stuck() {
     pass(Duration::from_secs(20)).await;
     append(&world, "e", Status::Running, vec![Fact::StepSkipped { path: "nowhere".into() }]).await;
     pass(2 * MINUTE).await;
-    let [(id, cause)] = &stuck(&world)[..] else { panic!("one is stuck") };
+    let [(id, cause)] = &stuck(&world).await[..] else { panic!("one is stuck") };
     assert_eq!(id, "e");
     assert!(cause.contains("the record of execution e is corrupt"), "{cause}");
 }

@@ -1,6 +1,6 @@
 //! Counts running generations by agent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -27,9 +27,9 @@ impl ActiveGenerations {
         ActiveGuard { active: Arc::clone(self), agent_id }
     }
 
-    /// Returns true while a generation of the agent is live.
-    pub fn is_working(&self, agent_id: &str) -> bool {
-        self.counts().contains_key(agent_id)
+    /// Returns the agents with a live generation.
+    pub fn working(&self) -> BTreeSet<Arc<str>> {
+        self.counts().keys().cloned().collect()
     }
 
     /// Returns the number of live generations, over all agents.
@@ -82,15 +82,15 @@ mod tests {
         let active = Arc::new(ActiveGenerations::default());
         let first = active.enter("writer");
         let second = active.enter("writer");
-        assert!(active.is_working("writer"));
-        assert!(!active.is_working("reader"));
+        let writer = BTreeSet::from([Arc::from("writer")]);
+        assert_eq!(active.working(), writer);
         assert_eq!(active.live(), 2);
 
         drop(first);
-        assert!(active.is_working("writer"));
+        assert_eq!(active.working(), writer);
 
         drop(second);
-        assert!(!active.is_working("writer"));
+        assert_eq!(active.working(), BTreeSet::new());
         assert_eq!(active.live(), 0);
     }
 }
