@@ -120,8 +120,10 @@ impl Node {
         let times = (since(view.sent), since(Instant::now()));
         let others = view.members.iter().filter(|member| member.node != own);
         let beats = others.map(|member| (member.node, member.beat));
+        let links = shared.ownership.links();
+        let has_ended = |node| links.is_some_and(|links| links.has_ended(node));
         let mut gone = Vec::new();
-        for (node, beat) in self.suspicion.look(times, beats) {
+        for (node, beat) in self.suspicion.look(times, beats, has_ended) {
             let name =
                 view.members.iter().find(|it| it.node == node).map(|it| Arc::clone(&it.name));
             let name = name.unwrap_or_default();

@@ -30,6 +30,12 @@ pub trait Links: Send + Sync {
 
     /// Sends a request to a member.
     fn open(&self, to: NodeId, request: Vec<u8>) -> Exchange;
+
+    /// Returns true if the process of a member has ended, as its host shows: it refuses connections
+    /// at the address at which this process was connected to that member.
+    fn has_ended(&self, _node: NodeId) -> bool {
+        false
+    }
 }
 
 /// Receiver of the requests of other members.

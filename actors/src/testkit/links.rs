@@ -19,6 +19,8 @@ struct Network {
     answerers: BTreeMap<NodeId, Arc<dyn Answerer>>,
     /// Pairs that cannot reach each other.
     cut: BTreeSet<(NodeId, NodeId)>,
+    /// Processes whose hosts show that they have ended.
+    ended: BTreeSet<NodeId>,
     /// Changes with every cut.
     changes: watch::Sender<()>,
 }
@@ -40,6 +42,11 @@ impl TestNetwork {
     pub fn heal(&self, one: NodeId, other: NodeId) {
         let mut network = self.network();
         network.cut.retain(|pair| *pair != (one, other) && *pair != (other, one));
+    }
+
+    /// Has the host of a process that was killed refuse connections.
+    pub fn refuse(&self, node: NodeId) {
+        self.network().ended.insert(node);
     }
 
     /// Removes a process that was killed.
@@ -78,6 +85,10 @@ impl Links for TestLinks {
         if self.attached.set(()).is_ok() {
             self.network.network().answerers.insert(self.node, answerer);
         }
+    }
+
+    fn has_ended(&self, node: NodeId) -> bool {
+        self.network.network().ended.contains(&node)
     }
 
     fn open(&self, to: NodeId, request: Vec<u8>) -> Exchange {

@@ -35,6 +35,19 @@ async fn slots_and_takeovers_are_counted() {
 }
 
 #[actix::test]
+async fn slots_of_a_process_that_has_ended_are_taken_over_before_its_lease_is_over() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    cluster.network.as_ref().unwrap().refuse(first.node);
+    pass(LEASE * 2).await;
+    assert_eq!(figures(&second).takeovers, 0, "it beats");
+    first.kill().await;
+    pass(LEASE * 2 / 3).await;
+    let b = figures(&second);
+    assert_eq!((b.takeovers, b.slots_served), (1, 4096), "{b:?}");
+}
+
+#[actix::test]
 async fn a_silent_process_does_not_believe() {
     let cluster = Cluster::new();
     let [first, second] = cluster.of(["a", "b"]).await;

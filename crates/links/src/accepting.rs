@@ -79,9 +79,9 @@ async fn serve(
         }
     };
     shared.complaints.forget(&host);
-    let Session { peer, limits } = session;
+    let Session { peer, version, limits } = session;
     let Some(unwanted) = shared.accepted.keep(entry, peer) else { return };
-    log::debug!("server {peer} has connected from {from}");
+    log::debug!("server {peer} has connected from {from}, with version {version} of the protocol");
     let served = Served(Answering::new(peer, answerer, limits));
     let ended = tokio::select! {
         ending = carry(socket, &served.0, &shared.times) => ending.to_string(),

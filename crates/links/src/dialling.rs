@@ -25,7 +25,9 @@ pub(crate) struct Peer {
 struct Status {
     /// The connection, while it is established.
     link: Option<Arc<Asking>>,
-    is_refused: bool,
+    /// True if there was a connection: its process has listened at the address.
+    was_connected: bool,
+    has_ended: bool,
     last_error: Option<String>,
 }
 
@@ -36,8 +38,8 @@ pub struct PeerFigures {
     pub address: String,
     pub is_connected: bool,
     /// True if the host of the server has refused to connect since the last connection: its
-    /// process has ended.
-    pub is_refused: bool,
+    /// process has ended. False before the first connection: the address may be wrong.
+    pub has_ended: bool,
     /// Size of the requests that wait to be sent.
     pub queued_bytes: usize,
     /// Reason for the last failure, also if the connection is established again.
@@ -63,8 +65,8 @@ impl Peer {
         link?.ask(request)
     }
 
-    pub(crate) fn is_refused(&self) -> bool {
-        self.status().is_refused
+    pub(crate) fn has_ended(&self) -> bool {
+        self.status().has_ended
     }
 
     pub(crate) fn figures(&self) -> PeerFigures {
@@ -72,7 +74,7 @@ impl Peer {
         PeerFigures {
             address: self.address.clone(),
             is_connected: status.link.is_some(),
-            is_refused: status.is_refused,
+            has_ended: status.has_ended,
             queued_bytes: status.link.as_ref().map_or(0, |link| link.queued_bytes()),
             last_error: status.last_error.clone(),
         }
@@ -86,7 +88,7 @@ impl Peer {
         }
         let mut status = self.status();
         // a process that has ended does not come back, even if its host then falls silent
-        status.is_refused |= error.is_refusal();
+        status.has_ended |= status.was_connected && error.is_refusal();
         status.last_error = Some(cause);
     }
 }
@@ -102,7 +104,7 @@ impl<'a> Connected<'a> {
         let link = Asking::new(session.limits);
         let mut status = peer.status();
         status.link = Some(Arc::clone(&link));
-        status.is_refused = false;
+        (status.was_connected, status.has_ended) = (true, false);
         Self { peer, link }
     }
 }
@@ -122,7 +124,8 @@ pub(crate) async fn keep_connected(peer: Arc<Peer>, shared: Arc<Shared>) {
         match dial(&peer, &shared).await {
             Ok((socket, session)) => {
                 let Peer { node, address, .. } = &*peer;
-                log::debug!("connected to server {node} at {address}");
+                let version = session.version;
+                log::debug!("connected to server {node} at {address}, protocol version {version}");
                 shared.complaints.forget(&node.to_string());
                 let connected = Connected::new(&peer, session);
                 let ending = carry(socket, &*connected.link, &shared.times).await;

@@ -38,8 +38,8 @@ pub(crate) enum HandshakeError {
     TooLong,
     #[error("its handshake is malformed")]
     Malformed,
-    #[error("it speaks versions {theirs} of the protocol, this server {ours}", ours = Versions::OWN)]
-    Versions { theirs: Versions },
+    #[error("it speaks versions {theirs} of the protocol, this server {ours}")]
+    Versions { theirs: Versions, ours: Versions },
     #[error("none of the versions of the protocol that this server speaks is known there")]
     VersionsRefused,
     #[error("it belongs to another cluster")]
@@ -64,6 +64,8 @@ impl From<io::Error> for HandshakeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) peer: NodeId,
+    /// Version of the protocol: the highest one that both sides speak.
+    pub(crate) version: u16,
     pub(crate) limits: Limits,
 }
 
@@ -71,6 +73,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Greeter {
     own: NodeId,
+    versions: Versions,
     cluster: Vec<u8>,
     key: hmac::Key,
     message_bytes_max: u32,
@@ -88,6 +91,7 @@ impl Greeter {
     pub(crate) fn new(identity: &LinkIdentity, message_bytes_max: u32) -> Self {
         Self {
             own: identity.own,
+            versions: Versions::OWN,
             cluster: identity.cluster.clone(),
             key: hmac::Key::new(hmac::HMAC_SHA256, &identity.secret.0),
             message_bytes_max,
@@ -104,8 +108,9 @@ impl Greeter {
         let mut talk = Talk::new(socket);
         let ours = self.hello(peer)?;
         talk.send(HELLO, &ours.written()).await?;
-        let (theirs_written, theirs) = talk.hello().await?;
-        self.check(&theirs).map_err(|refusal| refusal.of_them(&theirs))?;
+        let (theirs_written, theirs) = talk.hello(self.versions).await?;
+        let version =
+            self.check(&theirs).map_err(|refusal| refusal.of_them(&theirs, self.versions))?;
         if theirs.from != peer {
             return Err(HandshakeError::OtherNode);
         }
@@ -117,7 +122,7 @@ impl Greeter {
         }
         talk.send(PROOF, self.proof(ASKER, &signed).as_ref()).await?;
         talk.receive(READY).await?;
-        Ok(self.session(&theirs))
+        Ok(self.session(&theirs, version))
     }
 
     /// Establishes a connection that this server has accepted.
@@ -128,15 +133,18 @@ impl Greeter {
         is_gone: impl Fn(NodeId) -> bool,
     ) -> Result<Session, HandshakeError> {
         let mut talk = Talk::new(socket);
-        let (theirs_written, theirs) = talk.hello().await?;
+        let (theirs_written, theirs) = talk.hello(self.versions).await?;
         let mut checked = self.check(&theirs);
         if checked.is_ok() && is_gone(theirs.from) {
             checked = Err(Refusal::Gone);
         }
-        if let Err(refusal) = checked {
-            talk.refuse(refusal).await;
-            return Err(refusal.of_them(&theirs));
-        }
+        let version = match checked {
+            Ok(version) => version,
+            Err(refusal) => {
+                talk.refuse(refusal).await;
+                return Err(refusal.of_them(&theirs, self.versions));
+            }
+        };
         let ours = self.hello(theirs.from)?;
         let signed = signed(&theirs_written, &ours.written(), binding);
         talk.send(HELLO, &ours.written()).await?;
@@ -147,34 +155,34 @@ impl Greeter {
             return Err(HandshakeError::OtherSecret);
         }
         talk.send(READY, &[]).await?;
-        Ok(self.session(&theirs))
+        Ok(self.session(&theirs, version))
     }
 
     fn hello(&self, to: NodeId) -> Result<Hello, HandshakeError> {
         let mut nonce = [0; NONCE_BYTES];
         let failed = |_| io::Error::other("the system gives no random numbers");
         SystemRandom::new().fill(&mut nonce).map_err(failed)?;
-        let (versions, cluster) = (Versions::OWN, self.cluster.clone());
+        let (versions, cluster) = (self.versions, self.cluster.clone());
         let message_bytes_max = self.message_bytes_max;
         Ok(Hello { versions, from: self.own, to, message_bytes_max, nonce, cluster })
     }
 
-    fn check(&self, theirs: &Hello) -> Result<(), Refusal> {
-        if !theirs.versions.meet(Versions::OWN) {
-            Err(Refusal::Versions)
-        } else if theirs.cluster != self.cluster {
+    /// Returns the version that both speak.
+    fn check(&self, theirs: &Hello) -> Result<u16, Refusal> {
+        let version = theirs.versions.common(self.versions).ok_or(Refusal::Versions)?;
+        if theirs.cluster != self.cluster {
             Err(Refusal::Cluster)
         } else if theirs.to != self.own || theirs.from == self.own {
             Err(Refusal::Node)
         } else {
-            Ok(())
+            Ok(version)
         }
     }
 
-    fn session(&self, theirs: &Hello) -> Session {
+    fn session(&self, theirs: &Hello, version: u16) -> Session {
         let smaller = self.message_bytes_max.min(theirs.message_bytes_max);
         let message_bytes_max = usize::try_from(smaller).unwrap_or(usize::MAX);
-        Session { peer: theirs.from, limits: Limits { message_bytes_max } }
+        Session { peer: theirs.from, version, limits: Limits { message_bytes_max } }
     }
 
     fn proof(&self, side: &[u8], signed: &[u8]) -> hmac::Tag {
@@ -212,9 +220,9 @@ enum Refusal {
 
 impl Refusal {
     /// Returns the reason for refusing another server.
-    fn of_them(self, theirs: &Hello) -> HandshakeError {
+    fn of_them(self, theirs: &Hello, ours: Versions) -> HandshakeError {
         match self {
-            Self::Versions => HandshakeError::Versions { theirs: theirs.versions },
+            Self::Versions => HandshakeError::Versions { theirs: theirs.versions, ours },
             Self::Cluster => HandshakeError::OtherCluster,
             Self::Node => HandshakeError::OtherNode,
             Self::Secret => HandshakeError::OtherSecret,
@@ -262,9 +270,9 @@ impl<'a> Talk<'a> {
         }
     }
 
-    async fn hello(&mut self) -> Result<(Vec<u8>, Hello), HandshakeError> {
+    async fn hello(&mut self, known: Versions) -> Result<(Vec<u8>, Hello), HandshakeError> {
         let written = self.receive(HELLO).await?;
-        let hello = Hello::read(&written)?;
+        let hello = Hello::read(&written, known)?;
         Ok((written, hello))
     }
 

@@ -109,12 +109,6 @@ impl TcpLinks {
         self.address
     }
 
-    /// Returns true if the host of a server has refused to connect since the last connection, so
-    /// that its process has ended. A host that does not answer refuses nothing.
-    pub fn is_refused(&self, node: NodeId) -> bool {
-        self.peers.get(node).is_some_and(|peer| peer.is_refused())
-    }
-
     /// Returns the state of the connection to each server that is listed.
     pub fn figures(&self) -> BTreeMap<NodeId, PeerFigures> {
         self.peers.read(Peer::figures)
@@ -146,6 +140,11 @@ impl Links for TcpLinks {
             Some(answers) => answers.boxed(),
             None => stream::once(async { Err(LinkError::NotSent) }).boxed(),
         }
+    }
+
+    /// A host that does not answer refuses nothing.
+    fn has_ended(&self, node: NodeId) -> bool {
+        self.peers.get(node).is_some_and(|peer| peer.has_ended())
     }
 }
 

@@ -15,6 +15,10 @@ pub const BEATS_PER_LEASE: u32 = 6;
 /// Successive looks at an unchanged beat, after the first, before a process counts as gone.
 const LOOKS: u32 = BEATS_PER_LEASE;
 
+/// Looks at an unchanged beat, after the first, before a process counts as gone that is known to
+/// have ended. What it sent at its end is read until then.
+const LOOKS_AFTER_END: u32 = 2;
+
 /// The time for which one beat shows that a process is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease(Duration);
@@ -71,7 +75,8 @@ impl Suspicion {
     }
 
     /// Notes the beats of all others, and returns those that count as gone. The look was sent and
-    /// answered at these times of this process's monotonic clock.
+    /// answered at these times of this process's monotonic clock. A process that has ended believes
+    /// nothing, so others need not wait until it would not.
     ///
     /// After a look that is late, whatever the reason, all others are looked at anew: this process
     /// or the store may have stood still, and the others could not beat either.
@@ -79,6 +84,7 @@ impl Suspicion {
         &mut self,
         (sent, answered): (Duration, Duration),
         beats: impl IntoIterator<Item = (NodeId, u64)>,
+        has_ended: impl Fn(NodeId) -> bool,
     ) -> Vec<(NodeId, u64)> {
         let is_late = self.last.is_none_or(|last| sent > last + self.lease.gap())
             || answered > sent + self.lease.gap();
@@ -94,9 +100,12 @@ impl Suspicion {
         }
         self.seen = seen;
         let patience = self.lease.patience();
-        let is_gone =
+        let is_silent =
             |seen: &Seen| seen.unchanged >= LOOKS && sent.saturating_sub(seen.since) >= patience;
-        let gone = self.seen.iter().filter(|(_, seen)| is_gone(seen));
+        let is_gone = |(node, seen): &(&NodeId, &Seen)| {
+            is_silent(seen) || seen.unchanged >= LOOKS_AFTER_END && has_ended(**node)
+        };
+        let gone = self.seen.iter().filter(is_gone);
         gone.map(|(node, seen)| (*node, seen.beat)).collect()
     }
 }
@@ -122,9 +131,27 @@ mod tests {
         for second in 0..8 {
             let at = ms(1000 * second);
             let alive = (B, second);
-            gone.push(suspicion.look((at, at + ms(2)), [(A, 7), alive]).len());
+            gone.push(suspicion.look((at, at + ms(2)), [(A, 7), alive], |_| false).len());
         }
         assert_eq!(gone, [0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_counts_as_gone_after_two_looks() {
+        let mut suspicion = Suspicion::new(LEASE);
+        let has_ended = |node| node == A;
+        for second in 0..3 {
+            let at = ms(1000 * second);
+            let gone = suspicion.look((at, at + ms(2)), [(A, 7 + second), (B, 7)], has_ended);
+            assert_eq!(gone, [], "its beat changes, so it is another process that has ended");
+        }
+        for (second, expected) in [(3, vec![]), (4, vec![(A, 9)])] {
+            let at = ms(1000 * second);
+            let gone = suspicion.look((at, at + ms(2)), [(A, 9), (B, 7)], has_ended);
+            assert_eq!(gone, expected, "{second}");
+        }
+        // the database stood still
+        assert_eq!(suspicion.look((ms(8000), ms(8002)), [(A, 9)], has_ended), []);
     }
 
     #[test]
@@ -132,9 +159,9 @@ mod tests {
         let mut suspicion = Suspicion::new(LEASE);
         let late = [0, 1000, 2000, 3000, 4000, 5000, 8000, 9000, 10_000, 11_000, 12_000, 13_000];
         for at in late.map(ms) {
-            assert_eq!(suspicion.look((at, at + ms(2)), [(A, 7)]), [], "{at:?}");
+            assert_eq!(suspicion.look((at, at + ms(2)), [(A, 7)], |_| false), [], "{at:?}");
         }
-        assert_eq!(suspicion.look((ms(14_000), ms(14_002)), [(A, 7)]), [(A, 7)]);
+        assert_eq!(suspicion.look((ms(14_000), ms(14_002)), [(A, 7)], |_| false), [(A, 7)]);
     }
 
     #[test]
@@ -142,10 +169,10 @@ mod tests {
         let mut suspicion = Suspicion::new(LEASE);
         for second in 0..6 {
             let at = ms(1000 * second);
-            assert_eq!(suspicion.look((at, at), [(A, 7)]), []);
+            assert_eq!(suspicion.look((at, at), [(A, 7)], |_| false), []);
         }
-        assert_eq!(suspicion.look((ms(6000), ms(7800)), [(A, 7)]), []);
-        assert_eq!(suspicion.look((ms(7700), ms(7702)), [(A, 7)]), []);
+        assert_eq!(suspicion.look((ms(6000), ms(7800)), [(A, 7)], |_| false), []);
+        assert_eq!(suspicion.look((ms(7700), ms(7702)), [(A, 7)], |_| false), []);
     }
 
     #[test]
@@ -153,12 +180,12 @@ mod tests {
         let mut suspicion = Suspicion::new(LEASE);
         for second in 0..4 {
             let at = ms(1000 * second);
-            suspicion.look((at, at), [(A, 7)]);
+            suspicion.look((at, at), [(A, 7)], |_| false);
         }
-        suspicion.look((ms(4000), ms(4000)), []);
+        suspicion.look((ms(4000), ms(4000)), [], |_| false);
         for second in 5..10 {
             let at = ms(1000 * second);
-            assert_eq!(suspicion.look((at, at), [(A, 7)]), []);
+            assert_eq!(suspicion.look((at, at), [(A, 7)], |_| false), []);
         }
     }
 
@@ -196,7 +223,7 @@ mod tests {
             for (sent, read, answered) in times(&others) {
                 let (sent, read, answered) = (sent + ahead, read + ahead, answered + ahead);
                 let beat = own.iter().filter(|(_, committed, _)| *committed <= read).count();
-                let gone = suspicion.look((ms(sent), ms(answered)), [(A, beat as u64)]);
+                let gone = suspicion.look((ms(sent), ms(answered)), [(A, beat as u64)], |_| false);
                 if gone.is_empty() {
                     continue;
                 }

@@ -22,9 +22,10 @@ impl Versions {
     /// Versions that this server speaks.
     pub(crate) const OWN: Self = Self { lowest: 1, highest: 1 };
 
-    /// Returns true if there is a version that both speak.
-    pub(crate) fn meet(self, other: Self) -> bool {
-        self.lowest.max(other.lowest) <= self.highest.min(other.highest)
+    /// Returns the highest version that both speak, if there is one.
+    pub(crate) fn common(self, other: Self) -> Option<u16> {
+        let highest = self.highest.min(other.highest);
+        (self.lowest.max(other.lowest) <= highest).then_some(highest)
     }
 }
 
@@ -63,13 +64,14 @@ impl Hello {
         to
     }
 
-    pub(crate) fn read(written: &[u8]) -> Result<Self, HandshakeError> {
+    /// Reads a greeting; one without a version of those that are known as far as all versions agree.
+    pub(crate) fn read(written: &[u8], known: Versions) -> Result<Self, HandshakeError> {
         let mut rest = written.strip_prefix(MAGIC).ok_or(HandshakeError::NoLink)?;
         let malformed = |_| HandshakeError::Malformed;
         let lowest = rest.try_get_u16().map_err(malformed)?;
         let highest = rest.try_get_u16().map_err(malformed)?;
         let versions = Versions { lowest, highest };
-        if !versions.meet(Versions::OWN) {
+        if versions.common(known).is_none() {
             // the rest may have another form; the caller refuses it by its versions
             let (from, to, nonce) = (NodeId(0), NodeId(0), [0; NONCE_BYTES]);
             let cluster = Vec::new();
@@ -101,25 +103,32 @@ mod tests {
             cluster: b"shop".to_vec(),
         };
         let mut written = hello.written();
-        assert_eq!(Hello::read(&written).unwrap(), hello);
+        let read = |written: &[u8]| Hello::read(written, Versions::OWN);
+        assert_eq!(read(&written).unwrap(), hello);
         written.extend(b"of a later version");
-        assert_eq!(Hello::read(&written).unwrap(), hello);
+        assert_eq!(read(&written).unwrap(), hello);
         for length in 0..hello.written().len() {
-            assert!(Hello::read(&written[..length]).is_err(), "{length} bytes");
+            assert!(read(&written[..length]).is_err(), "{length} bytes");
         }
     }
 
     #[test]
-    fn versions_meet_if_they_have_one_in_common() {
+    fn the_highest_common_version_is_spoken() {
         let versions = |lowest, highest| Versions { lowest, highest };
-        assert!(versions(1, 3).meet(versions(3, 5)) && versions(3, 5).meet(versions(1, 3)));
-        assert!(!versions(1, 2).meet(versions(3, 5)) && !versions(3, 5).meet(versions(1, 2)));
+        for (one, other, expected) in [
+            (versions(1, 3), versions(3, 5), Some(3)),
+            (versions(1, 4), versions(2, 3), Some(3)),
+            (versions(2, 2), versions(1, 9), Some(2)),
+            (versions(1, 2), versions(3, 5), None),
+        ] {
+            assert_eq!((one.common(other), other.common(one)), (expected, expected));
+        }
     }
 
     #[test]
     fn of_unknown_versions_only_the_beginning_is_read() {
         let written = [MAGIC.as_slice(), &[0, 2, 0, 9], b"rest"].concat();
-        let versions = Hello::read(&written).unwrap().versions;
+        let versions = Hello::read(&written, Versions::OWN).unwrap().versions;
         assert_eq!(versions, Versions { lowest: 2, highest: 9 });
     }
 }

@@ -47,8 +47,38 @@ async fn members_agree_on_the_smaller_limits() {
     let large = Greeter::new(&identity(1), 5000);
     let (asked, answered) = shaken((&large, Some([1; 32])), (&greeter(2), Some([1; 32])), 2).await;
     let limits = Limits { message_bytes_max: 1000 };
-    assert_eq!(asked.unwrap(), Session { peer: NodeId(2), limits });
-    assert_eq!(answered.unwrap(), Session { peer: NodeId(1), limits });
+    assert_eq!(asked.unwrap(), Session { peer: NodeId(2), version: 1, limits });
+    assert_eq!(answered.unwrap(), Session { peer: NodeId(1), version: 1, limits });
+}
+
+/// Returns a server that speaks other versions of the protocol.
+fn of_versions(own: i64, lowest: u16, highest: u16) -> Greeter {
+    Greeter { versions: Versions { lowest, highest }, ..greeter(own) }
+}
+
+#[tokio::test]
+async fn servers_speak_the_highest_version_that_both_know() {
+    for ((lowest, highest), expected) in [((1, 4), 3), ((3, 7), 3), ((1, 2), 2)] {
+        for (asker, answerer) in [
+            (of_versions(1, 1, 3), of_versions(2, lowest, highest)),
+            (of_versions(1, lowest, highest), of_versions(2, 1, 3)),
+        ] {
+            let (asked, answered) = shaken((&asker, None), (&answerer, None), 2).await;
+            assert_eq!((asked.unwrap().version, answered.unwrap().version), (expected, expected));
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_without_a_common_version_say_so() {
+    let (older, newer) = (of_versions(1, 1, 2), of_versions(2, 3, 5));
+    let unknown =
+        "none of the versions of the protocol that this server speaks is known there".to_owned();
+    let refusal = "it speaks versions 1 to 2 of the protocol, this server 3 to 5".to_owned();
+    assert_eq!(refused(&older, &newer, 2).await, (unknown.clone(), refusal));
+    let (older, newer) = (of_versions(2, 1, 2), of_versions(1, 3, 5));
+    let refusal = "it speaks versions 3 to 5 of the protocol, this server 1 to 2".to_owned();
+    assert_eq!(refused(&newer, &older, 2).await, (unknown, refusal));
 }
 
 #[tokio::test]

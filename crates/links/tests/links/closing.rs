@@ -48,5 +48,5 @@ async fn an_answerer_may_close_the_links() {
     let exchange = asker.links.open(node, b"x".to_vec());
     // with or without its answer
     let _ = all(exchange).await;
-    eventually("a refusal", || asker.links.is_refused(node).then_some(()));
+    eventually("a refusal", || asker.links.has_ended(node).then_some(()));
 }

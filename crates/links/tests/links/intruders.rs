@@ -26,7 +26,7 @@ async fn servers_with_another_secret_or_cluster_are_not_connected() {
         assert_eq!(asker.fails_to_connect(answerer.node), expected);
         assert_eq!(all(asker.ask(&answerer, "x")).await, [Err(LinkError::NotSent)]);
         let figures = asker.figures_of(answerer.node).unwrap();
-        assert!(!figures.is_connected && !figures.is_refused);
+        assert!(!figures.is_connected && !figures.has_ended);
     }
 }
 

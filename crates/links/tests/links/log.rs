@@ -53,7 +53,11 @@ fn failed_handshakes_are_logged_once_and_without_the_secret() {
     asker.list(&[(node, answerer.port()), (other.node, other.port())]);
     asker.is_connected_to(other.node);
     answerer.links.close();
-    eventually("another cause", || asker.links.is_refused(node).then_some(()));
+    let is_refused = || {
+        let error = asker.figures_of(node)?.last_error?;
+        error.contains("refused").then_some(())
+    };
+    eventually("another cause", is_refused);
     eventually("a line", || (said("cannot connect to server 7002") > 1).then_some(()));
     assert_eq!(said(&line), 1);
     assert_eq!((said("a secret that nothing may show"), said("a secret of this cluster")), (0, 0));

@@ -47,7 +47,7 @@ async fn servers_of_one_authority_connect() {
     assert!(all(one.ask(&two, large.clone())).await == [Ok(large)]);
     assert_eq!(all(two.ask(&one, "x")).await, [Ok(b"x".to_vec())]);
     two.links.close();
-    eventually("a refusal", || one.links.is_refused(two.node).then_some(()));
+    eventually("a refusal", || one.links.has_ended(two.node).then_some(()));
     let beyond = LinkSettings { listen: "0.0.0.0:0".to_owned(), ..encrypted_of(folder.path()) };
     assert!(LinkListener::bind(&beyond).is_ok(), "encrypted links may be reached");
 }
