@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::Links;
@@ -47,7 +47,7 @@ impl Listening {
     /// Connects to the other members; returns the connections, and what reads their figures.
     pub(super) fn connect(
         self,
-        members: &dyn Members,
+        members: Arc<dyn Members>,
         identity: &LinkIdentity,
     ) -> io::Result<(Arc<dyn Links>, ReadLinks)> {
         let links = self.listener.start(identity, addresses(members.views()));
@@ -56,8 +56,20 @@ impl Listening {
         let links = Arc::new(links);
         // weak, because the runtime closes them
         let read = Arc::downgrade(&links);
+        actix_web::rt::spawn(note_unreachable(members, Weak::clone(&read)));
         let read = move || read.upgrade().map_or_else(Vec::new, |links| readings_of(&links));
         Ok((links, Box::new(read)))
+    }
+}
+
+/// Notes the members that this server has no connection to, with each view of them.
+async fn note_unreachable(members: Arc<dyn Members>, links: Weak<TcpLinks>) {
+    let mut views = members.views();
+    while views.changed().await.is_ok() {
+        let Some(links) = links.upgrade() else { return };
+        let figures = links.figures().into_iter();
+        let unreachable = figures.filter(|(_, figures)| !figures.is_connected);
+        members.note_unreachable(unreachable.map(|(node, _)| node).collect());
     }
 }
 

@@ -47,6 +47,8 @@ struct Reported<'a> {
     state: &'static str,
     beats: bool,
     slots: Option<u64>,
+    /// Names of the servers that it has no connection to.
+    unreachable: Vec<&'a str>,
 }
 
 impl<'a> Report<'a> {
@@ -55,13 +57,13 @@ impl<'a> Report<'a> {
         Self {
             shared,
             unowned: shared.then_some(nodes.slots_unowned),
-            nodes: nodes.nodes.iter().map(Reported::of).collect(),
+            nodes: nodes.nodes.iter().map(|node| Reported::of(node, nodes)).collect(),
         }
     }
 }
 
 impl<'a> Reported<'a> {
-    fn of(node: &'a Node) -> Self {
+    fn of(node: &'a Node, nodes: &'a Nodes) -> Self {
         Self {
             name: &node.name,
             node: node.node,
@@ -74,6 +76,7 @@ impl<'a> Reported<'a> {
             },
             beats: node.is_beating,
             slots: node.lease.map(|_| node.slots),
+            unreachable: nodes.unreachable_from(node).collect(),
         }
     }
 
@@ -147,8 +150,12 @@ fn lines(nodes: &Nodes) -> Vec<String> {
     }
     let head = ["NAME", "NODE", "VERSION", "ADDRESS", "STATE", "BEATS", "SLOTS"];
     let mut rows = vec![head.map(str::to_owned)];
-    rows.extend(nodes.nodes.iter().map(|node| Reported::of(node).cells()));
+    let reported: Vec<_> = nodes.nodes.iter().map(|node| Reported::of(node, nodes)).collect();
+    rows.extend(reported.iter().map(Reported::cells));
     let mut lines = table(&rows);
+    for node in reported.iter().filter(|node| !node.unreachable.is_empty()) {
+        lines.push(format!("{} has no connection to {}", node.name, node.unreachable.join(", ")));
+    }
     if let Some(alone) = nodes.alone() {
         lines.push(format!("{} has the database for itself", alone.name));
     } else if nodes.slots_unowned > 0 {

@@ -51,13 +51,19 @@ pub(crate) async fn ready(
 
 /// Returns the lines of a server that shares its database.
 fn lines_of(cluster: &ClusterStats) -> String {
-    let ClusterStats { slots_served, members, is_believed, is_leaving, .. } = cluster;
+    let ClusterStats { slots_served, members, is_believed, is_leaving, has_newer_tables, .. } =
+        cluster;
     let lease =
         if *is_believed { "valid" } else { "over, so that other servers may have the slots" };
     let leaving = if *is_leaving { "yes" } else { "no" };
     let servers = members.len();
+    let tables = match has_newer_tables {
+        true => "tables: of a newer version, to which this server should be updated\n",
+        false => "",
+    };
     format!(
-        "slots: {slots_served} of {SLOTS}\nservers: {servers}\nlease: {lease}\nleaving: {leaving}\n"
+        "slots: {slots_served} of {SLOTS}\nservers: {servers}\nlease: {lease}\nleaving: {leaving}\n\
+         {tables}"
     )
 }
 

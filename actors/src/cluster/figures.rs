@@ -22,6 +22,8 @@ pub struct ClusterStats {
     pub members: BTreeMap<NodeId, Arc<str>>,
     /// True if this process hands its slots over, and takes none.
     pub is_leaving: bool,
+    /// True if a newer version of the program has migrated the store, which this one can still use.
+    pub has_newer_tables: bool,
     /// True if this process may believe that its slots are still its own.
     pub is_believed: bool,
     /// Time since the last beat was sent that was answered.
@@ -104,6 +106,7 @@ impl Ownership {
                 .clone()
                 .any(|member| member.node == own && member.state == MemberState::Leaving),
             members: members.map(|member| (member.node, Arc::clone(&member.name))).collect(),
+            has_newer_tables: view.as_ref().is_some_and(|view| view.has_newer_tables),
             is_believed: self.is_believed(),
             beat_age: self.beat_age(),
             lease: self.lease(),

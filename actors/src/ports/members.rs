@@ -46,6 +46,8 @@ pub struct View {
     /// This process may write in the slots that it owns here, as in those that were given to it. A
     /// slot whose giving failed is shown without an owner until it is known whose it is.
     pub owners: Arc<SlotMap>,
+    /// True if a newer version of the program has migrated the store, which this one can still use.
+    pub has_newer_tables: bool,
 }
 
 /// This process among the members of a store.
@@ -80,4 +82,7 @@ pub trait Members: Send + Sync {
 
     /// Changes the state of this process from active to leaving.
     fn set_leaving(&self) -> Read<'_, ()>;
+
+    /// Notes the members that this process has no connection to, for people who look at the store.
+    fn note_unreachable(&self, _nodes: Vec<NodeId>) {}
 }

@@ -205,6 +205,7 @@ impl<W: Work> Lane<W> {
             let reason = match self.attempt(batch, folded).await {
                 Ok(Answer::Stored) => {
                     (self.batch, self.is_unconfirmed) = (batch, false);
+                    self.shared.membership.note_confirmed(self.key.lane, batch);
                     self.end_outage();
                     return Ok(());
                 }

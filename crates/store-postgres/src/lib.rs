@@ -34,6 +34,7 @@ mod list;
 mod log_writes;
 mod logs;
 mod membership;
+mod migration;
 mod nodes;
 mod numbers;
 mod open;

@@ -17,6 +17,7 @@ mod join;
 mod owners;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -33,6 +34,7 @@ pub(crate) use self::cluster::{Cluster, Owned};
 
 use crate::connector::Connector;
 use crate::lane::outage::Outages;
+use crate::migration::Schema;
 
 /// Time between two beats.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
@@ -70,6 +72,8 @@ pub(crate) enum Cause {
     HistoryLost,
     /// The other members have declared this one gone.
     Fenced,
+    /// The tables are of this version, which this process cannot work on.
+    Outdated(i32),
     /// A task of this name that the store needs has panicked, with this message.
     Panicked(String, String),
 }
@@ -105,6 +109,11 @@ impl fmt::Display for Lost {
                 "the other servers of the database count this one ({name}) as gone, because it did \
                  not show that it was alive"
             ),
+            Cause::Outdated(found) => write!(
+                f,
+                "the tables of the database are of version {found}, which this server ({name}) is \
+                 too old for; install the version of the servers that use it"
+            ),
             Cause::HistoryLost => write!(
                 f,
                 "the database has lost commits that it had confirmed to this server ({name}), as a \
@@ -127,6 +136,10 @@ pub(crate) struct Membership {
     name: String,
     /// This process among the members; `None` if it has the database alone.
     pub(crate) cluster: Option<Cluster>,
+    /// Versions of the tables that this process knows.
+    schema: Schema,
+    /// Number of the last batch of each lane that the database has confirmed.
+    confirmed: Mutex<BTreeMap<i16, i64>>,
     /// The ability to write, which the beats test as well.
     pub(crate) outages: Arc<Outages>,
     lost: watch::Sender<Option<Lost>>,
@@ -139,11 +152,13 @@ pub(crate) struct Membership {
 
 impl Membership {
     /// Returns the state of a process that has the database alone, or of a member with a lease.
-    fn new(node: i64, name: String, lease: Option<Duration>) -> Self {
+    fn new(node: i64, name: String, lease: Option<Duration>, schema: Schema) -> Self {
         Self {
             node,
             name,
             cluster: lease.map(|lease| Cluster::new(node, lease)),
+            schema,
+            confirmed: Mutex::default(),
             outages: Arc::default(),
             lost: watch::Sender::new(None),
             look: Notify::new(),
@@ -176,6 +191,15 @@ impl Membership {
         if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
             self.lose(Cause::panicked(task, &*panic));
         }
+    }
+
+    /// Notes that the database has confirmed a batch of a lane.
+    pub(crate) fn note_confirmed(&self, lane: i16, batch: i64) {
+        self.confirmed.lock().unwrap_or_else(PoisonError::into_inner).insert(lane, batch);
+    }
+
+    fn confirmed(&self) -> BTreeMap<i16, i64> {
+        self.confirmed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks at once whether this process still has its row: for a lane that does not have its own.
@@ -233,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_panics_loses_the_database() {
-        let membership = Arc::new(Membership::new(1, "me".to_owned(), None));
+        let membership = Arc::new(Membership::new(1, "me".to_owned(), None, Schema::OWN));
         let guard = |work| Arc::clone(&membership).guard("a task", work);
         guard(async {}.boxed()).await;
         assert!(!membership.outages.is_lost(), "its end is no panic");

@@ -14,14 +14,14 @@ use tokio_postgres::{Client, Row};
 pub use self::leaving::LeaveError;
 use crate::connector::{Connector, Purpose};
 use crate::membership::BEAT;
-use crate::open::{OpenError, start_driver};
+use crate::migration::{self, Schema};
+use crate::open::{OpenError, Use, checks, start_driver};
 use crate::replication::CanceledWaits;
-use crate::schema;
 use crate::settings::PostgresSettings;
 
 /// Reads the servers. One that was fenced is shown until a server of the same name starts.
 const NODES: &str = "SELECT n.node, n.name, n.version, n.address, n.state, n.lease, n.beat,
-        (SELECT count(*) FROM slots s WHERE s.node = n.node)
+        (SELECT count(*) FROM slots s WHERE s.node = n.node), n.unreachable
     FROM nodes n WHERE n.state < 2
         OR NOT EXISTS (SELECT FROM nodes o WHERE o.name = n.name AND o.node > n.node)
     ORDER BY n.name, n.node";
@@ -62,6 +62,8 @@ pub struct Node {
     /// True if it has shown a sign of life between two looks.
     pub is_beating: bool,
     pub slots: u64,
+    /// Numbers of the servers that it has no connection to.
+    pub unreachable: Vec<i64>,
     beat: i64,
 }
 
@@ -106,16 +108,15 @@ fn panicked() -> OpenError {
     OpenError::Failed("it panicked".to_owned())
 }
 
-/// Checks that the tables are those of this version.
+/// Checks that a server of this version could use the tables.
 async fn check(client: &mut Client) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
-    let known = schema::VERSION;
-    match schema::version(&transaction).await? {
-        None => Err(OpenError::Missing),
-        Some(found) if found > known => Err(OpenError::Newer { found, known }),
-        Some(found) if found < known => Err(OpenError::Older { found, known }),
-        Some(_) => Ok(()),
+    let tables = migration::find(&transaction).await?.ok_or(OpenError::Missing)?;
+    let (found, known) = (tables.version, Schema::OWN.version());
+    if found < known {
+        return Err(OpenError::Older { found, known });
     }
+    checks::allow_version(tables, Use::Serving, Schema::OWN)
 }
 
 /// Looks until every server has shown a sign of life, or has had the time for that. Numbers are
@@ -159,6 +160,7 @@ fn node_of(row: &Row) -> Result<Node, tokio_postgres::Error> {
         is_beating: false,
         beat: row.try_get(6)?,
         slots: row.try_get::<_, i64>(7)?.unsigned_abs(),
+        unreachable: row.try_get(8)?,
     })
 }
 
@@ -171,6 +173,14 @@ impl Nodes {
     /// Returns the server that has the database for itself.
     pub fn alone(&self) -> Option<&Node> {
         self.live().find(|node| node.lease.is_none())
+    }
+
+    /// Returns the names of the servers that a server which is alive has no connection to, as far as
+    /// these were not declared gone.
+    pub fn unreachable_from<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a str> {
+        let others =
+            self.live().filter(|other| node.is_beating && node.unreachable.contains(&other.node));
+        others.map(|other| other.name.as_str())
     }
 
     /// Returns the longest time between two beats of a server; `None` if there are no servers.

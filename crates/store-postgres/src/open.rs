@@ -22,6 +22,7 @@ use crate::connector::{Connector, Purpose};
 use crate::key_purge::{self, NewestAppend};
 use crate::lane::Lanes;
 use crate::membership::Membership;
+use crate::migration::Schema;
 use crate::numbers::{self, Numbers};
 use crate::pool::Pool;
 use crate::replication::CanceledWaits;
@@ -55,11 +56,20 @@ impl PostgresStore {
         settings: PostgresSettings,
         meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
+        Self::open_as(Schema::OWN, settings, meter)
+    }
+
+    /// Opens the store as a program that knows these versions of the tables.
+    pub(crate) fn open_as(
+        schema: Schema,
+        settings: PostgresSettings,
+        meter: Arc<dyn JournalMeter>,
+    ) -> Result<Self, OpenError> {
         let driver = start_driver()?;
         let connector = Connector::new(&settings, driver.handle().clone())
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let opening =
-            prepare(connector.clone(), settings.clone(), Use::Serving, Arc::clone(&meter));
+            prepare(connector.clone(), settings.clone(), Use::Serving, schema, Arc::clone(&meter));
         let (membership, identity) = driver
             .run(opening, None)
             .ok_or_else(|| OpenError::Failed("it panicked".to_owned()))??;
@@ -117,12 +127,13 @@ pub(crate) async fn prepare(
     connector: Connector,
     settings: PostgresSettings,
     of: Use,
+    schema: Schema,
     meter: Arc<dyn JournalMeter>,
 ) -> Result<(Arc<Membership>, Identity), OpenError> {
     let until = Instant::now() + settings.patience;
     let mut has_reported = false;
     loop {
-        let error = match told(join(&connector, &settings, of)).await {
+        let error = match told(join(&connector, &settings, of, schema)).await {
             Ok((membership, identity)) => {
                 membership.start(connector, meter);
                 return Ok((membership, identity));
@@ -145,6 +156,7 @@ async fn join(
     connector: &Connector,
     settings: &PostgresSettings,
     of: Use,
+    schema: Schema,
 ) -> Result<(Arc<Membership>, Identity), OpenError> {
     let connecting = connector.connect_to_any(
         "greenroom/open".to_owned(),
@@ -153,8 +165,8 @@ async fn join(
     );
     let refusal = |failure| OpenError::of_connecting(failure, &settings.address);
     let (mut client, _) = connecting.await.map_err(refusal)?;
-    let identity = checks::prepare(&mut client, settings.durability, of).await?;
-    Ok((Membership::join(&mut client, settings, of).await?, identity))
+    let identity = checks::prepare(&mut client, settings.durability, of, schema).await?;
+    Ok((Membership::join(&mut client, settings, of, schema).await?, identity))
 }
 
 /// Measures the size of the database from time to time, while the store is open.

@@ -1,4 +1,4 @@
-//! Tables and indexes of the database, and migrations of older ones.
+//! Tables and indexes of the database, and the migrations that lead to them.
 //!
 //! Reasons for the layout, beside those of the embedded store:
 //!
@@ -25,19 +25,15 @@
 //! - Running executions have two indexes: one in the order in which they are listed, and one for
 //!   lists of few slots.
 
-use tokio_postgres::{Error, Transaction};
+use crate::migration::Step;
 
 /// Extensions that the indexes need; both are part of PostgreSQL's additional modules.
 pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
-/// Schema version that this build writes and reads; `meta.schema`.
-pub(crate) const VERSION: i32 = 2;
-
-/// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2];
-
-/// Key of the advisory lock of migrations and of servers that start: `grnr` as a number.
-const LOCK: i64 = 0x6772_6e72;
+/// Migrations; number `i` leads from version `i` to `i + 1` of the tables, which is in
+/// `meta.schema`. Servers that know version 1 can work on all of them.
+pub(crate) const STEPS: [Step; 3] =
+    [Step { sql: V1, least: 1 }, Step { sql: V2, least: 1 }, Step { sql: V3, least: 1 }];
 
 const V1: &str = r#"
 CREATE TABLE meta (
@@ -280,34 +276,10 @@ INSERT INTO slots (slot) SELECT generate_series(0, 4095);
 CREATE INDEX running_by_slot ON executions (slot, n) WHERE status = 0;
 ";
 
-/// Takes the lock under which servers migrate the tables and register themselves, one at a time;
-/// the end of the transaction releases it.
-pub(crate) async fn lock(transaction: &Transaction<'_>) -> Result<(), Error> {
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await.map(drop)
-}
-
-/// Migrates the tables from a version to [`VERSION`]. The caller holds the lock.
-pub(crate) async fn migrate(transaction: &Transaction<'_>, from: i32) -> Result<(), Error> {
-    let steps = MIGRATIONS.get(usize::try_from(from).unwrap_or(0)..).unwrap_or_default();
-    for step in steps {
-        transaction.batch_execute(step).await?;
-    }
-    if !steps.is_empty() {
-        transaction.execute("UPDATE meta SET schema = $1", &[&VERSION]).await?;
-    }
-    Ok(())
-}
-
-/// Returns the version of the tables in the schema that new tables go to; `None` if it has no
-/// tables of ours.
-pub(crate) async fn version(transaction: &Transaction<'_>) -> Result<Option<i32>, Error> {
-    let has_meta = "SELECT count(*) = 2 FROM pg_attribute a
-        JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = current_schema() AND c.relname = 'meta'
-          AND a.attname IN ('program', 'schema')";
-    if !transaction.query_one(has_meta, &[]).await?.try_get::<_, bool>(0)? {
-        return Ok(None);
-    }
-    let version = "SELECT schema FROM meta WHERE program = 'greenroom'";
-    transaction.query_opt(version, &[]).await?.map(|row| row.try_get(0)).transpose()
-}
+/// `schema_min` is the least version that a program must know; `nodes.schema` is the one that a
+/// server knows. `unreachable` has the servers that a server cannot connect to.
+const V3: &str = "
+ALTER TABLE nodes ADD COLUMN schema int NOT NULL DEFAULT 2;
+ALTER TABLE nodes ADD COLUMN unreachable bigint[] NOT NULL DEFAULT '{}';
+ALTER TABLE meta ADD COLUMN schema_min int NOT NULL DEFAULT 1;
+";

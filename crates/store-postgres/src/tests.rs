@@ -12,6 +12,7 @@ mod nodes;
 mod plans;
 mod reads;
 pub(crate) mod replication;
+mod versions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

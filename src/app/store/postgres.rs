@@ -31,7 +31,7 @@ pub(super) fn open(
     let store = PostgresStore::open(settings, meter);
     let store = Arc::new(store.map_err(io::Error::other)?);
     let members = store.members();
-    let (links, read_links) = match listening.zip(members.as_deref()) {
+    let (links, read_links) = match listening.zip(members.clone()) {
         Some((listening, members)) => {
             let identity = LinkIdentity {
                 own: members.own(),

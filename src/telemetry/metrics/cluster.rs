@@ -142,6 +142,7 @@ mod tests {
             slots_unowned: 0,
             members: members.into(),
             is_leaving: false,
+            has_newer_tables: false,
             is_believed: true,
             beat_age: Duration::from_millis(250),
             lease: Duration::from_secs(6),

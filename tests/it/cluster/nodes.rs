@@ -81,6 +81,23 @@ fn servers_are_listed_and_drained_by_another_program() {
 }
 
 #[test]
+fn servers_without_a_connection_are_named() {
+    let Some(url) = Database::shared().map(Database::fresh_url) else { return };
+    let homes = ["a", "b"].map(|name| home(&url, name));
+    let config = std::fs::read_to_string(homes[1].path("config.toml")).unwrap();
+    // where nothing listens
+    let config = config.replace("[cluster]\n", "[cluster]\nadvertise = \"127.0.0.1:1\"\n");
+    homes[1].write("config.toml", &config);
+    let _servers = homes.each_ref().map(start);
+    let is_said =
+        || nodes(&homes[0], &[]).ok()?.contains("\na has no connection to b\n").then_some(());
+    eventually("the word of it", is_said);
+    let report: Value = serde_json::from_str(&nodes(&homes[0], &["--json"]).unwrap()).unwrap();
+    let unreachable = |number: usize| report["nodes"][number]["unreachable"].clone();
+    assert_eq!((unreachable(0), unreachable(1)), (json!(["b"]), json!([])));
+}
+
+#[test]
 fn a_database_with_one_server_says_so_and_no_output_has_a_password() {
     let Some(database) = Database::start_with(Auth::Scram, &[]) else { return };
     let url = database.fresh_url();

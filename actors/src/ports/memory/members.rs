@@ -192,7 +192,7 @@ async fn beat(
         }
         let sent = Instant::now();
         let Some((members, owners)) = disk.state().cluster.beat(own) else { return };
-        views.send_replace(Some(Arc::new(View { sent, members, owners })));
+        views.send_replace(Some(Arc::new(View { sent, members, owners, has_newer_tables: false })));
     }
 }
 

@@ -18,9 +18,9 @@ use crate::columns::Stored;
 use crate::connector::{Connector, Purpose};
 use crate::lane::register::GENERATIONS;
 use crate::membership::Membership;
+use crate::migration::{self, Schema};
 use crate::open::{OpenError, Use, checks, prepare, start_driver};
 use crate::pool::Failure;
-use crate::schema;
 use crate::settings::PostgresSettings;
 
 /// Settings of the session: tables are read along their indexes. Nothing counts until the last
@@ -66,7 +66,7 @@ impl Session {
             .map_err(|problem| OpenError::Authorities(problem.to_string()))?;
         let opening = async move {
             let (membership, _) =
-                prepare(connector.clone(), settings, of, Arc::new(NoMeter)).await?;
+                prepare(connector.clone(), settings, of, Schema::OWN, Arc::new(NoMeter)).await?;
             match begin(&connector, membership.node, of).await {
                 Ok(client) => Ok((membership, client)),
                 Err(error) => {
@@ -189,7 +189,7 @@ async fn begin(connector: &Connector, node: i64, of: Use) -> Result<Client, Open
 /// Empties the tables, and marks them as incomplete.
 async fn begin_filling(client: &mut Client, node: i64) -> Result<(), OpenError> {
     let transaction = client.transaction().await?;
-    schema::lock(&transaction).await?;
+    migration::lock(&transaction).await?;
     transaction.batch_execute(&hold(node)).await?;
     checks::allow(&transaction, Use::Filling).await?;
     let tables = Kind::ALL.iter().map(|kind| Table::of(*kind).name).chain(DERIVED);

@@ -16,15 +16,17 @@ use super::fence::NOTE;
 use super::{BEAT, Cause, Cluster, Membership, Peer};
 use crate::connector::{Connector, Purpose, SessionError, answered};
 use crate::lane::outage::{OutageOfOne, Outages};
+use crate::migration::Tables;
 use crate::replication::{CanceledWaits, explained};
 
 /// Maximum time for an answer; afterwards another connection is tried.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 
 /// Increments the beat of a process that still has its row and lanes; returns the members, the number
-/// of changes of the owners of slots, and whether another session has a lock on executions, or waits
-/// for one, that writes would wait for. The beat itself waits for no such lock.
-const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1
+/// of changes of the owners of slots, whether another session has a lock on executions, or waits for
+/// one, that writes would wait for, and the version of the tables. The beat itself waits for no such
+/// lock.
+const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1, unreachable = $2
         WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
         RETURNING beat)
     SELECT n.node, n.name, n.version, n.state,
@@ -33,8 +35,11 @@ const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1
             AND relation = 'executions'::regclass
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
             AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
-                'AccessExclusiveLock'))
+                'AccessExclusiveLock')),
+        (SELECT schema FROM meta), (SELECT schema_min FROM meta)
     FROM own, nodes n WHERE n.state < 2 ORDER BY n.node";
+/// Reads the last batch of each lane.
+const BATCHES: &str = "SELECT lane, batch FROM lanes WHERE node = $1";
 /// Reads the owners of slots, in the order of slots.
 const OWNERS: &str = "SELECT (SELECT map FROM meta),
     (SELECT array_agg(node ORDER BY slot) FROM slots)";
@@ -58,6 +63,10 @@ struct Pulse {
     session: Option<Session>,
     /// Number of connections.
     connections: u64,
+    /// Number of the connection on which the lanes were compared.
+    compared: u64,
+    /// Newer version of the tables that was reported.
+    newer: Option<i32>,
     /// Maximum wait for an answer.
     answer_max: Duration,
     /// True if the last beat has found a lock that writes would wait for.
@@ -199,9 +208,17 @@ impl Membership {
     pub(super) async fn beat(self: Arc<Self>, connector: Connector, meter: Arc<dyn JournalMeter>) {
         let name = format!("greenroom/{}/beat", self.node);
         let answer_max = self.answer_max();
-        let (session, connections, is_locked) = (None, 0, false);
-        let mut pulse =
-            Pulse { connector, meter, name, session, connections, answer_max, is_locked };
+        let mut pulse = Pulse {
+            connector,
+            meter,
+            name,
+            session: None,
+            connections: 0,
+            compared: 0,
+            newer: None,
+            answer_max,
+            is_locked: false,
+        };
         let mut views = self.cluster.as_ref().and_then(Cluster::take_views);
         let mut leave = self.leave.subscribe();
         let (every, first) = self.rhythm();
@@ -246,7 +263,8 @@ impl Membership {
     /// Increments the row; returns the loss if the row is gone, or a lane did not find its own.
     async fn beat_once(&self, pulse: &mut Pulse) -> Result<Beat, SessionError> {
         pulse.is_locked = false;
-        let (sent, rows) = pulse.ask(UPDATE, &[&self.node]).await?;
+        let unreachable = self.cluster.as_ref().map(Cluster::unreachable).unwrap_or_default();
+        let (sent, rows) = pulse.ask(UPDATE, &[&self.node, &unreachable]).await?;
         let is_unannounced = self.outages.is_lost() && self.lost.borrow().is_none();
         if rows.is_empty() || is_unannounced {
             let (_, takers) = pulse.ask(TAKER, &[&self.node, &self.name]).await?;
@@ -257,12 +275,54 @@ impl Membership {
                 || taker.as_ref().is_some_and(|taker| taker.name == self.name);
             return Ok(Beat::Lost(if is_taken { Cause::Taken(taker) } else { Cause::Fenced }));
         }
+        let tables = Tables { version: rows[0].try_get(8)?, least: rows[0].try_get(9)? };
+        if !self.schema.works_on(tables) {
+            return Ok(Beat::Lost(Cause::Outdated(tables.version)));
+        }
+        self.report(tables, pulse);
+        if self.has_lost_history(pulse).await? {
+            return Ok(Beat::Lost(Cause::HistoryLost));
+        }
         pulse.is_locked = rows[0].try_get(7)?;
         let Some(cluster) = &self.cluster else { return Ok(Beat::Alone) };
         let map = rows[0].try_get(5)?;
         self.learn_owners(cluster, pulse, map).await?;
         let members = rows.iter().map(member_of).collect::<Result<_, _>>()?;
-        Ok(Beat::Shared(View { sent, members, owners: cluster.owners() }))
+        let has_newer_tables = pulse.newer.is_some();
+        Ok(Beat::Shared(View { sent, members, owners: cluster.owners(), has_newer_tables }))
+    }
+
+    /// Returns true if the database has less than it has confirmed, as after a failover. A lane
+    /// notices that itself with its next write, which may be long after that.
+    async fn has_lost_history(&self, pulse: &mut Pulse) -> Result<bool, SessionError> {
+        if pulse.compared == pulse.connections {
+            return Ok(false);
+        }
+        // before they are read: a lane may continue meanwhile
+        let confirmed = self.confirmed();
+        let (_, rows) = pulse.ask(BATCHES, &[&self.node]).await?;
+        for row in &rows {
+            let (lane, batch): (i16, i64) = (row.try_get(0)?, row.try_get(1)?);
+            if confirmed.get(&lane).is_some_and(|confirmed| batch < *confirmed) {
+                pulse.meter.lost_history();
+                return Ok(true);
+            }
+        }
+        pulse.compared = pulse.connections;
+        Ok(false)
+    }
+
+    /// Logs once that a newer server has migrated the tables.
+    fn report(&self, tables: Tables, pulse: &mut Pulse) {
+        let known = self.schema.version();
+        let newer = (tables.version > known).then_some(tables.version);
+        if let Some(version) = newer.filter(|_| newer != pulse.newer) {
+            log::warn!(
+                "a server of a newer version has migrated the tables of the database, from {known} \
+                 to {version}; this server still works on them, and should be updated"
+            );
+        }
+        pulse.newer = newer;
     }
 
     /// Reads the owners of slots, if they have changed or the connection is another one: a failover

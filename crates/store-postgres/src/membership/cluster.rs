@@ -19,6 +19,8 @@ pub(crate) struct Cluster {
     /// The other end, until the beats take it.
     shown: Mutex<Option<Views>>,
     owned: RwLock<Owned>,
+    /// Members that this process has no connection to; the beats write them down.
+    unreachable: Mutex<Vec<i64>>,
     /// Held while the owners of slots are changed: one change at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
 }
@@ -68,6 +70,7 @@ impl Cluster {
             views,
             shown: Mutex::new(Some(shown)),
             owned: RwLock::new(owned),
+            unreachable: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
         }
     }
@@ -75,6 +78,14 @@ impl Cluster {
     /// Returns the sender of views, once. They are closed when it is dropped.
     pub(super) fn take_views(&self) -> Option<Views> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(super) fn note_unreachable(&self, nodes: Vec<i64>) {
+        *self.unreachable.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+    }
+
+    pub(super) fn unreachable(&self) -> Vec<i64> {
+        self.unreachable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the slots of this process, which stay its own as long as the guard is held.

@@ -11,8 +11,8 @@ use tokio_postgres::{Client, Error, Transaction};
 use super::fence::{self, CUT, IMPATIENT, NOTE, TERMINATE, TERMINATIONS_MAX, connections_of};
 use super::{BEAT, Membership, Peer};
 use crate::lane;
+use crate::migration::{self, Schema};
 use crate::open::{OpenError, Use, checks};
-use crate::schema;
 use crate::settings::PostgresSettings;
 
 /// Number of successive looks at an unchanged beat after which a server counts as gone.
@@ -29,8 +29,8 @@ const FREE: &str = "WITH freed AS (UPDATE slots s SET node = NULL
         UPDATE meta SET map = map + 1 WHERE EXISTS (SELECT FROM freed)";
 
 /// Adds the row of this process.
-const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat, lease, address)
-        VALUES (nextval('node_seq'), $1, $2, 0, 0, $3, $4) RETURNING node";
+const ADD: &str = "INSERT INTO nodes (node, name, version, state, beat, lease, address, schema)
+        VALUES (nextval('node_seq'), $1, $2, 0, 0, $3, $4, $5) RETURNING node";
 
 /// Another server, as one look shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,8 @@ struct Seen {
     peer: Peer,
     /// Lease in milliseconds; `None` for a server that has the database alone.
     lease: Option<i64>,
+    /// Version of the tables that it knows.
+    schema: i32,
 }
 
 impl Seen {
@@ -68,6 +70,8 @@ struct Looks {
     name: String,
     /// Lease in milliseconds, if this process is to be a member.
     lease: Option<i64>,
+    /// Least version of the tables that others must know to stay.
+    least: i32,
     /// By node: its beat, and the number of looks since that have shown the same.
     beats: HashMap<i64, (i64, u32)>,
 }
@@ -75,7 +79,7 @@ struct Looks {
 impl Looks {
     /// Returns true for a member that this process can join.
     fn admits(&self, other: &Seen) -> bool {
-        self.lease.is_some() && other.lease == self.lease
+        self.lease.is_some() && other.lease == self.lease && other.schema >= self.least
     }
 
     /// Judges what one look shows.
@@ -104,6 +108,7 @@ impl Looks {
             (None, None) => OpenError::InUse(peer),
             (None, Some(_)) => OpenError::InUseByMembers(peer),
             (Some(_), None) => OpenError::InUseByOne(peer),
+            (Some(own), Some(theirs)) if own == *theirs => OpenError::OlderMember(peer),
             (Some(own), Some(theirs)) => {
                 let lease = |ms: i64| Duration::from_millis(ms.unsigned_abs());
                 OpenError::Lease { peer, theirs: lease(*theirs), own: lease(own) }
@@ -131,13 +136,15 @@ impl Membership {
         client: &mut Client,
         settings: &PostgresSettings,
         of: Use,
+        schema: Schema,
     ) -> Result<Arc<Self>, OpenError> {
         let lease = settings.cluster.as_ref().map(|cluster| cluster.lease);
         let ms = lease.map(|lease| i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
-        let mut looks = Looks { name: settings.name.clone(), lease: ms, beats: HashMap::new() };
+        let (name, beats) = (settings.name.clone(), HashMap::new());
+        let mut looks = Looks { name, lease: ms, least: 0, beats };
         let (mut has_reported, mut terminations) = (false, 0);
         let node = loop {
-            match attempt(client, &mut looks, settings, of).await? {
+            match attempt(client, &mut looks, settings, (of, schema)).await? {
                 Attempt::Joined(node) => break node,
                 Attempt::Again => {}
                 Attempt::Wait(seen) => {
@@ -157,21 +164,25 @@ impl Membership {
                 }
             }
         };
-        Ok(Arc::new(Self::new(node, settings.name.clone(), lease)))
+        Ok(Arc::new(Self::new(node, settings.name.clone(), lease, schema)))
     }
 }
 
-/// Looks for other servers and, if they are gone, fences them and adds the rows of this process, in
-/// one transaction.
+/// Looks for other servers and, if they are gone, fences them, makes the migrations that they held
+/// up, and adds the rows of this process, in one transaction.
 async fn attempt(
     client: &mut Client,
     looks: &mut Looks,
     settings: &PostgresSettings,
-    of: Use,
+    (of, schema): (Use, Schema),
 ) -> Result<Attempt, OpenError> {
     // dropping it undoes everything
     let transaction = client.transaction().await?;
-    schema::lock(&transaction).await?;
+    migration::lock(&transaction).await?;
+    // a server of a newer version may have started since the first check
+    let tables = migration::find(&transaction).await?.ok_or(OpenError::Missing)?;
+    checks::allow_version(tables, of, schema)?;
+    looks.least = schema.least_beside(tables);
     let gone = match looks.judge(others(&transaction).await?) {
         Verdict::Taken(seen) => return Err(looks.refusal(&seen)),
         Verdict::Wait(seen) => return Ok(Attempt::Wait(seen)),
@@ -193,10 +204,13 @@ async fn attempt(
             Err(error) => return Err(error.into()),
         }
     }
+    let known = migration::known_by_all(&transaction, tables).await?;
+    schema.migrate(&transaction, tables, known).await?;
     transaction.execute(FREE, &[]).await?;
     let version = env!("CARGO_PKG_VERSION");
     let address = settings.cluster.as_ref().and_then(|cluster| cluster.address.as_deref());
-    let values: [&(dyn ToSql + Sync); 4] = [&settings.name, &version, &looks.lease, &address];
+    let values: [&(dyn ToSql + Sync); 5] =
+        [&settings.name, &version, &looks.lease, &address, &schema.version()];
     let added = transaction.query_one(ADD, &values).await?;
     let node = added.try_get(0)?;
     lane::register(&transaction, node, settings.writers).await?;
@@ -218,11 +232,15 @@ async fn fence(transaction: &Transaction<'_>, node: i64, beat: Option<i64>) -> R
 
 /// Returns the other servers.
 async fn others(transaction: &Transaction<'_>) -> Result<Vec<Seen>, Error> {
-    let live = "SELECT node, beat, name, version, lease FROM nodes WHERE state < 2 ORDER BY node";
+    // as JSON, because tables of older versions do not have the column
+    let live = "SELECT node, beat, name, version, lease,
+            coalesce((to_jsonb(n) ->> 'schema')::int, 1)
+        FROM nodes n WHERE state < 2 ORDER BY node";
     let rows = transaction.query(live, &[]).await?;
     let seen = rows.iter().map(|row| {
         let peer = Peer { name: row.try_get(2)?, version: row.try_get(3)? };
-        Ok(Seen { node: row.try_get(0)?, beat: row.try_get(1)?, peer, lease: row.try_get(4)? })
+        let (node, beat) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Seen { node, beat, peer, lease: row.try_get(4)?, schema: row.try_get(5)? })
     });
     seen.collect()
 }
@@ -256,11 +274,11 @@ mod tests {
 
     fn seen(node: i64, name: &str, beat: i64) -> Seen {
         let peer = Peer { name: name.to_owned(), version: "1.0.0".to_owned() };
-        Seen { node, beat, peer, lease: None }
+        Seen { node, beat, peer, lease: None, schema: 3 }
     }
 
     fn looks() -> Looks {
-        Looks { name: "me".to_owned(), lease: None, beats: HashMap::new() }
+        Looks { name: "me".to_owned(), lease: None, least: 3, beats: HashMap::new() }
     }
 
     fn member(node: i64, name: &str, beat: i64, lease: i64) -> Seen {
@@ -311,7 +329,8 @@ mod tests {
         let older = || member(3, "me", 9, 6000);
         let others = vec![member(1, "a", 7, 6000), member(2, "b", 8, 6000), older()];
         assert_eq!(looks.judge(others), Verdict::Free(vec![older()]), "an older self is fenced");
-        for obstacle in [seen(4, "alone", 1), member(5, "long", 1, 9000)] {
+        let older = Seen { schema: 2, ..member(6, "older", 1, 6000) };
+        for obstacle in [seen(4, "alone", 1), member(5, "long", 1, 9000), older] {
             let verdict = looks.judge(vec![member(1, "a", 7, 6000), obstacle.clone()]);
             assert_eq!(verdict, Verdict::Wait(vec![obstacle.clone()]));
             let alive = Seen { beat: 2, ..obstacle };

@@ -148,6 +148,10 @@ impl Members for StoreOfMember {
             shared.pool.change(leave).await.map(drop)
         })
     }
+
+    fn note_unreachable(&self, nodes: Vec<NodeId>) {
+        self.cluster().note_unreachable(nodes.into_iter().map(|node| node.0).collect());
+    }
 }
 
 /// Fences a member if it has this beat.

@@ -81,6 +81,7 @@ mod tests {
             lease: Some(Duration::from_secs(6)),
             is_beating: state != NodeState::Gone,
             slots: 0,
+            unreachable: Vec::new(),
             beat: 7,
         }
     }

@@ -7,6 +7,7 @@ use tokio_postgres::{Client, Transaction};
 use super::OpenError;
 use super::names::skipped;
 use crate::dump;
+use crate::migration::{self, Schema, Tables};
 use crate::schema;
 use crate::settings::PostgresDurability;
 
@@ -103,37 +104,43 @@ pub(crate) struct Identity {
     pub(crate) secret: Vec<u8>,
 }
 
-/// Checks the database and migrates its tables to the schema version of this build, under a lock;
-/// returns the id of the database.
+/// Checks the database and migrates its tables, under a lock, as far as the servers that it knows
+/// can work on; returns what identifies the database.
 pub(super) async fn prepare(
     client: &mut Client,
     durability: PostgresDurability,
     of: Use,
+    own: Schema,
 ) -> Result<Identity, OpenError> {
     // dropping it undoes everything
     let transaction = client.transaction().await?;
-    schema::lock(&transaction).await?;
+    migration::lock(&transaction).await?;
     let facts = Facts::read(&transaction).await?;
     facts.check()?;
     let schema = schema_of(&facts, &transaction).await?;
     let found = find_tables(&transaction, schema).await?;
     match (found, of) {
-        (0, Use::Reading) => return Err(OpenError::Missing),
-        (0, Use::Serving | Use::Filling) => {}
-        _ => allow(&transaction, of).await?,
+        (None, Use::Reading) => return Err(OpenError::Missing),
+        (None, Use::Serving | Use::Filling) => {}
+        (Some(tables), _) => {
+            allow_version(tables, of, own)?;
+            allow(&transaction, of).await?;
+        }
     }
+    let found = found.unwrap_or_default();
     for extension in schema::EXTENSIONS {
         create(extension, schema, &facts.user, &transaction).await?;
     }
     check_letters(&transaction, &facts).await?;
-    if found < schema::VERSION && !facts.may_create {
+    if found.version < own.version() && !facts.may_create {
         let (schema, user) = (schema.to_owned(), facts.user.clone());
         return Err(OpenError::MayNotCreate { schema, user });
     }
     if durability == PostgresDurability::Replicated && facts.standbys.is_empty() {
         return Err(OpenError::NotReplicated);
     }
-    schema::migrate(&transaction, found).await?;
+    let known = migration::known_by_all(&transaction, found).await?;
+    own.migrate(&transaction, found, known).await?;
     let own = transaction.query_one("SELECT cluster::text, secret FROM meta", &[]).await?;
     let identity = Identity { database: own.try_get(0)?, secret: own.try_get(1)? };
     transaction.commit().await?;
@@ -179,13 +186,23 @@ pub(crate) async fn allow(transaction: &Transaction<'_>, of: Use) -> Result<(), 
     }
 }
 
-/// Returns the version of the tables, 0 if there are none; refuses tables of another program and of
-/// a newer version.
-async fn find_tables(transaction: &Transaction<'_>, schema: &str) -> Result<i32, OpenError> {
-    let found = schema::version(transaction).await?;
-    if let Some(found) = found {
-        let known = schema::VERSION;
-        return if found > known { Err(OpenError::Newer { found, known }) } else { Ok(found) };
+/// Checks that this program knows enough of the tables: a server what it needs, a copy everything.
+pub(crate) fn allow_version(tables: Tables, of: Use, own: Schema) -> Result<(), OpenError> {
+    let known = own.version();
+    let is_allowed = match of {
+        Use::Serving => own.works_on(tables),
+        Use::Reading | Use::Filling => tables.version <= known,
+    };
+    if is_allowed { Ok(()) } else { Err(OpenError::Newer { found: tables.version, known }) }
+}
+
+/// Returns the version of the tables; refuses tables of another program.
+async fn find_tables(
+    transaction: &Transaction<'_>,
+    schema: &str,
+) -> Result<Option<Tables>, OpenError> {
+    if let Some(found) = migration::find(transaction).await? {
+        return Ok(Some(found));
     }
     let relations = transaction.query(RELATIONS, &[]).await?;
     let mut names = Vec::new();
@@ -193,7 +210,7 @@ async fn find_tables(transaction: &Transaction<'_>, schema: &str) -> Result<i32,
         names.push(relation.try_get::<_, String>(0)?);
     }
     if names.is_empty() {
-        return Ok(0);
+        return Ok(None);
     }
     let more = if relations.len() > NAMED_MAX { ", …" } else { "" };
     let found = format!("{}{more}", names.join(", "));

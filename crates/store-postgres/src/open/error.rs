@@ -183,6 +183,18 @@ pub enum OpenError {
          give all members the same"
     )]
     Lease { peer: String, theirs: Duration, own: Duration },
+    /// A server that is alive could not work on the tables after the migrations that are missing.
+    #[error(
+        "the tables have to be migrated, after which {0}, which is running, could not work on them; \
+         first update it to a version before this one, or stop all servers of its version"
+    )]
+    OlderMember(String),
+    #[error(
+        "the tables have to be migrated, and another session has locked one of them for more than \
+         two seconds, as a dump does; try again when it has ended (pg_locks and pg_stat_activity \
+         show it)"
+    )]
+    Locked,
     #[error("the database has no store; check its address")]
     Missing,
     #[error(
@@ -306,7 +318,11 @@ impl OpenError {
     pub(super) fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable(_) | Self::Full(_) | Self::ReadOnly(_) | Self::Interrupted(_)
+            Self::Unreachable(_)
+                | Self::Full(_)
+                | Self::ReadOnly(_)
+                | Self::Interrupted(_)
+                | Self::Locked
         )
     }
 

@@ -11,6 +11,7 @@ use tokio_postgres::NoTls;
 use super::Fresh;
 use crate::dump::{Table, occupied};
 use crate::membership::Membership;
+use crate::migration::Schema;
 use crate::open::Use;
 use crate::{DatabaseSource, DatabaseTarget, OpenError, PostgresSettings, PostgresStore};
 
@@ -138,7 +139,7 @@ async fn a_server_that_waited_for_a_copy_does_not_use_what_it_left() {
     tokio::spawn(connection);
     server.answer(&url, "UPDATE meta SET incomplete = true").unwrap();
     for (of, is_allowed) in [(Use::Serving, false), (Use::Reading, false), (Use::Filling, true)] {
-        let joined = Membership::join(&mut client, &settings(&url), of).await;
+        let joined = Membership::join(&mut client, &settings(&url), of, Schema::OWN).await;
         assert_eq!(joined.is_ok(), is_allowed, "{of:?}");
     }
 }

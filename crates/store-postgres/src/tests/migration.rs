@@ -8,7 +8,7 @@ use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{Executions as _, Status};
 
 use super::Fresh;
-use crate::schema::MIGRATIONS;
+use crate::schema::STEPS;
 use crate::{PostgresSettings, PostgresStore};
 
 #[tokio::test]
@@ -27,14 +27,14 @@ async fn a_database_of_version_1_keeps_its_rows() {
         INSERT INTO execution_counts SELECT * FROM {source}.execution_counts;
         INSERT INTO nodes VALUES (1000, 'test', '0.0.1', 0, 77);
         INSERT INTO lanes VALUES (1000, 0, 0, 0)",
-        MIGRATIONS[0]
+        STEPS[0].sql
     );
     fresh.server.answer(&url, &older).unwrap();
 
     let settings = PostgresSettings::new(url.parse().unwrap(), "test");
     let store = Arc::new(PostgresStore::open(settings, Arc::new(NoMeter)).unwrap());
     let ask = |sql: &str| fresh.server.answer(&url, sql).unwrap();
-    assert_eq!(ask("SELECT schema, map > 0 FROM meta"), "2|t");
+    assert_eq!(ask("SELECT schema, map > 0 FROM meta"), "3|t");
     let slots = "SELECT count(*), min(slot), max(slot), count(node) FROM slots";
     assert_eq!(ask(slots), "4096|0|4095|0");
     assert_eq!(ask("SELECT state FROM nodes ORDER BY node"), "0\n2", "of this name, so fenced");

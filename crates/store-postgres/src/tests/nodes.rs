@@ -93,9 +93,14 @@ fn a_server_for_itself_is_shown_as_one() {
     assert_eq!((alone.name.as_str(), alone.is_beating, nodes.nodes.len()), ("me", true, 1));
     drop(store);
     assert_eq!(look(&url).nodes, [], "it has left");
-    for (version, expected) in [(1, "the tables of the database are of"), (99, "the database was")]
-    {
-        server.answer(&url, &format!("UPDATE meta SET schema = {version}")).unwrap();
+    for (version, least, expected) in [
+        (1, 1, "the tables of the database are of an older version"),
+        (99, 99, "the database was written by a newer version"),
+    ] {
+        let change = format!("UPDATE meta SET schema = {version}, schema_min = {least}");
+        server.answer(&url, &change).unwrap();
         assert!(refusal(&url).starts_with(expected), "{}", refusal(&url));
     }
+    server.answer(&url, "UPDATE meta SET schema_min = 1").unwrap();
+    assert_eq!(look(&url).nodes, [], "newer tables, which this version knows enough of");
 }

@@ -95,6 +95,21 @@ async fn a_database_that_lost_commits_is_given_up() {
     assert_eq!(lab.ask("SELECT revision FROM executions").await, "2");
 }
 
+#[tokio::test]
+async fn a_database_that_lost_commits_is_given_up_by_a_server_that_writes_nothing() {
+    let Some(server) = Server::start() else { return };
+    let url = server.fresh_url();
+    let mut lab = Lab::open_at(&url, &url, 2).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    // another connection alone is no loss
+    kill(&lab, "beat").await;
+    assert_eq!(lab.append(lab.draft(1, 1)).await, Ok(()));
+    lab.client.batch_execute("UPDATE lanes SET batch = batch - 1 WHERE lane = 0").await.unwrap();
+    kill(&lab, "beat").await;
+    assert!(lost(&lab).await.contains("lost commits that it had confirmed"));
+    assert_eq!(lab.tally.losses.load(Ordering::SeqCst), 1);
+}
+
 /// Ends the connections of lane 0, or of the beats.
 async fn kill(lab: &Lab, connection: &str) {
     let kill = format!(
