@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct WaitReport {
     pub header: Arc<Header>,
     pub status: Status,
+    /// Name of the process that owns the execution, if the store is shared.
+    #[serde(default)]
+    pub server: Option<Arc<str>>,
     /// Empty for an execution that has ended.
     pub waits_for: Vec<Awaited>,
     /// Set for an execution that has ended.
@@ -26,6 +29,6 @@ pub struct WaitReport {
 impl WaitReport {
     /// Returns a report without children for an execution that has not ended.
     pub fn new(header: Arc<Header>, status: Status, waits_for: Vec<Awaited>) -> Self {
-        Self { header, status, waits_for, ending: None, children: BTreeMap::new() }
+        Self { header, status, server: None, waits_for, ending: None, children: BTreeMap::new() }
     }
 }

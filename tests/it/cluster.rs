@@ -1,6 +1,7 @@
 //! Several servers over one database.
 
 mod nodes;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::net::TcpStream;

@@ -75,6 +75,13 @@ impl Ownership {
         self.members.as_ref().map(|members| members.own())
     }
 
+    /// Returns the name of this process among the members, as soon as a beat has shown it.
+    pub(crate) fn own_name(&self) -> Option<Arc<str>> {
+        let (own, view) = (self.own()?, self.view()?);
+        let own = view.members.iter().find(|member| member.node == own)?;
+        Some(Arc::clone(&own.name))
+    }
+
     /// Returns the time for which one beat shows that a member is alive.
     pub(crate) fn lease(&self) -> Duration {
         self.members.as_ref().map_or(Duration::ZERO, |members| members.lease())

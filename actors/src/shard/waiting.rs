@@ -29,13 +29,15 @@ impl Shared {
         &self,
         mut wait_report: Box<WaitReport>,
     ) -> Result<Box<WaitReport>, DescribeError> {
+        let is_own =
+            wait_report.server.is_none() || wait_report.server == self.ownership.own_name();
         for awaited in &mut wait_report.waits_for {
             let Cause::Child { child, workflow, .. } = &awaited.cause else { continue };
             let found = self.store.describe(child).await;
             match found {
                 Ok(Some(row)) => drop(wait_report.children.insert(child.clone(), row)),
-                // Never started, and it cannot be without its workflow.
-                Ok(None) if !self.registry().workflows.contains_key(&**workflow) => {
+                // Never started, and it cannot be without its workflow. Another server may have it.
+                Ok(None) if is_own && !self.registry().workflows.contains_key(&**workflow) => {
                     let what = format!("workflow {workflow} is not registered");
                     awaited.cause = Cause::Missing { what };
                 }
@@ -57,10 +59,10 @@ impl Shared {
         let is_draining = self.is_draining();
         let waits_for = self.at_moment(&header.id, |moment| machine.waits_for(moment, is_draining));
         let status = machine.state().announced;
-        WaitReport {
-            ending: machine.ending(),
-            ..WaitReport::new(Arc::clone(header), status, waits_for)
-        }
+        let ending = machine.ending();
+        // what has ended needs no server
+        let server = self.ownership.own_name().filter(|_| ending.is_none());
+        WaitReport { server, ending, ..WaitReport::new(Arc::clone(header), status, waits_for) }
     }
 
     /// Returns the report while this process decides or records, so that no work is waiting for it.

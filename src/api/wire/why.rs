@@ -43,6 +43,8 @@ pub struct WhyView<'a> {
     pub workflow_id: &'a str,
     #[schema(schema_with = execution_status)]
     pub status: &'static str,
+    /// Name of the server that continues the execution, if several servers share the database.
+    pub server: Option<&'a str>,
     /// All current waits; empty if it has ended.
     pub waits_for: Vec<AwaitedView<'a>>,
     /// Present if it has ended.
@@ -57,6 +59,7 @@ impl<'a> WhyView<'a> {
             execution_id: header.id.as_str(),
             workflow_id: &header.workflow_id,
             status: wait_report.status.as_str(),
+            server: wait_report.server.as_deref(),
             waits_for: wait_report
                 .waits_for
                 .iter()
@@ -228,11 +231,7 @@ impl<'a> AwaitedView<'a> {
                 let message = format!("attempt {attempt} is running");
                 Self { attempt: Some(*attempt), ..plain("step", message, moved_by) }
             }
-            Cause::Missing { what } => {
-                let how = "register it again, in the configuration or in code; the execution then \
-                           continues";
-                plain("missing", what.clone(), vec![MoverView::new("server", how)])
-            }
+            Cause::Missing { what } => missing(plain, what, wait_report.server.as_deref()),
             Cause::Interrupted { attempt } => {
                 let message =
                     format!("attempt {attempt} was interrupted and has not been restarted");
@@ -253,6 +252,29 @@ impl<'a> AwaitedView<'a> {
             }
         }
     }
+}
+
+/// Shows that a server lacks something; it has a name if it is one of several.
+fn missing<'a>(
+    plain: impl Fn(&'static str, String, Vec<MoverView<'a>>) -> AwaitedView<'a>,
+    what: &str,
+    server: Option<&str>,
+) -> AwaitedView<'a> {
+    let (message, how) = match server {
+        Some(server) => (
+            format!("{what} at the server {server}"),
+            format!(
+                "register it at {server}, or let {server} hand its executions over to a server that \
+                 has it (greenroom nodes drain); the execution then continues"
+            ),
+        ),
+        None => (
+            what.to_owned(),
+            "register it again, in the configuration or in code; the execution then continues"
+                .to_owned(),
+        ),
+    };
+    plain("missing", message, vec![MoverView::new("server", how)])
 }
 
 impl<'a> ChildView<'a> {
@@ -349,6 +371,28 @@ mod tests {
         let movers = all.iter().flat_map(|it| it["movedBy"].as_array().unwrap());
         let movers: BTreeSet<_> = movers.map(|mover| mover["by"].as_str().unwrap()).collect();
         assert_eq!(movers, MOVERS.into());
+    }
+
+    #[test]
+    fn one_of_several_servers_is_named_that_lacks_something() {
+        let cause = Cause::Missing { what: "tool pack is not registered".into() };
+        let awaited = Awaited {
+            step_id: None,
+            path: None,
+            since: Timestamp(1_700_000_000_123),
+            until: None,
+            cause,
+        };
+        let wait_report = WaitReport {
+            server: Some("node-a".into()),
+            ..WaitReport::new(Arc::new(test_header()), Status::Running, vec![awaited])
+        };
+        let shown = to_value(WhyView::of(&wait_report)).unwrap();
+        assert_eq!(shown["server"], "node-a");
+        let awaited = &shown["waitsFor"][0];
+        assert_eq!(awaited["message"], "tool pack is not registered at the server node-a");
+        let how = awaited["movedBy"][0]["how"].as_str().unwrap();
+        assert!(how.starts_with("register it at node-a, or let node-a hand"), "{how}");
     }
 
     #[test]
