@@ -120,6 +120,8 @@ struct LiveExecution {
     deciding: Deciding,
     /// Attempts whose work is being evaluated on another thread.
     preparing: HashSet<(StepPath, u32)>,
+    /// Bodies begin when this process knows again that the execution is its own.
+    awaits_belief: bool,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), TrackedChild>,
     /// Pauses and continues generations; set by the first one.
@@ -312,6 +314,7 @@ impl LiveExecution {
             prune: None,
             deciding: Deciding::default(),
             preparing: HashSet::new(),
+            awaits_belief: false,
             in_flight: HashMap::new(),
             children: HashMap::new(),
             holds: None,

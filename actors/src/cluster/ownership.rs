@@ -196,6 +196,17 @@ impl Ownership {
         let now = self.origin.elapsed().as_millis();
         now < u128::from(self.believed_until.load(Ordering::Acquire))
     }
+
+    /// Resolves when this process may believe that it still serves its slots.
+    pub(crate) async fn believed(&self) {
+        let mut beats = self.owners();
+        while !self.is_believed() {
+            // an error: this process is a member no longer
+            if beats.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -70,12 +70,35 @@ impl ExecutionActor {
                 }
                 continue;
             }
+            if kind != EffectKind::Child && !self.may_begin(ctx) {
+                continue;
+            }
             match kind {
                 EffectKind::Call => self.start_call(&path, attempt, ctx),
                 EffectKind::Agent => self.start_agent(&path, attempt, ctx),
                 EffectKind::Child => self.ensure_child(&path, attempt, ctx),
             }
         }
+    }
+
+    /// Returns false if another process may serve the execution by now, and run the same step: the
+    /// store may have kept the acknowledgement back for long. Bodies begin after the next beat then.
+    pub(super) fn may_begin(&mut self, ctx: &mut Context<Self>) -> bool {
+        if self.shared.ownership.is_believed() {
+            return true;
+        }
+        let Some(life) = &mut self.life else { return false };
+        if !std::mem::replace(&mut life.awaits_belief, true) {
+            let shared = Arc::clone(&self.shared);
+            let believed = async move { shared.ownership.believed().await };
+            self.background_query(believed, ctx, |actor, (), ctx| {
+                if let Some(life) = &mut actor.life {
+                    life.awaits_belief = false;
+                }
+                actor.start_bodies(ctx);
+            });
+        }
+        false
     }
 
     fn is_running(&self, path: &StepPath, attempt: u32) -> bool {

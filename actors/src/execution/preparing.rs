@@ -62,7 +62,9 @@ impl ExecutionActor {
             let Some(life) = &mut actor.life else { return };
             life.preparing.remove(&place);
             let (path, attempt) = place;
-            if let Some((work, effort)) = evaluated.filter(|_| actor.is_current(&path, attempt)) {
+            // that took a while, and is repeated if another process may serve the execution by now
+            let begins = actor.is_current(&path, attempt) && actor.may_begin(ctx);
+            if let Some((work, effort)) = evaluated.filter(|_| begins) {
                 begin(actor, &path, work, effort, ctx);
             }
         });

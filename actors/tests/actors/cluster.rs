@@ -84,6 +84,27 @@ async fn a_silent_process_stores_nothing_once_it_was_taken_over() {
 }
 
 #[actix::test]
+async fn a_process_that_may_have_been_taken_over_begins_no_step() {
+    let cluster = Cluster::new();
+    let [first, _second] = cluster.of(["a", "b"]).await;
+    for is_taken_over in [false, true] {
+        let calls = cluster.calls.count();
+        let mut beats = first.store.members().unwrap().views();
+        beats.mark_unchanged();
+        beats.changed().await.unwrap();
+        first.store.set_silent(true);
+        let id = first.begin("toils").await;
+        // the first step ends when the process knows that another one may serve the execution
+        pass(LEASE * 11 / 12).await;
+        assert_eq!(cluster.calls.count(), calls + 1, "the second step has begun");
+        first.store.set_silent(is_taken_over);
+        pass(TAKEN_OVER * 2).await;
+        assert_eq!(cluster.status(&id).await, Status::Completed);
+        assert_eq!(cluster.calls.count(), calls + 2, "the second step ran once");
+    }
+}
+
+#[actix::test]
 async fn a_restarted_process_does_not_wait_for_itself() {
     let cluster = Cluster::new();
     let first = cluster.join("a").await;
