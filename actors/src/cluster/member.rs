@@ -177,7 +177,8 @@ impl Node {
     async fn agree(&mut self, shared: &Arc<Shared>, owners: &SlotMap) {
         let moving = self.moving.as_ref().map(|(slots, _)| slots.clone()).unwrap_or_default();
         let owned = owners.slots_of(Some(self.members.own())).without(&moving);
-        let served = shared.ownership.served();
+        // those of a round are served until their turn comes
+        let served = shared.ownership.served().without(&moving);
         let lost = served.without(&owned);
         if !lost.is_empty() {
             log::warn!("{} slots are no longer owned by this process", lost.len());

@@ -1,6 +1,7 @@
 //! Several processes over one store: each serves its slots, and takes those of others that are gone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greenroom_actors::domain::cluster::NodeId;
@@ -267,8 +268,9 @@ async fn a_process_that_cannot_be_reached_takes_nothing() {
     assert_eq!(resumed, Ok(Status::Completed), "it was sent when that was possible");
 }
 
-/// Members of a store that is stuck when one of them is to be fenced.
-struct Stuck(Arc<dyn Members>);
+/// Members of a store that is stuck when one of them is to be fenced, and, from a moment on, when
+/// slots are given away.
+struct Stuck(Arc<dyn Members>, Arc<AtomicBool>);
 
 impl Members for Stuck {
     fn own(&self) -> NodeId {
@@ -292,7 +294,10 @@ impl Members for Stuck {
     }
 
     fn give<'a>(&'a self, slots: &'a SlotSet, to: NodeId) -> Read<'a, SlotSet> {
-        self.0.give(slots, to)
+        match self.1.load(Ordering::Relaxed) {
+            true => Box::pin(std::future::pending()),
+            false => self.0.give(slots, to),
+        }
     }
 
     fn set_leaving(&self) -> Read<'_, ()> {
@@ -303,7 +308,7 @@ impl Members for Stuck {
 #[actix::test]
 async fn a_process_serves_its_own_while_a_takeover_takes_long() {
     let cluster = Cluster::new();
-    let first = cluster.join_as("a", |members| Arc::new(Stuck(members))).await;
+    let first = cluster.join_as("a", |members| Arc::new(Stuck(members, Arc::default()))).await;
     let second = cluster.join("b").await;
     pass(SHARED_OUT).await;
     let id = first.start("w").await;
@@ -311,6 +316,23 @@ async fn a_process_serves_its_own_while_a_takeover_takes_long() {
     pass(LEASE * 5).await;
     assert!(first.runtime.is_ready());
     assert_eq!(first.resume(&id).await, Ok(Status::Completed));
+}
+
+#[actix::test]
+async fn slots_are_served_until_it_is_their_turn_to_be_given_away() {
+    let cluster = Cluster::new();
+    let is_stuck = Arc::new(AtomicBool::new(false));
+    let stuck = Arc::clone(&is_stuck);
+    let first = cluster.join_as("a", |members| Arc::new(Stuck(members, stuck))).await;
+    let [_second, _third] = [cluster.join("b").await, cluster.join("c").await];
+    pass(SHARED_OUT).await;
+    let served = || first.runtime.cluster_stats().unwrap().slots_served;
+    let before = served();
+    is_stuck.store(true, Ordering::Relaxed);
+    first.store.members().unwrap().set_leaving().await.unwrap();
+    pass(LEASE).await;
+    let left = served();
+    assert!(0 < left && left < before, "those for the third one are left: {left} of {before}");
 }
 
 #[actix::test]
@@ -359,7 +381,7 @@ async fn callers_of_a_process_that_drains_get_the_outcome_of_the_next_owner() {
 async fn a_caller_is_not_told_that_nothing_was_recorded_when_something_may_be() {
     let cluster = Cluster::linked();
     let first = cluster.join("a").await;
-    let second = cluster.join_as("b", |members| Arc::new(Stuck(members))).await;
+    let second = cluster.join_as("b", |members| Arc::new(Stuck(members, Arc::default()))).await;
     pass(SHARED_OUT).await;
     let id = owned_by_other(&second, "keyed");
     // the key lets it be sent again, but there is no next owner
