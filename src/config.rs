@@ -41,6 +41,7 @@ mod tests;
 mod texts;
 pub(crate) mod tools;
 mod updates;
+mod variables;
 pub(crate) mod workflows;
 
 use std::collections::{BTreeMap, HashMap};
@@ -138,6 +139,9 @@ pub struct Config {
     pub warnings: Vec<ConfigProblem>,
     /// The place that set the host: a line of the file, or an option of the command line.
     host_spot: Option<Spot>,
+    /// The lines that set `server.name` and `cluster.advertise`.
+    name_spot: Option<Spot>,
+    advertise_spot: Option<Spot>,
     references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
@@ -270,8 +274,8 @@ impl Config {
         Err(spot.error(message))
     }
 
-    /// Returns the environment variables that are missing or contain no valid key. Called before
-    /// the server starts; checking a configuration needs no secrets.
+    /// Returns the environment variables that are missing or contain no valid key, name or address.
+    /// Called before the server starts; reading a configuration needs none.
     pub fn check_secrets(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -285,7 +289,9 @@ impl Config {
         let steps = self.needs.secrets.iter().filter_map(|secret| secret.check(&environment));
         let providers = self.auth.providers(&environment).err();
         let password = self.store.check_password(&environment);
-        models.chain(providers).chain(headers).chain(steps).chain(password).collect()
+        let variables = self.check_variables(&environment);
+        let rest = headers.chain(steps).chain(password).chain(variables);
+        models.chain(providers).chain(rest).collect()
     }
 
     /// Returns warnings about missing programs of steps and tools. Called before the server starts.

@@ -8,9 +8,13 @@ use super::entry::Entry;
 use super::keys::{Keys as _, Takes, Value, section};
 use super::section::{Place, Section};
 use super::store::StoreConfig;
+use super::variables::{filled, text_with_variables};
 
 /// Shortest lease. Members would take slots from each other whenever one of them is busy.
 const LEASE_MIN: Duration = Duration::from_millis(600);
+
+/// Refusal of an address that cannot be connected to.
+pub(super) const ADVERTISED: &str = "must be a host and a port, such as \"node-a.internal:3142\"";
 
 section! {
     /// Several servers over one database, which serve its executions together.
@@ -22,7 +26,8 @@ section! {
         /// `ca`, or `trusted_network`. Default: none.
         listen: Option<SocketAddr> = None, Takes::Own("`\"ADDRESS:PORT\"`");
         /// Address that the others connect to, as host and port. Default: `listen`.
-        advertise: Option<Advertised> = None, Takes::Own("`\"HOST:PORT\"`");
+        advertise: Option<Advertised> = None,
+            Takes::Own("`\"HOST:PORT\"`, with `${NAME}` for a variable");
         /// Time without a sign of life after which a server counts as gone and others continue its
         /// executions; the same for all servers of a database.
         lease: Duration = Duration::from_secs(6), Takes::Duration;
@@ -113,6 +118,12 @@ fn is_local(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
+/// Returns true for an address that can be connected to.
+pub(super) fn is_host_and_port(text: &str) -> bool {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    port.is_some_and(|(_, port)| matches!(port.parse::<u16>(), Ok(1..)))
+}
+
 impl Value for SocketAddr {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
         match entry.filled_text()?.parse() {
@@ -124,11 +135,9 @@ impl Value for SocketAddr {
 
 impl Value for Advertised {
     fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        let text = entry.filled_text()?;
-        let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-        match port.and_then(|(_, port)| port.parse::<u16>().ok()) {
-            Some(1..) => Some(Self(text)),
-            _ => entry.refuse("must be a host and a port, such as \"node-a.internal:3142\""),
-        }
+        let text = text_with_variables(entry)?;
+        // variables are looked up before the server starts: any digit could be a host or a port
+        let shown = filled(&text, |_| Some("1".to_owned())).unwrap_or_default();
+        if is_host_and_port(&shown) { Some(Self(text)) } else { entry.refuse(ADVERTISED) }
     }
 }

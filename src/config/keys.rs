@@ -8,6 +8,7 @@ use greenroom_actors::{RetentionRules, RuntimeLimits};
 
 use super::entry::Entry;
 use super::section::Section;
+use super::variables::text_with_variables;
 use super::{
     ClusterConfig, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig, ServerConfig,
     StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
@@ -36,6 +37,8 @@ pub(crate) enum Takes {
     Share,
     /// A non-empty text.
     Text,
+    /// A non-empty text in which environment variables may be named.
+    TextWithVariables,
     /// An array of texts with this reader; the text describes it in the page.
     Texts(fn(&Entry<'_>) -> Option<Vec<String>>, &'static str),
     /// A value that the type of the field reads; the text describes it in the page.
@@ -237,8 +240,9 @@ impl Value for f64 {
 }
 
 impl Value for String {
-    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
-        entry.filled_text()
+    fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
+        let has_variables = matches!(takes, Takes::TextWithVariables);
+        if has_variables { text_with_variables(entry) } else { entry.filled_text() }
     }
 }
 

@@ -139,13 +139,15 @@ fn read_included(
 fn read_sections(root: &Section<'_>, config: &mut Config) {
     if let Some(server) = root.section("server") {
         config.host_spot = server.get("host").map(|entry| entry.place.spot());
+        config.name_spot = server.get("name").map(|entry| entry.place.spot());
         server.later(&["base_path", "tls"]);
         config.server = ServerConfig::read(server);
     }
     config.store = root.section("store").map(StoreConfig::read_all).unwrap_or_default();
-    let cluster = root.section("cluster");
-    config.cluster =
-        cluster.map(|it| ClusterConfig::read_all(it, &config.store)).unwrap_or_default();
+    if let Some(cluster) = root.section("cluster") {
+        config.advertise_spot = cluster.get("advertise").map(|entry| entry.place.spot());
+        config.cluster = ClusterConfig::read_all(cluster, &config.store);
+    }
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();

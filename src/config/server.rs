@@ -17,7 +17,7 @@ section! {
         /// Name of this server among those of a database; a server that starts replaces one of
         /// the same name at once, even if that one runs. Default: the name of the machine with the
         /// address and the port.
-        name: Option<String> = None, Takes::Text;
+        name: Option<String> = None, Takes::TextWithVariables;
         /// Threads that serve connections; 0: one per core.
         workers: usize = 0, Takes::Integer(0..=1024);
         /// Time that running steps and generations may continue after SIGTERM or SIGINT.

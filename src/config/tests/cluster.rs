@@ -37,6 +37,17 @@ fn mistakes_in_a_cluster_have_their_place() {
         ),
         ("advertise = \"node-a\"", format!("4:13: cluster.advertise: {advertised}")),
         ("advertise = \"node-a:0\"", format!("4:13: cluster.advertise: {advertised}")),
+        ("advertise = \"${HOST}\"", format!("4:13: cluster.advertise: {advertised}")),
+        (
+            "advertise = \"${a b}:1\"",
+            "4:13: cluster.advertise: has `${` without the name of a variable, as in `${POD_IP}`"
+                .to_owned(),
+        ),
+        (
+            "advertise = \"secret:HOST:1\"",
+            "4:13: cluster.advertise: is no secret; write `${NAME}` for an environment variable"
+                .to_owned(),
+        ),
         ("lease = \"500ms\"", "4:9: cluster.lease: must be at least 600ms".to_owned()),
         (
             "listen = \"127.0.0.1:3142\"\nkey = \"a.key\"",
@@ -75,4 +86,37 @@ fn keys_without_an_address_have_no_effect() {
         "{warnings:?}"
     );
     assert_eq!(problems_of("[cluster]\n").len(), 0);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn servers_with_one_file_differ_by_variables() {
+    let text = format!(
+        "{STORE}[cluster]\nlisten = \"0.0.0.0:3142\"\ntrusted_network = true\n\
+         advertise = \"${{POD_IP}}:3142\"\n[server]\nname = \"${{POD_NAME}}\"\n"
+    );
+    let config = || Config::parse(&text, "c.toml").unwrap();
+    assert_eq!(config().warnings, []);
+    let problems = |environment: &dyn Fn(&str) -> Option<String>| -> Vec<String> {
+        let problems = config().check_secrets(environment);
+        problems.iter().map(ToString::to_string).collect()
+    };
+    let unset = |key: &str, variable: &str| format!("{key}: the environment variable {variable}");
+    assert_eq!(
+        problems(&|_| None),
+        [
+            unset("c.toml:8:8: server.name", "POD_NAME is not set"),
+            unset("c.toml:6:13: cluster.advertise", "POD_IP is not set"),
+        ]
+    );
+    assert_eq!(
+        problems(&|name| Some(if name == "POD_IP" { "" } else { "a" }.to_owned())),
+        [unset("c.toml:6:13: cluster.advertise", "POD_IP is empty")]
+    );
+    let set = |name: &str| Some(if name == "POD_IP" { "10.0.0.5" } else { "node-0" }.to_owned());
+    assert_eq!(problems(&set), Vec::<String>::new());
+    let mut filled = config();
+    filled.fill_variables(set).unwrap();
+    assert_eq!(filled.server.name.as_deref(), Some("node-0"));
+    assert_eq!(filled.cluster.advertise.unwrap().0, "10.0.0.5:3142");
 }

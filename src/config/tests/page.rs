@@ -17,7 +17,9 @@ compares the two.
 
 The server reads `config.toml`, or the file of `--config`. `greenroom check` reports every mistake in
 it, with line, column and key. Durations are texts such as `\"500ms\"`, `\"3s\"`, `\"5m\"` or `\"48h\"`,
-in whole milliseconds and at most 3650 days. Sizes are bytes.
+in whole milliseconds and at most 3650 days. Sizes are bytes. `name` of `[server]` and `advertise` of
+`[cluster]`, which differ between servers with one file, may contain environment variables, as in
+`\"${POD_IP}:3142\"`.
 
 These sections hold one value per key. `[auth]`, `[models.*]`, `[agents.*]`, `[tools.*]`,
 `[workflows.*]`, `[[routes]]` and `include` are described in [config.toml](../config.toml), which shows
@@ -55,6 +57,7 @@ fn kind(takes: &Takes) -> String {
         Takes::Flag => "`true` or `false`".to_owned(),
         Takes::Share => "number, 0 to 1".to_owned(),
         Takes::Text => "string".to_owned(),
+        Takes::TextWithVariables => "string, with `${NAME}` for a variable".to_owned(),
         Takes::Texts(_, words) | Takes::Own(words) => (*words).to_owned(),
         Takes::Elsewhere(message) => (*message).to_owned(),
     }
