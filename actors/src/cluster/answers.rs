@@ -114,27 +114,28 @@ impl Receiver {
             }
             OrderedCommand::Suspend(control) => {
                 let command = |answer| ExecutionCommand::Suspend(with_answer(control, answer));
-                said(self.ask(id, command).await)
+                followed(self.ask(id, command).await, None)
             }
             OrderedCommand::Cancel(control) => {
                 let command = |answer| ExecutionCommand::Cancel(with_answer(control, answer));
-                said(self.ask(id, command).await)
+                followed(self.ask(id, command).await, None)
             }
             OrderedCommand::Resume { subject, resume, idempotency } => {
                 let command = |answer| {
                     let command = ResumeCommand { subject, resume, idempotency, answer };
                     ExecutionCommand::Resume(Box::new(command))
                 };
-                said(self.ask(id, command).await)
+                followed(self.ask(id, command).await, None)
             }
             OrderedCommand::AwaitOutcome { subject, after_seq } => {
                 let command =
                     |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };
-                said(self.ask(id, command).await)
+                followed(self.ask(id, command).await, None)
             }
-            OrderedCommand::Why { subject } => {
-                said(self.ask(id, |answer| ExecutionCommand::Why { subject, answer }).await)
-            }
+            OrderedCommand::Why { subject } => followed(
+                self.ask(id, |answer| ExecutionCommand::Why { subject, answer }).await,
+                None,
+            ),
             OrderedCommand::Subscribe { subject, progress } => {
                 let (subscriber, facts) = relay_facts(&self.arbiter, progress);
                 let command = |answer| ExecutionCommand::Subscribe { subject, subscriber, answer };
@@ -143,7 +144,7 @@ impl Receiver {
         }
     }
 
-    /// Starts an execution; returns the message with the answer.
+    /// Starts an execution; returns the message with the answer, as [`Self::ask`] does.
     async fn start(
         &self,
         id: ExecutionId,
@@ -151,15 +152,15 @@ impl Receiver {
         idempotency: Option<IdempotencyRecord>,
         answered: Answered,
         subscriber: Option<Subscriber>,
-    ) -> Vec<u8> {
+    ) -> Option<Vec<u8>> {
         let shared = &self.shared;
-        let refused = |why: Unavailable| write_answer(&Err::<(), _>(StartRefusal::from(why)));
+        let refused = |why: Unavailable| Some(write_answer(&Err::<(), _>(StartRefusal::from(why))));
         let plan = match shared.plan(&start.definition_hash).await {
             Ok(plan) => plan,
             Err(why) => return refused(why),
         };
         if shared.is_draining() {
-            return write_elsewhere();
+            return Some(write_elsewhere());
         }
         let Some(claim) = shared.memory.claim(footprint::of_start(&start)) else {
             return refused(shared.no_memory());
@@ -178,23 +179,35 @@ impl Receiver {
         }
     }
 
-    /// Sends a command to the execution; returns the message with the answer.
+    /// Sends a command to the execution; returns the message with the answer. `None` if this process
+    /// may have carried it out and will not know the outcome: it ends, or its slot was given away.
     async fn ask<T: Serialize, E: Serialize + From<Unavailable> + PartialEq>(
         &self,
         id: ExecutionId,
         command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
-    ) -> Vec<u8> {
+    ) -> Option<Vec<u8>> {
         let (answer, reply) = oneshot::channel();
-        self.shared.deliver(id, command(answer));
-        let answer = reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()));
+        self.shared.deliver(id.clone(), command(answer));
+        let answer = match reply.await {
+            Ok(answer) => answer,
+            Err(_) if self.shared.is_draining() => return None,
+            Err(_) => Err(Unavailable::ActorLost.into()),
+        };
         // its slot was given away before it was carried out
-        let is_elsewhere = is_refused_as(&answer, Unavailable::Moved { execution: None });
-        if is_elsewhere { write_elsewhere() } else { write_answer(&answer) }
+        if is_refused_as(&answer, Unavailable::Moved { execution: None }) {
+            return Some(write_elsewhere());
+        }
+        let execution = Some(id);
+        let is_lost = is_refused_as(&answer, Unavailable::Moved { execution: execution.clone() })
+            || is_refused_as(&answer, Unavailable::Draining { execution });
+        (!is_lost).then(|| write_answer(&answer))
     }
 }
 
-/// Returns the answer, and the facts after it.
-fn followed(first: Vec<u8>, facts: Option<Facts>) -> Messages {
+/// Returns the answer, and the facts after it. Without an answer, the exchange ends, by which the
+/// other member knows that the outcome is unknown here.
+fn followed(first: Option<Vec<u8>>, facts: Option<Facts>) -> Messages {
+    let Some(first) = first else { return empty().boxed() };
     once(ready(first)).chain(facts.map_or_else(|| empty().boxed(), Facts::messages)).boxed()
 }
 

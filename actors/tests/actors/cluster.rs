@@ -245,6 +245,27 @@ async fn a_caller_with_a_key_gets_its_answer_although_the_owner_is_killed() {
     assert_eq!(resumed, Ok(Status::Completed), "it was not sent before there was a new owner");
 }
 
+#[actix::test]
+async fn a_caller_with_a_key_gets_its_answer_although_the_owner_stops_before() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let of_first = owned_by_other(&second, "keyed");
+    let plain = owned_by_other(&second, "plain");
+    let (kept, told, ()) = tokio::join!(
+        second.runtime.execute(keyed(start("toils", of_first.as_str(), json!({})), "k")),
+        second.runtime.execute(start("toils", plain.as_str(), json!({}))),
+        async {
+            pass(Duration::from_secs(2)).await;
+            // shorter than the steps
+            first.runtime.drain(Duration::from_millis(10)).await;
+            first.kill().await;
+        }
+    );
+    assert_eq!(kept.unwrap().status(), Status::Completed, "asked again at the new owner");
+    let moved = Unavailable::Moved { execution: Some(plain) };
+    assert_eq!(told.err(), Some(StartError::Unavailable(moved)), "it is recorded");
+}
+
 /// Returns an id whose slot another process owns.
 pub(crate) fn owned_by_other(process: &Process, name: &str) -> ExecutionId {
     let members = process.store.members().unwrap();
