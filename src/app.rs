@@ -50,6 +50,7 @@ use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWrit
 use crate::telemetry::metrics::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
+use crate::web::door::Door;
 use crate::web::gate::Auth;
 use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
@@ -115,6 +116,8 @@ pub(crate) struct StoreLost(String);
 /// A server that is bound and ready to run.
 pub struct Application {
     server: Server,
+    /// Closed when the server begins to stop; `None` where no other server can be asked instead.
+    door: Option<Door>,
     address: SocketAddr,
     runtime: Runtime,
     shutdown: Shutdown,
@@ -183,6 +186,8 @@ impl Application {
         web.reload_status = Arc::clone(&reload_status);
         let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
+        // callers reach the others through a load balancer, which repeats what was not connected
+        let door = config.cluster.listen.map(|_| Door::of(&listener)).transpose()?;
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
         let registered = Registered { registry: registered, providers, routes };
@@ -191,6 +196,7 @@ impl Application {
         let reloading = Reloading::new(config, registered, context)?;
         Ok(Self {
             server,
+            door,
             address,
             runtime,
             shutdown,
@@ -212,7 +218,7 @@ impl Application {
     /// ends, with an error, when another server has taken the store over.
     pub async fn run_until_stopped(self) -> io::Result<()> {
         let Self { server, address, runtime, shutdown, telemetry, grace, .. } = self;
-        let Self { environment, log_writer, reloading, store_lost, .. } = self;
+        let Self { door, environment, log_writer, reloading, store_lost, .. } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -232,6 +238,9 @@ impl Application {
             };
             tokio::select! {
                 () = async {
+                    if let Some(door) = door {
+                        door.close(&handle).await;
+                    }
                     stop(&draining, &shutdown, &handle, grace).await;
                     if let Some(log_writer) = log_writer {
                         log_writer.stop().await;

@@ -10,6 +10,7 @@ mod call;
 mod compress;
 pub(crate) mod custom;
 mod docs;
+pub(crate) mod door;
 mod executions;
 pub(crate) mod gate;
 mod generation_stream;
