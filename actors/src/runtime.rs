@@ -236,6 +236,8 @@ impl Runtime {
         let quiet = async {
             self.bodies_done().await;
             self.generations.active.idle().await;
+            // chats of others, which their readers would have to attach to anew
+            self.generations.live.followed.idle().await;
         };
         if timeout_at(deadline, quiet).await.is_err() {
             log::warn!(

@@ -117,7 +117,12 @@ impl Runtime {
         }
         let (id, events) = self.shared.find_chat_elsewhere(&key).await?;
         let arbiter = self.arbiters.spread(&id)?;
-        arbiter.spawn(pass_events(events, subscriber, self.limits()));
+        let passing = pass_events(events, subscriber, self.limits());
+        let followed = self.generations.live.followed.enter(agent_id);
+        arbiter.spawn(async move {
+            passing.await;
+            drop(followed);
+        });
         Some(id)
     }
 

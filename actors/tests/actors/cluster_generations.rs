@@ -185,6 +185,19 @@ async fn a_chat_is_attached_to_at_any_process() {
 }
 
 #[actix::test]
+async fn a_process_that_drains_lets_readers_of_chats_elsewhere_read_to_the_end() {
+    let cluster = Cluster::linked_with(writers());
+    let [first, second] = cluster.of(["a", "b"]).await;
+    first.chat(request(true)).await;
+    let collector = Collector::default();
+    let (subscriber, _reader) = collector.subscribe();
+    second.attach(subscriber).await.unwrap();
+    second.runtime.drain(Duration::from_secs(60)).await;
+    assert_eq!(collector.text(), "ab");
+    assert!(collector.last().unwrap().is_last());
+}
+
+#[actix::test]
 async fn readers_of_a_chat_are_disconnected_when_its_process_is_lost() {
     let cluster = Cluster::linked_with(writers());
     let [first, second] = cluster.of(["a", "b"]).await;

@@ -11,12 +11,15 @@ use crate::ports::store::ConversationKey;
 use crate::shard::messages::KillForTest;
 use crate::visibility::Visibility;
 
+use super::active::ActiveGenerations;
 use super::actor::{GenerationActor, Interrupt};
 
 /// Finds live generations; shared by all arbiters.
 #[derive(Default)]
 pub struct GenerationRegistry {
     entries: Mutex<Entries>,
+    /// Counter of subscribers of chats of other processes.
+    pub(crate) followed: Arc<ActiveGenerations>,
 }
 
 #[derive(Default)]
