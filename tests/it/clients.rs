@@ -32,7 +32,7 @@ fn the_ai_sdks_clients_work_unchanged() {
 }
 
 /// Describes the first missing prerequisite.
-fn missing(folder: &Path) -> Option<String> {
+pub(crate) fn missing(folder: &Path) -> Option<String> {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let Ok(version) = version else {

@@ -29,6 +29,9 @@ mod readme;
 mod reload;
 #[cfg(test)]
 #[cfg(feature = "postgres")]
+mod restarts;
+#[cfg(test)]
+#[cfg(feature = "postgres")]
 mod store_copy;
 #[cfg(test)]
 #[cfg(feature = "otel")]
