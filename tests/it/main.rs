@@ -9,6 +9,8 @@ mod cluster;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod deploy;
+#[cfg(test)]
 mod generated;
 #[cfg(test)]
 mod http;

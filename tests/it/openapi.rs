@@ -93,7 +93,7 @@ fn succeeds(home: &Home, mut program: Command) {
 }
 
 /// Returns the folder of the programs: that of `.ci/run`, or one of the machine.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/python/bin");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(own).chain(std::env::split_paths(&path));
