@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix::Recipient;
 use futures_util::StreamExt as _;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, interval, timeout_at};
 
 use crate::cluster::figures::Forwarded;
@@ -17,7 +17,7 @@ use crate::cluster::order::{Order, pass_answer};
 use crate::cluster::request::Request;
 use crate::cluster::said::Said;
 use crate::commands::Deliver;
-use crate::domain::cluster::NodeId;
+use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::slot_of;
 use crate::execution::Subscribers;
@@ -75,6 +75,9 @@ pub(crate) async fn forward(
         Found::Refusal(why) => command.refuse(why),
     }
 }
+
+/// The owners of all slots, with every view.
+type Owners = watch::Receiver<Arc<SlotMap>>;
 
 /// A command under way.
 struct Forwarding<'f> {
@@ -135,9 +138,23 @@ impl Forwarding<'_> {
                     Asked::Lost => return moved(true),
                 }
             }
-            let is_over = !matches!(timeout_at(until, owners.changed()).await, Ok(Ok(())));
+            let is_over = !self.is_changed(&mut owners, until).await;
             if is_over || self.shared.ending.is_cancelled() {
                 return moved(may_be_recorded);
+            }
+        }
+    }
+
+    /// Waits for the next view; returns false if there is none in time. While commands wait, views
+    /// are more frequent than beats.
+    async fn is_changed(&self, owners: &mut Owners, until: Instant) -> bool {
+        let ownership = &self.shared.ownership;
+        loop {
+            let look = until.min(Instant::now() + ownership.look_interval());
+            match timeout_at(look, owners.changed()).await {
+                Ok(changed) => return changed.is_ok(),
+                Err(_) if look == until => return false,
+                Err(_) => ownership.look(),
             }
         }
     }

@@ -25,6 +25,9 @@ const FORWARDED_MAX: usize = 10_000;
 /// commands to the last one, whose answer is that they are not its own.
 const BEATS_TO_BE_KNOWN: u32 = 2;
 
+/// Looks at the owners of slots between two beats, while commands wait for a change of them.
+const LOOKS_PER_BEAT: u32 = 10;
+
 /// The slots that this process serves.
 pub(crate) struct Ownership {
     /// `None`: this process has the store alone.
@@ -45,6 +48,8 @@ pub(crate) struct Ownership {
     /// Time until which this process may believe that no other one has taken its slots, in
     /// milliseconds since the origin.
     believed_until: AtomicU64,
+    /// Time of the last look that was asked for, in milliseconds since the origin.
+    looked: AtomicU64,
     pub(crate) counters: ClusterCounters,
 }
 
@@ -61,6 +66,7 @@ impl Ownership {
             serves_all: AtomicBool::new(false),
             origin: Instant::now(),
             believed_until: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             counters: ClusterCounters::default(),
         }
     }
@@ -106,6 +112,23 @@ impl Ownership {
     /// Returns what the last beat has shown; `None` before the first.
     pub(crate) fn view(&self) -> Option<Arc<View>> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the time between two looks of a command that waits for a change of owners.
+    pub(crate) fn look_interval(&self) -> Duration {
+        Lease::new(self.lease()).interval() / LOOKS_PER_BEAT
+    }
+
+    /// Looks at the owners of slots before the next beat is due: for a command that has waited since
+    /// the last look. The looks of all commands together have that interval.
+    pub(crate) fn look(&self) {
+        let Some(members) = &self.members else { return };
+        let now = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let pause = u64::try_from(self.look_interval().as_millis()).unwrap_or(u64::MAX);
+        let is_due = |last: u64| (now >= last.saturating_add(pause)).then_some(now);
+        if self.looked.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_due).is_ok() {
+            members.look();
+        }
     }
 
     /// Returns the time since the last beat was sent that was answered.

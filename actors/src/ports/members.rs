@@ -66,6 +66,9 @@ pub trait Members: Send + Sync {
     /// this process is no longer a member.
     fn views(&self) -> watch::Receiver<Option<Arc<View>>>;
 
+    /// Asks for a new view at once, before the next beat is due.
+    fn look(&self);
+
     /// Declares a member gone if it still has this beat: it stores nothing from then on, and its
     /// slots have no owner. Returns false if it has beaten again, or is gone already. What it is
     /// storing at the moment is stored before this returns, or never.

@@ -289,6 +289,32 @@ async fn a_process_that_cannot_be_reached_takes_nothing() {
     assert_eq!(resumed, Ok(Status::Completed), "it was sent when that was possible");
 }
 
+#[actix::test]
+async fn a_process_looks_more_often_while_commands_wait() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let ids = [first.start("w").await, first.start("w").await];
+    let mut views = second.store.members().unwrap().views();
+    let mut looks = async || {
+        let (begun, mut looks) = (Instant::now(), 0);
+        while begun.elapsed() < LEASE / 2 {
+            views.changed().await.unwrap();
+            looks += 1;
+        }
+        looks
+    };
+    assert!(looks().await < 10, "beats alone");
+    cluster.cut(&first, &second);
+    let cut = async {
+        let looks = looks().await;
+        cluster.heal(&first, &second);
+        looks
+    };
+    let (one, two, waiting) = tokio::join!(second.resume(&ids[0]), second.resume(&ids[1]), cut);
+    assert_eq!([one, two], [Ok(Status::Completed), Ok(Status::Completed)]);
+    assert!((20..=40).contains(&waiting), "{waiting}: ten for each beat, however many wait");
+}
+
 /// Members of a store that is stuck when one of them is to be fenced, and, from a moment on, when
 /// slots are given away.
 struct Stuck(Arc<dyn Members>, Arc<AtomicBool>);
@@ -304,6 +330,10 @@ impl Members for Stuck {
 
     fn views(&self) -> watch::Receiver<Option<Arc<View>>> {
         self.0.views()
+    }
+
+    fn look(&self) {
+        self.0.look();
     }
 
     fn fence(&self, _: NodeId, _: u64) -> Read<'_, bool> {

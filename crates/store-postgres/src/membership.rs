@@ -202,7 +202,8 @@ impl Membership {
         self.confirmed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at once whether this process still has its row: for a lane that does not have its own.
+    /// Beats at once: for a lane that does not have its row, and for commands that wait for the owner
+    /// of a slot.
     pub(crate) fn look(&self) {
         self.look.notify_one();
     }

@@ -40,9 +40,9 @@ impl Lease {
     }
 
     /// Returns the time between the answer to the first look at a beat and the look at which a
-    /// process counts as gone: a tenth less than six intervals, because looks are not exact.
-    fn patience(self) -> Duration {
-        self.interval() * LOOKS * 9 / 10
+    /// process counts as gone: a tenth less than so many intervals, because looks are not exact.
+    fn patience(self, looks: u32) -> Duration {
+        self.interval() * looks * 9 / 10
     }
 
     /// Returns the time between two answered looks beyond which a look in between was missed.
@@ -99,11 +99,13 @@ impl Suspicion {
             seen.insert(node, next);
         }
         self.seen = seen;
-        let patience = self.lease.patience();
-        let is_silent =
-            |seen: &Seen| seen.unchanged >= LOOKS && sent.saturating_sub(seen.since) >= patience;
+        // looks are more frequent than beats while commands wait: their number alone shows nothing
+        let is_silent = |seen: &Seen, looks: u32| {
+            let patience = self.lease.patience(looks);
+            seen.unchanged >= looks && sent.saturating_sub(seen.since) >= patience
+        };
         let is_gone = |(node, seen): &(&NodeId, &Seen)| {
-            is_silent(seen) || seen.unchanged >= LOOKS_AFTER_END && has_ended(**node)
+            is_silent(seen, LOOKS) || is_silent(seen, LOOKS_AFTER_END) && has_ended(**node)
         };
         let gone = self.seen.iter().filter(is_gone);
         gone.map(|(node, seen)| (*node, seen.beat)).collect()
@@ -152,6 +154,15 @@ mod tests {
         }
         // the database stood still
         assert_eq!(suspicion.look((ms(8000), ms(8002)), [(A, 9)], has_ended), []);
+    }
+
+    #[test]
+    fn looks_in_quick_succession_show_no_end() {
+        let mut suspicion = Suspicion::new(LEASE);
+        for at in [0, 10, 20, 30, 1500, 1600].map(ms) {
+            assert_eq!(suspicion.look((at, at), [(A, 7)], |_| true), [], "{at:?}");
+        }
+        assert_eq!(suspicion.look((ms(1800), ms(1800)), [(A, 7)], |_| true), [(A, 7)]);
     }
 
     #[test]

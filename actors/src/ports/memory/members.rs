@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -129,6 +129,8 @@ pub(super) struct MemoryMember {
     disk: Arc<Disk>,
     faults: Arc<Faults>,
     views: watch::Receiver<Option<Arc<View>>>,
+    /// Asks for a beat at once.
+    look: Arc<Notify>,
 }
 
 /// The beats of a handle, which end with it.
@@ -152,9 +154,9 @@ impl MemoryStore {
         let own = self.disk.state().cluster.join(name.into());
         let (disk, faults) = (Arc::clone(&self.disk), Arc::<Faults>::default());
         let (seen, views) = watch::channel(None);
-        let beating = beat(Arc::clone(&disk), Arc::clone(&faults), own, lease, seen);
-        let beats = Beats(tokio::spawn(beating).abort_handle());
-        let member = MemoryMember { own, lease, disk, faults, views };
+        let look = Arc::<Notify>::default();
+        let member = MemoryMember { own, lease, disk, faults, views, look };
+        let beats = Beats(tokio::spawn(member.beat(seen)).abort_handle());
         Self {
             disk: Arc::clone(&member.disk),
             faults: Arc::clone(&member.faults),
@@ -175,28 +177,31 @@ impl MemoryStore {
     }
 }
 
-/// Beats until the process is gone.
-async fn beat(
-    disk: Arc<Disk>,
-    faults: Arc<Faults>,
-    own: NodeId,
-    lease: Duration,
-    views: watch::Sender<Option<Arc<View>>>,
-) {
-    let mut ticks = interval(lease / BEATS_PER_LEASE);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if faults.is_silent() {
-            continue;
-        }
-        let sent = Instant::now();
-        let Some((members, owners)) = disk.state().cluster.beat(own) else { return };
-        views.send_replace(Some(Arc::new(View { sent, members, owners, has_newer_tables: false })));
-    }
-}
-
 impl MemoryMember {
+    /// Beats until the process is gone.
+    fn beat(&self, views: watch::Sender<Option<Arc<View>>>) -> impl Future<Output = ()> + use<> {
+        let (disk, faults, look) =
+            (Arc::clone(&self.disk), Arc::clone(&self.faults), Arc::clone(&self.look));
+        let (own, every) = (self.own, self.lease / BEATS_PER_LEASE);
+        async move {
+            let mut ticks = interval(every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    () = look.notified() => {}
+                }
+                if faults.is_silent() {
+                    continue;
+                }
+                let sent = Instant::now();
+                let Some((members, owners)) = disk.state().cluster.beat(own) else { return };
+                let view = View { sent, members, owners, has_newer_tables: false };
+                views.send_replace(Some(Arc::new(view)));
+            }
+        }
+    }
+
     fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Cluster, NodeId) -> T,
@@ -220,6 +225,10 @@ impl Members for MemoryMember {
 
     fn views(&self) -> watch::Receiver<Option<Arc<View>>> {
         self.views.clone()
+    }
+
+    fn look(&self) {
+        self.look.notify_one();
     }
 
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool> {

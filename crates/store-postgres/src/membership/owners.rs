@@ -113,6 +113,10 @@ impl Members for StoreOfMember {
         self.cluster().views.clone()
     }
 
+    fn look(&self) {
+        self.0.shared.membership.look();
+    }
+
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool> {
         let shared = Arc::clone(&self.0.shared);
         self.start(async move { fence(&shared, node, beat).await })

@@ -274,13 +274,17 @@ async fn the_owners_are_read_again_on_another_connection() {
     pair.bench.take(&draft).await;
     let (one, two) = (pair.of_one.own(), pair.of_two.own());
     pair.view(|view| view.owners.slots_of(Some(one)).is_all()).await;
+    let mut views = pair.of_one.views();
+    let has_claimed = |view: &Option<Arc<View>>| {
+        view.as_ref().is_some_and(|view| view.owners.slots_of(Some(one)).is_all())
+    };
+    tokio::time::timeout(PATIENCE, views.wait_for(has_claimed)).await.expect("the view").unwrap();
     // as a failover that undoes a claim, and with it the number of the map
     pair.sql(&format!("UPDATE slots SET node = {two}"));
     let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE application_name ~ '^greenroom/\\d+/beat' AND datname = current_database()";
     pair.sql(kill);
     pair.view(|view| view.owners.slots_of(Some(two)).is_all()).await;
-    let mut views = pair.of_one.views();
     let is_known = |view: &Option<Arc<View>>| {
         view.as_ref().is_some_and(|view| view.owners.slots_of(Some(one)).is_empty())
     };
