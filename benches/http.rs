@@ -6,12 +6,16 @@
 //! cargo bench --bench http -- --quick
 //! cargo bench --bench http -- --only noop3 --connections 16 --server greenroom
 //! cargo bench --bench http -- --store postgres
+//! cargo bench --bench http -- --store postgres --nodes 3
 //! ```
 //!
 //! With `--store postgres` both write to a PostgreSQL that this program starts, the bare server the
 //! same rows as greenroom, by statements of the same shape; and greenroom with SQLite is measured
 //! beside them. It prints the plans of greenroom's statements, and refuses those that read a table
 //! from its beginning to its end.
+//!
+//! With `--nodes`, so many servers over one database are measured beside one, and a resume at another
+//! server than the one that runs the execution beside one at the same.
 //!
 //! `GREENROOM_BENCH_SECONDS` and `GREENROOM_BENCH_ROUNDS` change how long and how often work is
 //! measured. The exit code is a failure only if something is wrong by an order of magnitude.
@@ -50,6 +54,10 @@ mod records;
 mod report;
 #[path = "http/server.rs"]
 mod server;
+#[path = "http/servers.rs"]
+mod servers;
+#[path = "http/share.rs"]
+mod share;
 #[path = "http/token.rs"]
 mod token;
 #[path = "http/work.rs"]
@@ -65,7 +73,8 @@ use crate::load::Sample;
 use crate::options::Options;
 use crate::plans::Plans;
 use crate::report::{Comparison, Table};
-use crate::server::{Kind, Server};
+use crate::server::Kind;
+use crate::servers::Servers;
 use crate::work::Work;
 
 /// Warm-up and duration of a run whose plans are logged, and number of its connections.
@@ -120,7 +129,7 @@ fn measure(options: &Options, database: Option<&Database>) -> Outcome<Table> {
     let mut table = Table::default();
     for &work in &options.works {
         for &connections in &options.connections {
-            let mut comparison = Comparison::new(options.store, work, connections);
+            let mut comparison = Comparison::new(options, work, connections);
             for round in 1..=options.rounds {
                 for kind in options.servers(work) {
                     let sample = measure_once(options, database, kind, work, connections)?;
@@ -137,7 +146,7 @@ fn measure(options: &Options, database: Option<&Database>) -> Outcome<Table> {
     Ok(table)
 }
 
-/// Measures one new process with an empty store.
+/// Measures one new process with an empty store, or several.
 fn measure_once(
     options: &Options,
     database: Option<&Database>,
@@ -146,11 +155,10 @@ fn measure_once(
     connections: usize,
 ) -> Outcome<Sample> {
     let database = database.filter(|_| kind != Kind::Embedded);
-    let url = database.map(Database::empty);
-    let mut server = Server::start(kind, url.as_deref())?;
+    let servers = Servers::start(kind, options.nodes, database)?;
     let plan = load::Plan {
-        address: server.address(),
-        process: server.process(),
+        addresses: servers.addresses(),
+        processes: servers.processes(),
         database: database.map(Database::processes),
         kind,
         work,
@@ -158,8 +166,5 @@ fn measure_once(
         warm_up: options.warm_up,
         measured: options.measured,
     };
-    let sample = load::run(plan);
-    let alive = server.check_alive();
-    let with_log = |error| format!("{kind}: {error}\n{}", server.last_lines()).into();
-    alive.and(sample).map_err(with_log)
+    servers.checked(load::run(plan))
 }

@@ -21,8 +21,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One run.
 pub(crate) struct Plan {
-    pub(crate) address: SocketAddr,
-    pub(crate) process: Process,
+    /// Servers, between which the connections are divided.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) processes: Vec<Process>,
     /// Processes of the database that the server writes to.
     pub(crate) database: Option<Family>,
     pub(crate) kind: Kind,
@@ -41,9 +42,11 @@ pub(crate) struct Sample {
     pub(crate) p99_ms: f64,
     /// Median time to the first event; `None` unless the answer is a stream.
     pub(crate) first_event_ms: Option<f64>,
-    /// CPU of the server, user and system, per unit.
+    /// Median time of the second request; `None` for units of one.
+    pub(crate) second_ms: Option<f64>,
+    /// CPU of the servers, user and system, per unit.
     pub(crate) cpu_us: f64,
-    /// Voluntary context switches of the server, per unit.
+    /// Voluntary context switches of the servers, per unit.
     pub(crate) sleeps: f64,
     /// CPU of the database, per unit.
     pub(crate) database_us: Option<f64>,
@@ -60,6 +63,9 @@ impl fmt::Display for Sample {
         )?;
         if let Some(us) = self.database_us {
             write!(formatter, ", database {us:.1} µs")?;
+        }
+        if let Some(ms) = self.second_ms {
+            write!(formatter, ", second request {ms:.3} ms")?;
         }
         self.first_event_ms.map_or(Ok(()), |ms| write!(formatter, ", first event {ms:.2} ms"))
     }
@@ -79,6 +85,8 @@ struct Board {
     latencies_us: RefCell<Vec<u32>>,
     /// Times to the first event of a stream.
     first_events_us: RefCell<Vec<u32>>,
+    /// Times of the second requests.
+    seconds_us: RefCell<Vec<u32>>,
     errors: Cell<usize>,
     first_error: RefCell<Option<String>>,
 }
@@ -100,34 +108,36 @@ async fn drive(plan: Plan) -> Outcome<Sample> {
         phase: Cell::new(Phase::WarmUp),
         latencies_us: RefCell::new(Vec::with_capacity(1 << 20)),
         first_events_us: RefCell::default(),
+        seconds_us: RefCell::default(),
         errors: Cell::new(0),
         first_error: RefCell::new(None),
     });
     let users: Vec<_> = (0..plan.connections)
-        .map(|_| tokio::task::spawn_local(user(plan.address, plan.kind, plan.work, board.clone())))
+        .map(|number| tokio::task::spawn_local(User::new(&plan, number).run(board.clone())))
         .collect();
     tokio::time::sleep(plan.warm_up).await;
     let database = || plan.database.map(Family::cpu).transpose();
-    let (before, database_before, begun) = (plan.process.spent()?, database()?, Instant::now());
+    let spent = || plan.processes.iter().map(|process| process.spent()).sum::<io::Result<Spent>>();
+    let (before, database_before, begun) = (spent()?, database()?, Instant::now());
     board.phase.set(Phase::Measured);
     tokio::time::sleep(plan.measured).await;
     board.phase.set(Phase::Over);
-    let (after, database_after, elapsed) = (plan.process.spent()?, database()?, begun.elapsed());
+    let (after, database_after, elapsed) = (spent()?, database()?, begun.elapsed());
     for user in users {
         user.await?;
     }
     let mut latencies_us = board.latencies_us.take();
-    let mut first_events_us = board.first_events_us.take();
     match board.first_error.take() {
         Some(error) if latencies_us.is_empty() => return Err(error.into()),
         Some(error) => writeln!(io::stderr(), "first error: {error}")?,
         None => {}
     }
-    let first_event_ms = quantile_ms(&mut first_events_us, 0.5);
+    let first_event_ms = quantile_ms(&mut board.first_events_us.take(), 0.5);
+    let second_ms = quantile_ms(&mut board.seconds_us.take(), 0.5);
     let sample = sample(&mut latencies_us, elapsed, after - before, board.errors.get());
     let database_spent = database_after.zip(database_before).map(|(after, before)| after - before);
     let database_us = database_spent.map(|spent| per_unit_us(spent, latencies_us.len() as f64));
-    Ok(Sample { first_event_ms, database_us, ..sample })
+    Ok(Sample { first_event_ms, second_ms, database_us, ..sample })
 }
 
 fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usize) -> Sample {
@@ -137,6 +147,7 @@ fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usi
         p50_ms: quantile_ms(latencies_us, 0.5).unwrap_or(f64::NAN),
         p99_ms: quantile_ms(latencies_us, 0.99).unwrap_or(f64::NAN),
         first_event_ms: None,
+        second_ms: None,
         cpu_us: per_unit_us(spent.cpu, units),
         sleeps: spent.sleeps as f64 / units,
         database_us: None,
@@ -160,49 +171,87 @@ fn micros(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// Runs one connection until the end of the run.
-async fn user(address: SocketAddr, kind: Kind, work: Work, board: Rc<Board>) {
-    let first = work.first(kind);
-    let mut open = None;
-    while board.phase.get() != Phase::Over {
-        let begun = Instant::now();
-        match unit(&mut open, address, work, &first).await {
-            Ok(first_event) if board.phase.get() == Phase::Measured => {
-                board.latencies_us.borrow_mut().push(micros(begun.elapsed()));
-                let first_event = first_event.map(|at| micros(at.duration_since(begun)));
-                board.first_events_us.borrow_mut().extend(first_event);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                open = None;
-                board.errors.set(board.errors.get() + 1);
-                board.first_error.borrow_mut().get_or_insert(error);
-                // no tight loop over a server that refuses everything
-                tokio::time::sleep(Duration::from_millis(1)).await;
+/// The user of one connection, or of two if the second requests are sent to another server.
+struct User {
+    work: Work,
+    first: Request,
+    server: SocketAddr,
+    second_server: SocketAddr,
+    open: Option<Connection>,
+    second_open: Option<Connection>,
+}
+
+/// A unit that was answered.
+struct Answered {
+    first_event: Option<Instant>,
+    /// Time of the second request.
+    second: Option<Duration>,
+}
+
+impl User {
+    fn new(plan: &Plan, number: usize) -> Self {
+        let Plan { addresses, work, kind, .. } = plan;
+        let address = |number: usize| addresses[number % addresses.len()];
+        let second_server = if *kind == Kind::Scattered { number + 1 } else { number };
+        Self {
+            work: *work,
+            first: work.first(*kind),
+            server: address(number),
+            second_server: address(second_server),
+            open: None,
+            second_open: None,
+        }
+    }
+
+    /// Repeats the unit until the end of the run.
+    async fn run(mut self, board: Rc<Board>) {
+        while board.phase.get() != Phase::Over {
+            let begun = Instant::now();
+            match self.unit().await {
+                Ok(answered) if board.phase.get() == Phase::Measured => {
+                    board.latencies_us.borrow_mut().push(micros(begun.elapsed()));
+                    let first_event =
+                        answered.first_event.map(|at| micros(at.duration_since(begun)));
+                    board.first_events_us.borrow_mut().extend(first_event);
+                    board.seconds_us.borrow_mut().extend(answered.second.map(micros));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    (self.open, self.second_open) = (None, None);
+                    board.errors.set(board.errors.get() + 1);
+                    board.first_error.borrow_mut().get_or_insert(error);
+                    // no tight loop over a server that refuses everything
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
             }
         }
+    }
+
+    async fn unit(&mut self) -> Result<Answered, String> {
+        let connection = opened(&mut self.open, self.server).await?;
+        let answer = checked_call(connection, &self.first, self.work.mark()).await?;
+        let (first_event, second) = (answer.first_event, self.work.second(answer.body));
+        let Some(second) = second else { return Ok(Answered { first_event, second: None }) };
+        let is_elsewhere = self.second_server != self.server;
+        let open = if is_elsewhere { &mut self.second_open } else { &mut self.open };
+        let connection = opened(open, self.second_server).await?;
+        let begun = Instant::now();
+        checked_call(connection, &second?, Work::SECOND_MARK).await?;
+        Ok(Answered { first_event, second: Some(begun.elapsed()) })
     }
 }
 
-async fn unit(
+async fn opened(
     open: &mut Option<Connection>,
-    address: SocketAddr,
-    work: Work,
-    first: &Request,
-) -> Result<Option<Instant>, String> {
-    let connection = match open {
-        Some(connection) => connection,
+    server: SocketAddr,
+) -> Result<&mut Connection, String> {
+    match open {
+        Some(connection) => Ok(connection),
         None => {
-            let connection = Connection::open(address).await.map_err(|error| error.to_string())?;
-            open.insert(connection)
+            let connection = Connection::open(server).await.map_err(|error| error.to_string())?;
+            Ok(open.insert(connection))
         }
-    };
-    let answer = checked_call(connection, first, work.mark()).await?;
-    let (first_event, second) = (answer.first_event, work.second(answer.body));
-    if let Some(second) = second {
-        checked_call(connection, &second?, Work::SECOND_MARK).await?;
     }
-    Ok(first_event)
 }
 
 async fn checked_call<'c>(

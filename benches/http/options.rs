@@ -14,6 +14,8 @@ const ROUNDS: &str = "GREENROOM_BENCH_ROUNDS";
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
     pub(crate) store: Store,
+    /// Number of servers that are measured beside one; 1: none are.
+    pub(crate) nodes: usize,
     pub(crate) works: Vec<Work>,
     pub(crate) connections: Vec<usize>,
     pub(crate) servers: Vec<Kind>,
@@ -28,6 +30,7 @@ impl Options {
     pub(crate) fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Self> {
         let mut options = Self {
             store: Store::Sqlite,
+            nodes: 1,
             works: Vec::new(),
             connections: vec![1, 16, 64],
             servers: Kind::ALL.to_vec(),
@@ -42,14 +45,18 @@ impl Options {
                 "--bench" => is_bench = true,
                 "--quick" => is_quick = true,
                 "--store" => options.store = parsed(&value()?)?,
+                "--nodes" => options.nodes = parsed(&value()?)?,
                 "--only" => options.works = listed(&value()?)?,
                 "--connections" => options.connections = listed(&value()?)?,
                 "--server" => options.servers = listed(&value()?)?,
                 _ => return Err(format!("unknown argument {argument}").into()),
             }
         }
+        if options.store == Store::Sqlite && options.nodes != 1 {
+            return Err("SQLite has one server: --nodes needs --store postgres".into());
+        }
         if options.works.is_empty() {
-            options.works = Work::of(options.store).to_vec();
+            options.works = Work::of(options.store, options.nodes).to_vec();
         }
         if is_quick || !is_bench {
             options.warm_up = Duration::from_millis(300);
@@ -67,8 +74,9 @@ impl Options {
 
     /// Returns the servers to measure, of those that are compared at a kind of work.
     pub(crate) fn servers(&self, work: Work) -> impl Iterator<Item = Kind> {
-        let embedded = (self.store == Store::Postgres).then_some(Kind::Embedded);
-        let all = work.servers().into_iter().chain(embedded);
+        let has_embedded = self.store == Store::Postgres && self.nodes == 1;
+        let embedded = has_embedded.then_some(Kind::Embedded);
+        let all = work.servers(self.nodes).into_iter().chain(embedded);
         all.filter(|kind| self.servers.contains(kind))
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::iter::Sum;
 use std::ops::{RangeInclusive, Sub};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ pub(crate) struct Process {
 }
 
 /// Sums over all its threads.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
     /// User and system.
     pub(crate) cpu: Duration,
@@ -54,6 +55,15 @@ pub(crate) fn cpu_of(stat: &str, fields: RangeInclusive<usize>) -> Option<Durati
     let values: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let times = values.get(fields.start() - 3..=fields.end() - 3)?;
     times.iter().map(|ticks| Some(TICK * ticks.parse::<u32>().ok()?)).sum()
+}
+
+impl Sum for Spent {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, next| Self {
+            cpu: sum.cpu + next.cpu,
+            sleeps: sum.sleeps + next.sleeps,
+        })
+    }
 }
 
 impl Sub for Spent {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::database::Store;
 use crate::load::Sample;
+use crate::options::Options;
 use crate::server::Kind;
 use crate::work::Work;
 
@@ -22,9 +23,15 @@ const DATABASE_HEAD: &str = "
 |---|---|---|---|---|---|---|---|---|---|---|
 ";
 
+const ELSEWHERE_HEAD: &str = "
+| | connections | the resume, beside: p50 ms | measured: p50 ms | added ms | target |
+|---|---|---|---|---|---|
+";
+
 /// The servers at one kind of work and one number of connections.
 pub(crate) struct Comparison {
     store: Store,
+    nodes: usize,
     work: Work,
     connections: usize,
     beside: Vec<Sample>,
@@ -34,13 +41,14 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    pub(crate) fn new(store: Store, work: Work, connections: usize) -> Self {
+    pub(crate) fn new(options: &Options, work: Work, connections: usize) -> Self {
+        let Options { store, nodes, .. } = *options;
         let (beside, measured, embedded) = Default::default();
-        Self { store, work, connections, beside, measured, embedded }
+        Self { store, nodes, work, connections, beside, measured, embedded }
     }
 
     pub(crate) fn add(&mut self, kind: Kind, sample: Sample) {
-        let [beside, _] = self.work.servers();
+        let [beside, _] = self.work.servers(self.nodes);
         let samples = match kind {
             Kind::Embedded => &mut self.embedded,
             kind if kind == beside => &mut self.beside,
@@ -49,8 +57,14 @@ impl Comparison {
         samples.push(sample);
     }
 
-    fn target(&self) -> f64 {
-        self.work.target(self.store, self.connections)
+    fn target(&self) -> Option<f64> {
+        self.work.target(self.store, self.nodes, self.connections)
+    }
+
+    /// Returns the median times of the second request, if there are such.
+    fn seconds_ms(&self) -> Option<(f64, f64)> {
+        let of = |samples| median_of_some(samples, |sample| sample.second_ms);
+        of(&self.beside).zip(of(&self.measured))
     }
 
     /// Returns the median of the measured server relative to another's.
@@ -59,7 +73,7 @@ impl Comparison {
     }
 
     fn rate_failure(&self) -> Option<String> {
-        let target = self.target();
+        let target = self.target()?;
         let ratio = self.ratio(&self.beside, |sample| sample.rate)?;
         // a ratio that is not a number fails, too
         let is_well = ratio >= target * ALARM;
@@ -73,9 +87,17 @@ impl Comparison {
             .then(|| format!("PostgreSQL takes {cpu:.0} µs, over ten times its target {target}"))
     }
 
+    fn added_failure(&self) -> Option<String> {
+        let target = self.work.added_target_ms(self.connections)?;
+        let (beside, measured) = self.seconds_ms()?;
+        let added = measured - beside;
+        (added * ALARM > target)
+            .then(|| format!("the resume takes {added:.2} ms more, over ten times {target}"))
+    }
+
     fn failures(&self) -> impl Iterator<Item = String> {
         let at = format!("{} at {} connections", self.work.title(), self.connections);
-        let failures = [self.rate_failure(), self.database_failure()];
+        let failures = [self.rate_failure(), self.database_failure(), self.added_failure()];
         failures.into_iter().flatten().map(move |failure| format!("{at}: {failure}"))
     }
 }
@@ -89,7 +111,7 @@ impl fmt::Display for Comparison {
         }
         let rate = Cell(self.ratio(&self.beside, |sample| sample.rate), 2);
         let cpu = Cell(self.ratio(&self.beside, |sample| sample.cpu_us), 2);
-        write!(formatter, " {rate} | {:.2} | {cpu} |", self.target())
+        write!(formatter, " {rate} | {} | {cpu} |", Cell(self.target(), 2))
     }
 }
 
@@ -107,6 +129,22 @@ impl fmt::Display for InDatabase<'_> {
         let target = Cell(work.database_target_us(*connections), 0);
         let rate = Cell(self.0.ratio(embedded, |sample| sample.rate), 2);
         write!(formatter, " {target} | {} | {rate} |", Cells(embedded))
+    }
+}
+
+/// The row about a resume at another server.
+struct Elsewhere<'a>(&'a Comparison);
+
+impl fmt::Display for Elsewhere<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comparison { work, connections, .. } = self.0;
+        write!(formatter, "| {} | {connections} |", work.title())?;
+        let (beside, measured) = self.0.seconds_ms().unzip();
+        let added = measured.zip(beside).map(|(measured, beside)| measured - beside);
+        for figure in [beside, measured, added] {
+            write!(formatter, " {} |", Cell(figure, 3))?;
+        }
+        write!(formatter, " {} |", Cell(work.added_target_ms(*connections), 1))
     }
 }
 
@@ -134,7 +172,13 @@ impl fmt::Display for Table {
         if in_database.peek().is_some() {
             formatter.write_str(DATABASE_HEAD)?;
         }
-        in_database.try_for_each(|row| writeln!(formatter, "{row}"))
+        in_database.try_for_each(|row| writeln!(formatter, "{row}"))?;
+        let elsewhere = self.0.iter().filter(|it| it.work == Work::Forwarded);
+        let mut elsewhere = elsewhere.map(Elsewhere).peekable();
+        if elsewhere.peek().is_some() {
+            formatter.write_str(ELSEWHERE_HEAD)?;
+        }
+        elsewhere.try_for_each(|row| writeln!(formatter, "{row}"))
     }
 }
 

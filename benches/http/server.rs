@@ -26,6 +26,8 @@ pub(crate) const LISTENS: &str = "listens at http://";
 const CONFIG: &str = include_str!("greenroom.toml");
 /// Additional configuration of the quiet server.
 const QUIET: &str = "\n[metrics]\nenabled = false\n\n[logs]\nlevel = \"off\"\n";
+/// Additional configuration of each of several servers.
+const CLUSTER: &str = "\n[cluster]\nlisten = \"127.0.0.1:0\"\n";
 /// Additional configuration of the guarded server.
 const GUARD: &str = "\n[auth.jwt]\nsecret = \"secret:JWT_SECRET\"\n";
 
@@ -44,10 +46,14 @@ pub(crate) enum Kind {
     Watched,
     /// Greenroom with SQLite, beside others with PostgreSQL.
     Embedded,
+    /// Several servers over one database.
+    Members,
+    /// [`Self::Members`] whose second request of a unit is sent to another one than the first.
+    Scattered,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Bare,
         Self::Greenroom,
         Self::Guarded,
@@ -55,7 +61,14 @@ impl Kind {
         Self::Observed,
         Self::Watched,
         Self::Embedded,
+        Self::Members,
+        Self::Scattered,
     ];
+
+    /// Returns true for several servers.
+    pub(crate) fn is_cluster(self) -> bool {
+        matches!(self, Self::Members | Self::Scattered)
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -66,6 +79,8 @@ impl Kind {
             Self::Observed => "observed",
             Self::Watched => "watched",
             Self::Embedded => "sqlite",
+            Self::Members => "members",
+            Self::Scattered => "scattered",
         }
     }
 
@@ -82,6 +97,7 @@ impl Kind {
                 Ok(command)
             }
             Self::Greenroom | Self::Embedded => greenroom(directory, &config),
+            Self::Members | Self::Scattered => greenroom(directory, &format!("{config}{CLUSTER}")),
             Self::Quiet => greenroom(directory, &format!("{config}{QUIET}")),
             Self::Observed | Self::Watched => {
                 let collector = observers::collector()?;

@@ -20,6 +20,9 @@ pub(crate) enum Work {
     Watched,
     /// Executes until the step suspends, then resumes to the end.
     Approval,
+    /// [`Self::Approval`] with several servers, resumed at another one than it was executed at,
+    /// compared with the same one.
+    Forwarded,
     /// Lets an agent write a text.
     Agent,
     /// Reads an agent's text of 20 words as it is written.
@@ -27,21 +30,36 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Noop3,
         Self::Token,
         Self::Observed,
         Self::Watched,
         Self::Approval,
+        Self::Forwarded,
         Self::Agent,
         Self::Stream,
     ];
 
-    /// Returns the kinds that are measured with a store; those that are not depend on it little.
-    pub(crate) fn of(store: Store) -> &'static [Self] {
+    /// Returns the kinds that are measured with a store and a number of servers; those that are not
+    /// depend on it little.
+    pub(crate) fn of(store: Store, nodes: usize) -> &'static [Self] {
         match store {
-            Store::Sqlite => &Self::ALL,
-            Store::Postgres => &[Self::Noop3, Self::Approval, Self::Agent, Self::Stream],
+            Store::Sqlite => &[
+                Self::Noop3,
+                Self::Token,
+                Self::Observed,
+                Self::Watched,
+                Self::Approval,
+                Self::Agent,
+                Self::Stream,
+            ],
+            Store::Postgres if nodes == 1 => {
+                &[Self::Noop3, Self::Approval, Self::Agent, Self::Stream]
+            }
+            Store::Postgres => {
+                &[Self::Noop3, Self::Approval, Self::Forwarded, Self::Agent, Self::Stream]
+            }
         }
     }
 
@@ -52,6 +70,7 @@ impl Work {
             Self::Observed => "observed",
             Self::Watched => "watched",
             Self::Approval => "approval",
+            Self::Forwarded => "forwarded",
             Self::Agent => "agent",
             Self::Stream => "stream",
         }
@@ -65,14 +84,19 @@ impl Work {
             Self::Observed => "noop3 with metrics, logs and spans, beside none",
             Self::Watched => "noop3 with a watcher, too, beside none",
             Self::Approval => "approval cycle",
+            Self::Forwarded => "approval cycle, resumed at another server",
             Self::Agent => "agent text",
             Self::Stream => "20-delta stream",
         }
     }
 
-    /// Returns the two compared servers: the baseline, and the measured one.
-    pub(crate) fn servers(self) -> [Kind; 2] {
+    /// Returns what is compared: the baseline, and what is measured.
+    pub(crate) fn servers(self, nodes: usize) -> [Kind; 2] {
         match self {
+            Self::Forwarded => [Kind::Members, Kind::Scattered],
+            Self::Noop3 | Self::Approval | Self::Agent | Self::Stream if nodes > 1 => {
+                [Kind::Greenroom, Kind::Members]
+            }
             Self::Token => [Kind::Greenroom, Kind::Guarded],
             Self::Observed => [Kind::Quiet, Kind::Observed],
             Self::Watched => [Kind::Quiet, Kind::Watched],
@@ -83,8 +107,10 @@ impl Work {
     }
 
     /// Returns the target of the measured rate, relative to the baseline.
-    pub(crate) fn target(self, store: Store, connections: usize) -> f64 {
-        match self {
+    pub(crate) fn target(self, store: Store, nodes: usize, connections: usize) -> Option<f64> {
+        let target = match self {
+            Self::Forwarded => return None,
+            _ if nodes > 1 => 0.85,
             Self::Noop3 | Self::Approval | Self::Agent
                 if store == Store::Postgres && connections == 1 =>
             {
@@ -97,7 +123,14 @@ impl Work {
             Self::Approval | Self::Token => 0.9,
             Self::Observed | Self::Watched => 0.85,
             Self::Stream => 0.6,
-        }
+        };
+        Some(target)
+    }
+
+    /// Returns the target of the time that a resume takes longer at another server than the one
+    /// that runs the execution. With more connections it would be that of waiting for a core.
+    pub(crate) fn added_target_ms(self, connections: usize) -> Option<f64> {
+        (self == Self::Forwarded && connections == 1).then_some(0.4)
     }
 
     /// Returns the target of PostgreSQL's CPU for a unit, in microseconds.
@@ -112,7 +145,7 @@ impl Work {
                 let request = Request::new("/workflows/noop3/execute", r#"{"input":{"n":5}}"#);
                 if kind == Kind::Guarded { request.with_token() } else { request }
             }
-            Self::Approval => Request::new(
+            Self::Approval | Self::Forwarded => Request::new(
                 "/workflows/approval/execute",
                 r#"{"input":{"employee":"ada","amount":900}}"#,
             ),
@@ -131,7 +164,7 @@ impl Work {
     pub(crate) fn mark(self) -> &'static [u8] {
         match self {
             Self::Noop3 | Self::Token | Self::Observed | Self::Watched => br#""result":{"n":8}"#,
-            Self::Approval => br#""status":"suspended""#,
+            Self::Approval | Self::Forwarded => br#""status":"suspended""#,
             Self::Agent => br#""text":"Write one friendly sentence"#,
             Self::Stream => br#""type":"finish","#,
         }
@@ -140,7 +173,7 @@ impl Work {
     /// Returns the second request of a unit, made from the answer to the first.
     pub(crate) fn second(self, answer: &[u8]) -> Option<Result<Request, &'static str>> {
         match self {
-            Self::Approval => Some(execution_id(answer).map(|id| {
+            Self::Approval | Self::Forwarded => Some(execution_id(answer).map(|id| {
                 let path = format!("/workflows/approval/executions/{id}/resume");
                 Request::new(&path, r#"{"resumeData":{"approved":true}}"#)
             })),
