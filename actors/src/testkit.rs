@@ -66,6 +66,13 @@ impl Clock for TestClock {
     }
 }
 
+/// Returns the UUID of this number among those of a process. Neighbours are in slots that are far
+/// apart.
+pub fn uuid_of(process: u64, number: u64) -> Arc<str> {
+    let tail = (number << 20) | ((number * 1103) & 0xfff);
+    Arc::from(format!("01932f6c-9d1e-7a3b-8c{process:02x}-{tail:012x}"))
+}
+
 /// A runtime with its store and scripted surroundings.
 #[derive(Debug)]
 pub struct World {

@@ -1,13 +1,15 @@
 //! Simulated worlds by seed: the real actors in virtual time, over a failing store, with concurrent
-//! callers, clocks that are set, and crashes.
+//! callers, clocks that are set, and crashes. A world has one process at a time, or two to four
+//! processes that share the store and are connected by links.
 //!
 //! ```sh
-//! GREENROOM_SEED=4711 cargo test -p greenroom-actors --test simulator -- --nocapture
-//! GREENROOM_SEEDS=10000..20000 cargo test -p greenroom-actors --test simulator -- --nocapture
+//! GREENROOM_SEED=4711 cargo test -p greenroom-actors --test simulator in_every_world -- --nocapture
+//! GREENROOM_SEEDS=10000..20000 cargo test -p greenroom-actors --test simulator in_every_cluster -- --nocapture
 //! ```
 //!
-//! The first command prints the story of one world, the second plays many. [`simulator::world`]
-//! defines the events, [`simulator::checker`] and [`simulator::promises`] the invariants.
+//! The first command prints the story of one world, the second plays many worlds of several
+//! processes. [`simulator::world`] and [`simulator::cluster::world`] define the events,
+//! [`simulator::checker`], [`simulator::promises`] and [`simulator::cluster::laws`] the invariants.
 
 #[cfg(test)]
 mod simulator {
@@ -15,6 +17,7 @@ mod simulator {
     mod callers;
     mod checker;
     mod clock;
+    mod cluster;
     mod definitions;
     mod dice;
     mod forward;
@@ -25,6 +28,7 @@ mod simulator {
     mod process;
     mod promises;
     mod regressions;
+    mod requests;
     mod run;
     mod spans;
     mod stage;

@@ -14,7 +14,7 @@ use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{Executions as _, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{ResumeError, StartExecution, Target, Unavailable};
-use greenroom_actors::testkit::{TestClock, TestNetwork, pass, registry_of, start};
+use greenroom_actors::testkit::{TestClock, TestNetwork, pass, registry_of, start, uuid_of};
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::json;
@@ -41,10 +41,7 @@ impl Clock for UuidClock {
     }
 
     fn new_id(&self) -> Arc<str> {
-        let number = self.ids.fetch_add(1, Ordering::Relaxed);
-        // neighbours are in slots that are far apart
-        let (process, tail) = (self.process, (number << 20) | ((number * 1103) & 0xfff));
-        Arc::from(format!("01932f6c-9d1e-7a3b-8c{process:02x}-{tail:012x}"))
+        uuid_of(self.process, self.ids.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -23,24 +23,24 @@ use crate::simulator::stage::{RunningBody, Stage};
 /// Maximum duration of work that does not hang.
 const WORK_MS: u64 = 90_000;
 
-pub(crate) fn function(stage: &Arc<Stage>) -> StepFunction {
+pub(crate) fn function(stage: &Arc<Stage>, process: u64) -> StepFunction {
     let stage = Arc::clone(stage);
     Arc::new(move |context| {
         let StepContext { execution_id: id, path, attempt, idempotency_key, .. } = &context;
-        let running = begin(&stage, id, path, *attempt, idempotency_key);
+        let running = begin((&stage, process), id, path, *attempt, idempotency_key);
         work(Arc::clone(&stage), context, running).boxed()
     })
 }
 
 /// Servers and programs: like functions, except that they never suspend.
-pub(crate) fn external_calls(stage: &Arc<Stage>) -> ScriptedCalls {
+pub(crate) fn external_calls(stage: &Arc<Stage>, process: u64) -> ScriptedCalls {
     let stage = Arc::clone(stage);
     ScriptedCalls::new(move |call| {
         let key = &call.origin.idempotency_key;
         let (id, attempt) = call.origin.attempt.clone().unwrap();
         let path = Arc::from(key.strip_prefix(&format!("{id}/")).unwrap_or(key));
         // the scripted call decides how long it runs
-        drop(begin(&stage, &id, &path, attempt, key));
+        drop(begin((&stage, process), &id, &path, attempt, key));
         let mut dice = Dice::about(stage.seed, &format!("{key} {attempt}"));
         let output = json!({ "by": &*path, "n": attempt });
         match if stage.is_healed() { 0 } else { dice.below(100) } {
@@ -55,13 +55,18 @@ pub(crate) fn external_calls(stage: &Arc<Stage>) -> ScriptedCalls {
 
 /// Checks the invariants of a call of a body.
 fn begin(
-    stage: &Arc<Stage>,
+    (stage, process): (&Arc<Stage>, u64),
     id: &ExecutionId,
     path: &StepPath,
     attempt: u32,
     idempotency_key: &str,
 ) -> RunningBody {
     stage.note(&format!("{id} {path} #{attempt} is called"));
+    // another process may be running it
+    let is_believed = process == 0 || stage.book.is_believed(process);
+    stage.require(is_believed, || {
+        format!("{id} {path} was called by process {process}, which may be gone")
+    });
     let facts = stage.facts(id);
     let mut has_begun = false;
     for recorded in &facts {
@@ -85,7 +90,7 @@ fn begin(
     });
     let key = format!("{id}/{path}");
     stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
-    stage.called(id, path, attempt)
+    stage.called(process, id, path, attempt)
 }
 
 async fn work(

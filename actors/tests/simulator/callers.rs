@@ -6,11 +6,12 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::Machine;
 use greenroom_actors::requests::{
     ControlError, DescribeError, ExecutionOutcome, ExecutionState, IdempotencyKey, ResumeError,
-    ResumeExecution, StartError, StartExecution, Target, TraceOrigin,
+    ResumeExecution, StartError, StartExecution, Target, TraceOrigin, Unavailable,
 };
 use greenroom_actors::{Runtime, visibility::Visibility};
 use serde_json::{Map, json};
 
+use crate::simulator::cluster::laws::Asked;
 use crate::simulator::promises::{
     Known, Promises, Wish, is_outcome, is_resumed, leaves_running, suspension_answered,
 };
@@ -22,8 +23,14 @@ pub(crate) struct Caller {
     pub(crate) stage: Arc<Stage>,
     pub(crate) promises: Arc<Promises>,
     pub(crate) runtime: Runtime,
+    /// True if the process is one of several, whose refusals say what may be recorded.
+    pub(crate) is_of_cluster: bool,
 }
 
+/// Returns true if the request need not be repeated.
+pub(crate) type Settled = bool;
+
+#[derive(Clone)]
 pub(crate) struct Start {
     pub(crate) workflow: String,
     pub(crate) id: Option<ExecutionId>,
@@ -67,7 +74,7 @@ pub(crate) fn target(workflow: &str, id: &ExecutionId) -> Target {
 }
 
 impl Caller {
-    pub(crate) async fn execute(self, start: Start) {
+    pub(crate) async fn execute(self, start: Start) -> Settled {
         let what = format!(
             "execute {} as {:?} n {} key {:?}",
             start.workflow, start.id, start.token, start.key
@@ -79,7 +86,7 @@ impl Caller {
                 self.is_recorded(outcome, None);
                 Known::Granted
             }
-            Err(StartError::Unavailable(_)) => Known::Nothing,
+            Err(StartError::Unavailable(why)) => self.known_of(why),
             Err(
                 StartError::UnknownWorkflow(_)
                 | StartError::InvalidInput(_)
@@ -87,16 +94,13 @@ impl Caller {
                 | StartError::KeyReused,
             ) => Known::Refused,
         };
-        self.note_reply(
-            &what,
-            &reply.map(|reply| reply.status()),
-            Wish::Execute,
-            start.token,
-            known,
-        );
+        let is_settled = !matches!(reply, Err(StartError::Unavailable(_)));
+        let reply = reply.map(|reply| reply.status());
+        self.note_reply(&what, &reply, (Wish::Execute, start.token), known);
+        is_settled
     }
 
-    pub(crate) async fn resume(self, target: Target, answer: Answer) {
+    pub(crate) async fn resume(self, target: Target, answer: Answer) -> Settled {
         let Answer { step_id, suspension_id, is_right, token, key } = answer;
         let id = &target.execution_id;
         let what = format!(
@@ -111,6 +115,7 @@ impl Caller {
         let idempotency = key.map(|key| key_of(&format!("{id} {key}"), &token.to_string()));
         let (sent_ms, was_resumed) =
             (self.stage.clock.elapsed_ms(), is_resumed(&self.stage, token));
+        let asked = Asked::now(&self, id);
         let meant = suspension_id.clone();
         let request =
             ResumeExecution { step_id, suspension_id, data, idempotency, ..Default::default() };
@@ -123,11 +128,13 @@ impl Caller {
                 self.is_recorded(outcome, Some(token));
                 Known::Granted
             }
-            Err(ResumeError::Unavailable(_)) => Known::Nothing,
+            Err(ResumeError::Unavailable(why)) => self.known_of(why),
+            Err(error @ (ResumeError::NotFound | ResumeError::NotSuspended)) => {
+                asked.refuses_resume(error);
+                Known::Refused
+            }
             Err(
-                ResumeError::NotFound
-                | ResumeError::NotSuspended
-                | ResumeError::UnknownStep(_)
+                ResumeError::UnknownStep(_)
                 | ResumeError::StepNotSuspended(_)
                 | ResumeError::Ambiguous { .. }
                 | ResumeError::SeveralWait { .. }
@@ -139,10 +146,14 @@ impl Caller {
         // with a key, a request after the resume gets the first answer
         let is_at_once = self.stage.clock.elapsed_ms() == sent_ms;
         let is_late = was_resumed || is_at_once && is_resumed(&self.stage, token);
-        self.stage.require(!(has_key && known == Known::Refused && is_late), || {
+        let is_settled = !matches!(reply, Err(ResumeError::Unavailable(_)));
+        let is_refused = is_settled && known == Known::Refused;
+        self.stage.require(!(has_key && is_refused && is_late), || {
             format!("{what}: refused, and the record has it")
         });
-        self.note_reply(&what, &reply.map(|reply| reply.status()), Wish::Resume, token, known);
+        let reply = reply.map(|reply| reply.status());
+        self.note_reply(&what, &reply, (Wish::Resume, token), known);
+        is_settled
     }
 
     /// Requires that an answer that names a suspension is not recorded for another one.
@@ -157,20 +168,28 @@ impl Caller {
         }
     }
 
-    pub(crate) async fn suspend(self, target: Target) {
+    pub(crate) async fn suspend(self, target: Target) -> Settled {
+        let asked = Asked::now(&self, &target.execution_id);
         let token = self.stage.token();
         let what = format!("suspend {} n {token}", target.execution_id);
         self.stage.note(&what);
         let reply = self.runtime.suspend(&target, Some(format!("hold {token}")), None).await;
         let known = match &reply {
             Ok(_) => Known::Granted,
-            Err(ControlError::Unavailable(_)) => Known::Nothing,
-            Err(ControlError::NotFound | ControlError::Already(_)) => Known::Refused,
+            Err(ControlError::Unavailable(why)) => self.known_of(why),
+            Err(error @ (ControlError::NotFound | ControlError::Already(_))) => {
+                asked.refuses_control(error);
+                Known::Refused
+            }
         };
-        self.note_reply(&what, &reply.map(|reply| reply.reason), Wish::Suspend, token, known);
+        let is_settled = !matches!(reply, Err(ControlError::Unavailable(_)));
+        let reply = reply.map(|reply| reply.reason);
+        self.note_reply(&what, &reply, (Wish::Suspend, token), known);
+        is_settled
     }
 
-    pub(crate) async fn cancel(self, target: Target) {
+    pub(crate) async fn cancel(self, target: Target) -> Settled {
+        let asked = Asked::now(&self, &target.execution_id);
         let token = self.stage.token();
         let what = format!("cancel {} n {token}", target.execution_id);
         self.stage.note(&what);
@@ -182,20 +201,50 @@ impl Caller {
                 self.stage.require(is_durable, || format!("{what}: not durable at its reply"));
                 Known::Granted
             }
-            Err(ControlError::Unavailable(_)) => Known::Nothing,
-            Err(ControlError::NotFound | ControlError::Already(_)) => Known::Refused,
+            Err(ControlError::Unavailable(why)) => self.known_of(why),
+            Err(error @ (ControlError::NotFound | ControlError::Already(_))) => {
+                asked.refuses_control(error);
+                Known::Refused
+            }
         };
-        self.note_reply(&what, &reply.map(|reply| reply.reason), Wish::Cancel, token, known);
+        let is_settled = !matches!(reply, Err(ControlError::Unavailable(_)));
+        let reply = reply.map(|reply| reply.reason);
+        self.note_reply(&what, &reply, (Wish::Cancel, token), known);
+        is_settled
     }
 
-    pub(crate) async fn describe(self, target: Target) {
+    pub(crate) async fn describe(self, target: Target) -> Settled {
+        let asked = Asked::now(&self, &target.execution_id);
         match self.runtime.describe(&target).await {
-            Ok(state) => self.is_durable(&state),
+            Ok(state) => {
+                asked.shows(state.last_seq);
+                self.is_durable(&state);
+            }
             Err(DescribeError::NotFound) => {
                 // it may be durable by now, but a later read would have found it
                 self.stage.note(&format!("{} is not found", target.execution_id));
+                asked.finds_nothing();
             }
-            Err(DescribeError::Unavailable(_)) => {}
+            Err(DescribeError::Unavailable(_)) => return false,
+        }
+        true
+    }
+
+    /// Returns what a refusal says: one without an execution, that nothing of the request is or
+    /// will be recorded.
+    fn known_of(&self, why: &Unavailable) -> Known {
+        match why {
+            Unavailable::Draining { execution: None }
+            | Unavailable::Busy { execution: None }
+            | Unavailable::Moved { execution: None }
+            | Unavailable::Store { execution: None, .. }
+            | Unavailable::Unreachable
+            | Unavailable::NoMemory
+                if self.is_of_cluster =>
+            {
+                Known::Refused
+            }
+            _ => Known::Nothing,
         }
     }
 
@@ -203,8 +252,7 @@ impl Caller {
         &self,
         what: &str,
         reply: &Result<T, E>,
-        wish: Wish,
-        token: u64,
+        (wish, token): (Wish, u64),
         known: Known,
     ) {
         self.stage.note(&format!("  {what}: {reply:?}"));

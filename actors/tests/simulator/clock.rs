@@ -1,11 +1,11 @@
-//! A clock that follows virtual time and can be set, and sequential ids.
+//! Clocks that follow virtual time and can be set, and sequential ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock;
-use greenroom_actors::testkit::EPOCH_MS;
+use greenroom_actors::testkit::{EPOCH_MS, uuid_of};
 use tokio::time::Instant;
 
 pub(crate) struct SimClock {
@@ -13,7 +13,11 @@ pub(crate) struct SimClock {
     offset_ms: AtomicI64,
     /// Largest offset so far.
     furthest_ms: AtomicI64,
+    /// Speed in percent.
+    speed: AtomicI64,
     ids: AtomicU64,
+    /// The process whose ids are UUIDs, so that children are in the slots of their parents.
+    process: Option<u64>,
 }
 
 impl SimClock {
@@ -22,8 +26,22 @@ impl SimClock {
             start: Instant::now(),
             offset_ms: AtomicI64::new(0),
             furthest_ms: AtomicI64::new(0),
+            speed: AtomicI64::new(100),
             ids: AtomicU64::new(0),
+            process: None,
         }
+    }
+
+    /// Returns the clock of one process among several, with its speed in percent.
+    pub(crate) fn of_process(process: u64, speed: i64) -> Self {
+        Self { process: Some(process), speed: AtomicI64::new(speed), ..Self::new() }
+    }
+
+    /// Sets the clock to a time from which on it is right.
+    pub(crate) fn set(&self, now: Timestamp) {
+        self.speed.store(100, Ordering::SeqCst);
+        let passed = i64::try_from(self.elapsed_ms()).unwrap_or(i64::MAX);
+        self.offset_ms.store(now.0 - EPOCH_MS - passed, Ordering::SeqCst);
     }
 
     /// Sets the clock forward or back.
@@ -48,10 +66,15 @@ impl SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         let passed = i64::try_from(self.elapsed_ms()).unwrap_or(i64::MAX);
+        let passed = passed * self.speed.load(Ordering::SeqCst) / 100;
         Timestamp(EPOCH_MS + passed + self.offset_ms.load(Ordering::SeqCst))
     }
 
     fn new_id(&self) -> Arc<str> {
-        Arc::from(format!("id-{:05}", self.ids.fetch_add(1, Ordering::Relaxed) + 1))
+        let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.process {
+            Some(process) => uuid_of(process, number),
+            None => Arc::from(format!("id-{number:05}")),
+        }
     }
 }

@@ -28,7 +28,7 @@ macro_rules! forward {
         impl $port for SimStore {
             $($own)*
             $(fn $name$(<$life>)?(&$($life)? self, $($arg: $type),*) -> $out {
-                self.$how($port::$name(&*self.disk, $($arg),*))
+                self.$how(move || $port::$name(&*self.disk, $($arg),*))
             })*
         }
     };

@@ -22,12 +22,13 @@ use crate::simulator::store::SimStore;
 
 pub(crate) struct Process {
     pub(crate) runtime: Runtime,
-    store: Arc<SimStore>,
+    pub(crate) store: Arc<SimStore>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Returns the configuration, which is the same for all processes.
-pub(crate) fn registry(stage: &Arc<Stage>) -> Registry {
+/// Returns the configuration, which is the same for all processes. Functions note the process that
+/// calls them; it is 0 if there is one at a time.
+pub(crate) fn registry(stage: &Arc<Stage>, process: u64) -> Registry {
     let helper = AgentDefinition {
         id: "helper".to_owned(),
         model: "simulated".into(),
@@ -35,7 +36,7 @@ pub(crate) fn registry(stage: &Arc<Stage>) -> Registry {
     };
     Registry {
         workflows: stage.plans.clone(),
-        functions: [("work".to_owned(), bodies::function(stage))].into(),
+        functions: [("work".to_owned(), bodies::function(stage, process))].into(),
         agents: BTreeMap::from([("helper".to_owned(), Arc::new(helper))]),
         models: [("simulated".to_owned(), Arc::new(Model::new(stage)) as _)].into(),
         ..Registry::default()
@@ -57,6 +58,7 @@ pub(crate) fn limits(dice: &mut Dice) -> RuntimeLimits {
 }
 
 impl Process {
+    /// Launches the only process over a disk.
     pub(crate) async fn launch(
         stage: &Arc<Stage>,
         registry: Registry,
@@ -68,10 +70,23 @@ impl Process {
         let dice = Dice::about(stage.seed, &format!("disk {number}"));
         let store = SimStore::open(disk, Arc::clone(&stage.faults), dice);
         stage.put_disk(Arc::clone(&store.disk));
+        let ports = RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _);
+        Self::over(stage, (registry, limits), store, (number, 0), ports).await
+    }
+
+    /// Launches a process over a store, with these ports and the others of every process. It has a
+    /// number, and one for its bodies.
+    pub(crate) async fn over(
+        stage: &Arc<Stage>,
+        (registry, limits): (Registry, RuntimeLimits),
+        store: Arc<SimStore>,
+        (number, process): (u64, u64),
+        ports: RuntimePorts,
+    ) -> Self {
         let ports = RuntimePorts {
-            external_calls: Arc::new(bodies::external_calls(stage)),
+            external_calls: Arc::new(bodies::external_calls(stage, process)),
             workers: Some(Arc::new(SlowWorkers::of(stage, number))),
-            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _)
+            ..ports
         };
         let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
         Self { runtime, store, tasks: Vec::new() }
@@ -82,12 +97,13 @@ impl Process {
             stage: Arc::clone(stage),
             promises: Arc::clone(promises),
             runtime: self.runtime.clone(),
+            is_of_cluster: false,
         }
     }
 
     /// Runs a task beside the script, until the process ends.
-    pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + 'static) {
-        self.tasks.push(actix::spawn(task));
+    pub(crate) fn spawn<T>(&mut self, task: impl Future<Output = T> + 'static) {
+        self.tasks.push(actix::spawn(async move { drop(task.await) }));
     }
 
     /// Returns true if all callers have replies.
@@ -97,7 +113,8 @@ impl Process {
 
     /// Crashes.
     pub(crate) async fn crash(self) -> MemoryStore {
-        let disk = self.store.crash();
+        self.store.crash();
+        let disk = self.store.reopened();
         self.vanish().await;
         disk
     }
@@ -105,12 +122,14 @@ impl Process {
     /// Ends as on a signal.
     pub(crate) async fn drain(self, grace: Duration) -> MemoryStore {
         self.runtime.drain(grace).await;
-        let disk = self.store.closed();
+        self.store.close_in_order();
+        let disk = self.store.reopened();
         self.vanish().await;
         disk
     }
 
-    async fn vanish(self) {
+    /// Ends, with nothing of it left but the store.
+    pub(crate) async fn vanish(self) {
         self.runtime.kill().await;
         self.tasks.iter().for_each(JoinHandle::abort);
         tokio::task::yield_now().await;

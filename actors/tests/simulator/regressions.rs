@@ -25,7 +25,7 @@ use crate::simulator::stage::Stage;
 fn stage_of(seed: u64, kind: StepKind) -> (Arc<Stage>, Registry) {
     let plans = registry_of([workflow("w", kind)]).workflows;
     let stage = Stage::new(seed, plans, Arc::new(MemoryStore::new()));
-    let mut registry = process::registry(&stage);
+    let mut registry = process::registry(&stage, 0);
     let works = Arc::clone(&stage);
     let work = Arc::new(move |_| {
         let stage = Arc::clone(&works);

@@ -2,14 +2,39 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use crate::simulator::cluster;
 use crate::simulator::world::{self, Report};
 
-/// Seeds of a normal run.
-const SEEDS: std::ops::Range<u64> = 0..150;
+/// The worlds: of one process at a time, and of several.
+#[derive(Clone, Copy)]
+enum Worlds {
+    OfOne,
+    OfSeveral,
+}
+
+impl Worlds {
+    /// Returns the seeds of a normal run.
+    fn seeds(self) -> Range<u64> {
+        match self {
+            Self::OfOne => 0..150,
+            Self::OfSeveral => 0..6,
+        }
+    }
+
+    /// Returns the name of the test that plays these worlds.
+    fn test(self) -> &'static str {
+        match self {
+            Self::OfOne => "in_every_world",
+            Self::OfSeveral => "in_every_cluster",
+        }
+    }
+}
+
 /// Runs a world on this thread. Virtual time stands while there is work to do.
 pub(crate) fn virtual_time<T>(world: impl Future<Output = T>) -> T {
     let system = actix::System::with_tokio_rt(|| {
@@ -22,8 +47,11 @@ pub(crate) fn virtual_time<T>(world: impl Future<Output = T>) -> T {
     system.block_on(world)
 }
 
-fn play(seed: u64) -> Report {
-    let played = std::panic::catch_unwind(|| virtual_time(world::play(seed)));
+fn play(worlds: Worlds, seed: u64) -> Report {
+    let played = std::panic::catch_unwind(|| match worlds {
+        Worlds::OfOne => virtual_time(world::play(seed)),
+        Worlds::OfSeveral => virtual_time(cluster::world::play(seed)),
+    });
     played.unwrap_or_else(|panic| Report {
         digest: 0,
         executions: 0,
@@ -54,7 +82,7 @@ fn silence_simulated_panics() {
     });
 }
 
-fn play_all(seeds: &[u64]) {
+fn play_all(worlds: Worlds, seeds: &[u64]) {
     silence_simulated_panics();
     let (next, executions, facts) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let failed: Mutex<Vec<String>> = Mutex::default();
@@ -65,7 +93,7 @@ fn play_all(seeds: &[u64]) {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let report = play(*seed);
+                    let report = play(worlds, *seed);
                     executions.fetch_add(report.executions as u64, Ordering::Relaxed);
                     facts.fetch_add(report.facts as u64, Ordering::Relaxed);
                     for (what, count) in report.counts {
@@ -79,14 +107,14 @@ fn play_all(seeds: &[u64]) {
             });
         }
     });
-    let (seconds, worlds) = (began.elapsed().as_secs_f64(), seeds.len());
+    let (seconds, played) = (began.elapsed().as_secs_f64(), seeds.len());
     let (executions, facts) = (executions.into_inner(), facts.into_inner());
     let counts = counts.into_inner().unwrap();
     for (what, count) in &counts {
         println!("{count:>9} {what}");
     }
     println!(
-        "{worlds} worlds, {executions} executions, {facts} facts in {seconds:.1} s: \
+        "{played} worlds, {executions} executions, {facts} facts in {seconds:.1} s: \
          {:.0} executions and {:.0} facts in a second",
         executions as f64 / seconds,
         facts as f64 / seconds,
@@ -95,18 +123,19 @@ fn play_all(seeds: &[u64]) {
     failed.sort();
     assert!(
         failed.is_empty(),
-        "{} of {worlds} worlds failed. Replay one with: GREENROOM_SEED=<number> cargo test \
-         -p greenroom-actors --test simulator -- --nocapture\n{}",
+        "{} of {played} worlds failed. Replay one with: GREENROOM_SEED=<number> cargo test \
+         -p greenroom-actors --test simulator {} -- --nocapture\n{}",
         failed.len(),
+        worlds.test(),
         failed.join("\n"),
     );
 }
 
-#[test]
-fn invariants_hold_in_every_world() {
+/// Plays the worlds of the seeds in the environment, or those of a normal run.
+fn play_wanted(worlds: Worlds) {
     if let Ok(seed) = std::env::var("GREENROOM_SEED") {
         silence_simulated_panics();
-        let report = play(seed.parse().expect("GREENROOM_SEED is a number"));
+        let report = play(worlds, seed.parse().expect("GREENROOM_SEED is a number"));
         println!("{}", report.story);
         assert!(report.violations.is_empty(), "{}", report.violations.join("\n"));
         return;
@@ -118,21 +147,33 @@ fn invariants_hold_in_every_world() {
             let number = |text: &str| text.parse::<u64>().expect("a bound is a number");
             (number(from)..number(to)).collect()
         }
-        None => SEEDS.collect(),
+        None => worlds.seeds().collect(),
     };
-    play_all(&seeds);
+    play_all(worlds, &seeds);
+}
+
+#[test]
+fn invariants_hold_in_every_world() {
+    play_wanted(Worlds::OfOne);
+}
+
+#[test]
+fn invariants_hold_in_every_cluster() {
+    play_wanted(Worlds::OfSeveral);
 }
 
 /// Checks that a seed determines the story completely.
 #[test]
 fn a_seed_always_gives_the_same_record() {
     silence_simulated_panics();
-    for seed in 1_000..1_020 {
-        let (first, second) = (play(seed), play(seed));
+    let of_one = (1_000..1_020).map(|seed| (Worlds::OfOne, seed));
+    let of_several = (1_000..1_001).map(|seed| (Worlds::OfSeveral, seed));
+    for (worlds, seed) in of_one.chain(of_several) {
+        let (first, second) = (play(worlds, seed), play(worlds, seed));
         if first.digest != second.digest {
             let lines = first.story.lines().zip(second.story.lines());
             let differ = lines.into_iter().find(|(a, b)| a != b);
-            panic!("seed {seed} is not the same twice: {differ:#?}");
+            panic!("seed {seed} {} is not the same twice: {differ:#?}", worlds.test());
         }
     }
 }

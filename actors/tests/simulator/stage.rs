@@ -15,6 +15,7 @@ use greenroom_actors::ports::store::{ExecutionFilter, Executions, Projection};
 use tokio::sync::watch;
 
 use crate::simulator::clock::SimClock;
+use crate::simulator::cluster::book::Book;
 use crate::simulator::store::Faults;
 
 pub(crate) struct Stage {
@@ -28,21 +29,26 @@ pub(crate) struct Stage {
     healed: watch::Sender<bool>,
     /// Number of processes so far.
     pub(crate) process: AtomicU64,
+    /// Owners of slots, in a world of several processes.
+    pub(crate) book: Book,
     tokens: AtomicU64,
-    book: Mutex<Book>,
+    notes: Mutex<Notes>,
 }
 
 #[derive(Default)]
-struct Book {
+struct Notes {
     story: Vec<String>,
     violations: Vec<String>,
     /// Counts of events.
     counts: BTreeMap<String, u64>,
     /// Attempts whose body was called.
     called: BTreeSet<(ExecutionId, Arc<str>, u32)>,
-    /// Running bodies, by step.
-    running: BTreeSet<(ExecutionId, Arc<str>)>,
+    /// Running bodies, by step, with their processes.
+    running: BTreeSet<RunningStep>,
 }
+
+/// A step, and the process that runs its body; 0 if there is one process at a time.
+type RunningStep = (ExecutionId, Arc<str>, u64);
 
 impl Stage {
     pub(crate) fn new(
@@ -58,22 +64,23 @@ impl Stage {
             disk: Mutex::new(disk),
             healed: watch::Sender::new(false),
             process: AtomicU64::new(0),
+            book: Book::default(),
             tokens: AtomicU64::new(0),
-            book: Mutex::default(),
+            notes: Mutex::default(),
         })
     }
 
     /// Adds a line to the story.
     pub(crate) fn note(&self, line: &str) {
-        let mut book = self.book.lock().unwrap();
+        let mut notes = self.notes.lock().unwrap();
         let now = self.clock.elapsed_ms();
-        book.story.push(format!("{now:>9} {line}"));
+        notes.story.push(format!("{now:>9} {line}"));
     }
 
     /// Records a violated invariant.
     pub(crate) fn violated(&self, what: &str) {
         self.note(&format!("VIOLATED {what}"));
-        self.book.lock().unwrap().violations.push(what.to_owned());
+        self.notes.lock().unwrap().violations.push(what.to_owned());
     }
 
     pub(crate) fn require(&self, holds: bool, what: impl FnOnce() -> String) {
@@ -84,20 +91,24 @@ impl Stage {
 
     /// Counts an event, to show that the simulation covers it.
     pub(crate) fn count(&self, what: &str) {
-        *self.book.lock().unwrap().counts.entry(what.to_owned()).or_default() += 1;
+        self.count_many(what, 1);
+    }
+
+    pub(crate) fn count_many(&self, what: &str, times: u64) {
+        *self.notes.lock().unwrap().counts.entry(what.to_owned()).or_default() += times;
     }
 
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
-        self.book.lock().unwrap().counts.clone()
+        self.notes.lock().unwrap().counts.clone()
     }
 
     pub(crate) fn violations(&self) -> Vec<String> {
-        self.book.lock().unwrap().violations.clone()
+        self.notes.lock().unwrap().violations.clone()
     }
 
     pub(crate) fn story(&self) -> String {
         let mut text = String::new();
-        for line in &self.book.lock().unwrap().story {
+        for line in &self.notes.lock().unwrap().story {
             let _ = writeln!(text, "{line}");
         }
         text
@@ -148,37 +159,46 @@ impl Stage {
         let _ = healed.wait_for(|healed| *healed).await;
     }
 
-    /// Records the start of a body, and its end when the guard is dropped.
+    /// Records the start of a body in a process, and its end when the guard is dropped.
     pub(crate) fn called(
         self: &Arc<Self>,
+        process: u64,
         id: &ExecutionId,
         path: &Arc<str>,
         attempt: u32,
     ) -> RunningBody {
-        let step = (id.clone(), Arc::clone(path));
-        let mut book = self.book.lock().unwrap();
-        let is_first = book.called.insert((id.clone(), Arc::clone(path), attempt));
-        let is_alone = book.running.insert(step.clone());
-        drop(book);
+        let step = (id.clone(), Arc::clone(path), process);
+        let mut notes = self.notes.lock().unwrap();
+        let is_first = notes.called.insert((id.clone(), Arc::clone(path), attempt));
+        let is_other = |(of, at, _): &&RunningStep| of == id && at == path;
+        let others: Vec<u64> =
+            notes.running.iter().filter(is_other).map(|(_, _, process)| *process).collect();
+        notes.running.insert(step.clone());
+        drop(notes);
         self.require(is_first, || format!("attempt {attempt} of {id} {path} was called twice"));
-        self.require(is_alone, || format!("two bodies of {id} {path} are running"));
+        for other in others {
+            // a process that is gone may not know it yet
+            let is_gone = other != process && !self.book.is_member(other);
+            self.require(is_gone, || format!("two bodies of {id} {path} are running"));
+            self.count("body beside one of a process that is gone");
+        }
         RunningBody { stage: Arc::clone(self), step }
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.book.lock().unwrap().running.len()
+        self.notes.lock().unwrap().running.len()
     }
 }
 
 /// A running body.
 pub(crate) struct RunningBody {
     stage: Arc<Stage>,
-    step: (ExecutionId, Arc<str>),
+    step: RunningStep,
 }
 
 impl Drop for RunningBody {
     fn drop(&mut self) {
-        self.stage.book.lock().unwrap().running.remove(&self.step);
+        self.stage.notes.lock().unwrap().running.remove(&self.step);
     }
 }
 

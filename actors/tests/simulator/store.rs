@@ -3,6 +3,10 @@
 //! The disk is a [`MemoryStore`]. Appends are queued as in a real store; one transaction takes all
 //! that are queued. A crash loses the queue, and by chance the transaction in progress, which is
 //! not acknowledged yet.
+//!
+//! Several processes have a store each over one disk. What passes between such a store and the disk
+//! waits while its process is silent and while the database does not answer, so that a transaction
+//! may be committed long before its process knows.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::Either;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
@@ -18,10 +23,13 @@ use greenroom_actors::ports::store::{
 };
 use tokio::sync::{Notify, oneshot};
 
+use crate::simulator::cluster::members::SimMembers;
 use crate::simulator::dice::Dice;
 
 /// Interval between attempts to reach a database that is down.
-const ATTEMPT_EVERY: Duration = Duration::from_millis(500);
+pub(super) const ATTEMPT_EVERY: Duration = Duration::from_millis(500);
+/// Time after which a read fails for which the database does not answer.
+const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Faults of the disk, switched by the script.
 #[derive(Debug, Default)]
@@ -64,6 +72,8 @@ pub(crate) struct SimStore {
     faults: Arc<Faults>,
     dice: Mutex<Dice>,
     is_dead: AtomicBool,
+    /// This process among those that share the disk; `None` if there is one at a time.
+    member: Option<Arc<SimMembers>>,
 }
 
 enum Write {
@@ -98,10 +108,20 @@ impl CommitSink for Outcomes {
 impl SimStore {
     /// Opens a disk. Call on the simulation's thread, where the writer runs.
     pub(crate) fn open(disk: MemoryStore, faults: Arc<Faults>, dice: Dice) -> Arc<Self> {
+        Self::of_member(Arc::new(disk), faults, dice, None)
+    }
+
+    /// Opens the disk of several processes for one of them.
+    pub(crate) fn of_member(
+        disk: Arc<MemoryStore>,
+        faults: Arc<Faults>,
+        dice: Dice,
+        member: Option<Arc<SimMembers>>,
+    ) -> Arc<Self> {
         let outcomes = Arc::new(Outcomes::default());
         disk.attach(Arc::clone(&outcomes) as _);
         let store = Arc::new(Self {
-            disk: Arc::new(disk),
+            disk,
             outcomes,
             sink: OnceLock::new(),
             waiting: Mutex::default(),
@@ -110,30 +130,35 @@ impl SimStore {
             faults,
             dice: Mutex::new(dice),
             is_dead: AtomicBool::new(false),
+            member,
         });
         actix::spawn(write(Arc::clone(&store)));
         store
     }
 
-    /// Crashes the process; returns the disk for the next one.
-    pub(crate) fn crash(&self) -> MemoryStore {
+    /// Crashes the process.
+    pub(crate) fn crash(&self) {
         if self.dice.lock().unwrap().chance(50) {
             self.commit();
         }
-        self.end()
+        self.end();
     }
 
-    /// Closes the store in order; returns the disk for the next process.
-    pub(crate) fn closed(&self) -> MemoryStore {
+    /// Closes the store in order.
+    pub(crate) fn close_in_order(&self) {
         self.commit();
         self.committing.lock().unwrap().extend(self.waiting.lock().unwrap().drain(..));
         self.commit();
-        self.end()
+        self.end();
     }
 
-    fn end(&self) -> MemoryStore {
+    fn end(&self) {
         self.is_dead.store(true, Ordering::SeqCst);
         self.queued.notify_one();
+    }
+
+    /// Returns the disk for the next process.
+    pub(crate) fn reopened(&self) -> MemoryStore {
         self.disk.reopened()
     }
 
@@ -173,12 +198,18 @@ impl SimStore {
                 let header = Arc::clone(&append.projection.header);
                 let facts = Arc::clone(&append.facts);
                 let (ticket, upto) = (append.ticket, append.projection.last_seq);
+                let status = append.projection.status;
                 let outcome = if fails {
                     Acknowledgement { ticket, upto, result: Err(refusal()) }
+                } else if self.member.as_ref().is_some_and(|member| !member.may_write(&header.id)) {
+                    Acknowledgement { ticket, upto, result: Err(AppendError::Lost) }
                 } else {
                     self.disk.append(*append);
                     self.outcomes.0.lock().unwrap().pop().unwrap()
                 };
+                if let Some(member) = self.member.as_ref().filter(|_| outcome.result.is_ok()) {
+                    member.committed(&header.id, status);
+                }
                 self.faults.did_fail.fetch_or(outcome.result.is_err(), Ordering::SeqCst);
                 Some(Done::Appended(outcome, header, facts))
             }
@@ -211,6 +242,9 @@ impl SimStore {
         for done in done {
             match done {
                 Done::Appended(outcome, header, facts) => {
+                    if let Some(member) = self.member.as_ref().filter(|_| outcome.result.is_ok()) {
+                        member.stage.book.acknowledged(&header.id, outcome.upto);
+                    }
                     if outcome.result.is_ok() && sink.wants_facts() {
                         sink.publish(vec![(header, facts)]);
                     }
@@ -224,25 +258,41 @@ impl SimStore {
         }
     }
 
-    pub(super) fn now<T>(&self, result: T) -> T {
-        result
+    pub(super) fn now<T>(&self, call: impl FnOnce() -> T) -> T {
+        call()
     }
 
     /// Delays the result of a read, which is outdated when it arrives, or fails.
-    pub(super) fn late<'a, T: Send + 'a>(&'a self, read: Read<'a, T>) -> Read<'a, T> {
+    pub(super) fn late<'a, T: Send + 'a>(
+        &'a self,
+        call: impl FnOnce() -> Read<'a, T> + Send + 'a,
+    ) -> Read<'a, T> {
         let pause = self.pause();
         let fails = self.chance(&self.faults.unreadable_percent);
         self.faults.did_fail.fetch_or(fails, Ordering::SeqCst);
+        let is_cut_off = self.member.as_ref().is_some_and(|member| !member.line.is_open());
+        let read = if is_cut_off { Either::Right(call) } else { Either::Left(call()) };
         Box::pin(async move {
             wait(pause).await;
+            let is_answered = self.is_reached().await;
+            self.faults.did_fail.fetch_or(!is_answered, Ordering::SeqCst);
             match self.is_dead() {
                 true => std::future::pending().await,
-                false if fails => {
+                false if fails || !is_answered => {
                     Err(ReadError::Unavailable(Arc::from("the disk does not answer")))
                 }
-                false => read.await,
+                false => match read {
+                    Either::Left(read) => read.await,
+                    Either::Right(call) => call().await,
+                },
             }
         })
+    }
+
+    /// Waits until the database answers a read; false if that takes too long.
+    async fn is_reached(&self) -> bool {
+        let Some(member) = &self.member else { return true };
+        tokio::time::timeout(READ_PATIENCE, member.line.opened()).await.is_ok()
     }
 }
 
@@ -259,11 +309,13 @@ async fn write(store: Arc<SimStore>) {
         while store.faults.is_down.load(Ordering::SeqCst) && !store.is_dead() {
             wait(ATTEMPT_EVERY).await;
         }
+        store.opened().await;
         if store.is_dead() {
             return;
         }
         let done = store.commit();
         wait(store.pause()).await;
+        store.opened().await;
         if store.is_dead() {
             return;
         }
@@ -271,7 +323,16 @@ async fn write(store: Arc<SimStore>) {
     }
 }
 
-async fn wait(pause: Duration) {
+impl SimStore {
+    /// Waits until the disk can be reached, if that is that of several processes.
+    async fn opened(&self) {
+        if let Some(member) = &self.member {
+            member.line.opened().await;
+        }
+    }
+}
+
+pub(super) async fn wait(pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
     }
@@ -298,7 +359,10 @@ impl Journal for SimStore {
 
     fn is_writable(&self) -> bool {
         let faults = &self.faults;
-        !faults.is_full.load(Ordering::SeqCst) && !faults.is_down.load(Ordering::SeqCst)
+        let is_noticed = self.member.as_ref().is_some_and(|member| member.line.is_missed());
+        !is_noticed
+            && !faults.is_full.load(Ordering::SeqCst)
+            && !faults.is_down.load(Ordering::SeqCst)
     }
 
     fn change_timers(&self, shard: usize, changes: Vec<TimerChange>) {

@@ -211,13 +211,19 @@ impl Follower {
         known
     }
 
-    /// Checks at the end that a subscriber that stayed has seen every event.
-    pub(crate) fn has_seen_everything(&self, stage: &Stage) {
+    /// Checks at the end that what a subscriber has seen is recorded, and that one that stayed has
+    /// seen every event. It may have been dropped before the last one.
+    pub(crate) fn has_seen_everything(&self, stage: &Stage, may_be_dropped: bool) {
         let id = &self.target.execution_id;
+        let facts = stage.facts(id);
+        for (seq, seen) in self.known(stage) {
+            stage.require(facts.contains(&seen), || {
+                format!("a subscriber of {id} saw {seq}, which is not what the record has")
+            });
+        }
         let Some(visit) = self.visits.last() else { return };
         let is_answered = visit.received.lock().unwrap().begins.is_some_and(|it| it.is_replayed);
-        // an execution's actor drops its subscribers only when it ends or when the disk failed
-        let is_forgotten = visit.is_forgotten.load(Ordering::SeqCst) && stage.faults.were_any();
+        let is_forgotten = visit.is_forgotten.load(Ordering::SeqCst) && may_be_dropped;
         let was_slow = self.visits.iter().any(|visit| visit.manner != Manner::Eager);
         let is_excused = visit.is_broken
             || visit.is_cut.load(Ordering::SeqCst)
@@ -227,9 +233,9 @@ impl Follower {
         if is_excused {
             return;
         }
-        let facts = stage.facts(id);
         let facts = facts.into_iter().filter(|fact| !events_of(&fact.fact).is_empty());
         let record: Vec<Recorded> = facts.collect();
+        stage.count("subscriber that stayed");
         let known: Vec<Recorded> = self.known(stage).into_values().collect();
         stage.require(known == record, || {
             format!("a subscriber of {id} saw {} facts of {}", known.len(), record.len())

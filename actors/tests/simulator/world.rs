@@ -6,24 +6,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::store::{Projection, Status};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::Target;
 use greenroom_actors::testkit::registry_of;
 
-use crate::simulator::callers::{Answer, Start, target};
 use crate::simulator::checker;
 use crate::simulator::definitions;
 use crate::simulator::dice::Dice;
 use crate::simulator::process::{self, Process};
 use crate::simulator::promises::{Promises, suspension_ids_are_unique};
+use crate::simulator::requests::{Request, Requests};
 use crate::simulator::stage::Stage;
 use crate::simulator::subscribers::{Follower, Manner, Notebook, follow};
 
-/// Maximum number of executions that callers start.
-const STARTS_MAX: u64 = 12;
 /// Maximum number of rounds after healing until everything must have ended.
 const ROUNDS_MAX: u64 = 700;
 
@@ -47,9 +42,7 @@ struct World {
     /// `None` only between two processes.
     process: Option<Process>,
     followers: Vec<Follower>,
-    started: Vec<Start>,
-    /// Execution of the last request, which further requests often address.
-    last: Option<Target>,
+    requests: Requests,
 }
 
 /// Plays a world to its end. Call within a runtime with paused time.
@@ -63,10 +56,11 @@ pub(crate) async fn play(seed: u64) -> Report {
     for plan in stage.plans.values() {
         stage.note(&format!("{:?}", plan.definition));
     }
-    let registry = process::registry(&stage);
+    let registry = process::registry(&stage, 0);
     let limits = process::limits(&mut dice);
     stage.note(&format!("{limits:?}"));
     let process = Process::launch(&stage, registry.clone(), limits.clone(), disk).await;
+    let requests = Requests::new(&stage);
     let mut world = World {
         stage,
         promises: Arc::default(),
@@ -75,8 +69,7 @@ pub(crate) async fn play(seed: u64) -> Report {
         limits,
         process: Some(process),
         followers: Vec::new(),
-        started: Vec::new(),
-        last: None,
+        requests,
     };
     world.happens().await;
     world.heals().await;
@@ -92,7 +85,8 @@ impl World {
     async fn happens(&mut self) {
         let scale = self.dice.pick(&[200, 20_000, 600_000]);
         let happenings = self.dice.between(15, 70);
-        self.start();
+        let first = self.requests.start(&mut self.dice);
+        self.send(first);
         for _ in 0..happenings {
             match self.dice.below(10) {
                 0..4 => {}
@@ -105,12 +99,18 @@ impl World {
 
     async fn happening(&mut self) {
         match self.dice.below(100) {
-            0..18 => self.start(),
-            18..24 => self.start_again(),
-            24..48 => self.resume(),
-            48..57 => self.with_target(|caller, target| caller.suspend(target)),
-            57..60 => self.with_target(|caller, target| caller.cancel(target)),
-            60..67 => self.with_target(|caller, target| caller.describe(target)),
+            wish @ 0..67 => {
+                let (requests, dice) = (&mut self.requests, &mut self.dice);
+                let wished = match wish {
+                    0..18 => requests.start(dice),
+                    18..24 => requests.start_again(dice),
+                    24..48 => requests.resume(dice),
+                    48..57 => requests.about(dice, Request::Suspend),
+                    57..60 => requests.about(dice, Request::Cancel),
+                    _ => requests.about(dice, Request::Describe),
+                };
+                self.send(wished);
+            }
             67..75 => self.follow(),
             75..79 => {
                 let by = i64::try_from(self.dice.millis(900_000)).unwrap();
@@ -139,112 +139,17 @@ impl World {
         self.stage.note(&format!("{:?}", self.stage.faults));
     }
 
-    fn start(&mut self) {
-        if self.started.len() as u64 >= STARTS_MAX {
-            return;
-        }
-        let number = self.dice.below(self.stage.plans.len() as u64);
-        let chosen = ExecutionId::trusted(format!("e{}", self.started.len()));
-        let start = Start {
-            workflow: format!("w{number}"),
-            id: self.dice.chance(70).then_some(chosen),
-            token: self.stage.token(),
-            key: self.dice.chance(40).then(|| format!("key {}", self.started.len())),
-        };
-        for _ in 0..self.copies() {
-            self.send(&start);
-        }
-        self.started.push(start);
-    }
-
-    /// Repeats an earlier start: with its key, or with the same id only.
-    fn start_again(&mut self) {
-        if self.started.is_empty() {
-            return;
-        }
-        let which = usize::try_from(self.dice.below(self.started.len() as u64)).unwrap();
-        let earlier = &self.started[which];
-        let start = if earlier.key.is_some() && self.dice.chance(70) {
-            copy(earlier)
-        } else {
-            let Some(id) = earlier.id.clone() else { return };
-            let token = self.stage.token();
-            Start { workflow: earlier.workflow.clone(), id: Some(id), token, key: None }
-        };
-        self.send(&start);
-    }
-
-    fn send(&mut self, start: &Start) {
+    fn send(&mut self, requests: Vec<Request>) {
         let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
-        // two starts without a key are two requests for one id
-        let start = match &start.key {
-            Some(_) => copy(start),
-            None => Start { token: self.stage.token(), ..copy(start) },
-        };
         let process = self.process();
-        let caller = process.caller(&stage, &promises);
-        process.spawn(caller.execute(start));
-    }
-
-    fn copies(&mut self) -> u64 {
-        if self.dice.chance(20) { 2 } else { 1 }
-    }
-
-    fn resume(&mut self) {
-        let Some(target) = self.pick_target() else { return };
-        let waiting = self.stage.projection(&target.execution_id).and_then(|it| it.suspension);
-        let suspension_id = waiting.as_ref().and_then(|it| it.id.as_deref().map(str::to_owned));
-        let suspension_id = suspension_id.filter(|_| self.dice.chance(50));
-        let step_id = match self.dice.below(10) {
-            0..5 => None,
-            5..8 => waiting.map(|suspension| suspension.step_id.to_string()),
-            8 => Some(format!("s{}", self.dice.between(1, 6))),
-            _ => Some("unknown".to_owned()),
-        };
-        let copies = self.copies();
-        let is_one_wish = self.dice.chance(50);
-        let token = self.stage.token();
-        let key = is_one_wish.then(|| format!("key {token}"));
-        let is_right = self.dice.chance(80);
-        let answer = Answer { step_id, suspension_id, is_right, token, key };
-        for _ in 0..copies {
-            let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
-            let token = if is_one_wish { token } else { stage.token() };
-            let process = self.process();
+        for request in requests {
             let caller = process.caller(&stage, &promises);
-            process.spawn(caller.resume(target.clone(), Answer { token, ..answer.clone() }));
+            process.spawn(request.send(caller));
         }
-    }
-
-    fn with_target<F: Future<Output = ()> + 'static>(
-        &mut self,
-        wish: impl FnOnce(crate::simulator::callers::Caller, Target) -> F,
-    ) {
-        let Some(target) = self.pick_target() else { return };
-        let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
-        let process = self.process();
-        let wish = wish(process.caller(&stage, &promises), target);
-        process.spawn(wish);
-    }
-
-    /// Returns an execution, mostly that of the last request.
-    fn pick_target(&mut self) -> Option<Target> {
-        if self.dice.chance(60) && self.last.is_some() {
-            return self.last.clone();
-        }
-        let all = self.stage.executions();
-        let open: Vec<&Projection> = all.iter().filter(|it| !it.status.is_terminal()).collect();
-        let found = match (open.is_empty(), all.is_empty()) {
-            (_, true) => return None,
-            (true, false) => self.dice.pick(&all),
-            (false, false) => Projection::clone(self.dice.pick(&open)),
-        };
-        self.last = Some(target(&found.header.workflow_id, &found.header.id));
-        self.last.clone()
     }
 
     fn follow(&mut self) {
-        let Some(target) = self.pick_target() else { return };
+        let Some(target) = self.requests.pick_target(&mut self.dice) else { return };
         let known = self
             .followers
             .iter()
@@ -310,18 +215,11 @@ impl World {
         checker::nothing_is_forgotten(&self.stage);
         suspension_ids_are_unique(&self.stage);
         for round in 0..ROUNDS_MAX {
-            let open = self.stage.executions();
-            let open: Vec<_> = open.into_iter().filter(|it| !it.status.is_terminal()).collect();
-            if open.is_empty() && self.process().is_quiet() {
+            let answers = self.requests.answers();
+            if answers.is_none() && self.process().is_quiet() {
                 return;
             }
-            for found in open {
-                let is_asked = found.status == Status::Suspended && found.header.parent.is_none();
-                if is_asked {
-                    let target = target(&found.header.workflow_id, &found.header.id);
-                    self.answer(target);
-                }
-            }
+            self.send(answers.unwrap_or_default());
             pass(if round < 60 { 5_000 } else { 60_000 }).await;
         }
         let open = self.stage.executions();
@@ -334,18 +232,6 @@ impl World {
         }
     }
 
-    fn answer(&mut self, target: Target) {
-        let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
-        let token = stage.token();
-        // several steps may wait; they are answered one by one
-        let waiting = stage.projection(&target.execution_id).and_then(|it| it.suspension);
-        let step_id = waiting.map(|suspension| suspension.path.to_string());
-        let answer = Answer { step_id, suspension_id: None, is_right: true, token, key: None };
-        let process = self.process();
-        let caller = process.caller(&stage, &promises);
-        process.spawn(caller.resume(target, answer));
-    }
-
     /// Reconnects all subscribers, then checks that nothing is left.
     async fn finish(&mut self) {
         for index in 0..self.followers.len() {
@@ -356,7 +242,8 @@ impl World {
         let rest = u64::try_from(self.limits.passivate_after.as_millis()).unwrap();
         pass(rest + 300_000 + self.stage.clock.behind_ms()).await;
         for follower in &self.followers {
-            follower.has_seen_everything(&self.stage);
+            // an execution's actor drops its subscribers only when it ends or when the disk failed
+            follower.has_seen_everything(&self.stage, self.stage.faults.were_any());
         }
         let stats = self.process().runtime.stats();
         checker::nothing_is_left(&self.stage, &stats);
@@ -366,11 +253,6 @@ impl World {
             process.crash().await;
         }
     }
-}
-
-fn copy(start: &Start) -> Start {
-    let Start { workflow, id, token, key } = start;
-    Start { workflow: workflow.clone(), id: id.clone(), token: *token, key: key.clone() }
 }
 
 async fn pass(ms: u64) {
