@@ -95,13 +95,14 @@ fn workflows() -> Vec<Workflow> {
     ]
 }
 
-/// Appends a line, pauses, and adds one.
+/// Appends a line, pauses, adds one, and appends another line.
 async fn work(step: StepContext) -> Result<StepOutcome, StepError> {
     note(&step)?;
     let pause = step.data["pause"].as_u64().unwrap_or(0);
     if pause > 0 {
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
+    append(&step, " ended")?;
     Ok(counted(&step).into())
 }
 
@@ -157,10 +158,15 @@ async fn abort(step: StepContext) -> Result<StepOutcome, StepError> {
     std::process::abort()
 }
 
-/// Appends one line in one write: execution, path, attempt, key.
+/// Appends a line for the begin of an attempt.
 fn note(step: &StepContext) -> Result<(), StepError> {
+    append(step, "")
+}
+
+/// Appends one line in one write: execution, path, attempt, key, and the word of an end.
+fn append(step: &StepContext, end: &str) -> Result<(), StepError> {
     let StepContext { execution_id, path, attempt, idempotency_key, .. } = step;
-    let line = format!("{execution_id} {path} {attempt} {idempotency_key}\n");
+    let line = format!("{execution_id} {path} {attempt} {idempotency_key}{end}\n");
     let ledger = std::env::var_os(LEDGER).ok_or("no ledger")?;
     let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
     file.and_then(|mut file| file.write_all(line.as_bytes()))

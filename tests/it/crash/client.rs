@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -18,10 +19,15 @@ use support::server::Server;
 const CLIENTS: usize = 16;
 /// Pause of a client after a refusal.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
+/// One of so many executions is compared at all servers.
+const AT_ALL: usize = 4;
 /// Time limit for all executions that need no resume.
 const HEALING: Duration = Duration::from_secs(30);
 
-const WORKFLOWS: [&str; 6] = ["chain", "approval", "nap", "fan", "family", "nest"];
+pub(super) const WORKFLOWS: &[&str] = &["chain", "approval", "nap", "fan", "family", "nest"];
+
+/// Workflow and id of an execution.
+pub(super) type Named = (&'static str, String);
 
 /// A client that starts and resumes executions and records every answer.
 pub(super) struct Client {
@@ -29,16 +35,31 @@ pub(super) struct Client {
     rng: Rng,
     count: u64,
     pub(super) promises: Vec<Promise>,
-    /// Place of the promise that the last request was about.
+    /// Place of the promise that the last command was about, and of the one that the last request
+    /// was about.
     used: usize,
+    asked: usize,
     /// Codes of refusals after which a request is repeated.
     pub(super) refusable: &'static [&'static str],
+    /// Workflows that are started.
+    pub(super) workflows: &'static [&'static str],
+    /// Executions, in the order in which all clients with this list begin them.
+    pub(super) begun: Arc<Mutex<Vec<Named>>>,
 }
 
 impl Client {
     fn new(number: usize, rng: Rng) -> Self {
-        let refusable = &["store_unavailable"];
-        Self { number, rng, count: 0, promises: Vec::new(), used: 0, refusable }
+        Self {
+            number,
+            rng,
+            count: 0,
+            promises: Vec::new(),
+            used: 0,
+            asked: 0,
+            refusable: &["store_unavailable"],
+            workflows: WORKFLOWS,
+            begun: Arc::default(),
+        }
     }
 
     /// Returns the clients of a drill.
@@ -60,7 +81,8 @@ impl Client {
     /// Reads the state of one execution and compares it with what is known.
     pub(super) fn look(&mut self, wire: &mut Wire, ledger: &Path) -> io::Result<bool> {
         let Some(last) = self.promises.len().checked_sub(1) else { return Ok(true) };
-        let promise = &mut self.promises[self.rng.below(last as u64 + 1) as usize];
+        self.asked = self.rng.below(last as u64 + 1) as usize;
+        let promise = &mut self.promises[self.asked];
         let path = format!("/workflows/{}/executions/{}/state", promise.workflow, promise.id);
         wire.send("GET", &path, &[], None)?;
         let reply = wire.reply()?;
@@ -82,6 +104,7 @@ impl Client {
         match self.rng.below(10) {
             0..4 if !waiting.is_empty() => {
                 self.used = waiting[self.rng.below(waiting.len() as u64) as usize];
+                self.asked = self.used;
                 resume(wire, &mut self.promises[self.used])
             }
             4 => {
@@ -94,7 +117,13 @@ impl Client {
 
     /// Repeats the last request if it was not answered. Returns false if that was refused.
     pub(super) fn repeat(&mut self, wire: &mut Wire) -> io::Result<bool> {
+        self.asked = self.used;
         self.promises.get_mut(self.used).map_or(Ok(true), |promise| repeat(wire, promise))
+    }
+
+    /// Returns the code of the last refusal, if the last request was refused.
+    pub(super) fn refusal(&self) -> &'static str {
+        self.promises[self.asked].refusal
     }
 
     /// Repeats the unanswered requests: the same keys must give the answers now, or as soon as the
@@ -111,9 +140,10 @@ impl Client {
     /// Chooses the next execution to start.
     fn begin(&mut self) -> &mut Promise {
         self.count += 1;
-        let workflow = WORKFLOWS[self.rng.below(WORKFLOWS.len() as u64) as usize];
+        let workflow = self.workflows[self.rng.below(self.workflows.len() as u64) as usize];
         let id = format!("{workflow}-{}-{}", self.number, self.count);
-        self.used = self.promises.len();
+        self.begun.lock().unwrap().push((workflow, id.clone()));
+        (self.used, self.asked) = (self.promises.len(), self.promises.len());
         let promise = Promise::new(workflow, id, self.rng.below(15));
         self.promises.push(Promise { refusable: self.refusable, ..promise });
         &mut self.promises[self.used]
@@ -224,21 +254,24 @@ fn for_each(clients: &mut [Client], act: impl Fn(&mut Promise) + Sync) {
 
 /// Compares the executions that were used since the last check, or all, with their promises.
 pub(super) fn check(clients: &mut [Client], server: &Server, ledger: &Path, everything: bool) {
-    check_answers(clients, server, ledger, everything);
-    check_ledger(clients, &ledger::read(ledger));
-}
-
-/// Compares answers of a server with the promises.
-pub(super) fn check_answers(
-    clients: &mut [Client],
-    server: &Server,
-    ledger: &Path,
-    everything: bool,
-) {
     for_each(clients, |promise| {
         if everything || promise.is_touched {
             promise.check(server, ledger);
             promise.is_touched = promise.completed.is_none() && !promise.is_waiting;
+        }
+    });
+    check_ledger(clients, &ledger::read(ledger));
+}
+
+/// Compares every execution with its promise at one of the servers, and some at all of them.
+pub(super) fn check_at(clients: &mut [Client], servers: &[&Server], ledger: &Path) {
+    let turns = AtomicUsize::new(0);
+    for_each(clients, |promise| {
+        let turn = turns.fetch_add(1, Ordering::Relaxed);
+        let number = if turn % AT_ALL == 0 { servers.len() } else { 1 };
+        // each has the events that the one before it has
+        for server in servers.iter().cycle().skip(turn % servers.len()).take(number) {
+            promise.check(server, ledger);
         }
     });
 }
@@ -251,7 +284,7 @@ pub(super) fn check_ledger(clients: &[Client], lines: &Ledger) {
 
 /// Waits for the executions that end without a resume, and resumes the others once, to their end.
 /// Each request is sent to the next of the servers.
-pub(super) fn heal(clients: &mut [Client], servers: &[&Server]) {
+pub(super) fn heal(clients: &mut [Client], servers: &[&Server], ledger: &Path) {
     let start = Instant::now();
     let turn = AtomicUsize::new(0);
     for_each(clients, |promise| {
@@ -264,6 +297,7 @@ pub(super) fn heal(clients: &mut [Client], servers: &[&Server]) {
                 break;
             }
             let state = reply.data();
+            promise.check_state(&state, ledger);
             match state["status"].as_str().unwrap() {
                 "completed" => {
                     assert_eq!(state["result"]["n"], promise.expected_n(), "{state}");

@@ -1,43 +1,58 @@
-//! Three servers over one database, while they are killed, paused, stopped and lose the database,
-//! which fails as well: clients send each request to any of them.
+//! Three servers over one database, while they are killed, paused, stopped and lose the database
+//! and each other, and the database fails: clients send each request to any of them.
 
+mod callers;
+mod checks;
+mod generations;
 mod member;
+mod readers;
+mod takeovers;
+mod weather;
 
-use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
-use self::member::{Member, Suffered, between, is_ready};
-use super::client::{Client, check_answers, check_ledger, heal};
-use super::ledger;
+use self::callers::{REFUSABLE, RETRY_AFTER};
+use self::checks::Outcome;
+use self::member::{Life, Member, Surroundings, between};
+use self::readers::Captured;
+use self::weather::Weather;
+use super::client::{Client, Named, WORKFLOWS, heal};
 use super::rng::Rng;
-use support::client::{Reply, Wire};
-use support::eventually;
+use support::clock::WrongClock;
 use support::postgres::Server as Database;
 use support::server::Server;
 
 /// Environment variable: duration of the faults, in seconds.
 const SECONDS: &str = "GREENROOM_DRILL_SECONDS";
-const SECONDS_DEFAULT: u64 = 20;
+const SECONDS_DEFAULT: u64 = 60;
+/// Duration of the faults between two calms.
+const STORM: Duration = Duration::from_secs(15);
+/// Duration of a calm, in which callers continue, and of the last one.
+const CALM: Duration = Duration::from_secs(2);
+const PEACE: Duration = Duration::from_secs(5);
+/// Time after the last fault in which callers may still get errors. Usually there are none; the
+/// machine may be busy with other tests.
+const AFTERMATH: Duration = Duration::from_secs(4);
 /// Time between two faults of the database, shortest and longest.
 const LULL_MS: (u64, u64) = (1_000, 6_000);
 /// Longest time without the database; servers that start wait for it.
 const OUTAGE_MS: u64 = 2_000;
-/// Pause of a client after an error.
-const RETRY_AFTER: Duration = Duration::from_millis(20);
-/// Time limit for peace after the last fault, and then for the last requests of the clients.
+/// Time limit for a calm to begin, and after the faults for the last requests of the clients.
 const ENDING: Duration = Duration::from_secs(60);
-/// Callers who resume one execution at once.
-const RACERS: usize = 9;
+const READERS: usize = 8;
+const AGENT_CALLERS: usize = 2;
 
-/// Refusals that a fault explains.
-const REFUSABLE: &[&str] =
-    &["store_unavailable", "execution_moved", "server_unreachable", "draining"];
+/// Workflows without timers, which fire a day late if the next owner of their execution has a clock
+/// that is a day behind.
+const UNTIMED: &[&str] = &["chain", "approval", "fan", "family", "nest"];
+
+/// Keys of every member. Idempotency keys are stored for longer than clocks differ.
+const CONFIG: &str =
+    "[limits]\ncrash_attempts = 1000\nheartbeat = \"1s\"\nidempotency_ttl = \"7d\"\n";
 
 /// Rows that should not be there: lanes and slots of servers that are not members, and slots
 /// without an owner.
@@ -45,31 +60,20 @@ const LEFT_BEHIND: &str = "WITH live AS (SELECT node FROM nodes WHERE state < 2)
     (SELECT count(*) FROM lanes WHERE node NOT IN (SELECT node FROM live)) \
     + (SELECT count(*) FROM slots WHERE node IS NULL OR node NOT IN (SELECT node FROM live))";
 
-/// True if the slots are shared out: a member keeps some more than its share.
-const ARE_SHARED_OUT: &str = "SELECT count(*) = 3 AND max(share) < 1400 FROM \
-    (SELECT count(*) AS share FROM slots GROUP BY node) AS shares";
-
 struct Cluster<'d> {
     database: &'d Database,
-    url: String,
     members: Vec<Member>,
-    /// Held by servers that start, and while the database is away.
-    starting: Arc<RwLock<()>>,
+    /// Workflows that clients start.
+    workflows: &'static [&'static str],
+    around: Arc<Surroundings>,
     /// The last fault is over, and the clients have to end.
     is_over: AtomicBool,
-    /// A check has failed: everything has to end.
-    has_failed: AtomicBool,
     /// Longest time in which a request was answered, repeats included, in milliseconds.
     longest: AtomicU64,
-    /// Number of requests whose connection broke, or was refused.
-    broken: AtomicU64,
-}
-
-/// Numbers of faults of the database.
-#[derive(Default)]
-struct Outages {
-    crashes: u64,
-    terminations: u64,
+    /// Executions, in the order in which clients began them.
+    begun: Arc<Mutex<Vec<Named>>>,
+    /// Stream of each reader, and how far it is.
+    readers: Mutex<[Option<String>; READERS]>,
 }
 
 /// Ends the other threads when a check has failed on this one.
@@ -83,137 +87,86 @@ impl Drop for Alarm<'_> {
     }
 }
 
+/// Threads that end some time after the faults, with their results.
+struct Crew<'s, T> {
+    threads: Vec<ScopedJoinHandle<'s, T>>,
+    done: Receiver<()>,
+}
+
+impl<'s, T: Send + 's> Crew<'s, T> {
+    fn start<F>(scope: &'s Scope<'s, '_>, members: impl IntoIterator<Item = F>) -> Self
+    where
+        F: FnOnce() -> T + Send + 's,
+    {
+        let (working, done) = channel::<()>();
+        let start = |work: F| {
+            let working = working.clone();
+            scope.spawn(move || {
+                let _working = working;
+                work()
+            })
+        };
+        Self { threads: members.into_iter().map(start).collect(), done }
+    }
+
+    /// Returns false if it has not ended in time.
+    fn ends(&self) -> bool {
+        // no message is ever sent: the wait ends early only when every thread is done
+        self.done.recv_timeout(ENDING) != Err(RecvTimeoutError::Timeout)
+    }
+
+    fn join(self) -> Vec<T> {
+        self.threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
 impl Cluster<'_> {
     fn alarm(&self) -> Alarm<'_> {
-        Alarm(&self.has_failed)
+        Alarm(&self.around.has_failed)
     }
 
     /// Panics if a check has failed elsewhere.
     fn assert_not_failed(&self) {
-        assert!(!self.has_failed.load(Ordering::SeqCst), "another check has failed");
-    }
-
-    /// Opens a connection to one of the servers.
-    fn open(&self, rng: &mut Rng) -> io::Result<Wire> {
-        let member = &self.members[rng.below(self.members.len() as u64) as usize];
-        Wire::open(member.address().ok_or(io::ErrorKind::NotConnected)?)
+        assert!(!self.around.has_failed.load(Ordering::SeqCst), "another check has failed");
     }
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Notes that a connection broke. Silence is no fault of a connection.
-    fn note(&self, error: &io::Error) {
-        let is_silence = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
-        assert!(!is_silence.contains(&error.kind()), "a request was not answered: {error}");
-        self.broken.fetch_add(1, Ordering::Relaxed);
+    fn weather(&self) -> &Weather {
+        &self.around.weather
     }
 
-    /// Works until the faults are over, and until every request was answered.
-    fn work(&self, client: &mut Client, rng: &mut Rng, ledger: &Path) {
-        let _alarm = self.alarm();
-        let mut asked = None;
-        loop {
-            self.assert_not_failed();
-            let outcome = self.open(rng).and_then(|mut wire| match asked {
-                Some(_) => client.repeat(&mut wire),
-                None if rng.below(4) == 0 => client.look(&mut wire, ledger),
-                None => {
-                    asked = Some(Instant::now());
-                    let address = wire.stream.get_ref().peer_addr()?;
-                    client.act(&mut wire, address)
-                }
-            });
-            match outcome {
-                Ok(true) => {
-                    if let Some(asked) = asked.take() {
-                        let time = u64::try_from(asked.elapsed().as_millis()).unwrap();
-                        self.longest.fetch_max(time, Ordering::Relaxed);
-                    }
-                    if self.is_over() {
-                        return;
-                    }
-                }
-                Ok(false) => std::thread::sleep(RETRY_AFTER),
-                Err(error) => {
-                    self.note(&error);
-                    std::thread::sleep(RETRY_AFTER);
-                }
-            }
-        }
+    /// Notes the time that a request took, repeats included.
+    fn note_answer(&self, time: Duration) {
+        self.longest.fetch_max(u64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Sends a request with a key, to one server after the other, until it is answered.
-    fn ask(&self, rng: &mut Rng, path: &str, key: &str, body: &Value) -> Reply {
-        let body = body.to_string();
-        let _alarm = self.alarm();
-        loop {
-            self.assert_not_failed();
-            let reply = self.open(rng).and_then(|mut wire| {
-                let key = [("idempotency-key", key)];
-                wire.send("POST", path, &key, Some(body.as_bytes()))?;
-                wire.reply()
-            });
-            match reply {
-                Ok(reply) if reply.status != 503 => return reply,
-                Ok(reply) => {
-                    let code = reply.header("x-error-code").unwrap_or_default();
-                    assert!(REFUSABLE.contains(&code), "{reply:?}");
-                }
-                Err(error) => self.note(&error),
-            }
-            std::thread::sleep(RETRY_AFTER);
-        }
-    }
-
-    /// Lets many callers resume the same execution at once, again and again; returns how often.
-    fn race(&self, rng: &mut Rng) -> u64 {
-        let _alarm = self.alarm();
-        for round in 0.. {
-            if self.is_over() {
-                return round;
-            }
-            let id = format!("race-{round}");
-            let body = json!({ "input": { "n": 0 }, "options": { "executionId": id } });
-            let started = self.ask(rng, "/workflows/approval/execute", &id, &body);
-            assert_eq!(started.data()["status"], "suspended");
-            let path = format!("/workflows/approval/executions/{id}/resume");
-            let body = json!({ "resumeData": { "approved": true } });
-            let replies: Vec<Reply> = std::thread::scope(|scope| {
-                let racers = (0..RACERS).map(|number| {
-                    let (mut rng, path, body) = (rng.split(), &path, &body);
-                    let key = format!("{id}-{number}");
-                    scope.spawn(move || self.ask(&mut rng, path, &key, body))
-                });
-                let racers: Vec<_> = racers.collect();
-                racers.into_iter().map(|racer| racer.join().unwrap()).collect()
-            });
-            let won = replies.iter().filter(|reply| reply.status == 200).count();
-            assert_eq!(won, 1, "{id}: {replies:#?}");
-            let lost = replies.iter().filter(|reply| reply.status == 404).count();
-            assert_eq!(lost, RACERS - 1, "{id}: {replies:#?}");
-        }
-        unreachable!("the faults end")
+    /// Returns the rows of a query.
+    fn rows(&self, sql: &str) -> String {
+        self.database.answer(&self.around.url, sql).unwrap()
     }
 
     /// Ends the database and the connections to it, again and again.
-    fn disturb_database(&self, rng: &mut Rng, until: Instant) -> Outages {
-        let mut outages = Outages::default();
+    fn disturb_database(&self, rng: &mut Rng, until: Instant) {
+        let starting = &self.around.starting;
         loop {
-            std::thread::sleep(between(rng, LULL_MS));
-            if Instant::now() >= until {
-                return outages;
+            let lull = Instant::now() + between(rng, LULL_MS);
+            std::thread::sleep(lull.min(until).saturating_duration_since(Instant::now()));
+            self.assert_not_failed();
+            if lull >= until {
+                return;
             }
-            if outages.crashes > 0 && rng.below(2) == 0 {
-                outages.terminations += 1;
+            if rng.below(2) == 0 {
+                let _fault = self.weather().fault("terminated connections");
                 self.database.sql(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                      WHERE application_name LIKE 'greenroom/%'",
                 );
             } else {
-                outages.crashes += 1;
-                let _away = self.starting.write().unwrap_or_else(PoisonError::into_inner);
+                let _fault = self.weather().fault("database crashes");
+                let _away = starting.write().unwrap_or_else(PoisonError::into_inner);
                 self.database.stop_immediate();
                 std::thread::sleep(Duration::from_millis(rng.below(OUTAGE_MS)));
                 self.database.start_again();
@@ -221,154 +174,157 @@ impl Cluster<'_> {
         }
     }
 
-    /// Waits until every server takes requests and the slots are shared out.
-    fn settle(&self, servers: Vec<Server>, suffered: &mut Suffered) -> Vec<Server> {
-        let members = self.members.iter().zip(servers);
-        let servers: Vec<_> =
-            members.map(|(member, server)| member.recovered(server, suffered)).collect();
+    /// Lets the servers and the database suffer for a while, and waits for the calm.
+    fn storm(&self, lives: &mut [Life<'_>], rng: &mut Rng, until: Instant) {
+        std::thread::scope(|scope| {
+            for life in &mut *lives {
+                scope.spawn(move || {
+                    let _alarm = self.alarm();
+                    life.suffer(until);
+                });
+            }
+            let _alarm = self.alarm();
+            self.disturb_database(rng, until);
+        });
+        self.settle(lives);
+    }
+
+    /// Waits until every server takes requests, and every slot has an owner.
+    fn settle(&self, lives: &mut [Life<'_>]) {
+        lives.iter_mut().for_each(Life::recover);
         let deadline = Instant::now() + ENDING;
-        let answers = |sql, expected| {
-            self.database.answer(&self.url, sql).is_ok_and(|answer| answer == expected)
-        };
-        while !answers(LEFT_BEHIND, "0")
-            || !answers(ARE_SHARED_OUT, "t")
-            || !servers.iter().all(is_ready)
-        {
+        while self.rows(LEFT_BEHIND) != "0" || !lives.iter().all(Life::is_ready) {
             assert!(Instant::now() < deadline, "there is no peace");
             std::thread::sleep(RETRY_AFTER);
         }
-        servers
     }
 
-    /// Lets the servers and the database suffer while clients work.
-    fn storm(
-        &self,
-        clients: &mut [Client],
-        rng: &mut Rng,
-        seconds: u64,
-        ledger: &Path,
-    ) -> (Vec<Server>, Suffered, Outages, u64) {
-        let mut servers: Vec<_> = self.members.iter().map(Member::start).collect();
-        let until = Instant::now() + Duration::from_secs(seconds);
-        let (working, done) = channel::<()>();
+    /// Ends all servers, because a wait has failed.
+    fn fail(&self, lives: &mut [Life<'_>], why: &str) -> ! {
+        self.around.has_failed.store(true, Ordering::SeqCst);
+        lives.iter_mut().for_each(Life::kill);
+        panic!("{why}: {:?}", self.readers.lock().unwrap());
+    }
+
+    /// Runs storms while clients work; returns what they have to show, once everything has ended.
+    fn suffer(&self, lives: &mut [Life<'_>], rng: &mut Rng, seconds: u64) -> Outcome {
+        let crowd = Client::crowd(rng).into_iter().map(|mut client| {
+            client.refusable = REFUSABLE;
+            client.workflows = self.workflows;
+            client.begun = Arc::clone(&self.begun);
+            client
+        });
         std::thread::scope(|scope| {
             let _alarm = self.alarm();
-            for client in clients {
-                let (mut rng, working) = (rng.split(), working.clone());
-                scope.spawn(move || {
-                    self.work(client, &mut rng, ledger);
-                    drop(working);
-                });
+            let mut seeds = rng.split();
+            let clients = Crew::start(
+                scope,
+                crowd.map(|mut client| {
+                    let mut rng = seeds.split();
+                    move || {
+                        self.work(&mut client, &mut rng);
+                        client
+                    }
+                }),
+            );
+            let races = Crew::start(
+                scope,
+                [{
+                    let mut rng = seeds.split();
+                    move || self.race(&mut rng)
+                }],
+            );
+            let agents = Crew::start(
+                scope,
+                (0..AGENT_CALLERS).map(|_| {
+                    let mut rng = seeds.split();
+                    move || self.generate(&mut rng)
+                }),
+            );
+            let readers = Crew::start(
+                scope,
+                (0..READERS).map(|place| {
+                    let mut rng = seeds.split();
+                    move || self.read_streams(place, &mut rng)
+                }),
+            );
+
+            let end = Instant::now() + Duration::from_secs(seconds);
+            while Instant::now() < end {
+                self.storm(lives, rng, end.min(Instant::now() + STORM));
+                std::thread::sleep(CALM);
             }
-            let (mut races, racing) = (rng.split(), working);
-            let racing = scope.spawn(move || {
-                let _working = racing;
-                self.race(&mut races)
-            });
-            let suffering = self.members.iter().zip(servers.drain(..)).map(|(member, server)| {
-                let mut rng = rng.split();
-                scope.spawn(move || {
-                    let _alarm = self.alarm();
-                    member.suffer(server, &mut rng, until)
-                })
-            });
-            let suffering: Vec<_> = suffering.collect();
-            let outages = self.disturb_database(rng, until);
-            let mut suffered = Suffered::default();
-            for member in suffering {
-                let (server, by_it) = member.join().unwrap();
-                servers.push(server);
-                suffered += by_it;
-            }
-            let servers = self.settle(servers, &mut suffered);
+            std::thread::sleep(PEACE);
             self.is_over.store(true, Ordering::SeqCst);
-            // no message is ever sent: the wait ends early only when every client is done
-            let is_stuck = done.recv_timeout(ENDING) == Err(RecvTimeoutError::Timeout);
-            if is_stuck {
-                drop(servers);
-                panic!("requests are not answered");
+            if !(clients.ends() && races.ends() && agents.ends()) {
+                self.fail(lives, "requests are not answered");
             }
-            (servers, suffered, outages, racing.join().unwrap())
+            let mut clients = clients.join();
+            let servers: Vec<_> = lives.iter().map(Life::server).collect();
+            heal(&mut clients, &servers, &self.around.ledger);
+            drop(servers);
+            if !readers.ends() {
+                self.fail(lives, "streams do not end");
+            }
+            let captured: Vec<Captured> = readers.join().into_iter().flatten().collect();
+            let races = races.join().into_iter().sum();
+            let generations = agents.join().into_iter().flatten().collect();
+            Outcome { clients, captured, races, generations }
         })
     }
+}
 
-    /// Returns how long it takes others to take over from a killed server.
-    fn time_takeover(&self, killed: Server, name: &str) -> Duration {
-        let node = format!("SELECT max(node) FROM nodes WHERE name = '{name}'");
-        let node = self.database.answer(&self.url, &node).unwrap();
-        killed.kill();
-        let begin = Instant::now();
-        let left = format!("SELECT count(*) FROM slots WHERE node IS NULL OR node = {node}");
-        eventually("a takeover", || {
-            (self.database.answer(&self.url, &left).unwrap() == "0").then_some(())
-        });
-        begin.elapsed()
-    }
+/// Lets a cluster suffer for so many quarters of the time; `wrong_clock`: its servers have any wall
+/// clock.
+fn drill(part: u64, wrong_clock: Option<WrongClock>) {
+    // one after the other: each has three servers and keeps them busy
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(database) = Database::start() else { return };
+    let start = Instant::now();
+    let seconds = std::env::var(SECONDS).map_or(SECONDS_DEFAULT, |text| text.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let workflows: &[&str] = if wrong_clock.is_some() { UNTIMED } else { WORKFLOWS };
+    let around = Arc::new(Surroundings {
+        url: database.fresh_url(),
+        ledger: folder.path().join("ledger"),
+        starting: RwLock::default(),
+        weather: Weather::new(),
+        awakenings: Mutex::default(),
+        wrong_clock,
+        has_failed: AtomicBool::new(false),
+    });
+    let config = format!("{CONFIG}{}", generations::CONFIG);
+    let member = |name| Member::new(name, &database, &config, &around);
+    let cluster = Cluster {
+        members: ["a", "b", "c"].map(member).into(),
+        around: Arc::clone(&around),
+        database: &database,
+        workflows,
+        is_over: AtomicBool::new(false),
+        longest: AtomicU64::new(0),
+        begun: Arc::default(),
+        readers: Mutex::default(),
+    };
+    let mut rng = Rng::new();
+    let mut lives: Vec<_> = cluster.members.iter().map(|member| member.live(&mut rng)).collect();
+    let mut outcome = cluster.suffer(&mut lives, &mut rng, seconds * part / 4);
+    let servers: Vec<&Server> = lives.iter().map(Life::server).collect();
+    let report = cluster.check_outcome(&mut outcome, &servers);
+    drop(servers);
+    let takeovers = match around.wrong_clock {
+        None => cluster.time_takeovers(&mut lives),
+        Some(_) => "takeovers as with right clocks".to_owned(),
+    };
+    println!("{report}; {takeovers}; {:.0} s", start.elapsed().as_secs_f64());
 }
 
 #[test]
 fn acknowledged_work_survives_the_faults_of_a_cluster() {
-    let Some(database) = Database::start() else { return };
-    let seconds = std::env::var(SECONDS).map_or(SECONDS_DEFAULT, |text| text.parse().unwrap());
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
-    let url = database.fresh_url();
-    let starting = Arc::default();
-    let member = |name| Member::new(name, &database, &url, ledger.clone(), Arc::clone(&starting));
-    let cluster = Cluster {
-        members: ["a", "b", "c"].map(member).into(),
-        starting: Arc::clone(&starting),
-        database: &database,
-        url: url.clone(),
-        is_over: AtomicBool::new(false),
-        has_failed: AtomicBool::new(false),
-        longest: AtomicU64::new(0),
-        broken: AtomicU64::new(0),
-    };
-    let mut rng = Rng::new();
-    let mut clients = Client::crowd(&mut rng);
-    clients.iter_mut().for_each(|client| client.refusable = REFUSABLE);
-    let (mut servers, suffered, outages, races) =
-        cluster.storm(&mut clients, &mut rng, seconds, &ledger);
+    drill(3, None);
+}
 
-    let refusals = |clients: &[Client]| {
-        let promises = clients.iter().flat_map(|client| &client.promises);
-        promises.map(|promise| promise.refusals).sum::<u64>()
-    };
-    let refused = refusals(&clients);
-    let check = |clients: &mut [Client], servers: &[Server]| {
-        // each has the events that the one before it has
-        servers.iter().for_each(|server| check_answers(clients, server, &ledger, true));
-        let mut lines = ledger::read(&ledger);
-        let late = ledger::take_late(&mut lines);
-        let is_awakening =
-            |at: usize| suffered.awakenings.iter().any(|(begin, end)| (*begin..*end).contains(&at));
-        let mut unexplained = late.iter().filter(|(_, at)| !is_awakening(*at));
-        assert_eq!(unexplained.next(), None, "of {late:?}; {:?}", suffered.awakenings);
-        check_ledger(clients, &lines);
-        (lines, late.len())
-    };
-    check(&mut clients, &servers[..1]);
-    heal(&mut clients, &servers.iter().collect::<Vec<_>>());
-    let (lines, late) = check(&mut clients, &servers);
-    assert_eq!(refusals(&clients), refused, "errors in peace");
-    let takeover = cluster.time_takeover(servers.remove(0), "a");
-
-    let promises = || clients.iter().flat_map(|client| &client.promises);
-    let acknowledged = promises().filter(|promise| promise.is_acknowledged).count();
-    let interrupted = lines.values().filter(|lines| lines.len() > 1).count();
-    println!(
-        "{suffered}, {} crashes of the database, {} terminations of its connections; {} \
-         executions, {acknowledged} acknowledged, 0 lost; {refused} requests refused, {} broken, \
-         the slowest answered after {} ms; {races} races; {} steps, {interrupted} interrupted and \
-         run again with the same key, {late} begun late; a takeover in {} ms",
-        outages.crashes,
-        outages.terminations,
-        promises().count(),
-        cluster.broken.load(Ordering::Relaxed),
-        cluster.longest.load(Ordering::Relaxed),
-        lines.len(),
-        takeover.as_millis()
-    );
-    assert!(acknowledged > 0 && races > 0, "the drill has drilled nothing");
+#[test]
+fn acknowledged_work_survives_the_faults_of_a_cluster_whose_clocks_are_wrong() {
+    WrongClock::find().into_iter().for_each(|clock| drill(1, Some(clock)));
 }

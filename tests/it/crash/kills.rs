@@ -41,7 +41,7 @@ fn drill(store: Store) {
     }
     let server = Server::start(home.test_server());
     check(&mut clients, &server, &ledger, true);
-    heal(&mut clients, &[&server]);
+    heal(&mut clients, &[&server], &ledger);
     check(&mut clients, &server, &ledger, true);
 
     let promises = || clients.iter().flat_map(|client| &client.promises);

@@ -1,4 +1,5 @@
-//! The file outside of the store to which every attempt appends a line before it works.
+//! The file outside of the store to which every attempt appends a line before it works, and some
+//! another one at their end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +11,8 @@ pub(super) struct Line {
     pub(super) at: usize,
     pub(super) attempt: u64,
     pub(super) key: String,
+    /// Offset of the line of its end, if it has one.
+    pub(super) ended: Option<usize>,
 }
 
 /// The attempts of each step, in the order in which they began.
@@ -21,10 +24,22 @@ pub(super) fn read(path: &Path) -> Ledger {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let words: Vec<_> = line.trim_end().split(' ').collect();
-        let [execution, step, attempt, key] = words[..] else { panic!("a torn line: {line:?}") };
-        let line = Line { at, attempt: attempt.parse().unwrap(), key: key.to_owned() };
-        ledger.entry((execution.to_owned(), step.to_owned())).or_default().push(line);
-        at += text[at..].find('\n').unwrap() + 1;
+        let [execution, step, attempt, key, ref end @ ..] = words[..] else {
+            panic!("a torn line: {line:?}")
+        };
+        let attempt = attempt.parse().unwrap();
+        let lines: &mut Vec<Line> =
+            ledger.entry((execution.to_owned(), step.to_owned())).or_default();
+        match end {
+            [] => lines.push(Line { at, attempt, key: key.to_owned(), ended: None }),
+            ["ended"] => {
+                // the same attempt may have begun twice: late ones end in any order
+                let open = lines.iter_mut().find(|it| it.attempt == attempt && it.ended.is_none());
+                open.expect("what ends has begun").ended = Some(at);
+            }
+            _ => panic!("a torn line: {line:?}"),
+        }
+        at += line.len();
     }
     ledger
 }
@@ -62,4 +77,18 @@ pub(super) fn take_late(ledger: &mut Ledger) -> Vec<(String, usize)> {
         });
     }
     late
+}
+
+/// Returns where attempts ended after the next one of their step had begun. Only those of a process
+/// that stood still may.
+pub(super) fn overlaps(ledger: &Ledger) -> Vec<(String, usize)> {
+    let mut overlaps = Vec::new();
+    for ((execution, step), lines) in ledger {
+        for pair in lines.windows(2) {
+            if let Some(ended) = pair[0].ended.filter(|ended| *ended > pair[1].at) {
+                overlaps.push((format!("{execution} {step} {}", pair[0].attempt), ended));
+            }
+        }
+    }
+    overlaps
 }

@@ -192,7 +192,7 @@ fn acknowledged_work_survives_outages_of_the_database() {
         check(&mut clients, &server, &ledger, false);
     }
     let server = Server::start(site.home.test_server());
-    heal(&mut clients, &[&server]);
+    heal(&mut clients, &[&server], &ledger);
     check(&mut clients, &server, &ledger, true);
 
     let promises = || clients.iter().flat_map(|client| &client.promises);

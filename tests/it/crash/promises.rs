@@ -33,6 +33,8 @@ pub(super) struct Promise {
     pub(super) refusable: &'static [&'static str],
     /// Number of requests that were refused so.
     pub(super) refusals: u64,
+    /// Code of the last such refusal.
+    pub(super) refusal: &'static str,
 }
 
 impl Promise {
@@ -52,6 +54,7 @@ impl Promise {
             is_touched: true,
             refusable: &["store_unavailable"],
             refusals: 0,
+            refusal: "",
         }
     }
 
@@ -83,7 +86,8 @@ impl Promise {
             return false;
         }
         let code = reply.header("x-error-code").unwrap_or_default();
-        assert!(self.refusable.contains(&code), "{reply:?}");
+        let known = self.refusable.iter().find(|known| **known == code);
+        self.refusal = known.unwrap_or_else(|| panic!("{reply:?}"));
         self.refusals += 1;
         if let Some(id) = reply.header("x-execution-id") {
             assert_eq!(id, self.id);

@@ -2,6 +2,7 @@
 //! every byte it receives, scripted servers for the other side of a connection, and PostgreSQL.
 
 pub mod client;
+pub mod clock;
 pub mod listener;
 pub mod postgres;
 pub mod provider;

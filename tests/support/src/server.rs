@@ -1,6 +1,7 @@
 //! The process under test.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,6 +20,10 @@ use crate::{PATIENCE, eventually};
 pub const SERVE: &str = "GREENROOM_TEST_SERVER";
 /// Environment variable: the file outside the store to which steps append a line before they work.
 pub const LEDGER: &str = "GREENROOM_TEST_LEDGER";
+
+/// Environment variable: a folder in which the log of every server is kept, for whoever looks for
+/// the cause of a failure.
+const LOGS: &str = "GREENROOM_TEST_LOGS";
 
 /// A temporary folder with a configuration in it.
 #[derive(Debug)]
@@ -103,9 +108,16 @@ impl Server {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (lines, log) = channel();
         let again = lines.clone();
+        let mut kept = std::env::var_os(LOGS).map(|folder| {
+            let name = format!("{}.log", child.id());
+            File::create(PathBuf::from(folder).join(name)).expect("the folder of logs is there")
+        });
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                if lines.send(line).is_err() {
+                if let Some(file) = &mut kept {
+                    writeln!(file, "{line}").expect("the folder of logs has room");
+                }
+                if lines.send(line).is_err() && kept.is_none() {
                     return;
                 }
             }
