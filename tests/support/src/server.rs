@@ -21,8 +21,8 @@ pub const SERVE: &str = "GREENROOM_TEST_SERVER";
 /// Environment variable: the file outside the store to which steps append a line before they work.
 pub const LEDGER: &str = "GREENROOM_TEST_LEDGER";
 
-/// Environment variable: a folder in which the log of every server is kept, for whoever looks for
-/// the cause of a failure.
+/// Environment variable: a folder in which the log of every server is kept, to find the cause of a
+/// failure.
 const LOGS: &str = "GREENROOM_TEST_LOGS";
 
 /// A temporary folder with a configuration in it.

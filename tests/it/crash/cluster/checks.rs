@@ -11,7 +11,7 @@ use crate::crash::promises::Promise;
 use support::client::Event;
 use support::server::Server;
 
-/// What callers have got.
+/// Everything that callers have got.
 pub(super) struct Outcome {
     pub(super) clients: Vec<Client>,
     pub(super) captured: Vec<Captured>,
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
     pub(super) generations: Vec<String>,
 }
 
-/// What attempts have shown.
+/// Findings in the ledger.
 struct Attempts {
     lines: Ledger,
     late: usize,

@@ -35,7 +35,7 @@ const CLOCKS: [Option<&str>; 3] = [None, Some("+1d"), Some("-1d")];
 /// Time limit for a stop, also while the database is away.
 const STOPPING: Duration = Duration::from_secs(60);
 
-/// What all members have in common.
+/// Surroundings that all members have in common.
 pub(super) struct Surroundings {
     /// Address of the database.
     pub(super) url: String,

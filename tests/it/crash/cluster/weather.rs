@@ -1,4 +1,4 @@
-//! When faults and errors were, and the numbers of both.
+//! Times and numbers of faults and errors.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
