@@ -134,8 +134,9 @@ struct LiveExecution {
     suspended_at: Option<Timestamp>,
     /// Counts the workflow as running while the execution runs.
     running: Option<CountGuard>,
-    /// Answered when the last append is durable and nothing more will be recorded.
-    stop: Option<Sender<()>>,
+    /// Answered when the last append is durable and nothing more will be recorded; several if the
+    /// process ends while the execution is handed over.
+    stops: Vec<Sender<()>>,
     /// Reason why the execution stops, when the process ends or another one is to serve it: no body
     /// begins and no caller is kept waiting.
     stopping: Option<Unavailable>,
@@ -259,7 +260,7 @@ impl ExecutionActor {
         if !life.pending.is_empty() || life.deciding.is_busy() {
             return;
         }
-        if let Some(stop) = life.stop.take() {
+        for stop in life.stops.drain(..) {
             let _ = stop.send(());
         }
         let state = life.machine.state();
@@ -322,7 +323,7 @@ impl LiveExecution {
             parent_report_due: false,
             suspended_at: None,
             running: None,
-            stop: None,
+            stops: Vec::new(),
             stopping: None,
         }
     }

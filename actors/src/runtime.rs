@@ -339,3 +339,38 @@ impl Runtime {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::definition::{StepDefinition, StepKind, WorkflowDefinition};
+    use crate::domain::slot::SlotSet;
+    use crate::shard::messages::LeaveSlots;
+    use crate::testkit::{World, pass, registry_of, start};
+
+    #[actix::test]
+    async fn executions_that_are_stopped_twice_are_waited_for_twice() {
+        tokio::time::pause();
+        let nap = StepDefinition::new("nap", StepKind::Sleep { duration_ms: 2000 });
+        let registry = registry_of([WorkflowDefinition::new("w", vec![nap])]);
+        let world = World::launch(registry, RuntimeLimits::default()).await;
+        let runtime = world.runtime.clone();
+        actix::spawn(async move { drop(runtime.execute(start("w", "e", json!({}))).await) });
+        pass(Duration::from_secs(1)).await;
+        world.store.begin_outage();
+        // the end of the step waits for the store
+        pass(Duration::from_secs(3)).await;
+        let shards = &world.runtime.system.shards;
+        let all = Arc::new(SlotSet::all());
+        let left = join_all(shards.iter().map(|shard| shard.send(LeaveSlots(Arc::clone(&all)))));
+        let ended = join_all(shards.iter().map(|shard| shard.send(StopAll)));
+        let mut stopped = Box::pin(async { tokio::join!(left, ended) });
+        assert!(timeout(Duration::from_secs(1), &mut stopped).await.is_err());
+        assert_eq!(world.live(), 1, "it has something to record");
+        world.store.end_outage();
+        stopped.await;
+        assert_eq!(world.live(), 0);
+    }
+}

@@ -23,7 +23,7 @@ impl ExecutionActor {
         self.decide_ends_only(ctx);
         self.decide_and_record(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
-        life.stop = Some(answer);
+        life.stops.push(answer);
         for waiter in std::mem::take(&mut life.waiters) {
             self.leave_waiter(waiter);
         }

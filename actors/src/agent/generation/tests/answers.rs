@@ -50,11 +50,11 @@ async fn an_answer_waits_until_it_is_durable() {
 
     assert!(is_done(&mut outcome).await.is_none(), "answered before the record was durable");
     assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
-    assert!(world.active.is_working("writer"));
+    assert_eq!(world.active.live(), 1);
 
     world.history.commit();
     assert_eq!(outcome.await.unwrap().text, "hi");
-    assert!(!world.active.is_working("writer"));
+    assert_eq!(world.active.live(), 0);
 }
 
 #[actix::test]
