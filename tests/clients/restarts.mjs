@@ -13,6 +13,8 @@ import {
 
 /** Servers that are killed lose the chats that they work on; those that are stopped lose nothing. */
 const KILLED = process.env.GREENROOM_RESTARTS === "killed";
+/** Some kernels let only root stop without breaking a connection that is not accepted yet. */
+const BREAKS = KILLED || process.getuid() !== 0;
 const SERVERS = 3;
 const CHATS = 3;
 const EXECUTIONS = 6;
@@ -107,7 +109,7 @@ async function execute(id) {
   const body = JSON.stringify({ input, options: { executionId: id } });
   const headers = { "content-type": "application/json", "idempotency-key": id };
   // the server that was asked is gone, or stops
-  const refusals = KILLED ? [502, 503] : [503];
+  const refusals = BREAKS ? [502, 503] : [503];
   const ask = async () => {
     const response = await fetch(`${BASE}/workflows/ticking/execute`, { method: "POST", headers, body });
     const text = await response.text();
@@ -156,7 +158,7 @@ async function ask({ ai }, isOver) {
       assert.equal(textOf(last), "one two");
       answers += 1;
     } catch (error) {
-      if (!KILLED || error instanceof assert.AssertionError) throw error;
+      if (!BREAKS || error instanceof assert.AssertionError) throw error;
     }
   }
   return answers;
