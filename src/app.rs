@@ -137,9 +137,7 @@ impl Application {
     /// taken address may mean another server on the same store: nothing is resumed or written.
     pub async fn build(mut config: Config, registered: Registered) -> io::Result<Self> {
         outlive_file_size_limit()?;
-        let variables = Variables::of(&config);
-        let filled = config.fill_variables(|name| variables.value(name));
-        filled.map_err(|problem| refused(&[problem]))?;
+        Variables::fill(&mut config).map_err(|problem| refused(&[problem]))?;
         capacity::ensure(&config, workers(&config))?;
         let Registered { registry: registered, providers, routes } = registered;
         let outbound = Arc::new(tools::outbound(&config));

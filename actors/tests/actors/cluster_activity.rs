@@ -53,6 +53,6 @@ async fn executions_that_are_stuck_at_any_process_are_listed() {
     for process in [&first, &second] {
         let stuck = process.runtime.stuck().await;
         let ids: Vec<_> = stuck.into_iter().map(|stuck| stuck.execution_id).collect();
-        assert_eq!(ids, [execution.clone()]);
+        assert_eq!(ids, std::slice::from_ref(&execution));
     }
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use crate::adapters::env_file::EnvFile;
-use crate::config::Config;
+use crate::config::{Config, ConfigProblem};
 use crate::maintenance::ServiceKeys;
 
 /// Lookup of variables. Reads the file at most once, and only for a key.
@@ -35,6 +35,12 @@ impl Variables {
             let index = ServiceKeys::VARIABLES.iter().position(|key| *key == name)?;
             self.in_file.get_or_init(|| self.read()).get(index)?.clone()
         })
+    }
+
+    /// Replaces variables in the values of a configuration that may contain some.
+    pub(in crate::app) fn fill(config: &mut Config) -> Result<(), ConfigProblem> {
+        let variables = Self::of(config);
+        config.fill_variables(|name| variables.value(name))
     }
 
     fn read(&self) -> Vec<Option<String>> {

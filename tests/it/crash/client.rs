@@ -268,7 +268,7 @@ pub(super) fn check_at(clients: &mut [Client], servers: &[&Server], ledger: &Pat
     let turns = AtomicUsize::new(0);
     for_each(clients, |promise| {
         let turn = turns.fetch_add(1, Ordering::Relaxed);
-        let number = if turn % AT_ALL == 0 { servers.len() } else { 1 };
+        let number = if turn.is_multiple_of(AT_ALL) { servers.len() } else { 1 };
         // each has the events that the one before it has
         for server in servers.iter().cycle().skip(turn % servers.len()).take(number) {
             promise.check(server, ledger);
