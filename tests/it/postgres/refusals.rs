@@ -22,7 +22,7 @@ fn refusals_of_databases_say_what_to_do() {
     let [empty, foreign, newer] = [(); 3].map(|()| database.fresh_database());
     database.answer(&foreign, "CREATE TABLE diary (text text)").unwrap();
     drop(Server::start(Home::at(&newer, "").greenroom(&[])));
-    database.answer(&newer, "UPDATE meta SET schema = 99").unwrap();
+    database.answer(&newer, "UPDATE meta SET schema = 99, schema_min = 99").unwrap();
 
     let wrong = "wrong-secret";
     let with = |url: &str, password: &str| url.replace(&format!(":{PASSWORD}@"), password);
