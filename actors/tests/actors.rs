@@ -15,6 +15,8 @@ mod cluster_activity;
 mod cluster_figures;
 #[path = "actors/cluster_generations.rs"]
 mod cluster_generations;
+#[path = "actors/cluster_handover.rs"]
+mod cluster_handover;
 #[path = "actors/cluster_observing.rs"]
 mod cluster_observing;
 #[path = "actors/cluster_progress.rs"]

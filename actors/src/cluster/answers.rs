@@ -113,29 +113,28 @@ impl Receiver {
                 followed(first, facts)
             }
             OrderedCommand::Suspend(control) => {
-                let command = |answer| ExecutionCommand::Suspend(with_answer(control, answer));
-                followed(self.ask(id, command).await, None)
+                self.answer(id, |answer| ExecutionCommand::Suspend(with_answer(control, answer)))
+                    .await
             }
             OrderedCommand::Cancel(control) => {
-                let command = |answer| ExecutionCommand::Cancel(with_answer(control, answer));
-                followed(self.ask(id, command).await, None)
+                self.answer(id, |answer| ExecutionCommand::Cancel(with_answer(control, answer)))
+                    .await
             }
             OrderedCommand::Resume { subject, resume, idempotency } => {
                 let command = |answer| {
                     let command = ResumeCommand { subject, resume, idempotency, answer };
                     ExecutionCommand::Resume(Box::new(command))
                 };
-                followed(self.ask(id, command).await, None)
+                self.answer(id, command).await
             }
             OrderedCommand::AwaitOutcome { subject, after_seq } => {
                 let command =
                     |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };
-                followed(self.ask(id, command).await, None)
+                self.answer(id, command).await
             }
-            OrderedCommand::Why { subject } => followed(
-                self.ask(id, |answer| ExecutionCommand::Why { subject, answer }).await,
-                None,
-            ),
+            OrderedCommand::Why { subject } => {
+                self.answer(id, |answer| ExecutionCommand::Why { subject, answer }).await
+            }
             OrderedCommand::Subscribe { subject, progress } => {
                 let (subscriber, facts) = relay_facts(&self.arbiter, progress);
                 let command = |answer| ExecutionCommand::Subscribe { subject, subscriber, answer };
@@ -177,6 +176,15 @@ impl Receiver {
             }
             Answered::AtStart => self.ask(id, |answer| command(StartAnswer::AtStart(answer))).await,
         }
+    }
+
+    /// Sends a command to the execution; returns the answer, which nothing follows.
+    async fn answer<T: Serialize, E: Serialize + From<Unavailable> + PartialEq>(
+        &self,
+        id: ExecutionId,
+        command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
+    ) -> Messages {
+        followed(self.ask(id, command).await, None)
     }
 
     /// Sends a command to the execution; returns the message with the answer. `None` if this process

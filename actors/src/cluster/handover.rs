@@ -21,6 +21,14 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Slots handed over in one round, so that callers wait for few of them at a time.
 const ROUND_MAX: usize = 64;
 
+/// Slots that are handed over at once, by their next owner.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    pub(super) shares: Vec<(NodeId, SlotSet)>,
+    /// True if slots are given away although they have work in progress.
+    is_forced: bool,
+}
+
 /// A handover that takes several rounds.
 #[derive(Default)]
 pub(super) struct Handover {
@@ -31,14 +39,14 @@ pub(super) struct Handover {
 }
 
 impl Handover {
-    /// Chooses the slots of the next round, by their next owner: those without work in progress if
-    /// there are any. A process that leaves hands all of them over at once.
+    /// Chooses the slots of the next round: those without work in progress if there are any. A process
+    /// that leaves hands all of them over at once.
     pub(super) async fn next_round(
         &mut self,
         shared: &Shared,
         give: BTreeMap<NodeId, SlotSet>,
         is_leaving: bool,
-    ) -> Vec<(NodeId, SlotSet)> {
+    ) -> Round {
         let size = if is_leaving { usize::MAX } else { ROUND_MAX };
         if give.is_empty() {
             self.busy_since = None;
@@ -46,20 +54,28 @@ impl Handover {
                 0 => {}
                 moved => log::info!("handed {moved} slots over to other servers"),
             }
-            return Vec::new();
+            return Round::default();
         }
-        let round = part_of(&give, &shared.busy_slots().await, size);
-        if !round.is_empty() {
+        let quiet = part_of(&give, &shared.busy_slots().await, size);
+        if !quiet.is_empty() {
             self.busy_since = None;
-            return self.counted(round);
+            return Round { shares: quiet, is_forced: false };
         }
         let is_over = self.busy_since.get_or_insert_with(Instant::now).elapsed() >= GRACE;
-        if is_over { self.counted(part_of(&give, &SlotSet::new(), size)) } else { round }
+        let shares = if is_over { part_of(&give, &SlotSet::new(), size) } else { quiet };
+        Round { shares, is_forced: true }
     }
 
-    fn counted(&mut self, round: Vec<(NodeId, SlotSet)>) -> Vec<(NodeId, SlotSet)> {
-        self.moved += round.iter().map(|(_, slots)| slots.len()).sum::<usize>();
-        round
+    /// Notes how many slots a round has given away.
+    pub(super) fn note(&mut self, given: usize) {
+        self.moved += given;
+    }
+}
+
+impl Round {
+    /// Returns the slots of all owners.
+    pub(super) fn slots(&self) -> SlotSet {
+        self.shares.iter().flat_map(|(_, slots)| slots.iter()).collect()
     }
 }
 
@@ -82,18 +98,42 @@ fn part_of(
 }
 
 impl Shared {
-    /// Stops the executions of these slots and gives the slots away, once everything that was
-    /// acknowledged is durable.
-    pub(super) async fn hand_over(&self, members: &dyn Members, to: NodeId, slots: &SlotSet) {
-        self.lose(slots).await;
+    /// Gives the slots of a round away; returns how many.
+    pub(super) async fn hand_over(&self, members: &dyn Members, round: Round) -> usize {
+        let mut given = 0;
+        for (to, slots) in round.shares {
+            let kept = self.stop_serving(&slots, round.is_forced).await;
+            let slots = slots.without(&kept);
+            if !slots.is_empty() {
+                self.leave(&slots).await;
+                given += self.give(members, to, &slots).await;
+            }
+        }
+        given
+    }
+
+    /// Serves slots no longer; returns those that it serves again, because work has begun in them.
+    async fn stop_serving(&self, slots: &SlotSet, is_forced: bool) -> SlotSet {
+        self.ownership.remove(slots);
+        // asked only now, when no more work can begin
+        let busy = if is_forced { SlotSet::new() } else { self.busy_slots().await };
+        let kept: SlotSet = busy.iter().filter(|slot| slots.contains(*slot)).collect();
+        self.ownership.take_back(&kept);
+        self.announce_slots().await;
+        kept
+    }
+
+    async fn give(&self, members: &dyn Members, to: NodeId, slots: &SlotSet) -> usize {
         match members.give(slots, to).await {
             Ok(given) => {
                 self.ownership.counters.gave(&given);
                 log::debug!("gave {} slots to node {to}", given.len());
+                given.len()
             }
             // the next view shows whose they are
             Err(error) => {
-                log::warn!("{} slots may not be given to node {to}: {error}", slots.len())
+                log::warn!("{} slots may not be given to node {to}: {error}", slots.len());
+                0
             }
         }
     }
@@ -103,6 +143,12 @@ impl Shared {
     pub(super) async fn lose(&self, slots: &SlotSet) {
         self.ownership.remove(slots);
         self.announce_slots().await;
+        self.leave(slots).await;
+    }
+
+    /// Stops the executions of slots that are not served; resolves when everything acknowledged is
+    /// durable.
+    async fn leave(&self, slots: &SlotSet) {
         let Some(routes) = self.routes.get() else { return };
         let slots = Arc::new(slots.clone());
         let leave = |shard: &Shard| shard.leave.send(LeaveSlots(Arc::clone(&slots)));

@@ -79,7 +79,7 @@ struct Node {
     /// True if members have gone, and their generations may still count as working.
     has_abandoned: bool,
     /// The round of the handover that is under way, with its slots.
-    moving: Option<(SlotSet, JoinHandle<()>)>,
+    moving: Option<(SlotSet, JoinHandle<usize>)>,
 }
 
 impl Node {
@@ -101,7 +101,7 @@ impl Node {
     /// Does what follows from one view.
     async fn look(&mut self, shared: &Arc<Shared>, view: &Arc<View>) {
         let gone = self.fence_suspects(shared, view).await;
-        self.end_round();
+        self.end_round().await;
         if view.sent < self.changed {
             return;
         }
@@ -165,9 +165,10 @@ impl Node {
     }
 
     /// Notes the end of the round of the handover that was under way.
-    fn end_round(&mut self) {
-        if self.moving.as_ref().is_some_and(|(_, round)| round.is_finished()) {
-            self.moving = None;
+    async fn end_round(&mut self) {
+        if let Some((_, round)) = self.moving.take_if(|(_, round)| round.is_finished()) {
+            // an error: it has panicked, and the next view shows whose the slots are
+            self.handover.note(round.await.unwrap_or_default());
             self.changed = Instant::now();
         }
     }
@@ -213,14 +214,10 @@ impl Node {
         }
         let is_leaving = !active.contains(&own);
         let round = self.handover.next_round(shared, give, is_leaving).await;
-        if !round.is_empty() {
-            let slots = round.iter().flat_map(|(_, slots)| slots.iter()).collect();
+        let slots = round.slots();
+        if !slots.is_empty() {
             let (shared, members) = (Arc::clone(shared), Arc::clone(&self.members));
-            let round = actix::spawn(async move {
-                for (to, slots) in round {
-                    shared.hand_over(&*members, to, &slots).await;
-                }
-            });
+            let round = actix::spawn(async move { shared.hand_over(&*members, round).await });
             self.moving = Some((slots, round));
         }
     }

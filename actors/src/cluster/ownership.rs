@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::cluster::figures::ClusterCounters;
 use crate::domain::cluster::lease::Lease;
@@ -13,7 +13,7 @@ use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::{Slot, SlotSet};
 use crate::ports::links::Links;
-use crate::ports::members::{Member, MemberState, Members, View};
+use crate::ports::members::{MemberState, Members, View};
 
 /// Slot whose owner does what is to be done once for all members.
 const HOUSEWORK: Option<Slot> = Slot::new(0);
@@ -21,9 +21,9 @@ const HOUSEWORK: Option<Slot> = Slot::new(0);
 /// Commands that may wait for other members, with callers of executions that run there.
 const FORWARDED_MAX: usize = 10_000;
 
-/// Beats after which all other members have read the owners of slots again. Until then they may send
-/// commands to the last one, whose answer is that they are not its own.
-const BEATS_TO_BE_KNOWN: u32 = 2;
+/// Time, in intervals of beats, after which all other members have read the owners of slots again.
+/// Until then they may send commands to the last one, whose answer is that they are not its own.
+const INTERVALS_TO_BE_KNOWN: u32 = 2;
 
 /// Looks at the owners of slots between two beats, while commands wait for a change of them.
 const LOOKS_PER_BEAT: u32 = 10;
@@ -150,17 +150,19 @@ impl Ownership {
     /// if it has the store alone, or if no other member takes slots.
     pub(crate) async fn handed_over(&self) {
         let Some(own) = self.own() else { return };
-        let takes = |member: &Member| member.node != own && member.state == MemberState::Active;
-        let mut owners = self.owners();
-        let mut beats_left = BEATS_TO_BE_KNOWN;
-        while beats_left > 0 && self.view().is_some_and(|view| view.members.iter().any(takes)) {
+        let mut views = self.owners();
+        while self.view().is_some_and(|view| could_give(&view, own)) {
             // an error: this process is a member no longer
-            if owners.changed().await.is_err() {
+            if views.changed().await.is_err() {
                 return;
             }
-            if self.served().is_empty() {
-                beats_left -= 1;
-            }
+        }
+        // not counted in views: while commands wait, there are more of them than beats
+        let known = sleep(Lease::new(self.lease()).interval() * INTERVALS_TO_BE_KNOWN);
+        let alone = views.wait_for(|_| self.view().is_none_or(|view| !has_other(&view, own)));
+        tokio::select! {
+            () = known => {}
+            _ = alone => {}
         }
     }
 
@@ -193,6 +195,14 @@ impl Ownership {
     /// No longer serves these slots.
     pub(crate) fn remove(&self, slots: &SlotSet) {
         self.change(|served| *served = served.without(slots));
+    }
+
+    /// Serves slots again that were not given away; commands that wait for their owner learn it.
+    pub(crate) fn take_back(&self, slots: &SlotSet) {
+        if !slots.is_empty() {
+            self.add(slots);
+            self.owners.send_modify(|_| ());
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut SlotSet)) {
@@ -232,9 +242,20 @@ impl Ownership {
     }
 }
 
+/// Returns true if there is an active member other than this one.
+fn has_other(view: &View, own: NodeId) -> bool {
+    view.members.iter().any(|it| it.node != own && it.state == MemberState::Active)
+}
+
+/// Returns true if a member has slots which another one could take.
+fn could_give(view: &View, own: NodeId) -> bool {
+    has_other(view, own) && view.owners.iter().any(|(_, owner)| owner == Some(own))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::memory::MemoryStore;
 
     fn slot(number: u16) -> Slot {
         Slot::new(number).unwrap()
@@ -262,6 +283,50 @@ mod tests {
         assert!(!ownership.does_housework());
         ownership.add(&SlotSet::all());
         assert!(ownership.serves(&id("001")) && ownership.serves(&id("002")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slots_are_handed_over_when_the_others_have_had_the_time_to_know_it() {
+        const LEASE: Duration = Duration::from_secs(6);
+        let disk = MemoryStore::new();
+        let (one, two) = (disk.join("one", LEASE), disk.join("two", LEASE));
+        let (members, other) = (one.members().unwrap(), two.members().unwrap().own());
+        let ownership = Ownership::new(Some(Arc::clone(&members)), None);
+        assert_eq!(members.claim(&SlotSet::all()).await, Ok(SlotSet::all()));
+        let mut views = members.views();
+        let noting = async {
+            while views.changed().await.is_ok() {
+                let view = views.borrow_and_update().clone();
+                ownership.note_view(&view.expect("a beat was answered"));
+            }
+        };
+        // as commands do that wait
+        let looking = async {
+            loop {
+                members.look();
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let handing = async {
+            sleep(LEASE).await;
+            let given = Instant::now();
+            assert_eq!(members.give(&SlotSet::all(), other).await, Ok(SlotSet::all()));
+            given
+        };
+        let waiting = async {
+            ownership.owners().changed().await.unwrap();
+            ownership.handed_over().await;
+            Instant::now()
+        };
+        tokio::select! {
+            () = noting => panic!("it is a member"),
+            () = looking => {}
+            (given, known) = async { tokio::join!(handing, waiting) } => {
+                let took = known - given;
+                let expected = LEASE / 6 * INTERVALS_TO_BE_KNOWN;
+                assert!((expected..expected * 2).contains(&took), "{took:?}");
+            }
+        }
     }
 
     #[test]

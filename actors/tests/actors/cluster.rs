@@ -1,20 +1,16 @@
 //! Several processes over one store: each serves its slots, and takes those of others that are gone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::slot::{SlotSet, slot_of};
-use greenroom_actors::ports::members::{Members, View};
-use greenroom_actors::ports::store::{Executions as _, Read, Status};
+use greenroom_actors::domain::slot::slot_of;
+use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{
     ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Unavailable,
 };
 use greenroom_actors::testkit::{pass, start};
 use serde_json::json;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::processes::{Cluster, LEASE, MOVED, Process, SHARED_OUT, TAKEN_OVER, target};
@@ -151,7 +147,7 @@ async fn a_process_that_drains_hands_its_slots_over() {
     assert!(matches!(refused, Err(ControlError::Unavailable(Unavailable::Draining { .. }))));
 }
 
-fn keyed(request: StartExecution, scope: &str) -> StartExecution {
+pub(crate) fn keyed(request: StartExecution, scope: &str) -> StartExecution {
     StartExecution { idempotency: key(scope), ..request }
 }
 
@@ -313,137 +309,4 @@ async fn a_process_looks_more_often_while_commands_wait() {
     let (one, two, waiting) = tokio::join!(second.resume(&ids[0]), second.resume(&ids[1]), cut);
     assert_eq!([one, two], [Ok(Status::Completed), Ok(Status::Completed)]);
     assert!((20..=40).contains(&waiting), "{waiting}: ten for each beat, however many wait");
-}
-
-/// Members of a store that is stuck when one of them is to be fenced, and, from a moment on, when
-/// slots are given away.
-struct Stuck(Arc<dyn Members>, Arc<AtomicBool>);
-
-impl Members for Stuck {
-    fn own(&self) -> NodeId {
-        self.0.own()
-    }
-
-    fn lease(&self) -> Duration {
-        self.0.lease()
-    }
-
-    fn views(&self) -> watch::Receiver<Option<Arc<View>>> {
-        self.0.views()
-    }
-
-    fn look(&self) {
-        self.0.look();
-    }
-
-    fn fence(&self, _: NodeId, _: u64) -> Read<'_, bool> {
-        Box::pin(std::future::pending())
-    }
-
-    fn claim<'a>(&'a self, slots: &'a SlotSet) -> Read<'a, SlotSet> {
-        self.0.claim(slots)
-    }
-
-    fn give<'a>(&'a self, slots: &'a SlotSet, to: NodeId) -> Read<'a, SlotSet> {
-        match self.1.load(Ordering::Relaxed) {
-            true => Box::pin(std::future::pending()),
-            false => self.0.give(slots, to),
-        }
-    }
-
-    fn set_leaving(&self) -> Read<'_, ()> {
-        self.0.set_leaving()
-    }
-}
-
-#[actix::test]
-async fn a_process_serves_its_own_while_a_takeover_takes_long() {
-    let cluster = Cluster::new();
-    let first = cluster.join_as("a", |members| Arc::new(Stuck(members, Arc::default()))).await;
-    let second = cluster.join("b").await;
-    pass(SHARED_OUT).await;
-    let id = first.start("w").await;
-    second.kill().await;
-    pass(LEASE * 5).await;
-    assert!(first.runtime.is_ready());
-    assert_eq!(first.resume(&id).await, Ok(Status::Completed));
-}
-
-#[actix::test]
-async fn slots_are_served_until_it_is_their_turn_to_be_given_away() {
-    let cluster = Cluster::new();
-    let is_stuck = Arc::new(AtomicBool::new(false));
-    let stuck = Arc::clone(&is_stuck);
-    let first = cluster.join_as("a", |members| Arc::new(Stuck(members, stuck))).await;
-    let [_second, _third] = [cluster.join("b").await, cluster.join("c").await];
-    pass(SHARED_OUT).await;
-    let served = || first.runtime.cluster_stats().unwrap().slots_served;
-    let before = served();
-    is_stuck.store(true, Ordering::Relaxed);
-    first.store.members().unwrap().set_leaving().await.unwrap();
-    pass(LEASE).await;
-    let left = served();
-    assert!(0 < left && left < before, "those for the third one are left: {left} of {before}");
-}
-
-#[actix::test]
-async fn a_process_that_drains_ends_when_the_others_know_its_slots() {
-    let cluster = Cluster::linked();
-    let [first, second] = cluster.of(["a", "b"]).await;
-    let ids: Vec<_> = futures_util::future::join_all((0..20).map(|_| first.start("w"))).await;
-    let begun = Instant::now();
-    let drained = async {
-        first.runtime.drain(Duration::from_secs(30)).await;
-        let took = begun.elapsed();
-        cluster.network.as_ref().unwrap().remove(first.node);
-        took
-    };
-    let resumed = async {
-        let mut answers = Vec::new();
-        for id in &ids {
-            pass(LEASE / 20).await;
-            answers.push(second.resume(id).await);
-        }
-        answers
-    };
-    let (took, answers) = tokio::join!(drained, resumed);
-    assert!(answers.iter().all(|answer| *answer == Ok(Status::Completed)), "{answers:?}");
-    assert!(took < LEASE, "it waits for beats, not for its lease: {took:?}");
-}
-
-#[actix::test]
-async fn callers_of_a_process_that_drains_get_the_outcome_of_the_next_owner() {
-    let cluster = Cluster::linked();
-    let [first, second] = cluster.of(["a", "b"]).await;
-    let ids = [first.start("asks").await, first.start("asks").await];
-    let drained = async {
-        pass(Duration::from_secs(1)).await;
-        first.runtime.drain(Duration::from_secs(30)).await;
-    };
-    // the resume is recorded by the first process, and answered when both steps have ended
-    let (here, elsewhere, ()) =
-        tokio::join!(first.resume_of("asks", &ids[0]), second.resume_of("asks", &ids[1]), drained,);
-    assert_eq!(here, Ok(Status::Completed));
-    assert_eq!(elsewhere, Ok(Status::Completed), "it is not carried out again");
-    assert_eq!(cluster.calls.count(), 4, "no step ran twice");
-}
-
-#[actix::test]
-async fn a_caller_is_not_told_that_nothing_was_recorded_when_something_may_be() {
-    let cluster = Cluster::linked();
-    let first = cluster.join("a").await;
-    let second = cluster.join_as("b", |members| Arc::new(Stuck(members, Arc::default()))).await;
-    pass(SHARED_OUT).await;
-    let id = owned_by_other(&second, "keyed");
-    // the key lets it be sent again, but there is no next owner
-    let (refused, ()) = tokio::join!(
-        second.runtime.execute(keyed(start("toils", id.as_str(), json!({})), "k")),
-        async {
-            pass(Duration::from_secs(2)).await;
-            first.kill().await;
-        }
-    );
-    assert!(cluster.disk.describe(&id).await.unwrap().is_some(), "it was recorded");
-    let moved = Unavailable::Moved { execution: Some(id) };
-    assert_eq!(refused.err(), Some(StartError::Unavailable(moved)));
 }

@@ -174,18 +174,8 @@ impl Caller {
         let what = format!("suspend {} n {token}", target.execution_id);
         self.stage.note(&what);
         let reply = self.runtime.suspend(&target, Some(format!("hold {token}")), None).await;
-        let known = match &reply {
-            Ok(_) => Known::Granted,
-            Err(ControlError::Unavailable(why)) => self.known_of(why),
-            Err(error @ (ControlError::NotFound | ControlError::Already(_))) => {
-                asked.refuses_control(error);
-                Known::Refused
-            }
-        };
-        let is_settled = !matches!(reply, Err(ControlError::Unavailable(_)));
         let reply = reply.map(|reply| reply.reason);
-        self.note_reply(&what, &reply, (Wish::Suspend, token), known);
-        is_settled
+        self.note_control(&what, &reply, (Wish::Suspend, token), &asked)
     }
 
     pub(crate) async fn cancel(self, target: Target) -> Settled {
@@ -194,23 +184,33 @@ impl Caller {
         let what = format!("cancel {} n {token}", target.execution_id);
         self.stage.note(&what);
         let reply = self.runtime.cancel(&target, Some(format!("cancel {token}")), None).await;
-        let known = match &reply {
-            Ok(reply) => {
-                let ended = self.stage.projection(&reply.execution_id);
-                let is_durable = ended.is_some_and(|found| found.status.is_terminal());
-                self.stage.require(is_durable, || format!("{what}: not durable at its reply"));
-                Known::Granted
-            }
+        if let Ok(reply) = &reply {
+            let ended = self.stage.projection(&reply.execution_id);
+            let is_durable = ended.is_some_and(|found| found.status.is_terminal());
+            self.stage.require(is_durable, || format!("{what}: not durable at its reply"));
+        }
+        let reply = reply.map(|reply| reply.reason);
+        self.note_control(&what, &reply, (Wish::Cancel, token), &asked)
+    }
+
+    /// Notes the reply to a suspend or cancel.
+    fn note_control(
+        &self,
+        what: &str,
+        reply: &Result<Arc<str>, ControlError>,
+        wished: (Wish, u64),
+        asked: &Asked,
+    ) -> Settled {
+        let known = match reply {
+            Ok(_) => Known::Granted,
             Err(ControlError::Unavailable(why)) => self.known_of(why),
             Err(error @ (ControlError::NotFound | ControlError::Already(_))) => {
                 asked.refuses_control(error);
                 Known::Refused
             }
         };
-        let is_settled = !matches!(reply, Err(ControlError::Unavailable(_)));
-        let reply = reply.map(|reply| reply.reason);
-        self.note_reply(&what, &reply, (Wish::Cancel, token), known);
-        is_settled
+        self.note_reply(what, reply, wished, known);
+        !matches!(reply, Err(ControlError::Unavailable(_)))
     }
 
     pub(crate) async fn describe(self, target: Target) -> Settled {

@@ -79,6 +79,15 @@ pub(crate) fn records(stage: &Stage) {
     }
 }
 
+/// Checks that all executions have ended.
+pub(crate) fn nothing_is_stuck(stage: &Stage) {
+    let open = stage.executions();
+    for found in open.iter().filter(|it| !it.status.is_terminal()) {
+        let (id, status) = (&found.header.id, found.status);
+        stage.violated(&format!("{id} is stuck as {status:?}"));
+    }
+}
+
 /// Checks that suspended executions wait only for an answer or for time, because only these can
 /// arrive after a restart.
 pub(crate) fn nothing_is_forgotten(stage: &Stage) {

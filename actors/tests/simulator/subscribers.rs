@@ -14,6 +14,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{EventsRecorded, Subscriber, Target};
 
+use crate::simulator::dice::Dice;
 use crate::simulator::stage::Stage;
 
 /// Size of a portion: a few facts.
@@ -26,6 +27,16 @@ pub(crate) enum Manner {
     Eager,
     Slow(u64),
     Stalled,
+}
+
+impl Manner {
+    pub(crate) fn any(dice: &mut Dice) -> Self {
+        match dice.below(10) {
+            0..6 => Self::Eager,
+            6..9 => Self::Slow(dice.millis(30_000)),
+            _ => Self::Stalled,
+        }
+    }
 }
 
 /// A client that follows an execution over several connections.

@@ -158,11 +158,7 @@ impl World {
             self.followers.push(Follower::new(target));
             self.followers.len() - 1
         });
-        let manner = match self.dice.below(10) {
-            0..6 => Manner::Eager,
-            6..9 => Manner::Slow(self.dice.millis(30_000)),
-            _ => Manner::Stalled,
-        };
+        let manner = Manner::any(&mut self.dice);
         self.connect(index, manner);
     }
 
@@ -222,11 +218,7 @@ impl World {
             self.send(answers.unwrap_or_default());
             pass(if round < 60 { 5_000 } else { 60_000 }).await;
         }
-        let open = self.stage.executions();
-        for found in open.iter().filter(|it| !it.status.is_terminal()) {
-            let (id, status) = (&found.header.id, found.status);
-            self.stage.violated(&format!("{id} is stuck as {status:?}"));
-        }
+        checker::nothing_is_stuck(&self.stage);
         if !self.process().is_quiet() {
             self.stage.violated("a caller has no reply");
         }

@@ -122,8 +122,8 @@ impl Client {
     }
 
     /// Returns the code of the last refusal, if the last request was refused.
-    pub(super) fn refusal(&self) -> &'static str {
-        self.promises[self.asked].refusal
+    pub(super) fn refusal(&self) -> &str {
+        &self.promises[self.asked].refusal
     }
 
     /// Repeats the unanswered requests: the same keys must give the answers now, or as soon as the

@@ -60,6 +60,11 @@ const LEFT_BEHIND: &str = "WITH live AS (SELECT node FROM nodes WHERE state < 2)
     (SELECT count(*) FROM lanes WHERE node NOT IN (SELECT node FROM live)) \
     + (SELECT count(*) FROM slots WHERE node IS NULL OR node NOT IN (SELECT node FROM live))";
 
+/// Executions that have not ended, with the servers that own their slots.
+const OPEN: &str = "SELECT e.id, e.status, e.last_seq, e.revision, s.node, n.name \
+    FROM executions e LEFT JOIN slots s ON s.slot = e.slot LEFT JOIN nodes n ON n.node = s.node \
+    WHERE e.status <> 4";
+
 struct Cluster<'d> {
     database: &'d Database,
     members: Vec<Member>,
@@ -202,8 +207,9 @@ impl Cluster<'_> {
     /// Ends all servers, because a wait has failed.
     fn fail(&self, lives: &mut [Life<'_>], why: &str) -> ! {
         self.around.has_failed.store(true, Ordering::SeqCst);
+        let (open, (_, errors)) = (self.rows(OPEN), self.weather().report());
         lives.iter_mut().for_each(Life::kill);
-        panic!("{why}: {:?}", self.readers.lock().unwrap());
+        panic!("{why}; {errors}; open:\n{open}\nread: {:?}", self.readers.lock().unwrap());
     }
 
     /// Runs storms while clients work; returns what they have to show, once everything has ended.

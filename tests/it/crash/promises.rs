@@ -33,8 +33,8 @@ pub(super) struct Promise {
     pub(super) refusable: &'static [&'static str],
     /// Number of requests that were refused so.
     pub(super) refusals: u64,
-    /// Code of the last such refusal.
-    pub(super) refusal: &'static str,
+    /// Code of the last such refusal, and whether it has the id of the execution.
+    pub(super) refusal: String,
 }
 
 impl Promise {
@@ -54,7 +54,7 @@ impl Promise {
             is_touched: true,
             refusable: &["store_unavailable"],
             refusals: 0,
-            refusal: "",
+            refusal: String::new(),
         }
     }
 
@@ -86,12 +86,13 @@ impl Promise {
             return false;
         }
         let code = reply.header("x-error-code").unwrap_or_default();
-        let known = self.refusable.iter().find(|known| **known == code);
-        self.refusal = known.unwrap_or_else(|| panic!("{reply:?}"));
+        assert!(self.refusable.contains(&code), "{reply:?}");
+        self.refusal = code.to_owned();
         self.refusals += 1;
         if let Some(id) = reply.header("x-execution-id") {
             assert_eq!(id, self.id);
             self.is_acknowledged = true;
+            self.refusal.push_str(" with an id");
         }
         true
     }

@@ -307,11 +307,7 @@ impl World {
             self.followers.push((Follower::new(target), 0));
             self.followers.len() - 1
         });
-        let manner = match self.dice.below(10) {
-            0..6 => Manner::Eager,
-            6..9 => Manner::Slow(self.dice.millis(30_000)),
-            _ => Manner::Stalled,
-        };
+        let manner = Manner::any(&mut self.dice);
         self.connect(index, manner);
     }
 
@@ -385,11 +381,7 @@ impl World {
                 self.servers.iter().for_each(|server| server.clock.step(60_000));
             }
         }
-        let open = self.stage().executions();
-        for found in open.iter().filter(|it| !it.status.is_terminal()) {
-            let (id, status) = (&found.header.id, found.status);
-            self.stage().violated(&format!("{id} is stuck as {status:?}"));
-        }
+        checker::nothing_is_stuck(self.stage());
         if !self.callers.iter().all(JoinHandle::is_finished) {
             self.stage().violated("a caller has no reply");
         }

@@ -14,15 +14,21 @@ async fn until_writable(lab: &Lab) {
     assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "writes succeed again");
 }
 
-#[tokio::test]
-async fn a_commit_whose_wait_was_canceled_is_acknowledged_when_a_replica_has_it() {
-    let Some(replicated) = Replicated::start() else { return };
+/// Returns a laboratory whose second append waits for a replica, and that wait.
+async fn waiting(replicated: &Replicated) -> (Lab, String) {
     let url = replicated.server.fresh_url();
     let mut lab = Lab::open_at(&url, &url, 1).await;
     assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
     replicated.demand_a_replica();
     lab.store.append(lab.draft(1, 1));
     let wait = replicated.wait_of(FIRST_LANE, "");
+    (lab, wait)
+}
+
+#[tokio::test]
+async fn a_commit_whose_wait_was_canceled_is_acknowledged_when_a_replica_has_it() {
+    let Some(replicated) = Replicated::start() else { return };
+    let (mut lab, wait) = waiting(&replicated).await;
     let wait = replicated.cancel(FIRST_LANE, &wait);
     assert_eq!(lab.ask("SELECT revision FROM executions").await, "1");
     // the lane commits nothing but its row, as often as that wait is canceled too
@@ -41,12 +47,7 @@ async fn a_commit_whose_wait_was_canceled_is_acknowledged_when_a_replica_has_it(
 #[tokio::test]
 async fn a_commit_whose_connection_ended_while_it_waited_is_acknowledged_when_a_replica_has_it() {
     let Some(replicated) = Replicated::start() else { return };
-    let url = replicated.server.fresh_url();
-    let mut lab = Lab::open_at(&url, &url, 1).await;
-    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
-    replicated.demand_a_replica();
-    lab.store.append(lab.draft(1, 1));
-    let wait = replicated.wait_of(FIRST_LANE, "");
+    let (mut lab, wait) = waiting(&replicated).await;
     // the next session begins by a commit, which waits as well
     let wait = replicated.terminate(FIRST_LANE, &wait);
     assert_eq!(lab.ask("SELECT revision FROM executions").await, "1");
