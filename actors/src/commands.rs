@@ -197,6 +197,14 @@ pub(crate) struct ResumeCommand {
 }
 
 impl StartAnswer {
+    async fn abandoned(&mut self) {
+        match self {
+            Self::OnSettled(answer) => answer.closed().await,
+            Self::AtStart(answer) => answer.closed().await,
+            Self::Parent(answer) => answer.closed().await,
+        }
+    }
+
     pub(crate) fn refuse(self, refusal: StartRefusal) {
         match self {
             Self::OnSettled(answer) => drop(answer.send(Err(refusal))),
@@ -275,6 +283,27 @@ impl ExecutionCommand {
     /// Answers that there is no such execution (for a start: see the supervisor).
     pub(crate) fn not_found(self) {
         self.reply(DescribeError::NotFound);
+    }
+
+    /// Resolves when nothing waits for the answer, as when a caller has disconnected.
+    pub(crate) async fn abandoned(&mut self) {
+        match self {
+            Self::Start(command) => command.answer.abandoned().await,
+            Self::Suspend(command) => command.answer.closed().await,
+            Self::Resume(command) => command.answer.closed().await,
+            Self::Cancel(command) => command.answer.closed().await,
+            Self::Describe { answer, .. } => answer.closed().await,
+            Self::Why { answer, .. } => answer.closed().await,
+            Self::Copy { answer, .. } => answer.closed().await,
+            Self::Subscribe { answer, .. } => answer.closed().await,
+            Self::AwaitOutcome { answer, .. } => answer.closed().await,
+            Self::Report { answer } => answer.closed().await,
+            Self::PassResume { answer, .. } => answer.closed().await,
+            Self::Stop { answer, .. } => answer.closed().await,
+            Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {
+                std::future::pending().await
+            }
+        }
     }
 
     fn reply(self, error: DescribeError) {

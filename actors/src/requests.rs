@@ -357,7 +357,8 @@ impl From<AppendError> for Unavailable {
             AppendError::Exists
             | AppendError::Stale
             | AppendError::KeyTaken
-            | AppendError::Lost => Self::from_store(Arc::from(error.to_string())),
+            | AppendError::Lost
+            | AppendError::Unsettled => Self::from_store(Arc::from(error.to_string())),
         }
     }
 }

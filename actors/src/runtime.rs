@@ -234,20 +234,26 @@ impl Runtime {
         self.leave_members();
         let deadline = Instant::now() + grace;
         let quiet = async {
-            self.bodies_done().await;
+            self.shared.bodies.done().await;
             self.generations.active.idle().await;
             // chats of others, which their readers would have to attach to anew
             self.generations.live.followed.idle().await;
         };
         if timeout_at(deadline, quiet).await.is_err() {
             log::warn!(
-                "steps still run after the grace period of {grace:?}; they run again after the \
-                 restart"
+                "work is in progress after the grace period of {grace:?}; steps that are interrupted \
+                 run again {}",
+                self.shared.where_next()
             );
         } else if timeout_at(deadline, self.shared.ownership.handed_over()).await.is_err() {
             log::warn!(
                 "not all members know after the grace period of {grace:?} whose the slots of this \
                  one are; they take them over once it is gone"
+            );
+        } else if timeout_at(deadline, self.shared.ownership.none_asks()).await.is_err() {
+            log::info!(
+                "callers wait for executions of other servers after the grace period of {grace:?}; \
+                 they are refused"
             );
         }
         // first, since answering their callers and dropping their steps would cancel them
@@ -299,16 +305,6 @@ impl Runtime {
                 log::warn!("the other servers take over only when this one has ended: {error}");
             }
         });
-    }
-
-    async fn bodies_done(&self) {
-        loop {
-            let done = self.shared.bodies_done.notified();
-            if self.shared.bodies.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            done.await;
-        }
     }
 
     /// Sends a command to an execution and awaits the answer.

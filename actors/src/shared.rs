@@ -1,5 +1,6 @@
 //! State shared by the actors of one runtime.
 
+mod bodies;
 mod current;
 mod outage;
 
@@ -11,7 +12,6 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use actix::Recipient;
 use actix::dev::SendError;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
@@ -42,9 +42,11 @@ use crate::shard::pulse::Pulse;
 use crate::shard::quarantine::Quarantine;
 use crate::shard::stuck::Stuck;
 
+use self::bodies::Bodies;
 use self::current::Current;
 use self::outage::Outage;
 
+pub(crate) use bodies::BodyGuard;
 pub(crate) use outage::{OutageWatch, refusal};
 
 pub(crate) struct Shared {
@@ -72,12 +74,10 @@ pub(crate) struct Shared {
     /// Memory that they hold, and its limit.
     pub(crate) memory: Arc<MemoryBudget>,
     /// Running bodies.
-    pub(crate) bodies: AtomicUsize,
+    pub(crate) bodies: Arc<Bodies>,
     pub(crate) counters: Counters,
     /// Findings of the watchdog.
     pub(crate) stuck: RwLock<Stuck>,
-    /// Notified when `bodies` becomes 0.
-    pub(crate) bodies_done: Notify,
     /// Plans by hash: those configured now and those that older executions are pinned to.
     plans: RwLock<HashMap<Arc<str>, Arc<Plan>>>,
 }
@@ -135,10 +135,9 @@ impl Shared {
             draining: AtomicBool::new(false),
             ending: CancellationToken::new(),
             live: AtomicUsize::new(0),
-            bodies: AtomicUsize::new(0),
+            bodies: Arc::default(),
             counters: Counters::default(),
             stuck: RwLock::default(),
-            bodies_done: Notify::new(),
             plans: RwLock::new(plans),
         }
     }
@@ -284,6 +283,14 @@ impl Shared {
         missing.map(|missing| missing.to_string())
     }
 
+    /// Returns where steps run again that are interrupted by the end of this process.
+    pub(crate) fn where_next(&self) -> &'static str {
+        match self.ownership.members() {
+            Some(_) => "at another server",
+            None => "after the restart",
+        }
+    }
+
     /// Returns the name if the registry lacks it, and notes that an execution waits for it.
     pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
         if self.registry().has(&name) { None } else { self.current.note_missing(name) }
@@ -337,24 +344,6 @@ impl Shared {
 
     fn known_plan(&self, hash: &Arc<str>) -> Option<Arc<Plan>> {
         self.plans.read().ok()?.get(hash).cloned()
-    }
-}
-
-/// Counts a running body while it lives.
-pub(crate) struct BodyGuard(Arc<Shared>);
-
-impl BodyGuard {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        shared.bodies.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(shared))
-    }
-}
-
-impl Drop for BodyGuard {
-    fn drop(&mut self) {
-        if self.0.bodies.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.bodies_done.notify_waiters();
-        }
     }
 }
 

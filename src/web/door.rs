@@ -65,6 +65,10 @@ impl Door {
         sleep(PAUSE).await;
         if let Err(error) = listener.shutdown(Close::Both) {
             log::debug!("connections are accepted until the end: {error}");
+            #[cfg(target_os = "linux")]
+            if let Err(error) = listener.detach_filter() {
+                log::debug!("no further connections are made: {error}");
+            }
             server.resume().await;
         }
     }

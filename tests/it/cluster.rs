@@ -27,6 +27,11 @@ suspend = { deadline = \"1h\" }
 id = \"nap\"
 type = \"andSleep\"
 duration = \"4s\"
+
+[[workflows.dozing.steps]]
+id = \"doze\"
+type = \"andSleep\"
+duration = \"1h\"
 ";
 
 /// Returns a folder with the configuration of a member by this name.
@@ -226,5 +231,32 @@ fn every_server_shows_the_spans_of_all() {
     }
     for socket in &mut sockets {
         read_ends(socket, ids.clone());
+    }
+}
+
+#[test]
+fn callers_that_wait_for_executions_of_any_server_are_answered_when_theirs_stops() {
+    let Some([(_a, a), (_b, b)]) = members(["a", "b"]) else { return };
+    let ids: Vec<String> = (0..12).map(|number| format!("doze-{number}")).collect();
+    let mut waiting: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            let mut wire = Wire::open(b.address).unwrap();
+            let body = json!({ "input": {}, "options": { "executionId": id } }).to_string();
+            wire.send("POST", "/workflows/dozing/execute", &[], Some(body.as_bytes())).unwrap();
+            wire
+        })
+        .collect();
+    for id in &ids {
+        eventually("its start", || {
+            let path = format!("/workflows/dozing/executions/{id}/state");
+            (a.get(&path).status == 200).then_some(())
+        });
+    }
+    b.signal("TERM");
+    for (id, wire) in ids.iter().zip(&mut waiting) {
+        let reply = wire.reply().expect("it is answered before its connection is closed");
+        assert_eq!((reply.status, reply.header("x-execution-id")), (503, Some(&**id)));
+        assert!(reply.header("retry-after").is_some(), "{reply:?}");
     }
 }

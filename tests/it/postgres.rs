@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::json;
 use support::client::Wire;
+use support::clock::WrongClock;
 use support::eventually;
 use support::postgres::{Auth, PASSWORD, Server as Database};
 use support::proxy::Proxy;
@@ -409,4 +410,20 @@ fn a_request_in_an_outage_takes_effect_once() {
     let ledger = std::fs::read_to_string(home.ledger()).unwrap();
     let begun = ledger.lines().filter(|line| !line.ends_with(" ended"));
     assert_eq!(begun.count(), 3, "{ledger}");
+}
+
+#[test]
+fn a_wrong_clock_is_reported() {
+    let Some(database) = Database::shared() else { return };
+    let Some(clock) = WrongClock::find() else { return };
+    let mut command = home(&database.fresh_url(), "late").greenroom(&["serve"]);
+    clock.set(&mut command, "-1d");
+    let server = Server::start(command);
+    WrongClock::remove_files(server.child.id());
+    server.says("the wall clock of this server is 86400.");
+    let metrics = server.get("/metrics").text();
+    let line =
+        metrics.lines().find_map(|line| line.strip_prefix("greenroom_clock_offset_seconds "));
+    let ahead: f64 = line.expect("it is measured").parse().unwrap();
+    assert!((-86_402.0..-86_398.0).contains(&ahead), "{ahead}");
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use actix::Recipient;
 use futures_util::StreamExt as _;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, interval, timeout_at};
+use tokio::time::{Instant, interval, sleep, timeout_at};
 
 use crate::cluster::figures::Forwarded;
 use crate::cluster::order::{Order, pass_answer};
@@ -37,7 +37,7 @@ pub(super) const PRUNE_MIN: Duration = Duration::from_millis(100);
 pub(crate) async fn forward(
     shared: Arc<Shared>,
     here: Recipient<Deliver>,
-    Deliver { id, command }: Deliver,
+    Deliver { id, mut command }: Deliver,
     _permit: OwnedSemaphorePermit,
 ) {
     let Some(order) = Order::of(&id, &command) else {
@@ -59,7 +59,16 @@ pub(crate) async fn forward(
     };
     let forwarding =
         Forwarding { shared: &shared, links: &**links, id: &id, request, is_repeatable };
-    let found = forwarding.find_answer().await;
+    let patience = forwarding.patience();
+    // what its caller wished is carried out in time, but is not waited for
+    let abandoned = async {
+        command.abandoned().await;
+        sleep(patience).await;
+    };
+    let found = tokio::select! {
+        found = forwarding.find_answer() => found,
+        () = abandoned => return,
+    };
     counters.forwarded(found.end());
     match found {
         Found::Here => drop(here.send(Deliver { id, command }).await),
@@ -112,11 +121,16 @@ impl Found {
 }
 
 impl Forwarding<'_> {
+    /// Returns the time for which the command waits for an owner of its slot.
+    fn patience(&self) -> Duration {
+        self.shared.ownership.lease() + TAKEOVER
+    }
+
     async fn find_answer(&self) -> Found {
         let ownership = &self.shared.ownership;
+        let _asking = ownership.asking();
         let mut owners = ownership.owners();
-        let patience = ownership.lease() + TAKEOVER;
-        let mut until = Instant::now() + patience;
+        let mut until = Instant::now() + self.patience();
         let mut may_be_recorded = false;
         let moved = |may_be_recorded: bool| {
             let execution = may_be_recorded.then(|| self.id.clone());
@@ -133,9 +147,9 @@ impl Forwarding<'_> {
                     Asked::NotTaken => {}
                     Asked::Lost if self.is_repeatable => {
                         may_be_recorded = true;
-                        until = Instant::now() + patience;
+                        until = Instant::now() + self.patience();
                     }
-                    Asked::Lost => return moved(true),
+                    Asked::Lost | Asked::Failed => return moved(true),
                 }
             }
             let is_over = !self.is_changed(&mut owners, until).await;
@@ -162,13 +176,19 @@ impl Forwarding<'_> {
     /// Sends the order to a member; returns its first message.
     async fn ask(&self, node: NodeId, request: Vec<u8>) -> Asked {
         let mut exchange = self.links.open(node, request);
-        match exchange.next().await {
+        let first = tokio::select! {
+            first = exchange.next() => first,
+            // its caller is answered before this process ends
+            () = self.shared.ending.cancelled() => return Asked::Failed,
+        };
+        match first {
             Some(Ok(first)) => match Said::read(&first) {
                 Some(Said::Elsewhere) => Asked::NotTaken,
                 Some(_) | None => Asked::Answered(first, exchange),
             },
             Some(Err(LinkError::NotSent)) => Asked::NotTaken,
             Some(Err(LinkError::Lost)) | None => Asked::Lost,
+            Some(Err(LinkError::Failed)) => Asked::Failed,
         }
     }
 }
@@ -179,6 +199,9 @@ enum Asked {
     NotTaken,
     /// It may have carried the order out.
     Lost,
+    /// It may have carried the order out, and is not asked again: it would fail to answer, or this
+    /// process ends.
+    Failed,
 }
 
 /// Passes facts and progress on to a subscriber, until the execution ends or its owner is lost.

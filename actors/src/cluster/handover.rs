@@ -15,7 +15,8 @@ use crate::shard::messages::{BusySlots, LeaveSlots};
 use crate::shared::{Shard, Shared};
 
 /// Time for which slots are kept in which work is in progress, when no others are left to be handed
-/// over. Afterwards their steps are dropped, and run again at the next owner.
+/// over. Afterwards their steps are dropped, and run again at the next owner. A process that ends
+/// keeps them for its own grace period.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Slots handed over in one round, so that callers wait for few of them at a time.
@@ -61,9 +62,16 @@ impl Handover {
             self.busy_since = None;
             return Round { shares: quiet, is_forced: false };
         }
-        let is_over = self.busy_since.get_or_insert_with(Instant::now).elapsed() >= GRACE;
-        let shares = if is_over { part_of(&give, &SlotSet::new(), size) } else { quiet };
-        Round { shares, is_forced: true }
+        let busy_since = self.busy_since.get_or_insert_with(Instant::now);
+        let kept = if shared.is_draining() {
+            // no further step begins here: what has none in progress waits for its next owner
+            shared.bodies.slots()
+        } else if busy_since.elapsed() < GRACE {
+            SlotSet::all()
+        } else {
+            SlotSet::new()
+        };
+        Round { shares: part_of(&give, &kept, size), is_forced: true }
     }
 
     /// Notes how many slots a round has given away.

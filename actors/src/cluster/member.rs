@@ -40,6 +40,8 @@ async fn believe(shared: Weak<Shared>, members: &dyn Members) {
             shared.ownership.note_view(&view);
         }
         if views.changed().await.is_err() {
+            // another process may have taken the slots at once, as one with the same name does
+            shared.upgrade().inspect(|shared| shared.ownership.end_belief());
             return;
         }
     }

@@ -40,6 +40,8 @@ pub(crate) struct Ownership {
     view: RwLock<Option<Arc<View>>>,
     /// Bounds the commands that wait for other members.
     forwarding: Arc<Semaphore>,
+    /// Commands that wait for the answer of another member.
+    asking: watch::Sender<usize>,
     served: RwLock<Arc<SlotSet>>,
     /// True while all slots are served, which is known without reading `served`.
     serves_all: AtomicBool,
@@ -62,6 +64,7 @@ impl Ownership {
             owners: watch::Sender::new(Arc::new(SlotMap::unowned())),
             view: RwLock::default(),
             forwarding: Arc::new(Semaphore::new(FORWARDED_MAX)),
+            asking: watch::Sender::new(0),
             served: RwLock::default(),
             serves_all: AtomicBool::new(false),
             origin: Instant::now(),
@@ -146,6 +149,18 @@ impl Ownership {
         FORWARDED_MAX - self.forwarding.available_permits()
     }
 
+    /// Counts a command that waits for the answer of another member, until the guard is dropped.
+    pub(crate) fn asking(&self) -> Asking<'_> {
+        self.asking.send_modify(|commands| *commands += 1);
+        Asking(&self.asking)
+    }
+
+    /// Resolves when no command waits for the answer of another member.
+    pub(crate) async fn none_asks(&self) {
+        // the sender lives as long as `self`: waiting cannot fail
+        let _ = self.asking.subscribe().wait_for(|commands| *commands == 0).await;
+    }
+
     /// Resolves when other members have all slots of this process, which leaves, and know it; at once
     /// if it has the store alone, or if no other member takes slots.
     pub(crate) async fn handed_over(&self) {
@@ -215,9 +230,16 @@ impl Ownership {
 
     /// Notes that a beat was answered that was sent at this time.
     pub(crate) fn believe_since(&self, sent: Instant, lease: Lease) {
+        let before = self.origin.saturating_duration_since(sent);
         let until = lease.believed_until(sent.saturating_duration_since(self.origin));
+        let until = until.saturating_sub(before);
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.believed_until.fetch_max(until, Ordering::AcqRel);
+    }
+
+    /// Notes that this process is a member no longer.
+    pub(crate) fn end_belief(&self) {
+        self.believed_until.store(0, Ordering::Release);
     }
 
     /// Returns true if this process may believe that it still serves its slots: another one would
@@ -239,6 +261,15 @@ impl Ownership {
                 return std::future::pending().await;
             }
         }
+    }
+}
+
+/// A command that waits for the answer of another member.
+pub(crate) struct Asking<'o>(&'o watch::Sender<usize>);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|commands| *commands -= 1);
     }
 }
 
@@ -326,6 +357,22 @@ mod tests {
                 let expected = LEASE / 6 * INTERVALS_TO_BE_KNOWN;
                 assert!((expected..expected * 2).contains(&took), "{took:?}");
             }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn belief_lasts_from_the_time_at_which_a_beat_was_sent() {
+        let length = Duration::from_secs(6);
+        let store = MemoryStore::new().join("one", length);
+        let lease = Lease::new(length);
+        for (sent_before_s, expected) in [(8, false), (5, false), (4, true), (0, true)] {
+            let sent = Instant::now();
+            tokio::time::advance(Duration::from_secs(sent_before_s)).await;
+            let ownership = Ownership::new(store.members(), None);
+            ownership.believe_since(sent, lease);
+            assert_eq!(ownership.is_believed(), expected, "{sent_before_s} s before");
+            ownership.end_belief();
+            assert!(!ownership.is_believed(), "it is a member no longer");
         }
     }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Effect, EffectKind, StepResult};
+use crate::domain::slot::slot_of;
 use crate::domain::state::Phase;
 use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
@@ -194,7 +195,7 @@ impl ExecutionActor {
         let body = BodyInFlight {
             handle,
             cancellation: cancellation.drop_guard(),
-            count: BodyGuard::new(&self.shared),
+            count: self.shared.bodies.enter(Some(slot_of(&self.id))),
             _relay: relay,
         };
         if let Some(life) = &mut self.life {

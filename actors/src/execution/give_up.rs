@@ -50,13 +50,19 @@ impl ExecutionActor {
                 Unavailable::Busy { execution: recorded }
             }
             AppendError::Lost => Unavailable::Moved { execution: recorded },
+            AppendError::Unsettled => Unavailable::Moved { execution: Some(id.clone()) },
         };
         let was_never_stored = match error {
             AppendError::Exists => true,
             AppendError::KeyTaken => is_new,
-            AppendError::Stale | AppendError::Unavailable(_) | AppendError::Lost => false,
+            AppendError::Stale
+            | AppendError::Unavailable(_)
+            | AppendError::Lost
+            | AppendError::Unsettled => false,
         };
-        self.exit = if was_never_stored || is_new {
+        self.exit = if error == AppendError::Unsettled {
+            ExitCause::Lost
+        } else if was_never_stored || is_new {
             ExitCause::NeverStored
         } else if error == AppendError::Lost {
             ExitCause::Lost
@@ -65,7 +71,9 @@ impl ExecutionActor {
         };
         let level = match error {
             // The store logs once that it rejects writes, or what it no longer owns.
-            AppendError::Unavailable(_) | AppendError::Lost => log::Level::Debug,
+            AppendError::Unavailable(_) | AppendError::Lost | AppendError::Unsettled => {
+                log::Level::Debug
+            }
             AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => log::Level::Warn,
         };
         if !was_never_stored {

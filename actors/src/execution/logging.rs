@@ -50,8 +50,7 @@ fn log_fact(id: &ExecutionId, fact: &Fact) {
         Fact::StepReleased { path, attempt, .. } => {
             log::info!(
                 step:% = path, attempt;
-                "execution {id}: attempt {attempt} of step {path} was interrupted; it runs \
-                 again after the restart"
+                "execution {id}: attempt {attempt} of step {path} was interrupted; it runs again"
             );
         }
         Fact::WorkflowStarted(_) => log::debug!("execution {id} started"),

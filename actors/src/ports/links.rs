@@ -12,12 +12,16 @@ pub type Exchange = BoxStream<'static, Result<Vec<u8>, LinkError>>;
 /// Reason why no further answers come. A stream of answers ends after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// There is no connection to the member, and the request was not sent.
+    /// There is no connection to the member, or no room for the request, which was not sent.
     #[error("there is no connection to the other server")]
     NotSent,
     /// The connection failed after the request was sent: it may have been carried out.
     #[error("the connection to the other server failed")]
     Lost,
+    /// The member has failed to answer, which its log explains: the request may have been carried
+    /// out, and would fail again.
+    #[error("the other server has failed to answer")]
+    Failed,
 }
 
 /// Connections to the other members.

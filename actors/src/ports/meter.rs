@@ -53,6 +53,11 @@ pub trait JournalMeter: Send + Sync {
 
     /// Counts a loss of commits that the store had confirmed.
     fn lost_history(&self) {}
+
+    /// Notes by how many seconds the wall clock of this process is ahead of the store's.
+    fn compared_clocks(&self, ahead: f64) {
+        let _ = ahead;
+    }
 }
 
 /// Outcome of a commit that was unknown at first.

@@ -225,7 +225,7 @@ pub struct Snapshot {
     pub state: Vec<u8>,
 }
 
-/// Reason for rejecting an append, of which nothing was stored.
+/// Reason for rejecting an append, of which nothing was stored but for [`AppendError::Unsettled`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     #[error("an execution with this id exists")]
@@ -237,6 +237,9 @@ pub enum AppendError {
     /// The execution belongs to another process now, which continues it.
     #[error("this process no longer owns the execution")]
     Lost,
+    /// As [`AppendError::Lost`], but the append may have been stored before.
+    #[error("this process no longer owns the execution, and may have changed it before")]
+    Unsettled,
     #[error("the store rejects writes: {0}")]
     Unavailable(Arc<str>),
 }

@@ -79,7 +79,7 @@ impl Runtime {
             executions_passivated: counters.passivated.load(Ordering::Relaxed),
             executions_rebuilt: counters.rebuilt.load(Ordering::Relaxed),
             actors_panicked: counters.panicked.load(Ordering::Relaxed),
-            steps_running: shared.bodies.load(Ordering::Relaxed),
+            steps_running: shared.bodies.count(),
             generations_live: self.generations.active.live(),
             commands_refused: counters.refused.load(Ordering::Relaxed),
             timers_held: counters.timers_held.load(Ordering::Relaxed),

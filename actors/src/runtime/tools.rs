@@ -14,7 +14,6 @@ use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::shared::BodyGuard;
 
 /// A direct call of a tool.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +69,7 @@ impl Runtime {
         let invocation = Invocation { arguments, context, depth: 0 };
         let work = invoke(deps, tool, invocation);
         let (mut answer, reply) = oneshot::channel();
-        let (running, ending) = (BodyGuard::new(&self.shared), self.shared.ending.clone());
+        let (running, ending) = (self.shared.bodies.enter(None), self.shared.ending.clone());
         arbiter.spawn(async move {
             let _running = running;
             tokio::select! {

@@ -11,7 +11,7 @@ use greenroom_actors::requests::{
 };
 use greenroom_actors::testkit::{pass, start};
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::processes::{Cluster, LEASE, MOVED, Process, SHARED_OUT, TAKEN_OVER, target};
 
@@ -260,6 +260,49 @@ async fn a_caller_with_a_key_gets_its_answer_although_the_owner_stops_before() {
     assert_eq!(kept.unwrap().status(), Status::Completed, "asked again at the new owner");
     let moved = Unavailable::Moved { execution: Some(plain) };
     assert_eq!(told.err(), Some(StartError::Unavailable(moved)), "it is recorded");
+}
+
+#[actix::test]
+async fn a_process_that_drains_waits_for_answers_of_others_and_refuses_what_takes_longer() {
+    let cluster = Cluster::linked();
+    let [first, second, _third] = cluster.of(["a", "b", "c"]).await;
+    let long = owned_by_other(&first, "long");
+    let drained = async |process: &Process, grace_s| {
+        pass(Duration::from_secs(1)).await;
+        let begun = Instant::now();
+        process.runtime.drain(Duration::from_secs(grace_s)).await;
+        begun.elapsed()
+    };
+    let (refused, took) = tokio::join!(
+        first.runtime.execute(keyed(start("drags", long.as_str(), json!({})), "k")),
+        drained(&first, 5)
+    );
+    let moved = Unavailable::Moved { execution: Some(long) };
+    assert_eq!(refused.err(), Some(StartError::Unavailable(moved)), "it may be recorded");
+    assert_eq!(took.as_secs(), 5, "its whole grace period");
+    let short = owned_by_other(&second, "short");
+    let (answered, took) = tokio::join!(
+        second.runtime.execute(start("toils", short.as_str(), json!({}))),
+        drained(&second, 60)
+    );
+    assert_eq!(answered.unwrap().status(), Status::Completed);
+    assert!(took < Duration::from_secs(15), "until the answer: {took:?}");
+}
+
+#[actix::test]
+async fn commands_whose_callers_have_gone_are_carried_out_and_not_waited_for() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let id = owned_by_other(&first, "left");
+    let request = start("naps", id.as_str(), json!({}));
+    let left = timeout(Duration::from_millis(1), first.runtime.execute(request)).await;
+    assert!(left.is_err(), "its caller has gone");
+    let waiting = || first.runtime.cluster_stats().unwrap().forwarding;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!((waiting(), cluster.status(&id).await), (1, Status::Running));
+    pass(LEASE * 2).await;
+    assert_eq!(waiting(), 0, "the nap lasts an hour");
+    drop(second);
 }
 
 /// Returns an id whose slot another process owns.

@@ -171,3 +171,15 @@ async fn a_slot_in_which_work_begins_before_its_turn_is_kept_until_it_has_ended(
     pass(LEASE).await;
     assert_eq!(first.runtime.cluster_stats().unwrap().slots_served, 0);
 }
+
+#[actix::test]
+async fn a_process_that_drains_keeps_slots_with_steps_for_its_whole_grace_period() {
+    let cluster = Cluster::linked();
+    let [first, _second] = cluster.of(["a", "b"]).await;
+    let (answer, ()) = tokio::join!(first.runtime.execute(new("drags")), async {
+        pass(Duration::from_secs(1)).await;
+        first.runtime.drain(Duration::from_secs(30)).await;
+    });
+    assert_eq!(answer.map(|outcome| outcome.status()), Ok(Status::Completed));
+    assert_eq!(cluster.calls.count(), 1, "its step was not interrupted");
+}

@@ -70,6 +70,7 @@ impl Cluster {
             workflow("naps", vec![sleep("nap", 3_600_000), map("z", json!(1))]),
             workflow("works", vec![run("first", "slow"), run("second", "slow")]),
             workflow("toils", vec![run("first", "long"), run("second", "long")]),
+            workflow("drags", vec![run("only", "very long")]),
             workflow("asks", vec![ask("manager"), run("first", "long"), run("second", "long")]),
         ];
         let calls = Calls::default();
@@ -83,6 +84,15 @@ impl Cluster {
             }
         });
         registry.functions.insert("long".to_owned(), long);
+        let counted = calls.clone();
+        let very_long = function(move |_| {
+            counted.add_one();
+            async {
+                pass(Duration::from_secs(20)).await;
+                Ok(json!("very long").into())
+            }
+        });
+        registry.functions.insert("very long".to_owned(), very_long);
         let processes = AtomicU64::new(0);
         Self { disk: MemoryStore::new(), calls, registry, processes, network: None }
     }

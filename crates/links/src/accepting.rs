@@ -29,6 +29,7 @@ pub(crate) async fn accept(
     loop {
         match listener.accept().await {
             Ok((socket, from)) => {
+                shared.complaints.forget("accept");
                 tokio::spawn(serve(socket, from, Arc::clone(&answerer), Arc::clone(&shared)));
             }
             Err(error) => {

@@ -88,6 +88,17 @@ impl Answering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes the state; if there is room only since then, wakes the tasks that wait for it.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        let had_room = state.has_room(self.limits);
+        let changed = change(&mut state);
+        if !had_room && state.has_room(self.limits) {
+            state.waiting.drain().for_each(|(_, waker)| waker.wake());
+        }
+        changed
+    }
+
     /// Returns true if there are no exchanges and nothing waits to be sent.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
@@ -209,7 +220,7 @@ impl Side for Arc<Answering> {
         match frame {
             Frame::Control(Control::Ping) => Ok(()),
             Frame::Control(Control::Gone(number)) => {
-                self.state().remove(number);
+                self.change(|state| state.remove(number));
                 Ok(())
             }
             Frame::Control(Control::Room(number, room)) => {
@@ -225,19 +236,16 @@ impl Side for Arc<Answering> {
     }
 
     fn take(&self, to: &mut Vec<u8>) -> bool {
-        let mut state = self.state();
-        let had_room = state.has_room(self.limits);
-        let Some(taken) = state.outbox.take(to) else { return false };
-        if let Taken::Last(number) = taken
-            && let Some(Exchange::Answering(answered)) = state.exchanges.get_mut(&number)
-        {
-            answered.is_sending = false;
-            state.wake(number);
-        }
-        if !had_room && state.has_room(self.limits) {
-            state.waiting.drain().for_each(|(_, waker)| waker.wake());
-        }
-        true
+        self.change(|state| {
+            let Some(taken) = state.outbox.take(to) else { return false };
+            if let Taken::Last(number) = taken
+                && let Some(Exchange::Answering(answered)) = state.exchanges.get_mut(&number)
+            {
+                answered.is_sending = false;
+                state.wake(number);
+            }
+            true
+        })
     }
 
     fn push_ping(&self) {
@@ -260,13 +268,16 @@ struct Ending<'a> {
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         let Self { side, number, has_failed } = *self;
-        let mut state = side.state();
+        let frame = if has_failed { Control::Failed } else { Control::Ended };
         // otherwise the asker is gone, or the connection is
-        if state.exchanges.contains_key(&number) {
-            let frame = if has_failed { Control::Failed } else { Control::Ended };
-            state.remove(number);
-            state.outbox.push_control(frame(number));
-            drop(state);
+        let is_open = side.change(|state| {
+            let is_open = state.remove(number);
+            if is_open {
+                state.outbox.push_control(frame(number));
+            }
+            is_open
+        });
+        if is_open {
             side.filled.notify_one();
         }
     }

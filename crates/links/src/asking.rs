@@ -202,7 +202,7 @@ impl Side for Asking {
                 Ok(())
             }
             Frame::Control(Control::Failed(number)) => {
-                self.end(number, Some(LinkError::Lost));
+                self.end(number, Some(LinkError::Failed));
                 Ok(())
             }
             Frame::Part { carried: Carried::Answer, number, is_last, bytes } => {

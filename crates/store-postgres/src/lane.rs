@@ -152,7 +152,10 @@ impl<W: Work> Lane<W> {
                 self.shared.meter.committed(jobs.len(), began.elapsed());
                 self.answer(jobs, &Ok(()));
             }
-            Err(Refusal::Lost) => self.answer(jobs, &Err(AppendError::Lost)),
+            Err(Refusal::Lost) => {
+                let loss = self.loss();
+                self.answer(jobs, &Err(loss));
+            }
             Err(Refusal::Misfit(_)) if jobs.len() > 1 => {
                 // in halves, until those that do not fit stand alone
                 taken.push(jobs.split_off(jobs.len() / 2));
@@ -160,6 +163,14 @@ impl<W: Work> Lane<W> {
             }
             Err(Refusal::Misfit(error)) => self.refuse(jobs, &error, taken).await,
         }
+    }
+
+    /// Returns the refusal of a batch after which nothing is stored.
+    fn loss(&mut self) -> AppendError {
+        // of this batch alone: no later one is tried
+        let is_unknown = std::mem::take(&mut self.is_outcome_unknown);
+        let is_unconfirmed = std::mem::take(&mut self.is_unconfirmed);
+        if is_unknown || is_unconfirmed { AppendError::Unsettled } else { AppendError::Lost }
     }
 
     /// Refuses a batch of one request, with the reason.
@@ -219,6 +230,8 @@ impl<W: Work> Lane<W> {
                     return Err(Refusal::Lost);
                 }
                 Ok(Answer::HistoryLost) => {
+                    // with less than the batch before, it does not have this one
+                    (self.is_outcome_unknown, self.is_unconfirmed) = (false, false);
                     self.shared.meter.lost_history();
                     self.shared.membership.lose(Cause::HistoryLost);
                     return Err(Refusal::Lost);

@@ -15,6 +15,7 @@ mod cluster;
 mod fence;
 mod join;
 mod owners;
+mod wall_clock;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -94,7 +95,8 @@ impl fmt::Display for Lost {
             Cause::Taken(Some(taker)) if taker.name == *name => write!(
                 f,
                 "another server with the name of this one, {taker}, has taken the database over; \
-                 if two servers are intended, give each its own database and `name`"
+                 if two servers are intended, give each its own `name`, and its own database unless \
+                 they share it (`[cluster]`)"
             ),
             Cause::Taken(Some(taker)) => write!(
                 f,

@@ -336,7 +336,8 @@ codes! {
     "The server" {
         Draining "draining" 503 wait 5:
             "Shutting down",
-            "The server is shutting down. Recorded executions continue after its next start.",
+            "The server is shutting down. Recorded executions continue after its next start, \
+             or at another server of the database.",
             "Try again, with the same `Idempotency-Key` if there is one.";
         Busy "busy" 503 wait 1:
             "Busy",

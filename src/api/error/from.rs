@@ -160,7 +160,7 @@ impl ApiError {
             AppendError::Unavailable(reason) => {
                 Unavailable::Store { reason, execution: None }.into()
             }
-            AppendError::Lost => Unavailable::from(AppendError::Lost).into(),
+            AppendError::Lost | AppendError::Unsettled => Unavailable::from(error).into(),
             AppendError::Stale | AppendError::KeyTaken => {
                 log::error!("bug in the server: a conversation was not changed: {error}");
                 Self::Internal

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom_actors::ports::meter::{JournalMeter, SettledOutcome};
-use prometheus::{Error, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};
+use prometheus::{Error, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts};
 
 use super::buckets;
 use super::family::Maker;
@@ -18,6 +18,7 @@ pub(super) struct JournalSeries {
     committed: IntCounter,
     not_committed: IntCounter,
     losses: IntCounter,
+    clock_offset: Gauge,
 }
 
 impl JournalSeries {
@@ -59,6 +60,11 @@ impl JournalSeries {
                 "greenroom_store_history_lost_total",
                 "PostgreSQL: times that the database had lost commits that it had confirmed",
             )?,
+            clock_offset: maker.register(Gauge::new(
+                "greenroom_clock_offset_seconds",
+                "PostgreSQL: time by which the wall clock of this server is ahead of that of the \
+                 database",
+            )?)?,
         })
     }
 }
@@ -91,5 +97,9 @@ impl JournalMeter for JournalSeries {
 
     fn lost_history(&self) {
         self.losses.inc();
+    }
+
+    fn compared_clocks(&self, ahead: f64) {
+        self.clock_offset.set(ahead);
     }
 }

@@ -241,7 +241,7 @@ impl World {
     }
 
     fn drain(&mut self) {
-        let grace = Duration::from_millis(self.dice.millis(10_000));
+        let grace = Duration::from_millis(self.dice.millis(60_000));
         let Some((index, up)) = self.pick_up() else { return };
         if up.is_draining() {
             return;

@@ -62,6 +62,36 @@ async fn answers_stop_where_the_room_of_the_asker_ends() {
 }
 
 #[tokio::test]
+async fn room_that_askers_leave_is_used_by_others() {
+    let answering = answering();
+    for number in 0..100 {
+        answering.receive(request(number, true, &[100])).unwrap();
+    }
+    let run = async || {
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    run().await;
+    let most = answering.limits.queued_bytes_max();
+    let queued = || answering.state().outbox.queued_bytes();
+    assert!(queued() >= most);
+    // those that have answered leave, while nothing is sent
+    let answered = |number: &Number| match answering.state().exchanges.get(number) {
+        Some(Exchange::Answering(exchange)) => exchange.has_answered,
+        _ => false,
+    };
+    let gone: Vec<Number> = (0..100).filter(answered).collect();
+    assert!(gone.len() < 100, "some wait for room");
+    for number in gone {
+        answering.receive(Frame::Control(Control::Gone(number))).unwrap();
+    }
+    assert_eq!(queued(), 0);
+    run().await;
+    assert!(queued() > 0, "the others answer");
+}
+
+#[tokio::test]
 async fn a_connection_that_sends_nothing_asks_for_no_more_answers() {
     let answering = answering();
     for number in 0..100 {

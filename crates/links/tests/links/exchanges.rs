@@ -150,8 +150,8 @@ async fn an_answerer_that_panics_ends_its_own_exchange() {
         }
         _ => echo(NodeId(1), request),
     });
-    assert_eq!(all(asker.ask(&answerer, "now")).await, [Err(LinkError::Lost)]);
-    let expected = [Ok(b"later".to_vec()), Err(LinkError::Lost)];
+    assert_eq!(all(asker.ask(&answerer, "now")).await, [Err(LinkError::Failed)]);
+    let expected = [Ok(b"later".to_vec()), Err(LinkError::Failed)];
     assert_eq!(all(asker.ask(&answerer, "later")).await, expected);
     assert_eq!(all(asker.ask(&answerer, "x")).await, [Ok(b"x".to_vec())]);
 }

@@ -75,7 +75,7 @@ async fn messages_that_are_too_large_are_not_sent() {
     let answers = all(asker.ask(&answerer, vec![0; MOST])).await;
     assert_eq!(answers, [Ok(MOST.to_be_bytes().to_vec())]);
     let answers = all(asker.ask(&answerer, "large")).await;
-    assert!(answers == [Ok(vec![0; MOST]), Err(LinkError::Lost)]);
+    assert!(answers == [Ok(vec![0; MOST]), Err(LinkError::Failed)]);
     assert!(asker.figures_of(answerer.node).unwrap().is_connected);
 }
 

@@ -30,7 +30,7 @@ impl<W: Work> Lane<W> {
         self.shared.membership.lose(Cause::panicked(&lane, &*panic));
         for batch in taken.drain(..).rev() {
             self.queued.fetch_sub(batch.len(), Ordering::Relaxed);
-            self.answer(batch, &Err(AppendError::Lost));
+            self.answer(batch, &Err(AppendError::Unsettled));
         }
         while let Some(batch) = self.gather().await {
             self.queued.fetch_sub(batch.len(), Ordering::Relaxed);

@@ -13,6 +13,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::fence::NOTE;
+use super::wall_clock::WallClock;
 use super::{BEAT, Cause, Cluster, Membership, Peer};
 use crate::connector::{Connector, Purpose, SessionError, answered};
 use crate::lane::outage::{OutageOfOne, Outages};
@@ -24,7 +25,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(4);
 
 /// Increments the beat of a process that still has its row and lanes; returns the members, the number
 /// of changes of the owners of slots, whether another session has a lock on executions, or waits for
-/// one, that writes would wait for, and the version of the tables. The beat itself waits for no such
+/// one, that writes would wait for, the version of the tables, and the time. The beat itself waits for no such
 /// lock.
 const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1, unreachable = $2
         WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
@@ -36,7 +37,8 @@ const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1, unreachable
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
             AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
                 'AccessExclusiveLock')),
-        (SELECT schema FROM meta), (SELECT schema_min FROM meta)
+        (SELECT schema FROM meta), (SELECT schema_min FROM meta),
+        extract(epoch FROM clock_timestamp())::float8
     FROM own, nodes n WHERE n.state < 2 ORDER BY n.node";
 /// Reads the last batch of each lane.
 const BATCHES: &str = "SELECT lane, batch FROM lanes WHERE node = $1";
@@ -71,6 +73,7 @@ struct Pulse {
     answer_max: Duration,
     /// True if the last beat has found a lock that writes would wait for.
     is_locked: bool,
+    wall_clock: WallClock,
 }
 
 /// A connection, with the statements that it has prepared: a beat is the same again and again.
@@ -218,6 +221,7 @@ impl Membership {
             newer: None,
             answer_max,
             is_locked: false,
+            wall_clock: WallClock::default(),
         };
         let mut views = self.cluster.as_ref().and_then(Cluster::take_views);
         let mut leave = self.leave.subscribe();
@@ -265,6 +269,7 @@ impl Membership {
         pulse.is_locked = false;
         let unreachable = self.cluster.as_ref().map(Cluster::unreachable).unwrap_or_default();
         let (sent, rows) = pulse.ask(UPDATE, &[&self.node, &unreachable]).await?;
+        let took = sent.elapsed();
         let is_unannounced = self.outages.is_lost() && self.lost.borrow().is_none();
         if rows.is_empty() || is_unannounced {
             let (_, takers) = pulse.ask(TAKER, &[&self.node, &self.name]).await?;
@@ -280,6 +285,8 @@ impl Membership {
             return Ok(Beat::Lost(Cause::Outdated(tables.version)));
         }
         self.report(tables, pulse);
+        let ahead = pulse.wall_clock.compare(took, rows[0].try_get(10)?);
+        pulse.meter.compared_clocks(ahead);
         if self.has_lost_history(pulse).await? {
             return Ok(Beat::Lost(Cause::HistoryLost));
         }

@@ -35,10 +35,14 @@ impl NodeReader {
     pub fn set_leaving(&self, name: &str) -> Result<bool, LeaveError> {
         let (client, name) = (Arc::clone(&self.client), name.to_owned());
         let leaving = async move {
-            let Some(node) = leaver(&look(&client).await?, &name)? else { return Ok(false) };
-            let changed = client.execute(LEAVE, &[&node]).await.map_err(OpenError::from)?;
-            // it has ended meanwhile
-            if changed == 0 { Err(LeaveError::Gone(name)) } else { Ok(true) }
+            loop {
+                let Some(node) = leaver(&look(&client).await?, &name)? else { return Ok(false) };
+                let changed = client.execute(LEAVE, &[&node]).await.map_err(OpenError::from)?;
+                // otherwise it has ended meanwhile, or is to leave by another command
+                if changed > 0 {
+                    return Ok(true);
+                }
+            }
         };
         self.driver.run(leaving, None).ok_or_else(panicked)?
     }

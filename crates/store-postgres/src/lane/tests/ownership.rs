@@ -1,6 +1,8 @@
 //! Lanes of a process that loses the database.
 
 use greenroom_actors::ports::store::{Snapshot, Timer, TimerChange, TimerKey};
+use support::proxy::Proxy;
+use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -48,12 +50,12 @@ async fn the_loss_of_one_lane_is_that_of_the_database() {
     assert!(lost(&lab).await.contains("no longer knows this server"), "the process ends");
 }
 
-#[tokio::test]
-async fn a_takeover_waits_for_an_open_commit() {
-    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
-    let mut lab = Lab::open_at(&url, &url, 1).await;
-    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
-    let lock = client(&url).await;
+/// Begins a commit that waits for a lock, and a takeover that waits for the commit.
+async fn open_commit_and_taker(
+    lab: &Lab,
+    url: &str,
+) -> (Client, JoinHandle<Result<u64, tokio_postgres::Error>>) {
+    let lock = client(url).await;
     let take = "BEGIN; INSERT INTO idempotency VALUES ('k', 'h', 'x', 1, 5000)";
     lock.batch_execute(take).await.unwrap();
     lab.store.append(keyed(lab.draft(1, 1), "k"));
@@ -65,11 +67,36 @@ async fn a_takeover_waits_for_an_open_commit() {
     let waits = "SELECT count(*) FROM pg_stat_activity
         WHERE application_name = 'taker-that-waits' AND wait_event_type = 'Lock'";
     lab.until(waits, "1").await;
+    (lock, taking)
+}
+
+#[tokio::test]
+async fn a_takeover_waits_for_an_open_commit() {
+    let Some(url) = Server::shared().map(Server::fresh_url) else { return };
+    let mut lab = Lab::open_at(&url, &url, 1).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    let (lock, taking) = open_commit_and_taker(&lab, &url).await;
     lock.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(lab.outcome().await, (1, 2, Ok(())));
     taking.await.unwrap().unwrap();
     assert_eq!(lab.append(lab.draft(1, 2)).await, Err(AppendError::Lost));
     assert_eq!(lab.ask("SELECT revision FROM executions").await, "1");
+}
+
+#[tokio::test]
+async fn an_append_whose_outcome_is_unknown_at_a_takeover_may_be_stored() {
+    let Some(server) = Server::start() else { return };
+    let (url, proxy) = (server.fresh_url(), Proxy::to(server.port()));
+    let mut lab = Lab::open_at(&proxy.through(&url), &url, 1).await;
+    assert_eq!(lab.append(lab.draft(1, 0)).await, Ok(()));
+    let (lock, taking) = open_commit_and_taker(&lab, &url).await;
+    // it is committed although nothing receives the answer
+    proxy.cut();
+    lock.batch_execute("ROLLBACK").await.unwrap();
+    taking.await.unwrap().unwrap();
+    assert_eq!(lab.outcome().await, (1, 2, Err(AppendError::Unsettled)));
+    assert_eq!(lab.ask("SELECT revision FROM executions").await, "1");
+    assert_eq!(lab.append(lab.draft(2, 0)).await, Err(AppendError::Lost), "it was not tried");
 }
 
 #[tokio::test]
@@ -132,9 +159,10 @@ async fn a_lane_that_panics_ends_the_process_and_holds_nothing_up() {
     // queued behind the batch that is under way
     lab.store.append(lab.draft(2, 0));
     drop(lock);
-    for (row, _, result) in lab.outcomes(2).await {
-        assert_eq!(result, Err(AppendError::Lost), "{row}");
-    }
+    let outcomes: Vec<_> =
+        lab.outcomes(2).await.into_iter().map(|(row, _, it)| (row, it)).collect();
+    let expected = [(1, Err(AppendError::Unsettled)), (2, Err(AppendError::Lost))];
+    assert_eq!(outcomes, expected, "the second one was not tried");
     let lost = lost(&lab).await;
     assert!(lost.starts_with("lane 0 of the store of this server (test) panicked"), "{lost}");
     assert!(lost.ends_with(": poisoned"), "{lost}");
