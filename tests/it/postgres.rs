@@ -416,7 +416,8 @@ fn a_request_in_an_outage_takes_effect_once() {
 fn a_wrong_clock_is_reported() {
     let Some(database) = Database::shared() else { return };
     let Some(clock) = WrongClock::find() else { return };
-    let mut command = home(&database.fresh_url(), "late").greenroom(&["serve"]);
+    let home = home(&database.fresh_url(), "late");
+    let mut command = home.greenroom(&["serve"]);
     clock.set(&mut command, "-1d");
     let server = Server::start(command);
     WrongClock::remove_files(server.child.id());
