@@ -166,12 +166,9 @@ impl Ownership {
     pub(crate) async fn handed_over(&self) {
         let Some(own) = self.own() else { return };
         let mut views = self.owners();
-        while self.view().is_some_and(|view| could_give(&view, own)) {
-            // an error: this process is a member no longer
-            if views.changed().await.is_err() {
-                return;
-            }
-        }
+        // the sender lives as long as `self`: waiting cannot fail
+        let given = views.wait_for(|_| self.view().is_none_or(|view| !could_give(&view, own)));
+        let _ = given.await;
         // not counted in views: while commands wait, there are more of them than beats
         let known = sleep(Lease::new(self.lease()).interval() * INTERVALS_TO_BE_KNOWN);
         let alone = views.wait_for(|_| self.view().is_none_or(|view| !has_other(&view, own)));
@@ -254,13 +251,8 @@ impl Ownership {
 
     /// Resolves when this process may believe that it still serves its slots.
     pub(crate) async fn believed(&self) {
-        let mut beats = self.owners();
-        while !self.is_believed() {
-            // an error: this process is a member no longer
-            if beats.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
+        // the sender lives as long as `self`: waiting cannot fail
+        let _ = self.owners().wait_for(|_| self.is_believed()).await;
     }
 }
 

@@ -75,24 +75,17 @@ impl Cluster {
         ];
         let calls = Calls::default();
         let mut registry = with_functions(registry_of(definitions), &calls);
-        let counted = calls.clone();
-        let long = function(move |_| {
-            counted.add_one();
-            async {
-                pass(Duration::from_secs(5)).await;
-                Ok(json!("long").into())
-            }
-        });
-        registry.functions.insert("long".to_owned(), long);
-        let counted = calls.clone();
-        let very_long = function(move |_| {
-            counted.add_one();
-            async {
-                pass(Duration::from_secs(20)).await;
-                Ok(json!("very long").into())
-            }
-        });
-        registry.functions.insert("very long".to_owned(), very_long);
+        for (name, seconds) in [("long", 5), ("very long", 20)] {
+            let counted = calls.clone();
+            let lasting = function(move |_| {
+                counted.add_one();
+                async move {
+                    pass(Duration::from_secs(seconds)).await;
+                    Ok(json!(name).into())
+                }
+            });
+            registry.functions.insert(name.to_owned(), lasting);
+        }
         let processes = AtomicU64::new(0);
         Self { disk: MemoryStore::new(), calls, registry, processes, network: None }
     }
