@@ -139,9 +139,10 @@ pub struct Config {
     pub warnings: Vec<ConfigProblem>,
     /// The place that set the host: a line of the file, or an option of the command line.
     host_spot: Option<Spot>,
-    /// The lines that set `server.name` and `cluster.advertise`.
+    /// The lines that set `server.name`, and `advertise` and `certificate` of `[cluster]`.
     name_spot: Option<Spot>,
     advertise_spot: Option<Spot>,
+    certificate_spot: Option<Spot>,
     references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
@@ -292,6 +293,19 @@ impl Config {
         let variables = self.check_variables(&environment);
         let rest = headers.chain(steps).chain(password).chain(variables);
         models.chain(providers).chain(rest).collect()
+    }
+
+    /// Returns a warning if `check` refuses the certificate for other servers. No error: a
+    /// configuration is also checked on machines where it does not run.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "there are no links"))]
+    pub(crate) fn check_certificate(
+        &self,
+        check: impl Fn(ClusterTls<'_>) -> Result<(), String>,
+    ) -> Option<ConfigProblem> {
+        self.cluster.listen?;
+        let problem = check(self.cluster.tls()?).err()?;
+        let spot = self.certificate_spot.as_ref()?;
+        Some(spot.warning(format!("cannot be used with `key` and `ca`: {problem}")))
     }
 
     /// Returns warnings about missing programs of steps and tools. Called before the server starts.

@@ -1,6 +1,7 @@
 //! Commands that a supervisor passes to the actor of an execution, each with its reply channel.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Message;
 use serde::{Deserialize, Serialize};
@@ -242,6 +243,17 @@ impl ExecutionCommand {
     /// True if the command would keep an execution in memory for a caller.
     pub(crate) fn needs_room(&self) -> bool {
         self.rules().1 == Load::IfThereIsRoom
+    }
+
+    /// Returns the time for which another process is waited for. A report on what an execution waits
+    /// for says before long that it is that process.
+    pub(crate) fn answered_within(&self, lease: Duration) -> Duration {
+        if matches!(self, Self::Why { .. }) { lease / 2 } else { Duration::MAX }
+    }
+
+    /// True if the command has values of a caller, which can be large.
+    pub(crate) fn has_values(&self) -> bool {
+        matches!(self, Self::Start(_) | Self::Resume(_))
     }
 
     /// True if the command may find an execution with this header.

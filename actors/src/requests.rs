@@ -312,6 +312,9 @@ pub enum Unavailable {
     /// nothing of it was recorded.
     #[error("the execution has moved to another server")]
     Moved { execution: Option<ExecutionId> },
+    /// Another process serves the execution, and what was asked is too large to be sent there.
+    #[error("the request is too large to be sent to another server")]
+    TooLarge,
     /// Another process that the request needs cannot be reached.
     #[error("another server cannot be reached")]
     Unreachable,

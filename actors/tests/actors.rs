@@ -17,6 +17,8 @@ mod cluster_figures;
 mod cluster_generations;
 #[path = "actors/cluster_handover.rs"]
 mod cluster_handover;
+#[path = "actors/cluster_large.rs"]
+mod cluster_large;
 #[path = "actors/cluster_observing.rs"]
 mod cluster_observing;
 #[path = "actors/cluster_progress.rs"]

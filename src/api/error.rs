@@ -76,6 +76,8 @@ pub enum ApiError {
     BodyTooSlow,
     #[error("Request body is larger than {bytes_max} bytes")]
     BodyTooLarge { bytes_max: usize },
+    #[error("Request is too large to be passed on to the server that has the execution")]
+    TooLargeToPassOn,
     #[error("Content type {0} is not supported, send application/json")]
     UnsupportedMediaType(String),
     #[error("Content encoding {0} is not supported, send the body as it is")]
@@ -272,7 +274,7 @@ impl ApiError {
             Self::WebSocketOnly(_) => ErrorCode::UpgradeRequired,
             Self::ByHandler { .. } => ErrorCode::RequestRefused,
             Self::BodyTooSlow => ErrorCode::BodyTooSlow,
-            Self::BodyTooLarge { .. } => ErrorCode::BodyTooLarge,
+            Self::BodyTooLarge { .. } | Self::TooLargeToPassOn => ErrorCode::BodyTooLarge,
             Self::UnsupportedEncoding(_) => ErrorCode::EncodingUnsupported,
             Self::UnsupportedMediaType(_) => ErrorCode::MediaTypeUnsupported,
             Self::WorkflowNotFound(_) => ErrorCode::WorkflowNotFound,

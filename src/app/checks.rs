@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 use greenroom_actors::domain::plan::Callee;
 
+#[cfg(feature = "postgres")]
+use super::cluster;
 use super::{Registered, Variables, access, check};
 use crate::config::workflows::{StepArguments, named};
 use crate::config::{Config, ConfigProblem, Names, programs, steps};
@@ -53,6 +55,8 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
 pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
     let Registered { registry, .. } = registered;
     let mut warnings = config.check_programs();
+    #[cfg(feature = "postgres")]
+    warnings.extend(config.check_certificate(|files| cluster::tls_of(files).check()));
     let path = std::env::var_os("PATH");
     let built = programs(registry.workflows.values());
     warnings.extend(built.filter_map(|program| program.check(path.as_deref())));

@@ -1,21 +1,22 @@
 //! This server among those that share its database: the listener for the others, and the
 //! connections to them.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Weak};
 
-use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::Links;
-use greenroom_actors::ports::members::{Members, View};
-use greenroom_links::{LinkIdentity, LinkListener, LinkSettings, LinkTls, PeerFigures, TcpLinks};
+use greenroom_actors::ports::members::{Member, Members, View};
+use greenroom_links::{
+    Addresses, LinkIdentity, LinkListener, LinkSettings, LinkTls, PeerAddress, PeerFigures,
+    TcpLinks,
+};
 use tokio::sync::watch;
 
-use crate::config::ClusterConfig;
+use crate::config::{ClusterTls, Config};
 use crate::telemetry::metrics::{LinkReading, ReadLinks};
 
-/// Addresses of the members.
-type Addresses = Arc<BTreeMap<NodeId, String>>;
+/// Room in a message beside the values of a caller or of an execution.
+const MESSAGE_BYTES_BESIDE: usize = 16 * 1024 * 1024;
 
 /// A listener that others cannot connect to yet.
 pub(super) struct Listening {
@@ -26,20 +27,17 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Listens where the configuration says; `None` if this server has its store for itself.
-    pub(super) fn start(config: &ClusterConfig) -> io::Result<Option<Self>> {
-        let Some(listen) = config.listen else { return Ok(None) };
-        let tls = config.tls().map(|tls| LinkTls {
-            certificate: tls.certificate.to_owned(),
-            key: tls.key.to_owned(),
-            authority: tls.ca.to_owned(),
-        });
+    pub(super) fn start(config: &Config) -> io::Result<Option<Self>> {
+        let cluster = &config.cluster;
+        let Some(listen) = cluster.listen else { return Ok(None) };
         let settings = LinkSettings {
-            tls,
-            trusted_network: config.trusted_network,
+            tls: cluster.tls().map(tls_of),
+            trusted_network: cluster.trusted_network,
+            message_bytes_max: message_bytes_max(config),
             ..LinkSettings::new(listen.to_string())
         };
         let listener = LinkListener::bind(&settings).map_err(io::Error::other)?;
-        let advertised = config.advertise.as_ref().map(|advertised| advertised.0.clone());
+        let advertised = cluster.advertise.as_ref().map(|advertised| advertised.0.clone());
         let address = advertised.unwrap_or_else(|| listener.address().to_string());
         Ok(Some(Self { listener, address }))
     }
@@ -60,6 +58,20 @@ impl Listening {
         let read = move || read.upgrade().map_or_else(Vec::new, |links| readings_of(&links));
         Ok((links, Box::new(read)))
     }
+}
+
+/// Returns the files as links take them.
+pub(super) fn tls_of(files: ClusterTls<'_>) -> LinkTls {
+    let ClusterTls { certificate, key, ca } = files;
+    LinkTls { certificate: certificate.to_owned(), key: key.to_owned(), authority: ca.to_owned() }
+}
+
+/// Returns the maximum size of what servers send to each other: a body with values, or the values of
+/// an execution.
+fn message_bytes_max(config: &Config) -> u32 {
+    let values = config.limits.runtime.machine.execution_bytes_max;
+    let values = usize::try_from(values).unwrap_or(usize::MAX).max(config.server.body_bytes_max);
+    u32::try_from(values.saturating_add(MESSAGE_BYTES_BESIDE)).unwrap_or(u32::MAX)
 }
 
 /// Notes the members that this server has no connection to, with each view of them.
@@ -90,10 +102,8 @@ fn addresses(mut views: watch::Receiver<Option<Arc<View>>>) -> watch::Receiver<A
         loop {
             let known = views.borrow_and_update().as_deref().map(addresses_in).unwrap_or_default();
             sender.send_if_modified(|before| {
-                let is_new = **before != known;
-                if is_new {
-                    *before = Arc::new(known);
-                }
+                let is_new = *before != known;
+                *before = known;
                 is_new
             });
             if views.changed().await.is_err() {
@@ -104,8 +114,10 @@ fn addresses(mut views: watch::Receiver<Option<Arc<View>>>) -> watch::Receiver<A
     addresses
 }
 
-fn addresses_in(view: &View) -> BTreeMap<NodeId, String> {
-    let members = view.members.iter();
-    let with_address = members.filter_map(|it| Some((it.node, it.address.as_ref()?.to_string())));
-    with_address.collect()
+fn addresses_in(view: &View) -> Addresses {
+    let address = |member: &Member| {
+        let (name, address) = (Arc::clone(&member.name), Arc::clone(member.address.as_ref()?));
+        Some((member.node, PeerAddress { name, address }))
+    };
+    Arc::new(view.members.iter().filter_map(address).collect())
 }

@@ -25,6 +25,9 @@ enum Action {
     Drain {
         /// Name of the server.
         name: String,
+        /// Wait until it has no slots.
+        #[arg(long)]
+        wait: bool,
     },
 }
 
@@ -98,7 +101,7 @@ impl<'a> Reported<'a> {
 /// Runs a command. Prints its result to stdout, problems to stderr.
 pub(super) fn run(arguments: &Arguments, options: &Options) -> ExitCode {
     let lines = match &options.action {
-        Some(Action::Drain { name }) => drain(arguments, name).map(|line| vec![line]),
+        Some(Action::Drain { name, wait }) => drain(arguments, name, *wait).map(|line| vec![line]),
         None => list(arguments, options.json),
     };
     match lines {
@@ -123,8 +126,13 @@ fn list(arguments: &Arguments, json: bool) -> Result<Vec<String>, Vec<String>> {
     Ok(lines(&nodes))
 }
 
-fn drain(arguments: &Arguments, name: &str) -> Result<String, Vec<String>> {
-    let is_new = open(arguments)?.set_leaving(name).map_err(refused)?;
+fn drain(arguments: &Arguments, name: &str, wait: bool) -> Result<String, Vec<String>> {
+    let reader = open(arguments)?;
+    let is_new = reader.set_leaving(name).map_err(refused)?;
+    if wait {
+        reader.wait_until_left(name).map_err(refused)?;
+        return Ok(format!("{name} has handed its slots over, and can be stopped"));
+    }
     let hands = if is_new { "hands" } else { "is leaving already, and hands" };
     Ok(format!(
         "{name} {hands} its slots over to the other servers; stop it when `greenroom nodes` shows \

@@ -146,6 +146,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.store = root.section("store").map(StoreConfig::read_all).unwrap_or_default();
     if let Some(cluster) = root.section("cluster") {
         config.advertise_spot = cluster.get("advertise").map(|entry| entry.place.spot());
+        config.certificate_spot = cluster.get("certificate").map(|entry| entry.place.spot());
         config.cluster = ClusterConfig::read_all(cluster, &config.store);
     }
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();

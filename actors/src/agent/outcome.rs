@@ -70,6 +70,7 @@ impl GenerateError {
                 Unavailable::Draining { .. }
                 | Unavailable::Busy { .. }
                 | Unavailable::Moved { .. }
+                | Unavailable::TooLarge
                 | Unavailable::Unreachable
                 | Unavailable::NoMemory,
             ) => self.to_string(),

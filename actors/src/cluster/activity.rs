@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::request::{Answered, Request};
+use crate::cluster::request::{MemberAnswer, Request};
 use crate::domain::ids::ExecutionId;
 use crate::requests::Unavailable;
 use crate::shard::stuck::{STUCK_MAX, StuckExecution};
@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 /// Time that the other members have to answer. A list is not worth more: without the answer of one
 /// that is slow or gone, it shows what the others do.
-const ANSWERED: Duration = Duration::from_secs(1);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Workflows and agents that are running.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,8 +76,8 @@ impl Shared {
         if others.is_empty() {
             return Vec::new();
         }
-        let answers: Vec<Answered<Result<T, Unavailable>>> =
-            self.ask_members(&others, &request, ANSWERED).await.unwrap_or_default();
+        let answers: Vec<MemberAnswer<Result<T, Unavailable>>> =
+            self.ask_members(&others, &request, ANSWERED_WITHIN).await.unwrap_or_default();
         answers.into_iter().flatten().filter_map(|(answer, _)| answer.ok()).collect()
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::cluster::feed_relay::relay_feed;
-use crate::cluster::order::{Answered, Control, Order, OrderedCommand};
+use crate::cluster::order::{AnswerTime, Control, Order, OrderedCommand};
 use crate::cluster::relay::{Facts, relay_events, relay_facts};
 use crate::cluster::request::Request;
 use crate::cluster::said::{write_answer, write_elsewhere};
@@ -149,7 +149,7 @@ impl Receiver {
         id: ExecutionId,
         start: Box<Start>,
         idempotency: Option<IdempotencyRecord>,
-        answered: Answered,
+        answered: AnswerTime,
         subscriber: Option<Subscriber>,
     ) -> Option<Vec<u8>> {
         let shared = &self.shared;
@@ -171,10 +171,12 @@ impl Receiver {
             ExecutionCommand::Start(Box::new(command))
         };
         match answered {
-            Answered::OnSettled => {
+            AnswerTime::OnSettled => {
                 self.ask(id, |answer| command(StartAnswer::OnSettled(answer))).await
             }
-            Answered::AtStart => self.ask(id, |answer| command(StartAnswer::AtStart(answer))).await,
+            AnswerTime::AtStart => {
+                self.ask(id, |answer| command(StartAnswer::AtStart(answer))).await
+            }
         }
     }
 

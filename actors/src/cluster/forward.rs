@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Recipient;
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, interval, sleep, timeout_at};
+use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
 use crate::cluster::figures::Forwarded;
 use crate::cluster::order::{Order, pass_answer};
@@ -23,6 +24,7 @@ use crate::domain::slot::slot_of;
 use crate::execution::Subscribers;
 use crate::ports::links::{Exchange, LinkError, Links};
 use crate::requests::{EventBatch, Subscriber, Unavailable};
+use crate::shard::memory_budget::Claim;
 use crate::shared::Shared;
 
 /// Time beyond the lease for which a command waits for an owner of its slot: to fence the last
@@ -45,28 +47,24 @@ pub(crate) async fn forward(
         return command.refuse(Unavailable::Moved { execution: None });
     };
     let counters = &shared.ownership.counters;
-    let Some(links) = shared.ownership.links() else {
-        counters.forwarded(Forwarded::Refused);
-        return command.refuse(Unavailable::Moved { execution: None });
-    };
-    let is_repeatable = order.is_repeatable();
-    let request = match Request::Order(order).write() {
-        Ok(request) => request,
+    let forwarding = match Forwarding::new(&shared, &id, order, command.has_values()) {
+        Ok(forwarding) => forwarding,
         Err(why) => {
             counters.forwarded(Forwarded::Refused);
             return command.refuse(why);
         }
     };
-    let forwarding =
-        Forwarding { shared: &shared, links: &**links, id: &id, request, is_repeatable };
     let patience = forwarding.patience();
+    let answered_within = command.answered_within(shared.ownership.lease());
     // what its caller wished is carried out in time, but is not waited for
     let abandoned = async {
         command.abandoned().await;
         sleep(patience).await;
     };
     let found = tokio::select! {
-        found = forwarding.find_answer() => found,
+        found = timeout(answered_within, forwarding.find_answer()) => {
+            found.unwrap_or(Found::Refusal(Unavailable::Moved { execution: None }))
+        }
         () = abandoned => return,
     };
     counters.forwarded(found.end());
@@ -94,7 +92,9 @@ struct Forwarding<'f> {
     links: &'f dyn Links,
     id: &'f ExecutionId,
     /// The order, as it is sent.
-    request: Vec<u8>,
+    request: Bytes,
+    /// Memory of the order.
+    _claim: Claim,
     /// True if it may be sent again when its owner was lost while it carried it out.
     is_repeatable: bool,
 }
@@ -120,7 +120,25 @@ impl Found {
     }
 }
 
-impl Forwarding<'_> {
+impl<'f> Forwarding<'f> {
+    /// Returns the command as it is to be sent. Values need memory beside what their execution has;
+    /// everything else is small.
+    fn new(
+        shared: &'f Shared,
+        id: &'f ExecutionId,
+        order: Order,
+        has_values: bool,
+    ) -> Result<Self, Unavailable> {
+        let links = shared.ownership.links().ok_or(Unavailable::Moved { execution: None })?;
+        let is_repeatable = order.is_repeatable();
+        let request = Request::Order(order).write()?;
+        let bytes = u64::try_from(request.len()).unwrap_or(u64::MAX);
+        let memory = &shared.memory;
+        let claim = if has_values { memory.claim(bytes) } else { Some(memory.claim_anyway(bytes)) };
+        let claim = claim.ok_or_else(|| shared.no_memory())?;
+        Ok(Self { shared, links: &**links, id, request, _claim: claim, is_repeatable })
+    }
+
     /// Returns the time for which the command waits for an owner of its slot.
     fn patience(&self) -> Duration {
         self.shared.ownership.lease() + TAKEOVER
@@ -150,6 +168,7 @@ impl Forwarding<'_> {
                         until = Instant::now() + self.patience();
                     }
                     Asked::Lost | Asked::Failed => return moved(true),
+                    Asked::TooLarge => return Found::Refusal(Unavailable::TooLarge),
                 }
             }
             let is_over = !self.is_changed(&mut owners, until).await;
@@ -164,17 +183,18 @@ impl Forwarding<'_> {
     async fn is_changed(&self, owners: &mut Owners, until: Instant) -> bool {
         let ownership = &self.shared.ownership;
         loop {
-            let look = until.min(Instant::now() + ownership.look_interval());
-            match timeout_at(look, owners.changed()).await {
-                Ok(changed) => return changed.is_ok(),
-                Err(_) if look == until => return false,
-                Err(_) => ownership.look(),
+            let next = until.min(Instant::now() + ownership.refresh_interval());
+            match timeout_at(next, owners.changed()).await {
+                // the sender lives as long as `shared`: waiting cannot fail
+                Ok(_) => return true,
+                Err(_) if next == until => return false,
+                Err(_) => ownership.refresh(),
             }
         }
     }
 
     /// Sends the order to a member; returns its first message.
-    async fn ask(&self, node: NodeId, request: Vec<u8>) -> Asked {
+    async fn ask(&self, node: NodeId, request: Bytes) -> Asked {
         let mut exchange = self.links.open(node, request);
         let first = tokio::select! {
             first = exchange.next() => first,
@@ -187,6 +207,7 @@ impl Forwarding<'_> {
                 Some(_) | None => Asked::Answered(first, exchange),
             },
             Some(Err(LinkError::NotSent)) => Asked::NotTaken,
+            Some(Err(LinkError::TooLarge)) => Asked::TooLarge,
             Some(Err(LinkError::Lost)) | None => Asked::Lost,
             Some(Err(LinkError::Failed)) => Asked::Failed,
         }
@@ -197,6 +218,8 @@ enum Asked {
     Answered(Vec<u8>, Exchange),
     /// The member has done nothing.
     NotTaken,
+    /// It cannot be sent to any member.
+    TooLarge,
     /// It may have carried the order out.
     Lost,
     /// It may have carried the order out, and is not asked again: it would fail to answer, or this

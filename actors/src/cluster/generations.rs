@@ -13,7 +13,7 @@ use tokio::time::{interval, timeout};
 use crate::agent::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
 use crate::agent::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
 use crate::cluster::forward::PRUNE_MIN;
-use crate::cluster::request::{Answered, Request};
+use crate::cluster::request::{MemberAnswer, Request};
 use crate::cluster::said::Said;
 use crate::limits::RuntimeLimits;
 use crate::ports::links::Exchange;
@@ -59,7 +59,7 @@ impl Shared {
                 true => self.other_members_by_now().await?,
             };
             asked.retain(|node| !none.contains(node));
-            let answers: Vec<Answered<Result<bool, Unavailable>>> =
+            let answers: Vec<MemberAnswer<Result<bool, Unavailable>>> =
                 self.ask_members(&asked, &request, time).await?;
             let mut is_unreachable = false;
             for (node, answer) in asked.into_iter().zip(answers) {
@@ -106,7 +106,7 @@ impl Shared {
         let asked = self.ask_members(&others, &request, self.time_to_record());
         let (here, others) = tokio::join!(self.forget_here(user, generations), asked);
         here?;
-        let answers: Vec<Answered<Result<(), Unavailable>>> = others?;
+        let answers: Vec<MemberAnswer<Result<(), Unavailable>>> = others?;
         for answer in answers {
             answer.ok_or(Unavailable::Unreachable)?.0?;
         }

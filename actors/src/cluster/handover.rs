@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const ROUND_MAX: usize = 64;
 
 /// Slots that are handed over at once, by their next owner.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Round {
     pub(super) shares: Vec<(NodeId, SlotSet)>,
     /// True if slots are given away although they have work in progress.
@@ -47,7 +47,7 @@ impl Handover {
         shared: &Shared,
         give: BTreeMap<NodeId, SlotSet>,
         is_leaving: bool,
-    ) -> Round {
+    ) -> Option<Round> {
         let size = if is_leaving { usize::MAX } else { ROUND_MAX };
         if give.is_empty() {
             self.busy_since = None;
@@ -55,12 +55,12 @@ impl Handover {
                 0 => {}
                 moved => log::info!("handed {moved} slots over to other servers"),
             }
-            return Round::default();
+            return None;
         }
-        let quiet = part_of(&give, &shared.busy_slots().await, size);
-        if !quiet.is_empty() {
+        let busy = shared.busy_slots().await;
+        if let Some(round) = Round::without(&busy, &give, size, false) {
             self.busy_since = None;
-            return Round { shares: quiet, is_forced: false };
+            return Some(round);
         }
         let busy_since = self.busy_since.get_or_insert_with(Instant::now);
         let kept = if shared.is_draining() {
@@ -71,7 +71,7 @@ impl Handover {
         } else {
             SlotSet::new()
         };
-        Round { shares: part_of(&give, &kept, size), is_forced: true }
+        Round::without(&kept, &give, size, true)
     }
 
     /// Notes how many slots a round has given away.
@@ -81,28 +81,29 @@ impl Handover {
 }
 
 impl Round {
+    /// Returns at most `size` of the slots, without those that are kept; `None` if none are left.
+    fn without(
+        kept: &SlotSet,
+        give: &BTreeMap<NodeId, SlotSet>,
+        size: usize,
+        is_forced: bool,
+    ) -> Option<Self> {
+        let mut room = size;
+        let mut shares = Vec::new();
+        for (to, slots) in give {
+            let share: SlotSet = slots.without(kept).iter().take(room).collect();
+            room -= share.len();
+            if !share.is_empty() {
+                shares.push((*to, share));
+            }
+        }
+        (!shares.is_empty()).then_some(Self { shares, is_forced })
+    }
+
     /// Returns the slots of all owners.
     pub(super) fn slots(&self) -> SlotSet {
         self.shares.iter().flat_map(|(_, slots)| slots.iter()).collect()
     }
-}
-
-/// Returns at most `size` of the slots that are not busy.
-fn part_of(
-    give: &BTreeMap<NodeId, SlotSet>,
-    busy: &SlotSet,
-    size: usize,
-) -> Vec<(NodeId, SlotSet)> {
-    let mut room = size;
-    let mut part = Vec::new();
-    for (to, slots) in give {
-        let quiet: SlotSet = slots.without(busy).iter().take(room).collect();
-        room -= quiet.len();
-        if !quiet.is_empty() {
-            part.push((*to, quiet));
-        }
-    }
-    part
 }
 
 impl Shared {

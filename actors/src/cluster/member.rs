@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::cluster::handover::Handover;
-use crate::domain::cluster::lease::{Lease, Suspicion};
+use crate::domain::cluster::lease::Suspicion;
 use crate::domain::cluster::plan::{Part, part_of};
 use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::slot::SlotSet;
@@ -30,7 +30,7 @@ pub(crate) async fn follow(
 
 /// Notes each view: this process is alive, and these are the members.
 async fn believe(shared: Weak<Shared>, members: &dyn Members) {
-    let lease = Lease::new(members.lease());
+    let lease = members.lease();
     let mut views = members.views();
     loop {
         let view = views.borrow_and_update().clone();
@@ -50,15 +50,15 @@ async fn believe(shared: Weak<Shared>, members: &dyn Members) {
 /// Does what follows from each view.
 async fn act(shared: Weak<Shared>, members: Arc<dyn Members>, joined: oneshot::Sender<()>) {
     let mut views = members.views();
-    let mut node = Node::new(members);
+    let mut keeper = SlotKeeper::new(members);
     let mut joined = Some(joined);
     loop {
         let view = views.borrow_and_update().clone();
         if let Some(view) = view {
             // Weak, so that a waiting task keeps nothing alive.
             let Some(shared) = shared.upgrade() else { return };
-            node.look(&shared, &view).await;
-            node.interrupt_abandoned(&shared, &view).await;
+            keeper.follow(&shared, &view).await;
+            keeper.interrupt_abandoned(&shared, &view).await;
             // an error: the launch no longer waits
             joined.take().map(|joined| joined.send(()));
         }
@@ -68,8 +68,8 @@ async fn act(shared: Weak<Shared>, members: Arc<dyn Members>, joined: oneshot::S
     }
 }
 
-/// Knowledge of this process about the others.
-struct Node {
+/// Keeps the slots of this process as the views of the members ask for.
+struct SlotKeeper {
     members: Arc<dyn Members>,
     suspicion: Suspicion,
     origin: Instant,
@@ -84,9 +84,9 @@ struct Node {
     moving: Option<(SlotSet, JoinHandle<usize>)>,
 }
 
-impl Node {
+impl SlotKeeper {
     fn new(members: Arc<dyn Members>) -> Self {
-        let suspicion = Suspicion::new(Lease::new(members.lease()));
+        let suspicion = Suspicion::new(members.lease());
         let now = Instant::now();
         Self {
             members,
@@ -101,7 +101,7 @@ impl Node {
     }
 
     /// Does what follows from one view.
-    async fn look(&mut self, shared: &Arc<Shared>, view: &Arc<View>) {
+    async fn follow(&mut self, shared: &Arc<Shared>, view: &Arc<View>) {
         let gone = self.fence_suspects(shared, view).await;
         self.end_round().await;
         if view.sent < self.changed {
@@ -126,9 +126,7 @@ impl Node {
         let has_ended = |node| links.is_some_and(|links| links.has_ended(node));
         let mut gone = Vec::new();
         for (node, beat) in self.suspicion.look(times, beats, has_ended) {
-            let name =
-                view.members.iter().find(|it| it.node == node).map(|it| Arc::clone(&it.name));
-            let name = name.unwrap_or_default();
+            let name = view.name_of(node).unwrap_or_default();
             match self.members.fence(node, beat).await {
                 Ok(true) => {
                     log::warn!(
@@ -215,9 +213,8 @@ impl Node {
             return;
         }
         let is_leaving = !active.contains(&own);
-        let round = self.handover.next_round(shared, give, is_leaving).await;
-        let slots = round.slots();
-        if !slots.is_empty() {
+        if let Some(round) = self.handover.next_round(shared, give, is_leaving).await {
+            let slots = round.slots();
             let (shared, members) = (Arc::clone(shared), Arc::clone(&self.members));
             let round = actix::spawn(async move { shared.hand_over(&*members, round).await });
             self.moving = Some((slots, round));

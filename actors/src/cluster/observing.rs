@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt as _, once};
 use tokio::sync::{oneshot, watch};
 
-use crate::cluster::request::{Answered, FeedWish, Request, ask, others_of};
+use crate::cluster::request::{FeedWish, MemberAnswer, Request, ask, others_of};
 use crate::cluster::said::Said;
 use crate::domain::cluster::NodeId;
 use crate::observe::feed::{FeedHandle, Observed};
@@ -30,7 +31,7 @@ pub(crate) struct Watch {
     observer: ObserverId,
     /// True if the observer wants spans, and perhaps logs; else it wants logs.
     wants_spans: bool,
-    request: Vec<u8>,
+    request: Bytes,
     /// Members that were asked and have not been lost.
     asked: BTreeSet<NodeId>,
     answers: FuturesUnordered<BoxFuture<'static, Opened>>,
@@ -38,7 +39,7 @@ pub(crate) struct Watch {
 }
 
 /// The answer of a member.
-type Opened = (NodeId, Answered<Result<(), Unavailable>>);
+type Opened = (NodeId, MemberAnswer<Result<(), Unavailable>>);
 
 /// A message of a member; `None` at the end.
 type Message = (NodeId, Option<Result<Vec<u8>, LinkError>>);
@@ -54,7 +55,7 @@ impl Watch {
             links: Arc::clone(shared.ownership.links()?),
             views: members.views(),
             own: members.own(),
-            patience: members.lease(),
+            patience: members.lease().length(),
             feed: shared.feed.clone(),
             observer: id,
             wants_spans: spans,
@@ -103,7 +104,7 @@ impl Watch {
     }
 
     /// Follows a member that has answered.
-    fn follow(&mut self, node: NodeId, answer: Answered<Result<(), Unavailable>>) {
+    fn follow(&mut self, node: NodeId, answer: MemberAnswer<Result<(), Unavailable>>) {
         match answer {
             Some((Ok(()), exchange)) => self.messages.push(messages_of(node, exchange)),
             Some((Err(_), _)) | None => drop(self.asked.remove(&node)),

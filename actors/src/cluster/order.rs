@@ -28,7 +28,7 @@ pub(crate) enum OrderedCommand {
     Start {
         start: Box<Start>,
         idempotency: Option<IdempotencyRecord>,
-        answered: Answered,
+        answered: AnswerTime,
         /// True if the facts are to follow the answer.
         streams: bool,
         /// True if the progress of steps is to follow with them.
@@ -57,9 +57,9 @@ pub(crate) enum OrderedCommand {
     },
 }
 
-/// Moment of the answer to a start.
+/// Time of the answer to a start.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) enum Answered {
+pub(crate) enum AnswerTime {
     /// The execution leaves `running`.
     OnSettled,
     /// The start is durable.
@@ -85,8 +85,8 @@ impl Order {
                 start: command.start.clone(),
                 idempotency: command.idempotency.clone(),
                 answered: match command.answer {
-                    StartAnswer::OnSettled(_) => Answered::OnSettled,
-                    StartAnswer::AtStart(_) => Answered::AtStart,
+                    StartAnswer::OnSettled(_) => AnswerTime::OnSettled,
+                    StartAnswer::AtStart(_) => AnswerTime::AtStart,
                     // a child is in the slot of its parent
                     StartAnswer::Parent(_) => return None,
                 },

@@ -11,7 +11,7 @@ use crate::cluster::figures::ClusterCounters;
 use crate::domain::cluster::lease::Lease;
 use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
-use crate::domain::slot::{Slot, SlotSet};
+use crate::domain::slot::{Slot, SlotSet, slot_of};
 use crate::ports::links::Links;
 use crate::ports::members::{MemberState, Members, View};
 
@@ -25,8 +25,8 @@ const FORWARDED_MAX: usize = 10_000;
 /// Until then they may send commands to the last one, whose answer is that they are not its own.
 const INTERVALS_TO_BE_KNOWN: u32 = 2;
 
-/// Looks at the owners of slots between two beats, while commands wait for a change of them.
-const LOOKS_PER_BEAT: u32 = 10;
+/// Views that are asked for between two beats, while commands wait for a change of owners.
+const REFRESHES_PER_BEAT: u32 = 10;
 
 /// The slots that this process serves.
 pub(crate) struct Ownership {
@@ -50,8 +50,8 @@ pub(crate) struct Ownership {
     /// Time until which this process may believe that no other one has taken its slots, in
     /// milliseconds since the origin.
     believed_until: AtomicU64,
-    /// Time of the last look that was asked for, in milliseconds since the origin.
-    looked: AtomicU64,
+    /// Time at which a view was last asked for, in milliseconds since the origin.
+    refreshed: AtomicU64,
     pub(crate) counters: ClusterCounters,
 }
 
@@ -69,7 +69,7 @@ impl Ownership {
             serves_all: AtomicBool::new(false),
             origin: Instant::now(),
             believed_until: AtomicU64::new(0),
-            looked: AtomicU64::new(0),
+            refreshed: AtomicU64::new(0),
             counters: ClusterCounters::default(),
         }
     }
@@ -86,14 +86,23 @@ impl Ownership {
 
     /// Returns the name of this process among the members, as soon as a beat has shown it.
     pub(crate) fn own_name(&self) -> Option<Arc<str>> {
-        let (own, view) = (self.own()?, self.view()?);
-        let own = view.members.iter().find(|member| member.node == own)?;
-        Some(Arc::clone(&own.name))
+        self.view()?.name_of(self.own()?)
+    }
+
+    /// Returns the name of the member that owns the slot of an execution, as the last view shows it.
+    pub(crate) fn owner_name(&self, id: &ExecutionId) -> Option<Arc<str>> {
+        let view = self.view()?;
+        view.name_of(view.owners.owner(slot_of(id))?)
     }
 
     /// Returns the time for which one beat shows that a member is alive.
     pub(crate) fn lease(&self) -> Duration {
-        self.members.as_ref().map_or(Duration::ZERO, |members| members.lease())
+        self.members.as_ref().map_or(Duration::ZERO, |members| members.lease().length())
+    }
+
+    /// Returns the time between two beats.
+    fn beat_interval(&self) -> Duration {
+        Lease::new(self.lease()).interval()
     }
 
     /// Returns the connections to the other members, if there are any.
@@ -117,20 +126,20 @@ impl Ownership {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the time between two looks of a command that waits for a change of owners.
-    pub(crate) fn look_interval(&self) -> Duration {
-        Lease::new(self.lease()).interval() / LOOKS_PER_BEAT
+    /// Returns the time after which a command that waits for a change of owners asks for a view.
+    pub(crate) fn refresh_interval(&self) -> Duration {
+        self.beat_interval() / REFRESHES_PER_BEAT
     }
 
-    /// Looks at the owners of slots before the next beat is due: for a command that has waited since
-    /// the last look. The looks of all commands together have that interval.
-    pub(crate) fn look(&self) {
+    /// Asks for a view before the next beat is due: for a command that has waited since the last one.
+    /// All commands together ask once in that interval.
+    pub(crate) fn refresh(&self) {
         let Some(members) = &self.members else { return };
         let now = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let pause = u64::try_from(self.look_interval().as_millis()).unwrap_or(u64::MAX);
+        let pause = u64::try_from(self.refresh_interval().as_millis()).unwrap_or(u64::MAX);
         let is_due = |last: u64| (now >= last.saturating_add(pause)).then_some(now);
-        if self.looked.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_due).is_ok() {
-            members.look();
+        if self.refreshed.fetch_update(Ordering::AcqRel, Ordering::Acquire, is_due).is_ok() {
+            members.refresh();
         }
     }
 
@@ -170,7 +179,7 @@ impl Ownership {
         let given = views.wait_for(|_| self.view().is_none_or(|view| !could_give(&view, own)));
         let _ = given.await;
         // not counted in views: while commands wait, there are more of them than beats
-        let known = sleep(Lease::new(self.lease()).interval() * INTERVALS_TO_BE_KNOWN);
+        let known = sleep(self.beat_interval() * INTERVALS_TO_BE_KNOWN);
         let alone = views.wait_for(|_| self.view().is_none_or(|view| !has_other(&view, own)));
         tokio::select! {
             () = known => {}
@@ -326,7 +335,7 @@ mod tests {
         // as commands do that wait
         let looking = async {
             loop {
-                members.look();
+                members.refresh();
                 sleep(Duration::from_millis(10)).await;
             }
         };

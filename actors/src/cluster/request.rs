@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
@@ -27,7 +28,7 @@ use crate::visibility::Visibility;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     Order(Order),
-    /// Cancels a generation that runs there. Answered when its end is durable, with true, or with
+    /// Cancels a generation that runs there. MemberAnswer when its end is durable, with true, or with
     /// false if none runs that is visible.
     CancelGeneration {
         agent: String,
@@ -59,8 +60,8 @@ pub(crate) struct FeedWish {
 
 impl Request {
     /// Returns the request as it is sent.
-    pub(crate) fn write(&self) -> Result<Vec<u8>, Unavailable> {
-        serde_json::to_vec(self).map_err(|error| {
+    pub(crate) fn write(&self) -> Result<Bytes, Unavailable> {
+        serde_json::to_vec(self).map(Bytes::from).map_err(|error| {
             log::error!("a request to another server cannot be written: {error}");
             Unavailable::Unreachable
         })
@@ -69,7 +70,7 @@ impl Request {
 
 /// The answer of a member, with what follows it; `None` if it cannot be reached, or does not
 /// understand the request.
-pub(crate) type Answered<T> = Option<(T, Exchange)>;
+pub(crate) type MemberAnswer<T> = Option<(T, Exchange)>;
 
 impl Shared {
     /// Returns the other members, as of the newest view.
@@ -103,7 +104,7 @@ impl Shared {
         members: &[NodeId],
         request: &Request,
         time: Duration,
-    ) -> Result<Vec<Answered<T>>, Unavailable> {
+    ) -> Result<Vec<MemberAnswer<T>>, Unavailable> {
         let request = request.write()?;
         let asked = members.iter().map(|node| self.ask_member(*node, request.clone(), time));
         Ok(join_all(asked).await)
@@ -113,9 +114,9 @@ impl Shared {
     pub(crate) async fn ask_member<T: DeserializeOwned + Send>(
         &self,
         node: NodeId,
-        request: Vec<u8>,
+        request: Bytes,
         time: Duration,
-    ) -> Answered<T> {
+    ) -> MemberAnswer<T> {
         ask(&**self.ownership.links()?, node, request, time).await
     }
 }
@@ -124,9 +125,9 @@ impl Shared {
 pub(crate) async fn ask<T: DeserializeOwned + Send>(
     links: &dyn Links,
     node: NodeId,
-    request: Vec<u8>,
+    request: Bytes,
     time: Duration,
-) -> Answered<T> {
+) -> MemberAnswer<T> {
     let mut exchange = links.open(node, request);
     let first = timeout(time, exchange.next()).await.ok()??.ok()?;
     let Said::Answer(json) = Said::read(&first)? else { return None };

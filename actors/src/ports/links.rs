@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use crate::domain::cluster::NodeId;
@@ -15,6 +16,9 @@ pub enum LinkError {
     /// There is no connection to the member, or no room for the request, which was not sent.
     #[error("there is no connection to the other server")]
     NotSent,
+    /// The request is larger than the connection carries. It was not sent, and never will be.
+    #[error("the request is too large for the connection to the other server")]
+    TooLarge,
     /// The connection failed after the request was sent: it may have been carried out.
     #[error("the connection to the other server failed")]
     Lost,
@@ -33,7 +37,7 @@ pub trait Links: Send + Sync {
     fn attach(&self, answerer: Arc<dyn Answerer>);
 
     /// Sends a request to a member.
-    fn open(&self, to: NodeId, request: Vec<u8>) -> Exchange;
+    fn open(&self, to: NodeId, request: Bytes) -> Exchange;
 
     /// Returns true if the process of a member has ended, as its host shows: it refuses connections
     /// at the address at which this process was connected to that member.

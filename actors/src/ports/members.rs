@@ -1,7 +1,6 @@
 //! The processes that share a store: which of them are alive, and which slots each owns.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -10,7 +9,7 @@ use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::slot::SlotSet;
 use crate::ports::store::Read;
 
-pub use crate::domain::cluster::lease::BEATS_PER_LEASE;
+pub use crate::domain::cluster::lease::Lease;
 
 /// A process that shares the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +49,14 @@ pub struct View {
     pub has_newer_tables: bool,
 }
 
+impl View {
+    /// Returns the name of a member.
+    pub fn name_of(&self, node: NodeId) -> Option<Arc<str>> {
+        let member = self.members.iter().find(|member| member.node == node)?;
+        Some(Arc::clone(&member.name))
+    }
+}
+
 /// This process among the members of a store.
 ///
 /// The store beats without being asked, on a thread of the store. It also refuses what this process
@@ -60,14 +67,14 @@ pub trait Members: Send + Sync {
     fn own(&self) -> NodeId;
 
     /// Returns the time for which one beat shows that a process is alive.
-    fn lease(&self) -> Duration;
+    fn lease(&self) -> Lease;
 
     /// Returns the newest view; it changes with each beat that the store has answered. Closed once
     /// this process is no longer a member.
     fn views(&self) -> watch::Receiver<Option<Arc<View>>>;
 
     /// Asks for a new view at once, before the next beat is due.
-    fn look(&self);
+    fn refresh(&self);
 
     /// Declares a member gone if it still has this beat: it stores nothing from then on, and its
     /// slots have no owner. Returns false if it has beaten again, or is gone already. What it is

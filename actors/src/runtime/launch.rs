@@ -117,7 +117,7 @@ async fn serve_slots(shared: &Arc<Shared>, first: ArbiterHandle) {
         Some(members) => {
             let (joined, first_look) = oneshot::channel();
             actix::spawn(follow(Arc::downgrade(shared), Arc::clone(members), joined));
-            if timeout(members.lease(), first_look).await.is_err() {
+            if timeout(members.lease().length(), first_look).await.is_err() {
                 log::warn!("this server has joined the others, but the store does not answer");
             }
         }

@@ -71,7 +71,7 @@ impl Runtime {
     }
 
     /// Answers a command that only reads.
-    async fn read_rows<T, E: From<Unavailable>>(
+    pub(super) async fn read_rows<T, E: From<Unavailable>>(
         &self,
         id: &ExecutionId,
         command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,

@@ -142,6 +142,7 @@ impl Shared {
             Err(DescribeError::Unavailable(
                 Unavailable::Busy { .. }
                 | Unavailable::Moved { .. }
+                | Unavailable::TooLarge
                 | Unavailable::Unreachable
                 | Unavailable::NoMemory
                 | Unavailable::Draining { .. }
@@ -169,7 +170,11 @@ impl Shared {
                         self.check_timer(id, path, due).await;
                     }
                 }
-                Cause::Hold { .. } | Cause::Body { .. } | Cause::Deciding | Cause::Draining => {}
+                Cause::Hold { .. }
+                | Cause::Body { .. }
+                | Cause::Deciding
+                | Cause::Draining
+                | Cause::Elsewhere { .. } => {}
             }
         }
         if is_forgotten {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use futures_util::future::ready;
 use futures_util::stream::{StreamExt as _, once};
 use tokio::sync::watch;
@@ -19,6 +20,8 @@ struct Network {
     answerers: BTreeMap<NodeId, Arc<dyn Answerer>>,
     /// Pairs that cannot reach each other.
     cut: BTreeSet<(NodeId, NodeId)>,
+    /// Maximum size of a request, if there is one.
+    request_bytes_max: Option<usize>,
     /// Processes whose hosts show that they have ended.
     ended: BTreeSet<NodeId>,
     /// Changes with every cut.
@@ -42,6 +45,11 @@ impl TestNetwork {
     pub fn heal(&self, one: NodeId, other: NodeId) {
         let mut network = self.network();
         network.cut.retain(|pair| *pair != (one, other) && *pair != (other, one));
+    }
+
+    /// Carries no requests beyond a size.
+    pub fn limit_requests(&self, bytes_max: usize) {
+        self.network().request_bytes_max = Some(bytes_max);
     }
 
     /// Has the host of a process that was killed refuse connections.
@@ -91,9 +99,12 @@ impl Links for TestLinks {
         self.network.network().ended.contains(&node)
     }
 
-    fn open(&self, to: NodeId, request: Vec<u8>) -> Exchange {
+    fn open(&self, to: NodeId, request: Bytes) -> Exchange {
         let (answerer, mut changes) = {
             let network = self.network.network();
+            if network.request_bytes_max.is_some_and(|most| request.len() > most) {
+                return once(ready(Err(LinkError::TooLarge))).boxed();
+            }
             let answerer = network.answerers.get(&to).filter(|_| network.connects(self.node, to));
             (answerer.cloned(), network.changes.subscribe())
         };
@@ -108,7 +119,7 @@ impl Links for TestLinks {
                 }
             }
         };
-        let answers = answerer.answer(from, request).map(Ok);
+        let answers = answerer.answer(from, request.into()).map(Ok);
         // the end of the answers ends the exchange, a cut ends it with an error
         let lost = once(async move {
             cut.await;

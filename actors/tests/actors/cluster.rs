@@ -10,6 +10,7 @@ use greenroom_actors::requests::{
     ControlError, IdempotencyKey, ResumeError, StartError, StartExecution, Unavailable,
 };
 use greenroom_actors::testkit::{pass, start};
+use greenroom_actors::wait_report::Cause;
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
@@ -184,6 +185,27 @@ async fn any_process_takes_any_request() {
             }
         }
     }
+}
+
+#[actix::test]
+async fn why_names_a_process_that_does_not_answer() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let (suspended, working) = (first.start("w").await, first.begin("drags").await);
+    cluster.cut(&first, &second);
+    for (workflow, id, recorded) in [("w", &suspended, 1), ("drags", &working, 0)] {
+        let asked = Instant::now();
+        let report = second.runtime.why(&target(workflow, id)).await.unwrap();
+        assert!((LEASE / 2..LEASE).contains(&asked.elapsed()), "{:?}", asked.elapsed());
+        assert_eq!(report.server.as_deref(), Some("a"));
+        let (elsewhere, others) = report.waits_for.split_last().unwrap();
+        assert_eq!(elsewhere.cause, Cause::Elsewhere { server: Some("a".into()) });
+        assert_eq!(others.len(), recorded, "{others:?}");
+    }
+    first.kill().await;
+    pass(TAKEN_OVER).await;
+    let report = second.runtime.why(&target("w", &suspended)).await.unwrap();
+    assert_eq!((report.server.as_deref(), report.waits_for.len()), (Some("b"), 1));
 }
 
 #[actix::test]

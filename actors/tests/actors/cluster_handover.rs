@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::slot::SlotSet;
-use greenroom_actors::ports::members::{Members, View};
+use greenroom_actors::ports::members::{Lease, Members, View};
 use greenroom_actors::ports::store::{Executions as _, Read, Status};
 use greenroom_actors::requests::{StartError, Unavailable};
 use greenroom_actors::testkit::{pass, start};
@@ -26,7 +26,7 @@ impl Members for Slow {
         self.0.own()
     }
 
-    fn lease(&self) -> Duration {
+    fn lease(&self) -> Lease {
         self.0.lease()
     }
 
@@ -34,8 +34,8 @@ impl Members for Slow {
         self.0.views()
     }
 
-    fn look(&self) {
-        self.0.look();
+    fn refresh(&self) {
+        self.0.refresh();
     }
 
     fn fence(&self, _: NodeId, _: u64) -> Read<'_, bool> {

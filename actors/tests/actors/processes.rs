@@ -53,6 +53,7 @@ pub(crate) struct Cluster {
     pub(crate) processes: AtomicU64,
     /// `None`: the processes have no connections to each other.
     pub(crate) network: Option<TestNetwork>,
+    pub(crate) limits: RuntimeLimits,
 }
 
 pub(crate) struct Process {
@@ -87,7 +88,8 @@ impl Cluster {
             registry.functions.insert(name.to_owned(), lasting);
         }
         let processes = AtomicU64::new(0);
-        Self { disk: MemoryStore::new(), calls, registry, processes, network: None }
+        let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
+        Self { disk: MemoryStore::new(), calls, registry, processes, network: None, limits }
     }
 
     /// Returns a cluster of connected processes with this registry.
@@ -121,8 +123,8 @@ impl Cluster {
             links: network.as_ref().map(|network| network.links_of(node)),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::new(clock))
         };
-        let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
-        let runtime = Runtime::launch(self.registry.clone(), ports, limits).await.unwrap();
+        let (registry, limits) = (self.registry.clone(), self.limits.clone());
+        let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
         Process { runtime, store, node, network }
     }
 

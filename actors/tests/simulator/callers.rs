@@ -238,6 +238,7 @@ impl Caller {
             | Unavailable::Busy { execution: None }
             | Unavailable::Moved { execution: None }
             | Unavailable::Store { execution: None, .. }
+            | Unavailable::TooLarge
             | Unavailable::Unreachable
             | Unavailable::NoMemory
                 if self.is_of_cluster =>

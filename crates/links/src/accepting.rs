@@ -82,14 +82,15 @@ async fn serve(
     shared.complaints.forget(&host);
     let Session { peer, version, limits } = session;
     let Some(unwanted) = shared.accepted.keep(entry, peer) else { return };
-    log::debug!("server {peer} has connected from {from}, with version {version} of the protocol");
-    let served = Served(Answering::new(peer, answerer, limits));
+    let name = shared.peers.named(peer);
+    log::debug!("{name} has connected from {from}, with version {version} of the protocol");
+    let served = Served(Answering::new(peer, answerer, shared.answers.clone(), limits));
     let ended = tokio::select! {
         ending = carry(socket, &served.0, &shared.times) => ending.to_string(),
         // an error, as this is: the server has connected again, or left
         _ = unwanted => "it was replaced, or the server has left".to_owned(),
     };
-    log::debug!("the connection of server {peer} from {from} ended: {ended}");
+    log::debug!("the connection of {name} from {from} ended: {ended}");
     shared.accepted.end(entry, peer);
 }
 

@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use futures_util::StreamExt as _;
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::Answerer;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
@@ -17,10 +18,11 @@ use crate::frame::{Carried, Control, Credit, Frame, Number, Violation};
 use crate::limits::Limits;
 use crate::outbox::{Outbox, Rank, Taken};
 
-/// The answering side of a connection. Each exchange is a task on the thread of links.
+/// The answering side of a connection. Each exchange is a task on the thread of answers.
 pub(crate) struct Answering {
     from: NodeId,
     answerer: Arc<dyn Answerer>,
+    tasks: Handle,
     limits: Limits,
     state: Mutex<State>,
     /// Wakes the writer of the connection.
@@ -80,8 +82,14 @@ impl State {
 }
 
 impl Answering {
-    pub(crate) fn new(from: NodeId, answerer: Arc<dyn Answerer>, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { from, answerer, limits, state: Mutex::default(), filled: Notify::new() })
+    pub(crate) fn new(
+        from: NodeId,
+        answerer: Arc<dyn Answerer>,
+        tasks: Handle,
+        limits: Limits,
+    ) -> Arc<Self> {
+        let (state, filled) = (Mutex::default(), Notify::new());
+        Arc::new(Self { from, answerer, tasks, limits, state, filled })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -146,7 +154,7 @@ impl Answering {
             state.partial_bytes = partial_bytes - request.len();
             let answering = Arc::clone(self).answer(number, request);
             let answered = Answered {
-                task: tokio::spawn(answering).abort_handle(),
+                task: self.tasks.spawn(answering).abort_handle(),
                 under_way: Credit::default(),
                 is_sending: false,
                 has_answered: false,

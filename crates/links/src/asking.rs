@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use greenroom_actors::ports::links::LinkError;
 use tokio::sync::{Notify, mpsc};
@@ -69,12 +69,12 @@ impl Asking {
         self.state().outbox.queued_bytes()
     }
 
-    /// Sends a request; `None`: it cannot be sent.
-    pub(crate) fn ask(self: &Arc<Self>, request: Vec<u8>) -> Option<Answers> {
+    /// Sends a request.
+    pub(crate) fn ask(self: &Arc<Self>, request: Bytes) -> Result<Answers, LinkError> {
         if request.len() > self.limits.message_bytes_max {
             let (bytes, most) = (request.len(), self.limits.message_bytes_max);
-            log::error!("a request of {bytes} bytes is not sent: {most} are allowed on links");
-            return None;
+            log::warn!("a request of {bytes} bytes is not sent: {most} are allowed on links");
+            return Err(LinkError::TooLarge);
         }
         let mut state = self.state();
         let queued_bytes = state.outbox.queued_bytes() + request.len();
@@ -82,7 +82,7 @@ impl Asking {
             || queued_bytes > self.limits.queued_bytes_max()
             || state.exchanges.len() >= Limits::EXCHANGES_MAX
         {
-            return None;
+            return Err(LinkError::NotSent);
         }
         state.last += 1;
         let number = state.last;
@@ -98,7 +98,7 @@ impl Asking {
         state.outbox.push(Rank::Urgent, Carried::Request, number, request);
         drop(state);
         self.filled.notify_one();
-        Some(Answers { link: Arc::clone(self), number, received, is_over: false })
+        Ok(Answers { link: Arc::clone(self), number, received, is_over: false })
     }
 
     /// Returns true if there are no exchanges and nothing waits to be sent.

@@ -5,19 +5,22 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use greenroom_actors::domain::cluster::NodeId;
+use greenroom_actors::ports::links::LinkError;
 use tokio::net::{TcpStream, lookup_host};
 
 use crate::asking::{Answers, Asking};
 use crate::connection::{Socket, carry};
 use crate::handshake::{HandshakeError, Session};
+use crate::peers::{Named, PeerAddress};
 use crate::shared::Shared;
 
 /// Another server, to which this one keeps a connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     node: NodeId,
-    address: String,
+    listed: PeerAddress,
     status: Mutex<Status>,
 }
 
@@ -35,7 +38,7 @@ struct Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerFigures {
     /// Host and port of the server.
-    pub address: String,
+    pub address: Arc<str>,
     pub is_connected: bool,
     /// True if the host of the server has refused to connect since the last connection: its
     /// process has ended. False before the first connection: the address may be wrong.
@@ -47,22 +50,26 @@ pub struct PeerFigures {
 }
 
 impl Peer {
-    pub(crate) fn new(node: NodeId, address: String) -> Self {
-        Self { node, address, status: Mutex::default() }
+    pub(crate) fn new(node: NodeId, listed: PeerAddress) -> Self {
+        Self { node, listed, status: Mutex::default() }
     }
 
-    pub(crate) fn address(&self) -> &str {
-        &self.address
+    pub(crate) fn listed(&self) -> &PeerAddress {
+        &self.listed
+    }
+
+    fn named(&self) -> Named {
+        Named { name: Some(Arc::clone(&self.listed.name)), node: self.node }
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request; `None`: it cannot be sent.
-    pub(crate) fn ask(&self, request: Vec<u8>) -> Option<Answers> {
+    /// Sends a request.
+    pub(crate) fn ask(&self, request: Bytes) -> Result<Answers, LinkError> {
         let link = self.status().link.clone();
-        link?.ask(request)
+        link.ok_or(LinkError::NotSent)?.ask(request)
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -72,7 +79,7 @@ impl Peer {
     pub(crate) fn figures(&self) -> PeerFigures {
         let status = self.status();
         PeerFigures {
-            address: self.address.clone(),
+            address: Arc::clone(&self.listed.address),
             is_connected: status.link.is_some(),
             has_ended: status.has_ended,
             queued_bytes: status.link.as_ref().map_or(0, |link| link.queued_bytes()),
@@ -82,14 +89,21 @@ impl Peer {
 
     fn note_failure(&self, error: &DialError, shared: &Shared) {
         let cause = error.to_string();
-        let Self { node, address, .. } = self;
-        if shared.complaints.is_new(&node.to_string(), &cause) {
-            log::warn!("cannot connect to server {node} at {address}: {cause}; retrying");
-        }
         let mut status = self.status();
         // a process that has ended does not come back, even if its host then falls silent
-        status.has_ended |= status.was_connected && error.is_refusal();
-        status.last_error = Some(cause);
+        let has_just_ended = !status.has_ended && status.was_connected && error.is_refusal();
+        status.has_ended |= has_just_ended;
+        status.last_error = Some(cause.clone());
+        drop(status);
+        let (name, address) = (self.named(), &self.listed.address);
+        if !shared.complaints.is_new(&self.node.to_string(), &cause) {
+            return;
+        }
+        // in good order, or its slots are taken over, which is logged then
+        if has_just_ended {
+            return log::info!("{name} no longer listens at {address}: it has ended");
+        }
+        log::warn!("cannot connect to {name} at {address}: {cause}; retrying");
     }
 }
 
@@ -123,13 +137,13 @@ pub(crate) async fn keep_connected(peer: Arc<Peer>, shared: Arc<Shared>) {
     loop {
         match dial(&peer, &shared).await {
             Ok((socket, session)) => {
-                let Peer { node, address, .. } = &*peer;
+                let (name, address) = (peer.named(), &peer.listed.address);
                 let version = session.version;
-                log::debug!("connected to server {node} at {address}, protocol version {version}");
-                shared.complaints.forget(&node.to_string());
+                log::debug!("connected to {name} at {address}, protocol version {version}");
+                shared.complaints.forget(&peer.node.to_string());
                 let connected = Connected::new(&peer, session);
                 let ending = carry(socket, &*connected.link, &shared.times).await;
-                log::info!("the connection to server {node} at {address} ended: {ending}");
+                log::info!("the connection to {name} at {address} ended: {ending}");
                 drop(connected);
                 peer.status().last_error = Some(ending.to_string());
                 pause = shortest;
@@ -177,7 +191,7 @@ async fn dial(peer: &Peer, shared: &Shared) -> Result<(Box<dyn Socket>, Session)
 }
 
 async fn establish(peer: &Peer, shared: &Shared) -> Result<(Box<dyn Socket>, Session), DialError> {
-    let resolved = lookup_host(&peer.address).await.map_err(DialError::Unresolved)?;
+    let resolved = lookup_host(&*peer.listed.address).await.map_err(DialError::Unresolved)?;
     let addresses: Vec<SocketAddr> = resolved.collect();
     if let Some(address) = addresses.iter().find(|address| !shared.may_be_plain(address)) {
         return Err(DialError::Unprotected(*address));

@@ -210,6 +210,7 @@ fn signed(asker: &[u8], answerer: &[u8], binding: Binding) -> Vec<u8> {
 
 /// Word to a server that is refused. Not proven, so good for its log only.
 #[derive(Debug, Clone, Copy)]
+#[repr(u8)]
 enum Refusal {
     Versions = 1,
     Cluster = 2,
@@ -219,6 +220,8 @@ enum Refusal {
 }
 
 impl Refusal {
+    const ALL: [Self; 5] = [Self::Versions, Self::Cluster, Self::Node, Self::Secret, Self::Gone];
+
     /// Returns the reason for refusing another server.
     fn of_them(self, theirs: &Hello, ours: Versions) -> HandshakeError {
         match self {
@@ -232,13 +235,13 @@ impl Refusal {
 
     /// Returns the reason for which another server refuses this one.
     fn by_them(code: &[u8]) -> HandshakeError {
-        match code {
-            [1] => HandshakeError::VersionsRefused,
-            [2] => HandshakeError::OtherCluster,
-            [3] => HandshakeError::OtherNode,
-            [4] => HandshakeError::OtherSecret,
-            [5] => HandshakeError::GoneHere,
-            _ => HandshakeError::Malformed,
+        match Self::ALL.into_iter().find(|refusal| code == [*refusal as u8]) {
+            Some(Self::Versions) => HandshakeError::VersionsRefused,
+            Some(Self::Cluster) => HandshakeError::OtherCluster,
+            Some(Self::Node) => HandshakeError::OtherNode,
+            Some(Self::Secret) => HandshakeError::OtherSecret,
+            Some(Self::Gone) => HandshakeError::GoneHere,
+            None => HandshakeError::Malformed,
         }
     }
 }

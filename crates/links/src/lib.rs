@@ -2,7 +2,7 @@
 //!
 //! Each server dials every other one. Its requests travel on the connection that it has dialled,
 //! and their answers come back on it. One thread drives all connections, so that actors never wait
-//! for a socket.
+//! for a socket; another one makes the answers.
 //!
 //! Both sides of a connection prove that they know the secret of the cluster before anything else
 //! is read. Beyond one machine connections are encrypted, or the network must be trusted
@@ -35,5 +35,5 @@ mod window;
 pub use self::dialling::PeerFigures;
 pub use self::error::LinksError;
 pub use self::links::{LinkListener, TcpLinks};
-pub use self::peers::Addresses;
+pub use self::peers::{Addresses, PeerAddress};
 pub use self::settings::{LinkIdentity, LinkSecret, LinkSettings, LinkTimes, LinkTls};

@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
+use futures_util::future::ready;
 use futures_util::stream;
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::{Answerer, Exchange, LinkError, Links};
@@ -68,7 +70,8 @@ impl LinkListener {
         if identity.cluster.len() > LinksError::CLUSTER_BYTES_MAX {
             return Err(LinksError::ClusterTooLong(identity.cluster.len()));
         }
-        let driver = Driver::start("links", Duration::ZERO).map_err(LinksError::Thread)?;
+        let start = |name| Driver::start(name, Duration::ZERO).map_err(LinksError::Thread);
+        let (connections, answers) = (start("links")?, start("link-answers")?);
         let shared = Arc::new(Shared {
             greeter: Greeter::new(identity, self.settings.message_bytes_max),
             tls: self.tls,
@@ -76,11 +79,12 @@ impl LinkListener {
             times: self.settings.times,
             complaints: Complaints::default(),
             accepted: Accepted::default(),
+            peers: Peers::default(),
+            answers: answers.handle().clone(),
         });
-        let known = Arc::new(Peers::default());
-        driver.handle().spawn(follow(Arc::clone(&known), peers, identity.own, Arc::clone(&shared)));
+        connections.handle().spawn(follow(peers, identity.own, Arc::clone(&shared)));
         let (address, listener) = (self.address, Mutex::new(Some(self.listener)));
-        Ok(TcpLinks { address, listener, shared, peers: known, driver })
+        Ok(TcpLinks { address, listener, shared, connections, answers })
     }
 }
 
@@ -93,14 +97,16 @@ impl fmt::Debug for LinkListener {
 /// Links over TCP. They are closed when this is dropped; an answerer that keeps this alive must
 /// close them.
 ///
-/// One thread drives the connections, calls the answerer and polls its answers: neither may block.
+/// One thread drives the connections. Another one calls the answerer and polls its answers, which
+/// take as long as reading and writing large messages does: the connections show meanwhile that this
+/// server is alive.
 pub struct TcpLinks {
     address: SocketAddr,
     /// The listener, until there is an answerer.
     listener: Mutex<Option<TcpListener>>,
     shared: Arc<Shared>,
-    peers: Arc<Peers>,
-    driver: Driver,
+    connections: Driver,
+    answers: Driver,
 }
 
 impl TcpLinks {
@@ -111,14 +117,15 @@ impl TcpLinks {
 
     /// Returns the state of the connection to each server that is listed.
     pub fn figures(&self) -> BTreeMap<NodeId, PeerFigures> {
-        self.peers.read(Peer::figures)
+        self.shared.peers.read(Peer::figures)
     }
 
-    /// Ends the listener, the connections and their thread; blocks for a moment. Answers that have
+    /// Ends the listener, the connections and the threads; blocks for a moment. Answers that have
     /// not been read can still be read, and then the failure.
     pub fn close(&self) {
         drop(self.take_listener());
-        self.driver.stop();
+        self.connections.stop();
+        self.answers.stop();
     }
 
     fn take_listener(&self) -> Option<TcpListener> {
@@ -132,19 +139,20 @@ impl Links for TcpLinks {
         let Some(listener) = self.take_listener() else {
             return log::error!("links have an answerer already, or are closed");
         };
-        self.driver.handle().spawn(accept(listener, answerer, Arc::clone(&self.shared)));
+        self.connections.handle().spawn(accept(listener, answerer, Arc::clone(&self.shared)));
     }
 
-    fn open(&self, to: NodeId, request: Vec<u8>) -> Exchange {
-        match self.peers.get(to).and_then(|peer| peer.ask(request)) {
-            Some(answers) => answers.boxed(),
-            None => stream::once(async { Err(LinkError::NotSent) }).boxed(),
+    fn open(&self, to: NodeId, request: Bytes) -> Exchange {
+        let asked = self.shared.peers.get(to).ok_or(LinkError::NotSent);
+        match asked.and_then(|peer| peer.ask(request)) {
+            Ok(answers) => answers.boxed(),
+            Err(error) => stream::once(ready(Err(error))).boxed(),
         }
     }
 
     /// A host that does not answer refuses nothing.
     fn has_ended(&self, node: NodeId) -> bool {
-        self.peers.get(node).is_some_and(|peer| peer.has_ended())
+        self.shared.peers.get(node).is_some_and(|peer| peer.has_ended())
     }
 }
 

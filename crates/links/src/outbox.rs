@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use crate::frame::{Carried, Control, Number, PART_BYTES_MAX, put_control, put_part};
 
 /// Order of messages.
@@ -21,7 +23,7 @@ pub(crate) enum Rank {
 struct Outgoing {
     carried: Carried,
     number: Number,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// Number of bytes that have been taken.
     taken: usize,
 }
@@ -75,7 +77,14 @@ impl Outbox {
     }
 
     /// Adds a message. An exchange has at most one message in here.
-    pub(crate) fn push(&mut self, rank: Rank, carried: Carried, number: Number, bytes: Vec<u8>) {
+    pub(crate) fn push(
+        &mut self,
+        rank: Rank,
+        carried: Carried,
+        number: Number,
+        bytes: impl Into<Bytes>,
+    ) {
+        let bytes = bytes.into();
         self.queued_bytes += bytes.len();
         let outgoing = Outgoing { carried, number, bytes, taken: 0 };
         match rank {

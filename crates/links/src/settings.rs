@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use greenroom_actors::domain::cluster::NodeId;
 
+use crate::tls::Tls;
+
 /// Settings of the links of a server.
 #[derive(Debug, Clone)]
 pub struct LinkSettings {
@@ -45,6 +47,14 @@ pub struct LinkTls {
     pub key: PathBuf,
     /// Certificates of the authorities that the certificates of others are checked against.
     pub authority: PathBuf,
+}
+
+impl LinkTls {
+    /// Reads the files, and checks that the authority has signed the certificate; the error says
+    /// which file cannot be used, and why.
+    pub fn check(&self) -> Result<(), String> {
+        Tls::check(self)
+    }
 }
 
 /// Intervals of links.

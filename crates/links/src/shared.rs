@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 
+use tokio::runtime::Handle;
+
 use crate::accepted::Accepted;
 use crate::complaints::Complaints;
 use crate::handshake::Greeter;
+use crate::peers::Peers;
 use crate::settings::LinkTimes;
 use crate::tls::Tls;
 
@@ -16,6 +19,9 @@ pub(crate) struct Shared {
     pub(crate) times: LinkTimes,
     pub(crate) complaints: Complaints,
     pub(crate) accepted: Accepted,
+    pub(crate) peers: Peers,
+    /// The thread of answers.
+    pub(crate) answers: Handle,
 }
 
 impl Shared {

@@ -8,6 +8,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::Answerer;
 use proptest::prelude::*;
+use tokio::runtime::Handle;
 
 use crate::answering::Answering;
 use crate::asking::{Answers, Asking};
@@ -92,7 +93,7 @@ impl Reader {
 async fn played(happenings: Vec<Happening>) {
     let limits = Limits { message_bytes_max: 500 * UNIT_BYTES };
     let asking = Asking::new(limits);
-    let answering = Answering::new(NodeId(1), Arc::new(Scripted), limits);
+    let answering = Answering::new(NodeId(1), Arc::new(Scripted), Handle::current(), limits);
     let mut readers: Vec<Reader> = Vec::new();
     for happening in happenings {
         match happening {
@@ -100,7 +101,7 @@ async fn played(happenings: Vec<Happening>) {
                 let request: Vec<u8> = sizes.iter().flat_map(|size| size.to_be_bytes()).collect();
                 let mut expected = answers_of(&request);
                 expected.reverse();
-                let answers = asking.ask(request).unwrap();
+                let answers = asking.ask(request.into()).unwrap();
                 readers.push(Reader { answers, expected, has_ended: false });
             }
             Happening::Read(index) if !readers.is_empty() => {

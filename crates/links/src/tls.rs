@@ -42,11 +42,7 @@ impl Tls {
         let chain = certificates(&files.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&files.key)
             .map_err(|error| problem(&files.key, &error))?;
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&files.authority)? {
-            roots.add(certificate).map_err(|error| problem(&files.authority, &error))?;
-        }
-        let roots = Arc::new(roots);
+        let roots = roots(&files.authority)?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let unusable = |error: Error| problem(&files.certificate, &error);
 
@@ -76,6 +72,18 @@ impl Tls {
             connector: TlsConnector::from(Arc::new(client)),
             acceptor: TlsAcceptor::from(Arc::new(server)),
         })
+    }
+
+    /// Checks the files as [`Self::read`] does, and that the authority has signed the certificate.
+    pub(crate) fn check(files: &LinkTls) -> Result<(), String> {
+        Self::read(files)?;
+        let chain = certificates(&files.certificate)?;
+        let (certificate, intermediates) = chain.split_first().expect("it has been read");
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let checks = OfAuthority { roots: roots(&files.authority)?, provider };
+        checks
+            .verify(certificate, intermediates, UnixTime::now())
+            .map_err(|error| problem(&files.certificate, &error))
     }
 
     /// Encrypts a connection that this server has dialled.
@@ -113,6 +121,14 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(certificates)
 }
 
+fn roots(authority: &Path) -> Result<Arc<RootCertStore>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(authority)? {
+        roots.add(certificate).map_err(|error| problem(authority, &error))?;
+    }
+    Ok(Arc::new(roots))
+}
+
 /// Returns what both ends of one encrypted connection know, and no one between two.
 fn binding<Data>(connection: &ConnectionCommon<Data>) -> Result<Binding, HandshakeError> {
     let exported = connection.export_keying_material([0; 32], b"EXPORTER-greenroom-links", None);
@@ -127,6 +143,23 @@ struct OfAuthority {
     provider: Arc<CryptoProvider>,
 }
 
+impl OfAuthority {
+    fn verify(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        verify_server_cert_signed_by_trust_anchor(
+            &ParsedCertificate::try_from(certificate)?,
+            &self.roots,
+            intermediates,
+            now,
+            self.provider.signature_verification_algorithms.all,
+        )
+    }
+}
+
 impl ServerCertVerifier for OfAuthority {
     fn verify_server_cert(
         &self,
@@ -136,13 +169,7 @@ impl ServerCertVerifier for OfAuthority {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        verify_server_cert_signed_by_trust_anchor(
-            &ParsedCertificate::try_from(certificate)?,
-            &self.roots,
-            intermediates,
-            now,
-            self.provider.signature_verification_algorithms.all,
-        )?;
+        self.verify(certificate, intermediates, now)?;
         Ok(ServerCertVerified::assertion())
     }
 

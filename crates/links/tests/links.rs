@@ -32,7 +32,7 @@ use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::links::{Answerer, Exchange, LinkError, Links as _};
 use greenroom_links::{
     Addresses, LinkIdentity, LinkListener, LinkSecret, LinkSettings, LinkTimes, LinksError,
-    PeerFigures, TcpLinks,
+    PeerAddress, PeerFigures, TcpLinks,
 };
 use support::listener::reserved_port;
 use support::{PATIENCE, eventually};
@@ -98,10 +98,8 @@ impl Server {
 
     /// Lists other servers, at these ports of this machine.
     fn list(&self, servers: &[(NodeId, u16)]) {
-        let address = |port: &u16| format!("127.0.0.1:{port}");
-        let listed: BTreeMap<_, _> =
-            servers.iter().map(|(node, port)| (*node, address(port))).collect();
-        self.listed.send_replace(Arc::new(listed));
+        let listed = servers.iter().map(|(node, port)| at(*node, format!("127.0.0.1:{port}")));
+        self.listed.send_replace(Arc::new(listed.collect()));
     }
 
     fn figures_of(&self, node: NodeId) -> Option<PeerFigures> {
@@ -125,8 +123,12 @@ impl Server {
     }
 
     fn ask(&self, to: &Server, request: impl Into<Vec<u8>>) -> Exchange {
-        self.links.open(to.node, request.into())
+        self.links.open(to.node, request.into().into())
     }
+}
+
+fn at(node: NodeId, address: String) -> (NodeId, PeerAddress) {
+    (node, PeerAddress { name: format!("server-{node}").into(), address: address.into() })
 }
 
 /// Starts two servers, of which the first is connected to the second.

@@ -226,7 +226,7 @@ impl<W: Work> Lane<W> {
                 }
                 Ok(Answer::Fenced) => {
                     self.shared.outages.lose();
-                    self.shared.membership.look();
+                    self.shared.membership.beat_now();
                     return Err(Refusal::Lost);
                 }
                 Ok(Answer::HistoryLost) => {

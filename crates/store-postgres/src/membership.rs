@@ -146,7 +146,7 @@ pub(crate) struct Membership {
     pub(crate) outages: Arc<Outages>,
     lost: watch::Sender<Option<Lost>>,
     /// Asks for a beat at once.
-    look: Notify,
+    beat_now: Notify,
     /// Ends the beats.
     leave: watch::Sender<bool>,
     beats: Mutex<Option<JoinHandle<()>>>,
@@ -163,7 +163,7 @@ impl Membership {
             confirmed: Mutex::default(),
             outages: Arc::default(),
             lost: watch::Sender::new(None),
-            look: Notify::new(),
+            beat_now: Notify::new(),
             leave: watch::Sender::new(false),
             beats: Mutex::default(),
         }
@@ -206,8 +206,8 @@ impl Membership {
 
     /// Beats at once: for a lane that does not have its row, and for commands that wait for the owner
     /// of a slot.
-    pub(crate) fn look(&self) {
-        self.look.notify_one();
+    pub(crate) fn beat_now(&self) {
+        self.beat_now.notify_one();
     }
 
     /// Notes that this process may no longer write, and logs it once.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::ports::members::BEATS_PER_LEASE;
+use greenroom_actors::ports::members::Lease;
 use greenroom_actors::threads::Driver;
 use tokio_postgres::{Client, Row};
 
@@ -185,7 +185,7 @@ impl Nodes {
 
     /// Returns the longest time between two beats of a server; `None` if there are no servers.
     fn beat_interval(&self) -> Option<Duration> {
-        self.live().map(|node| node.lease.map_or(BEAT, |lease| lease / BEATS_PER_LEASE)).max()
+        self.live().map(|node| node.lease.map_or(BEAT, |lease| Lease::new(lease).interval())).max()
     }
 
     /// Notes which servers have another beat than before, or were not there.

@@ -133,8 +133,8 @@ codes! {
             "Send the whole body at once, on a new connection.";
         BodyTooLarge "body_too_large" 413:
             "Body too large",
-            "The body is larger than `server.body_bytes_max`.",
-            "Send a smaller body, or raise the limit.";
+            "The body is larger than `server.body_bytes_max`, or than what servers of a cluster pass on.",
+            "Send a smaller body, or raise the limit, at all servers of a cluster.";
         MediaTypeUnsupported "media_type_unsupported" 415:
             "Unsupported content type",
             "`Content-Type` is not JSON in UTF-8.",

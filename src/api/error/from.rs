@@ -120,6 +120,7 @@ impl From<Unavailable> for ApiError {
             Unavailable::Draining { execution } => Self::Draining { execution },
             Unavailable::Busy { execution } => Self::Busy { execution },
             Unavailable::Moved { execution } => Self::ExecutionMoved { execution },
+            Unavailable::TooLarge => Self::TooLargeToPassOn,
             Unavailable::Unreachable => Self::ServerUnreachable,
             Unavailable::NoMemory => Self::AtCapacity(Shortage::ExecutionMemory),
             Unavailable::Store { reason, execution } => {

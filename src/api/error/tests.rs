@@ -253,6 +253,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::BodyBroken(""),
         ApiError::BodyTooSlow,
         ApiError::BodyTooLarge { bytes_max: 1 },
+        ApiError::TooLargeToPassOn,
         ApiError::UnsupportedMediaType(text()),
         ApiError::UnsupportedEncoding(text()),
         ApiError::WebSocketOnly(""),

@@ -250,6 +250,7 @@ impl<'a> AwaitedView<'a> {
                 let moved_by = vec![MoverView::new("server", "the next start of the server")];
                 plain("drain", "the server is shutting down".to_owned(), moved_by)
             }
+            Cause::Elsewhere { server } => elsewhere(plain, server.as_deref()),
         }
     }
 }
@@ -275,6 +276,24 @@ fn missing<'a>(
         ),
     };
     plain("missing", message, vec![MoverView::new("server", how)])
+}
+
+/// Shows that the server which continues the execution cannot be asked.
+fn elsewhere<'a>(
+    plain: impl Fn(&'static str, String, Vec<MoverView<'a>>) -> AwaitedView<'a>,
+    server: Option<&str>,
+) -> AwaitedView<'a> {
+    let (message, how) = match server {
+        Some(server) => (
+            format!("the server {server} has it, and does not answer at the moment"),
+            format!("{server} continues it, or another server if {server} is lost"),
+        ),
+        None => (
+            "its server is lost or gives it away".to_owned(),
+            "another server takes it over and continues it".to_owned(),
+        ),
+    };
+    plain("server", message, vec![MoverView::new("server", how)])
 }
 
 impl<'a> ChildView<'a> {
@@ -348,6 +367,8 @@ mod tests {
             Cause::Turn,
             Cause::Deciding,
             Cause::Draining,
+            Cause::Elsewhere { server: Some("node-b".into()) },
+            Cause::Elsewhere { server: None },
         ]
     }
 

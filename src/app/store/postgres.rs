@@ -22,7 +22,7 @@ pub(super) fn open(
     config: &Config,
     meter: Arc<dyn JournalMeter>,
 ) -> io::Result<Opened> {
-    let listening = Listening::start(&config.cluster)?;
+    let listening = Listening::start(config)?;
     let cluster = listening.as_ref().map(|listening| ClusterSettings {
         lease: config.cluster.lease,
         address: Some(listening.address.clone()),

@@ -2,7 +2,7 @@
 
 use super::problems_of;
 use super::refusals::refused;
-use crate::config::Config;
+use crate::config::{ClusterTls, Config};
 
 const STORE: &str = "[store]\nurl = \"postgres://ann@db/shop\"\n";
 
@@ -119,4 +119,19 @@ fn servers_with_one_file_differ_by_variables() {
     filled.fill_variables(set).unwrap();
     assert_eq!(filled.server.name.as_deref(), Some("node-0"));
     assert_eq!(filled.cluster.advertise.unwrap().0, "10.0.0.5:3142");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn certificates_that_cannot_be_used_are_named() {
+    let files = "certificate = \"none.pem\"\nkey = \"a.key\"\nca = \"ca.pem\"";
+    let config = parse(&format!("listen = \"127.0.0.1:3142\"\n{files}"));
+    let check = |files: ClusterTls<'_>| Err(format!("{}: none", files.certificate.display()));
+    let warning = config.check_certificate(check).unwrap();
+    assert!(!warning.is_error());
+    let (warning, named) =
+        (warning.to_string(), "cluster.certificate: cannot be used with `key` and `ca`: ");
+    assert!(warning.starts_with(&format!("c.toml:5:15: warning: {named}")), "{warning}");
+    assert!(warning.contains("none.pem: "), "{warning}");
+    assert_eq!(parse(files).check_certificate(check), None, "it has no effect");
 }

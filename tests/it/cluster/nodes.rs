@@ -70,9 +70,11 @@ fn servers_are_listed_and_drained_by_another_program() {
     assert_eq!(unknown, "greenroom: the database knows no server c; it knows a, b\n");
     let said = nodes(&home, &["drain", "a"]).unwrap();
     assert!(said.starts_with("a hands its slots over to the other servers; stop it"), "{said}");
+    let said = nodes(&home, &["drain", "a", "--wait"]).unwrap();
+    assert_eq!(said, "a has handed its slots over, and can be stopped\n");
     let yes = json!(true);
     let drained = [(json!("leaving"), yes.clone(), 0), (json!("active"), yes, 4096)];
-    eventually("the handover", || (shown(&home) == drained).then_some(()));
+    assert_eq!(shown(&home), drained);
     assert_eq!(a.get("/readyz").status, 503);
     complete(&a, "order-1");
     let last = nodes(&home, &["drain", "b"]).unwrap_err();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::NodeId;
 
 /// Beats that a process sends during its lease.
-pub const BEATS_PER_LEASE: u32 = 6;
+const BEATS_PER_LEASE: u32 = 6;
 
 /// Successive looks at an unchanged beat, after the first, before a process counts as gone.
 const LOOKS: u32 = BEATS_PER_LEASE;
@@ -26,6 +26,10 @@ pub struct Lease(Duration);
 impl Lease {
     pub const fn new(length: Duration) -> Self {
         Self(length)
+    }
+
+    pub const fn length(self) -> Duration {
+        self.0
     }
 
     /// Returns the time between two beats.

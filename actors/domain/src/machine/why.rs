@@ -64,6 +64,29 @@ pub enum Cause {
     Deciding,
     /// The shutdown of this process: nothing new starts before the restart.
     Draining,
+    /// The process that serves the execution, which cannot be asked; `None`: the next one, which takes
+    /// it over.
+    Elsewhere { server: Option<Arc<str>> },
+}
+
+impl Cause {
+    /// True for a wait that is recorded, so that any process can tell it.
+    pub fn is_recorded(&self) -> bool {
+        match self {
+            Self::Hold { .. }
+            | Self::Resume { .. }
+            | Self::Child { .. }
+            | Self::Sleep
+            | Self::Retry { .. } => true,
+            Self::Body { .. }
+            | Self::Missing { .. }
+            | Self::Interrupted { .. }
+            | Self::Turn
+            | Self::Deciding
+            | Self::Draining
+            | Self::Elsewhere { .. } => false,
+        }
+    }
 }
 
 /// Effect of a deadline.

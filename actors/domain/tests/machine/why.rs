@@ -49,6 +49,8 @@ fn line(awaited: &Awaited) -> String {
         Cause::Turn => "its turn".to_owned(),
         Cause::Deciding => "deciding".to_owned(),
         Cause::Draining => "drain".to_owned(),
+        // no machine knows that
+        Cause::Elsewhere { .. } => "elsewhere".to_owned(),
     };
     format!("{place}: {what} from {}{until}", awaited.since.ms_since(ZERO))
 }

@@ -14,7 +14,7 @@ use super::{Disk, MemoryStore};
 use crate::domain::cluster::{NodeId, SlotMap};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::{SlotSet, slot_of};
-use crate::ports::members::{BEATS_PER_LEASE, Member, MemberState, Members, View};
+use crate::ports::members::{Lease, Member, MemberState, Members, View};
 use crate::ports::store::{Read, ReadError, TimerChange};
 
 /// Members of a disk, and the owners of its slots.
@@ -125,12 +125,12 @@ impl Cluster {
 /// A process among the members of a disk.
 pub(super) struct MemoryMember {
     pub(super) own: NodeId,
-    lease: Duration,
+    lease: Lease,
     disk: Arc<Disk>,
     faults: Arc<Faults>,
     views: watch::Receiver<Option<Arc<View>>>,
     /// Asks for a beat at once.
-    look: Arc<Notify>,
+    refresh: Arc<Notify>,
 }
 
 /// The beats of a handle, which end with it.
@@ -154,8 +154,9 @@ impl MemoryStore {
         let own = self.disk.state().cluster.join(name.into());
         let (disk, faults) = (Arc::clone(&self.disk), Arc::<Faults>::default());
         let (seen, views) = watch::channel(None);
-        let look = Arc::<Notify>::default();
-        let member = MemoryMember { own, lease, disk, faults, views, look };
+        let refresh = Arc::<Notify>::default();
+        let lease = Lease::new(lease);
+        let member = MemoryMember { own, lease, disk, faults, views, refresh };
         let beats = Beats(tokio::spawn(member.beat(seen)).abort_handle());
         Self {
             disk: Arc::clone(&member.disk),
@@ -180,16 +181,16 @@ impl MemoryStore {
 impl MemoryMember {
     /// Beats until the process is gone.
     fn beat(&self, views: watch::Sender<Option<Arc<View>>>) -> impl Future<Output = ()> + use<> {
-        let (disk, faults, look) =
-            (Arc::clone(&self.disk), Arc::clone(&self.faults), Arc::clone(&self.look));
-        let (own, every) = (self.own, self.lease / BEATS_PER_LEASE);
+        let (disk, faults, refresh) =
+            (Arc::clone(&self.disk), Arc::clone(&self.faults), Arc::clone(&self.refresh));
+        let (own, every) = (self.own, self.lease.interval());
         async move {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
                     _ = ticks.tick() => {}
-                    () = look.notified() => {}
+                    () = refresh.notified() => {}
                 }
                 if faults.is_silent() {
                     continue;
@@ -219,7 +220,7 @@ impl Members for MemoryMember {
         self.own
     }
 
-    fn lease(&self) -> Duration {
+    fn lease(&self) -> Lease {
         self.lease
     }
 
@@ -227,8 +228,8 @@ impl Members for MemoryMember {
         self.views.clone()
     }
 
-    fn look(&self) {
-        self.look.notify_one();
+    fn refresh(&self) {
+        self.refresh.notify_one();
     }
 
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool> {
@@ -278,7 +279,7 @@ mod tests {
         let beat = |view: &View| view.members.iter().map(|it| it.beat).collect::<Vec<_>>();
         assert_eq!(beat(&*next(&mut views).await), [0, 1]);
         assert_eq!(beat(&*next(&mut views).await), [0, 2]);
-        assert_eq!(began.elapsed(), LEASE / BEATS_PER_LEASE, "the first beat comes at once");
+        assert_eq!(began.elapsed(), Lease::new(LEASE).interval(), "the first beat comes at once");
         assert_eq!(of_two.fence(of_one.own(), 0).await, Ok(true));
         one.set_silent(false);
         let mut views = of_one.views();

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::ready;
 use futures_util::stream::{BoxStream, StreamExt as _, once, unfold};
 use greenroom_actors::domain::cluster::NodeId;
@@ -180,7 +181,7 @@ impl Links for SimLinks {
         }
     }
 
-    fn open(&self, to: NodeId, request: Vec<u8>) -> Exchange {
+    fn open(&self, to: NodeId, request: Bytes) -> Exchange {
         let mut network = self.network.network();
         if !network.connects(self.node, to) {
             return once(ready(Err(LinkError::NotSent))).boxed();
@@ -197,7 +198,7 @@ impl Links for SimLinks {
         };
         drop(network);
         let (out, answers) = mpsc::channel(UNREAD_MAX);
-        tokio::spawn(trip.carry(request, out));
+        tokio::spawn(trip.carry(request.into(), out));
         unfold(answers, |mut answers| async { Some((answers.recv().await?, answers)) }).boxed()
     }
 

@@ -8,7 +8,7 @@ use greenroom_actors::domain::cluster::lease::Lease;
 use greenroom_actors::domain::cluster::{NodeId, SlotMap};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::SlotSet;
-use greenroom_actors::ports::members::{BEATS_PER_LEASE, Members, View};
+use greenroom_actors::ports::members::{Members, View};
 use greenroom_actors::ports::store::{Read, ReadError, Status};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -84,7 +84,7 @@ impl SimMembers {
 
     /// Shows what each beat has seen, when its answer arrives.
     async fn show(self: Arc<Self>, shown: watch::Sender<Option<Arc<View>>>) {
-        let lease = Lease::new(self.lease());
+        let lease = self.lease();
         let mut beats = self.disk.views();
         let mut answered = Instant::now();
         while beats.changed().await.is_ok() {
@@ -124,7 +124,7 @@ impl SimMembers {
 
     fn latency(&self) -> Duration {
         let most = self.stage.faults.slowness_ms.load(std::sync::atomic::Ordering::SeqCst);
-        let beat = u64::try_from(self.lease().as_millis()).unwrap() / u64::from(BEATS_PER_LEASE);
+        let beat = u64::try_from(self.lease().interval().as_millis()).unwrap();
         Duration::from_millis(self.dice.lock().unwrap().millis(most.min(beat * 2)))
     }
 
@@ -220,7 +220,7 @@ impl Members for Port {
         self.0.own
     }
 
-    fn lease(&self) -> Duration {
+    fn lease(&self) -> Lease {
         self.0.lease()
     }
 
@@ -228,8 +228,8 @@ impl Members for Port {
         self.0.views.clone()
     }
 
-    fn look(&self) {
-        self.0.disk.look();
+    fn refresh(&self) {
+        self.0.disk.refresh();
     }
 
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool> {
@@ -287,7 +287,7 @@ impl Members for Port {
 }
 
 impl SimMembers {
-    pub(crate) fn lease(&self) -> Duration {
+    pub(crate) fn lease(&self) -> Lease {
         self.disk.lease()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::ports::clock::Clock as _;
-use greenroom_actors::ports::members::BEATS_PER_LEASE;
+use greenroom_actors::ports::members::Lease;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::testkit::registry_of;
 use tokio::task::JoinHandle;
@@ -355,7 +355,7 @@ impl World {
         if self.servers.iter().all(|server| server.up.is_none()) {
             self.servers[0].rises_at = Instant::now();
         }
-        let beat = self.setting.lease / BEATS_PER_LEASE;
+        let beat = Lease::new(self.setting.lease).interval();
         let (since, most) = (Instant::now(), self.setting.lease + beat + TAKEOVER);
         let mut is_owned = true;
         while since.elapsed() < most * 2 {

@@ -17,7 +17,7 @@ impl Answerer for Endless {
 
 fn answering() -> Arc<Answering> {
     let limits = Limits { message_bytes_max: 4 * PART_BYTES_MAX };
-    Answering::new(NodeId(1), Arc::new(Endless), limits)
+    Answering::new(NodeId(1), Arc::new(Endless), Handle::current(), limits)
 }
 
 fn request(number: Number, is_last: bool, bytes: &[u8]) -> Frame {

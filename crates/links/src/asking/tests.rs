@@ -28,9 +28,9 @@ fn read(answers: &mut Answers) -> Option<Option<Result<Vec<u8>, LinkError>>> {
 #[test]
 fn a_request_is_lost_only_if_all_of_it_was_sent() {
     let asking = asking();
-    let mut whole = asking.ask(vec![1]).unwrap();
-    let mut part = asking.ask(vec![0; 2 * PART_BYTES_MAX]).unwrap();
-    let mut none = asking.ask(vec![0; 2 * PART_BYTES_MAX]).unwrap();
+    let mut whole = asking.ask(vec![1].into()).unwrap();
+    let mut part = asking.ask(vec![0; 2 * PART_BYTES_MAX].into()).unwrap();
+    let mut none = asking.ask(vec![0; 2 * PART_BYTES_MAX].into()).unwrap();
     sent(&asking).unwrap();
     sent(&asking).unwrap();
     asking.lose();
@@ -38,13 +38,13 @@ fn a_request_is_lost_only_if_all_of_it_was_sent() {
     assert_eq!(read(&mut part), Some(Some(Err(LinkError::NotSent))));
     assert_eq!(read(&mut none), Some(Some(Err(LinkError::NotSent))));
     assert_eq!(read(&mut none), Some(None), "it ends after the failure");
-    assert!(asking.ask(vec![1]).is_none() && sent(&asking).is_none());
+    assert!(asking.ask(vec![1].into()).is_err() && sent(&asking).is_none());
 }
 
 #[test]
 fn answers_that_arrived_are_read_before_the_failure() {
     let asking = asking();
-    let mut answers = asking.ask(vec![1]).unwrap();
+    let mut answers = asking.ask(vec![1].into()).unwrap();
     assert_eq!(read(&mut answers), None);
     sent(&asking).unwrap();
     asking.receive(answer(1, b"first")).unwrap();
@@ -58,15 +58,15 @@ fn answers_that_arrived_are_read_before_the_failure() {
 #[test]
 fn the_answerer_learns_that_the_asker_is_gone_if_it_knows_the_request() {
     let asking = asking();
-    let unsent = asking.ask(vec![1]).unwrap();
+    let unsent = asking.ask(vec![1].into()).unwrap();
     drop(unsent);
     assert_eq!(sent(&asking), None);
-    let partly_sent = asking.ask(vec![0; 2 * PART_BYTES_MAX]).unwrap();
+    let partly_sent = asking.ask(vec![0; 2 * PART_BYTES_MAX].into()).unwrap();
     sent(&asking).unwrap();
     drop(partly_sent);
     assert_eq!(sent(&asking), Some(Frame::Control(Control::Gone(2))));
     assert_eq!((sent(&asking), asking.queued_bytes()), (None, 0), "the rest is not sent");
-    let ended = asking.ask(vec![1]).unwrap();
+    let ended = asking.ask(vec![1].into()).unwrap();
     sent(&asking).unwrap();
     asking.receive(Frame::Control(Control::Ended(3))).unwrap();
     drop(ended);
@@ -77,20 +77,21 @@ fn the_answerer_learns_that_the_asker_is_gone_if_it_knows_the_request() {
 #[test]
 fn requests_are_refused_when_too_much_waits() {
     let asking = asking();
-    assert!(asking.ask(vec![0; 4 * PART_BYTES_MAX + 1]).is_none(), "it is too large");
-    let waiting: Vec<_> = (0..2).map(|_| asking.ask(vec![0; 4 * PART_BYTES_MAX])).collect();
-    assert!(waiting.iter().all(Option::is_some));
-    assert!(asking.ask(vec![1]).is_none());
+    let too_large = asking.ask(vec![0; 4 * PART_BYTES_MAX + 1].into());
+    assert_eq!(too_large.unwrap_err(), LinkError::TooLarge);
+    let waiting: Vec<_> = (0..2).map(|_| asking.ask(vec![0; 4 * PART_BYTES_MAX].into())).collect();
+    assert!(waiting.iter().all(Result::is_ok));
+    assert!(asking.ask(vec![1].into()).is_err());
     sent(&asking).unwrap();
-    assert!(asking.ask(vec![1]).is_some());
-    let small: Vec<_> = std::iter::from_fn(|| asking.ask(Vec::new())).collect();
+    assert!(asking.ask(vec![1].into()).is_ok());
+    let small: Vec<_> = std::iter::from_fn(|| asking.ask(Bytes::new()).ok()).collect();
     assert_eq!(small.len(), Limits::EXCHANGES_MAX - 2, "one has ended");
 }
 
 #[test]
 fn an_answerer_that_sends_more_than_there_is_room_for_is_refused() {
     let asking = asking();
-    let mut answers = asking.ask(vec![1]).unwrap();
+    let mut answers = asking.ask(vec![1].into()).unwrap();
     sent(&asking).unwrap();
     for _ in 0..16 {
         asking.receive(answer(1, b"x")).unwrap();

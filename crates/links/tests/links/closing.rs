@@ -45,7 +45,7 @@ async fn an_answerer_may_close_the_links() {
     asker.connect(answerer.node, answerer.port());
     let Server { node, links: closing, .. } = answerer;
     *links.lock().unwrap() = Some(Arc::new(closing));
-    let exchange = asker.links.open(node, b"x".to_vec());
+    let exchange = asker.links.open(node, b"x"[..].into());
     // with or without its answer
     let _ = all(exchange).await;
     eventually("a refusal", || asker.links.has_ended(node).then_some(()));

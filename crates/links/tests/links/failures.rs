@@ -12,7 +12,7 @@ async fn without_a_connection_requests_are_not_sent() {
     asker.list(&[(silent, reserved_port())]);
     asker.fails_to_connect(silent);
     for node in [unknown, silent] {
-        let exchange = asker.links.open(node, b"x".to_vec());
+        let exchange = asker.links.open(node, b"x"[..].into());
         assert_eq!(all(exchange).await, [Err(LinkError::NotSent)]);
         assert!(!asker.links.has_ended(node), "its address may be wrong");
     }
@@ -169,4 +169,22 @@ fn pings_keep_a_connection_in_which_nothing_happens() {
     raw.sends(REQUEST_END, 1, b"x");
     let answer = std::iter::repeat_with(|| raw.frame().unwrap()).find(|frame| frame.0 != PING);
     assert_eq!(answer, Some((ANSWER_END, 1, b"x".to_vec())));
+}
+
+/// Answers that take longer to make than a silent server is waited for.
+#[tokio::test]
+async fn a_server_that_is_busy_with_an_answer_is_not_silent() {
+    let ping = Duration::from_millis(500);
+    let times = LinkTimes { ping, ..settings().times };
+    let stall = ping * 2 * times.silent_pings;
+    let settings = || LinkSettings { times, ..settings() };
+    let answer = move |from, request| {
+        // as the reading of a large request does
+        std::thread::sleep(stall);
+        echo(from, request)
+    };
+    let asker = Server::start(&settings(), &identity(1), echo);
+    let answerer = Server::start(&settings(), &identity(2), answer);
+    asker.connect(answerer.node, answerer.port());
+    assert_eq!(all(asker.ask(&answerer, "x")).await, [Ok(b"x".to_vec())]);
 }

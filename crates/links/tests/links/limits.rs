@@ -69,7 +69,7 @@ async fn messages_that_are_too_large_are_not_sent() {
     asker.connect(answerer.node, answerer.port());
     assert_eq!(
         all(asker.ask(&answerer, vec![0; MOST + 1])).await,
-        [Err(LinkError::NotSent)],
+        [Err(LinkError::TooLarge)],
         "it could never arrive"
     );
     let answers = all(asker.ask(&answerer, vec![0; MOST])).await;

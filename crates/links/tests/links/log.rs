@@ -43,7 +43,7 @@ fn failed_handshakes_are_logged_once_and_without_the_secret() {
     asker.list(&[(node, answerer.port())]);
     asker.fails_to_connect(node);
     let line = format!(
-        "cannot connect to server 7002 at 127.0.0.1:{}: it has another secret; all servers of a \
+        "cannot connect to server-7002 (node 7002) at 127.0.0.1:{}: it has another secret; all servers of a \
          cluster must use one database; retrying",
         answerer.port()
     );
@@ -58,7 +58,19 @@ fn failed_handshakes_are_logged_once_and_without_the_secret() {
         error.contains("refused").then_some(())
     };
     eventually("another cause", is_refused);
-    eventually("a line", || (said("cannot connect to server 7002") > 1).then_some(()));
+    eventually("a line", || (said("cannot connect to server-7002") > 1).then_some(()));
     assert_eq!(said(&line), 1);
     assert_eq!((said("a secret that nothing may show"), said("a secret of this cluster")), (0, 0));
+}
+
+#[test]
+fn a_server_that_has_ended_is_named_without_a_warning() {
+    capture();
+    let (asker, ended) = (Server::echoing(7011), Server::echoing(7012));
+    let address = format!("127.0.0.1:{}", ended.port());
+    asker.connect(ended.node, ended.port());
+    ended.links.close();
+    let line = format!("server-7012 (node 7012) no longer listens at {address}: it has ended");
+    eventually("a line", || (said(&line) > 0).then_some(()));
+    assert_eq!(said("cannot connect to server-7012"), 0);
 }

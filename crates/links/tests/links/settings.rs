@@ -25,7 +25,7 @@ fn beyond_this_machine_protection_is_configured() {
 fn unprotected_servers_beyond_this_machine_are_not_dialled() {
     let asker = Server::echoing(1);
     // an address for documentation, which no machine has
-    let listed = BTreeMap::from([(NodeId(2), "192.0.2.1:3142".to_owned())]);
+    let listed = BTreeMap::from([at(NodeId(2), "192.0.2.1:3142".to_owned())]);
     asker.listed.send_replace(Arc::new(listed));
     assert_eq!(
         asker.fails_to_connect(NodeId(2)),

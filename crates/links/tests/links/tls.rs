@@ -90,7 +90,7 @@ async fn servers_without_encryption_are_refused() {
 
 #[test]
 fn files_that_cannot_be_used_are_named() {
-    let folder = authority();
+    let (folder, theirs) = (authority(), authority());
     let of = folder.path();
     std::fs::write(of.join("empty.pem"), "no certificate").unwrap();
     let files = |certificate: &str, key: &str, authority: &str| LinkTls {
@@ -113,4 +113,10 @@ fn files_that_cannot_be_used_are_named() {
         );
         assert!(error.starts_with(&begin) && error.contains(problem), "{error}");
     }
+    assert_eq!(files("one.pem", "one.key", "ca.pem").check(), Ok(()));
+    let problem = files("none.pem", "one.key", "ca.pem").check().unwrap_err();
+    assert!(problem.contains("none.pem: "), "{problem}");
+    std::fs::copy(theirs.path().join("ca.pem"), of.join("other.pem")).unwrap();
+    let problem = files("one.pem", "one.key", "other.pem").check().unwrap_err();
+    assert!(problem.contains("one.pem: invalid peer certificate: "), "{problem}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::cluster::{NodeId, SlotMap};
 use greenroom_actors::domain::slot::Slot;
-use greenroom_actors::ports::members::{BEATS_PER_LEASE, Member, MemberState, View};
+use greenroom_actors::ports::members::{Member, MemberState, View};
 use greenroom_actors::ports::meter::JournalMeter;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_postgres::types::ToSql;
@@ -30,15 +30,15 @@ const ANSWER_MAX: Duration = Duration::from_secs(4);
 const UPDATE: &str = "WITH own AS (UPDATE nodes SET beat = beat + 1, unreachable = $2
         WHERE node = $1 AND state < 2 AND EXISTS (SELECT FROM lanes l WHERE l.node = $1)
         RETURNING beat)
-    SELECT n.node, n.name, n.version, n.state,
-        CASE WHEN n.node = $1 THEN own.beat ELSE n.beat END, (SELECT map FROM meta),
-        n.address, EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation'
+    SELECT n.node, n.name, n.version, n.state, n.address,
+        CASE WHEN n.node = $1 THEN own.beat ELSE n.beat END AS beat,
+        (SELECT map FROM meta) AS map, EXISTS (SELECT FROM pg_locks WHERE locktype = 'relation'
             AND relation = 'executions'::regclass
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
             AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
-                'AccessExclusiveLock')),
-        (SELECT schema FROM meta), (SELECT schema_min FROM meta),
-        extract(epoch FROM clock_timestamp())::float8
+                'AccessExclusiveLock')) AS is_locked,
+        (SELECT schema FROM meta) AS tables, (SELECT schema_min FROM meta) AS tables_least,
+        extract(epoch FROM clock_timestamp())::float8 AS clock
     FROM own, nodes n WHERE n.state < 2 ORDER BY n.node";
 /// Reads the last batch of each lane.
 const BATCHES: &str = "SELECT lane, batch FROM lanes WHERE node = $1";
@@ -197,14 +197,16 @@ impl Membership {
     /// Returns the time between two beats, and to the first one.
     fn rhythm(&self) -> (Duration, Duration) {
         match &self.cluster {
-            Some(cluster) => (cluster.lease / BEATS_PER_LEASE, Duration::ZERO),
+            Some(cluster) => (cluster.lease.interval(), Duration::ZERO),
             None => (BEAT, BEAT),
         }
     }
 
     /// Returns the wait for an answer, after which there is time for another beat.
     fn answer_max(&self) -> Duration {
-        self.cluster.as_ref().map_or(ANSWER_MAX, |cluster| ANSWER_MAX.min(cluster.lease * 2 / 3))
+        self.cluster
+            .as_ref()
+            .map_or(ANSWER_MAX, |cluster| ANSWER_MAX.min(cluster.lease.length() * 2 / 3))
     }
 
     /// Increments the row again and again, until this process leaves or has lost the database.
@@ -234,7 +236,7 @@ impl Membership {
             let beat = async {
                 tokio::select! {
                     _ = ticks.tick() => {}
-                    () = self.look.notified() => {}
+                    () = self.beat_now.notified() => {}
                 }
                 let beat = self.beat_once(&mut pulse).await;
                 noticed.beat(&self.outages, &beat);
@@ -271,7 +273,7 @@ impl Membership {
         let (sent, rows) = pulse.ask(UPDATE, &[&self.node, &unreachable]).await?;
         let took = sent.elapsed();
         let is_unannounced = self.outages.is_lost() && self.lost.borrow().is_none();
-        if rows.is_empty() || is_unannounced {
+        let Some(first) = rows.first().filter(|_| !is_unannounced) else {
             let (_, takers) = pulse.ask(TAKER, &[&self.node, &self.name]).await?;
             let taker = takers.first().and_then(|row| {
                 Some(Peer { name: row.try_get(0).ok()?, version: row.try_get(1).ok()? })
@@ -279,20 +281,21 @@ impl Membership {
             let is_taken = self.cluster.is_none()
                 || taker.as_ref().is_some_and(|taker| taker.name == self.name);
             return Ok(Beat::Lost(if is_taken { Cause::Taken(taker) } else { Cause::Fenced }));
-        }
-        let tables = Tables { version: rows[0].try_get(8)?, least: rows[0].try_get(9)? };
+        };
+        let (version, least) = (first.try_get("tables")?, first.try_get("tables_least")?);
+        let tables = Tables { version, least };
         if !self.schema.works_on(tables) {
             return Ok(Beat::Lost(Cause::Outdated(tables.version)));
         }
         self.report(tables, pulse);
-        let ahead = pulse.wall_clock.compare(took, rows[0].try_get(10)?);
+        let ahead = pulse.wall_clock.compare(took, first.try_get("clock")?);
         pulse.meter.compared_clocks(ahead);
         if self.has_lost_history(pulse).await? {
             return Ok(Beat::Lost(Cause::HistoryLost));
         }
-        pulse.is_locked = rows[0].try_get(7)?;
+        pulse.is_locked = first.try_get("is_locked")?;
         let Some(cluster) = &self.cluster else { return Ok(Beat::Alone) };
-        let map = rows[0].try_get(5)?;
+        let map = first.try_get("map")?;
         self.learn_owners(cluster, pulse, map).await?;
         let members = rows.iter().map(member_of).collect::<Result<_, _>>()?;
         let has_newer_tables = pulse.newer.is_some();
@@ -362,17 +365,17 @@ impl Membership {
 }
 
 fn member_of(row: &Row) -> Result<Member, Error> {
-    let (name, version): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+    let (name, version): (String, String) = (row.try_get("name")?, row.try_get("version")?);
     Ok(Member {
-        node: NodeId(row.try_get(0)?),
+        node: NodeId(row.try_get("node")?),
         name: Arc::from(name),
         version: Arc::from(version),
-        state: match row.try_get::<_, i16>(3)? {
+        state: match row.try_get::<_, i16>("state")? {
             0 => MemberState::Active,
             _ => MemberState::Leaving,
         },
-        beat: row.try_get::<_, i64>(4)?.unsigned_abs(),
-        address: row.try_get::<_, Option<String>>(6)?.map(Arc::from),
+        beat: row.try_get::<_, i64>("beat")?.unsigned_abs(),
+        address: row.try_get::<_, Option<String>>("address")?.map(Arc::from),
     })
 }
 

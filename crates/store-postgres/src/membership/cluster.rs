@@ -6,7 +6,7 @@ use std::time::Duration;
 use greenroom_actors::domain::cluster::{NodeId, SlotMap};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::{Slot, SlotSet};
-use greenroom_actors::ports::members::View;
+use greenroom_actors::ports::members::{Lease, View};
 use tokio::sync::watch;
 
 pub(crate) type Views = watch::Sender<Option<Arc<View>>>;
@@ -14,7 +14,7 @@ pub(crate) type Views = watch::Sender<Option<Arc<View>>>;
 /// A member, as it knows itself.
 pub(crate) struct Cluster {
     pub(crate) node: NodeId,
-    pub(crate) lease: Duration,
+    pub(crate) lease: Lease,
     pub(crate) views: watch::Receiver<Option<Arc<View>>>,
     /// The other end, until the beats take it.
     shown: Mutex<Option<Views>>,
@@ -66,7 +66,7 @@ impl Cluster {
         };
         Self {
             node: NodeId(node),
-            lease,
+            lease: Lease::new(lease),
             views,
             shown: Mutex::new(Some(shown)),
             owned: RwLock::new(owned),

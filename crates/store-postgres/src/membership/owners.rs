@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::slot::{Slot, SlotSet};
-use greenroom_actors::ports::members::{Members, View};
+use greenroom_actors::ports::members::{Lease, Members, View};
 use greenroom_actors::ports::store::{Read, ReadError};
 use tokio::sync::watch;
 use tokio_postgres::error::SqlState;
@@ -105,7 +105,7 @@ impl Members for StoreOfMember {
         self.cluster().node
     }
 
-    fn lease(&self) -> Duration {
+    fn lease(&self) -> Lease {
         self.cluster().lease
     }
 
@@ -113,8 +113,8 @@ impl Members for StoreOfMember {
         self.cluster().views.clone()
     }
 
-    fn look(&self) {
-        self.0.shared.membership.look();
+    fn refresh(&self) {
+        self.0.shared.membership.beat_now();
     }
 
     fn fence(&self, node: NodeId, beat: u64) -> Read<'_, bool> {

@@ -25,6 +25,8 @@ pub enum LeaveError {
          taker; start another one first, or stop {0} with SIGTERM"
     )]
     NoTaker(String),
+    #[error("{0} was started again, and takes slots")]
+    StartedAgain(String),
     #[error(transparent)]
     Database(#[from] OpenError),
 }
@@ -46,6 +48,26 @@ impl NodeReader {
         };
         self.driver.run(leaving, None).ok_or_else(panicked)?
     }
+
+    /// Waits until a server that leaves has no slots, or is no longer there; blocks.
+    pub fn wait_until_left(&self, name: &str) -> Result<(), LeaveError> {
+        let (client, name) = (Arc::clone(&self.client), name.to_owned());
+        let left = async move {
+            // each look takes a beat
+            while !has_left(&look(&client).await?, &name)? {}
+            Ok(())
+        };
+        self.driver.run(left, None).ok_or_else(panicked)?
+    }
+}
+
+/// Returns true if no server of the name has slots. One that was started again serves on.
+fn has_left(nodes: &Nodes, name: &str) -> Result<bool, LeaveError> {
+    let named: Vec<_> = nodes.live().filter(|node| node.name == name).collect();
+    if named.iter().any(|node| node.state == NodeState::Active) {
+        return Err(LeaveError::StartedAgain(name.to_owned()));
+    }
+    Ok(named.iter().all(|node| node.slots == 0))
 }
 
 /// Returns the number of the process that is to leave; `None` if it leaves already.
@@ -115,5 +137,23 @@ mod tests {
         let unknown = "the database knows no server a; it knows ";
         assert_eq!(refusal(&of(&[(2, "b", Active)])), format!("{unknown}b"));
         assert_eq!(refusal(&of(&[])), format!("{unknown}none"));
+    }
+
+    #[test]
+    fn a_server_has_left_when_it_has_no_slots() {
+        let of = |state, slots| Nodes {
+            nodes: vec![Node { slots, ..member(1, "a", state) }, member(2, "b", NodeState::Active)],
+            slots_unowned: 0,
+        };
+        for (state, slots, expected) in [
+            (NodeState::Leaving, 7, false),
+            (NodeState::Leaving, 0, true),
+            (NodeState::Gone, 7, true),
+        ] {
+            assert_eq!(has_left(&of(state, slots), "a").unwrap(), expected, "{state:?} {slots}");
+        }
+        assert!(has_left(&of(NodeState::Active, 7), "none").unwrap(), "it was stopped");
+        let again = has_left(&of(NodeState::Active, 7), "a").unwrap_err();
+        assert_eq!(again.to_string(), "a was started again, and takes slots");
     }
 }

@@ -195,7 +195,7 @@ pub enum OpenError {
          show it)"
     )]
     Locked,
-    #[error("the database has no store; check its address")]
+    #[error("the database has no store; check its address, or start a server, which makes one")]
     Missing,
     #[error(
         "the database is the target of a copy that was not completed; repeat `greenroom store \

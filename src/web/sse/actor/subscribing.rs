@@ -114,6 +114,7 @@ fn is_passing(error: &DescribeError) -> bool {
             Unavailable::Draining { .. }
             | Unavailable::Busy { .. }
             | Unavailable::Moved { .. }
+            | Unavailable::TooLarge
             | Unavailable::Unreachable
             | Unavailable::NoMemory
             | Unavailable::Store { .. }
