@@ -308,9 +308,9 @@ pub enum Unavailable {
     Draining { execution: Option<ExecutionId> },
     #[error("the server is busy")]
     Busy { execution: Option<ExecutionId> },
-    /// Another process took the execution over, which may or may not have the change; `None` if
-    /// nothing of it was recorded.
-    #[error("the execution has moved to another server")]
+    /// Another process takes the execution over, or serves it and cannot be reached. With the execution,
+    /// the change may or may not be recorded; `None`: nothing was recorded.
+    #[error("the server of the execution has changed, or does not answer")]
     Moved { execution: Option<ExecutionId> },
     /// Another process serves the execution, and what was asked is too large to be sent there.
     #[error("the request is too large to be sent to another server")]

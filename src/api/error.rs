@@ -178,7 +178,7 @@ pub enum ApiError {
     #[error("The server is busy")]
     Busy { execution: Option<ExecutionId> },
     /// Nothing of it was recorded if no execution is named.
-    #[error("The execution has moved to another server")]
+    #[error("The server of the execution has changed, or does not answer")]
     ExecutionMoved { execution: Option<ExecutionId> },
     #[error("Another server cannot be reached")]
     ServerUnreachable,

@@ -140,9 +140,10 @@ fn open_sqlite(
     Ok(Opened { read: Some(Box::new(read)), ..Opened::alone(store, crash_marks) })
 }
 
-/// Opens the file of crash marks. If that fails, the server runs without it.
+/// Opens the file of crash marks, with its folder. If that fails, the server runs without it.
 fn crash_marks(path: &Path) -> Arc<dyn CrashMarks> {
-    match CrashFile::open(path) {
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    match folder.and_then(|()| CrashFile::open(path)) {
         Ok(file) => Arc::new(file),
         Err(error) => {
             log::warn!(

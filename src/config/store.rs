@@ -48,8 +48,8 @@ section! {
         /// they continue when the store answers again. Generations end with their callers.
         patience: Duration = RuntimeLimits::default().store_patience, Takes::Duration;
         /// PostgreSQL: folder of a small file by which executions that repeatedly end the process
-        /// are recognized; it must outlive the process. A relative path starts at the working
-        /// directory.
+        /// are recognized; it must outlive the process, and is made if it is missing. A relative
+        /// path starts at the working directory.
         state_dir: PathBuf = PathBuf::from("."), Takes::Own("a path");
     }
 }

@@ -1,6 +1,7 @@
 //! Several processes over one store: which of them are alive, and which slots each owns.
 
 pub mod lease;
+pub mod owned;
 pub mod plan;
 
 use std::collections::BTreeMap;

@@ -63,6 +63,11 @@ fn said(message: Vec<u8>) -> Messages {
     once(ready(message)).boxed()
 }
 
+/// Returns an answer as a single message.
+fn answered<T: Serialize, E: Serialize>(answer: &Result<T, E>) -> Messages {
+    said(write_answer(answer))
+}
+
 /// The receiver of one request.
 struct Receiver {
     shared: Arc<Shared>,
@@ -76,23 +81,23 @@ impl Receiver {
             Request::Order(order) => self.carry_out_order(order).await,
             Request::CancelGeneration { agent, generation, visibility } => {
                 let cancelled = shared.cancel_here(&agent, &generation, &visibility).await;
-                said(write_answer(&cancelled))
+                answered(&cancelled)
             }
             Request::ForgetUser { user, generations } => {
-                said(write_answer(&shared.forget_here(&user, generations).await))
+                answered(&shared.forget_here(&user, generations).await)
             }
-            Request::Activity => said(write_answer(&Ok::<_, Unavailable>(shared.activity_here()))),
-            Request::Stuck => said(write_answer(&Ok::<_, Unavailable>(shared.stuck_here()))),
+            Request::Activity => answered(&Ok::<_, Unavailable>(shared.activity_here())),
+            Request::Stuck => answered(&Ok::<_, Unavailable>(shared.stuck_here())),
             Request::FollowChat(key) => {
                 let (subscriber, events) = relay_events(&self.arbiter);
                 let chat = shared.attach_here(&key, subscriber).await;
-                let first = said(write_answer(&Ok::<_, Unavailable>(chat)));
+                let first = answered(&Ok::<_, Unavailable>(chat));
                 first.chain(events.messages()).boxed()
             }
             Request::FollowFeed(wish) => {
                 let (observer, observed) = relay_feed(&self.arbiter, &shared.feed, wish);
                 let id = shared.feed.observe(observer).await;
-                let first = said(write_answer(&Ok::<_, Unavailable>(())));
+                let first = answered(&Ok::<_, Unavailable>(()));
                 first.chain(observed.messages(id)).boxed()
             }
         }

@@ -1,7 +1,7 @@
 //! This process among the members of its store: it fences those that are gone, takes slots that
 //! have no owner, and gives those away that others should have.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
@@ -58,7 +58,8 @@ async fn act(shared: Weak<Shared>, members: Arc<dyn Members>, joined: oneshot::S
             // Weak, so that a waiting task keeps nothing alive.
             let Some(shared) = shared.upgrade() else { return };
             keeper.follow(&shared, &view).await;
-            keeper.interrupt_abandoned(&shared, &view).await;
+            keeper.note_members(&shared, &view);
+            keeper.interrupt_abandoned(&shared).await;
             // an error: the launch no longer waits
             joined.take().map(|joined| joined.send(()));
         }
@@ -76,8 +77,10 @@ struct SlotKeeper {
     /// Time of the last answer to a change of slots. An older view does not show that change.
     changed: Instant,
     handover: Handover,
-    /// The members of the last view.
-    known: BTreeSet<NodeId>,
+    /// The members of the last view, with their names.
+    known: BTreeMap<NodeId, Arc<str>>,
+    /// True if this process is to leave, as the last view shows.
+    is_leaving: bool,
     /// True if members have gone, and their generations may still count as working.
     has_abandoned: bool,
     /// The round of the handover that is under way, with its slots.
@@ -94,7 +97,8 @@ impl SlotKeeper {
             origin: now,
             changed: now,
             handover: Handover::default(),
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
+            is_leaving: false,
             has_abandoned: false,
             moving: None,
         }
@@ -142,12 +146,34 @@ impl SlotKeeper {
         gone
     }
 
+    /// Notes who has joined and who has left.
+    fn note_members(&mut self, shared: &Shared, view: &View) {
+        let named = |member: &Member| (member.node, Arc::clone(&member.name));
+        let members: BTreeMap<_, _> = view.members.iter().map(named).collect();
+        let is_first = self.known.is_empty();
+        for (node, name) in members.iter().filter(|(node, _)| !self.known.contains_key(node)) {
+            match (is_first, *node == self.members.own()) {
+                (false, _) => log::info!("{name} (node {node}) has joined"),
+                (true, true) => log::info!("this server is {name} (node {node})"),
+                (true, false) => log::info!("{name} (node {node}) is there"),
+            }
+        }
+        for (node, name) in self.known.iter().filter(|(node, _)| !members.contains_key(node)) {
+            log::info!("{name} (node {node}) has left");
+            self.has_abandoned = true;
+        }
+        self.known = members;
+        let own = view.members.iter().find(|member| member.node == self.members.own());
+        let is_leaving = own.is_some_and(|own| own.state == MemberState::Leaving);
+        if is_leaving && !self.is_leaving && !shared.is_draining() {
+            log::info!("this server is to leave: it hands its slots over, and takes none");
+        }
+        self.is_leaving = is_leaving;
+    }
+
     /// Marks the generations of members that are gone as interrupted, at the latest with the view
     /// after the one that no longer shows them.
-    async fn interrupt_abandoned(&mut self, shared: &Shared, view: &View) {
-        let members: BTreeSet<NodeId> = view.members.iter().map(|member| member.node).collect();
-        self.has_abandoned |= !self.known.is_subset(&members);
-        self.known = members;
+    async fn interrupt_abandoned(&mut self, shared: &Shared) {
         if !self.has_abandoned {
             return;
         }

@@ -173,7 +173,12 @@ impl Ownership {
     /// Resolves when other members have all slots of this process, which leaves, and know it; at once
     /// if it has the store alone, or if no other member takes slots.
     pub(crate) async fn handed_over(&self) {
-        let Some(own) = self.own() else { return };
+        let Some(members) = &self.members else { return };
+        // a member no longer: the others have its slots
+        if members.views().has_changed().is_err() {
+            return;
+        }
+        let own = members.own();
         let mut views = self.owners();
         // the sender lives as long as `self`: waiting cannot fail
         let given = views.wait_for(|_| self.view().is_none_or(|view| !could_give(&view, own)));

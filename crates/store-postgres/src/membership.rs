@@ -26,12 +26,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLockReadGuard};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use greenroom_actors::domain::cluster::owned::Owned;
 use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::threads::Driver;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-pub(crate) use self::cluster::{Cluster, Owned};
+pub(crate) use self::cluster::Cluster;
 
 use crate::connector::Connector;
 use crate::lane::outage::Outages;

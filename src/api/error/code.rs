@@ -345,8 +345,8 @@ codes! {
             "Try again at a lower rate.";
         ExecutionMoved "execution_moved" 503 wait 1:
             "Execution moved",
-            "Another server took the execution over while the request waited for it. The request \
-             may or may not have been carried out.",
+            "Another server took the execution over while the request waited for it, or its server \
+             does not answer. The request may or may not have been carried out.",
             "Look at the state of the execution that `x-execution-id` names, or repeat the request \
              if it has an `Idempotency-Key`. If no execution is named, nothing was recorded: try \
              again.";

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use greenroom_actors::domain::cluster::lease::Lease;
+use greenroom_actors::domain::cluster::owned::Owned;
 use greenroom_actors::domain::cluster::{NodeId, SlotMap};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::SlotSet;
@@ -27,29 +28,10 @@ pub(crate) struct SimMembers {
     own: NodeId,
     disk: Arc<dyn Members>,
     views: watch::Receiver<Option<Arc<View>>>,
-    known: Mutex<Known>,
+    owned: Mutex<Owned>,
     dice: Mutex<Dice>,
     /// Held while owners are changed: one change at a time.
     changing: tokio::sync::Mutex<()>,
-}
-
-/// Owners as the process knows them.
-struct Known {
-    owners: Arc<SlotMap>,
-    /// Slots that are being given away.
-    giving: SlotSet,
-    /// Slots whose giving failed.
-    open: SlotSet,
-    /// Number of answered changes.
-    changes: u64,
-}
-
-impl Known {
-    fn set(&mut self, slots: &SlotSet, owner: Option<NodeId>) {
-        let owners = Arc::make_mut(&mut self.owners);
-        slots.iter().for_each(|slot| owners.set(slot, owner));
-        self.changes += 1;
-    }
 }
 
 /// Result of a change whose answer does not arrive.
@@ -66,15 +48,13 @@ impl SimMembers {
         dice: Dice,
     ) -> Arc<Self> {
         let (shown, views) = watch::channel(None);
-        let (giving, open) = (SlotSet::new(), SlotSet::new());
-        let known = Known { owners: Arc::new(SlotMap::unowned()), giving, open, changes: 0 };
         let members = Arc::new(Self {
             stage: Arc::clone(stage),
             line: Arc::clone(line),
             own: disk.own(),
+            owned: Mutex::new(Owned::new(disk.own())),
             disk,
             views,
-            known: Mutex::new(known),
             dice: Mutex::new(dice),
             changing: tokio::sync::Mutex::default(),
         });
@@ -89,7 +69,7 @@ impl SimMembers {
         let mut answered = Instant::now();
         while beats.changed().await.is_ok() {
             let view = beats.borrow_and_update().clone().unwrap();
-            let changes = self.known().changes;
+            let changes = self.owned().changes();
             let sent = view.sent - self.latency();
             self.pass(self.latency()).await;
             let (sent, members) = (sent.max(answered), view.members.clone());
@@ -104,22 +84,15 @@ impl SimMembers {
         self.pass(self.latency()).await;
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap()
+    fn owned(&self) -> MutexGuard<'_, Owned> {
+        self.owned.lock().unwrap()
     }
 
     /// Takes owners over that were read after so many changes, unless there was another since.
     fn learn(&self, owners: &Arc<SlotMap>, changes: u64) -> Arc<SlotMap> {
-        let mut known = self.known();
-        if known.changes == changes {
-            known.owners = Arc::clone(owners);
-        }
-        let mut owners = Arc::clone(&known.owners);
-        if !known.open.is_empty() {
-            let shown = Arc::make_mut(&mut owners);
-            known.open.iter().for_each(|slot| shown.set(slot, None));
-        }
-        owners
+        let mut owned = self.owned();
+        owned.learn(Arc::clone(owners), changes);
+        owned.owners()
     }
 
     fn latency(&self) -> Duration {
@@ -156,8 +129,7 @@ impl SimMembers {
 
     /// Returns true if the process has no reason to refuse an append by itself.
     pub(crate) fn may_write(&self, id: &ExecutionId) -> bool {
-        let known = self.known();
-        !known.giving.has(id) && !known.open.has(id)
+        self.owned().has(id)
     }
 
     /// Notes a commit, which only the owner of the slot may make.
@@ -177,14 +149,11 @@ impl SimMembers {
             if self.fails().is_err() {
                 continue;
             }
-            let mut known = self.known();
-            let open: SlotSet = begun.iter().filter(|slot| known.open.contains(*slot)).collect();
+            let mut owned = self.owned();
+            let open = owned.open_among(&begun);
             let is_own = |slot| self.stage.book.owns(self.own, slot);
-            let own: SlotSet = open.iter().filter(|slot| is_own(*slot)).collect();
-            known.set(&open, None);
-            known.set(&own, Some(self.own));
-            known.open = known.open.without(&open);
-            return;
+            let own = open.iter().filter(|slot| is_own(*slot)).collect();
+            return owned.settle(&open, &own);
         }
     }
 
@@ -197,13 +166,10 @@ impl SimMembers {
                 Ok(given)
             })
             .await;
-        let mut known = self.known();
-        known.giving = known.giving.without(&begun);
         match &given {
-            Ok(given) => known.set(given, Some(to)),
+            Ok(given) => self.owned().end_giving(&begun, given, to),
             Err(_) => {
-                known.open.extend(begun.iter());
-                drop(known);
+                self.owned().leave_open(&begun);
                 self.stage.count("giving with unknown outcome");
                 tokio::spawn(Arc::clone(&self).settle(begun));
             }
@@ -248,36 +214,24 @@ impl Members for Port {
         let members = &self.0;
         Box::pin(async move {
             let _one_at_a_time = members.changing.lock().await;
-            let is_claimable = {
-                let known = members.known();
-                let own = known.owners.slots_of(Some(members.own)).without(&known.open);
-                slots.without(&own).without(&known.giving)
-            };
+            let claimable = members.owned().claimable(slots);
             let claimed = members
                 .change(async {
-                    let mut claimed = members.disk.claim(&is_claimable).await?;
+                    let mut claimed = members.disk.claim(&claimable).await?;
                     // those whose last claim or giving failed
                     let book = &members.stage.book;
-                    claimed.extend(is_claimable.iter().filter(|it| book.owns(members.own, *it)));
+                    claimed.extend(claimable.iter().filter(|it| book.owns(members.own, *it)));
                     book.claimed(members.own, &claimed);
                     Ok(claimed)
                 })
                 .await?;
-            let mut known = members.known();
-            known.set(&claimed, Some(members.own));
-            known.open = known.open.without(&claimed);
+            members.owned().gain(&claimed);
             Ok(claimed)
         })
     }
 
     fn give<'a>(&'a self, slots: &'a SlotSet, to: NodeId) -> Read<'a, SlotSet> {
-        let begun: SlotSet = {
-            let mut known = self.0.known();
-            let own = known.owners.slots_of(Some(self.0.own)).without(&known.open);
-            let begun = slots.iter().filter(|slot| own.contains(*slot)).collect::<SlotSet>();
-            known.giving.extend(begun.iter());
-            begun
-        };
+        let begun = self.0.owned().begin_giving(slots);
         Box::pin(Arc::clone(&self.0).give_away(begun, to))
     }
 

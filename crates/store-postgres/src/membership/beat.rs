@@ -299,7 +299,7 @@ impl Membership {
         self.learn_owners(cluster, pulse, map).await?;
         let members = rows.iter().map(member_of).collect::<Result<_, _>>()?;
         let has_newer_tables = pulse.newer.is_some();
-        Ok(Beat::Shared(View { sent, members, owners: cluster.owners(), has_newer_tables }))
+        Ok(Beat::Shared(View { sent, members, owners: cluster.owned().owners(), has_newer_tables }))
     }
 
     /// Returns true if the database has less than it has confirmed, as after a failover. A lane
@@ -343,11 +343,11 @@ impl Membership {
         pulse: &mut Pulse,
         map: i64,
     ) -> Result<(), SessionError> {
-        if cluster.is_known(map, pulse.connections) {
+        if cluster.is_known((map, pulse.connections)) {
             return Ok(());
         }
         for _ in 0..READS_MAX {
-            let changes = cluster.changes();
+            let changes = cluster.owned().changes();
             let (_, rows) = pulse.ask(OWNERS, &[]).await?;
             let Some(row) = rows.first() else { return Ok(()) };
             let read = (row.try_get(0)?, pulse.connections);

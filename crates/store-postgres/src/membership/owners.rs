@@ -132,7 +132,7 @@ impl Members for StoreOfMember {
         if to == self.own() {
             return Box::pin(async { Ok(SlotSet::new()) });
         }
-        let begun = self.cluster().begin_giving(slots);
+        let begun = self.cluster().owned_mut().begin_giving(slots);
         // what was queued before
         let marks = self.0.lanes.marks();
         self.start(async move {
@@ -209,10 +209,10 @@ async fn attempt(
 async fn claim(shared: &Shared, slots: &SlotSet) -> Result<SlotSet, Failure> {
     let cluster = cluster_of(shared);
     let _one_at_a_time = cluster.changing.lock().await;
-    let (node, numbers) = (shared.node, numbers_of(&cluster.claimable(slots)));
+    let (node, numbers) = (shared.node, numbers_of(&cluster.owned().claimable(slots)));
     let claim = async |changing: Changing| changing.rows(CLAIM, &[&node, &numbers]).await;
     let claimed = slots_of(&shared.pool.change(claim).await?)?;
-    cluster.gain(&claimed);
+    cluster.owned_mut().gain(&claimed);
     Ok(claimed)
 }
 
@@ -224,9 +224,9 @@ async fn give(shared: &Arc<Shared>, begun: &SlotSet, to: NodeId) -> Result<SlotS
     let give = async |changing: Changing| changing.rows(GIVE, &[&own, &to.0, &numbers]).await;
     let given = shared.pool.change(give).await.and_then(|rows| slots_of(&rows));
     match &given {
-        Ok(given) => cluster.end_giving(begun, given, to),
+        Ok(given) => cluster.owned_mut().end_giving(begun, given, to),
         Err(_) => {
-            cluster.leave_open(begun);
+            cluster.owned_mut().leave_open(begun);
             tokio::spawn(settle(Arc::clone(shared), begun.clone()));
         }
     }
@@ -239,7 +239,7 @@ async fn settle(shared: Arc<Shared>, begun: SlotSet) {
     let node = shared.node;
     while !shared.outages.is_lost() {
         let one_at_a_time = cluster.changing.lock().await;
-        let open = cluster.open_among(&begun);
+        let open = cluster.owned().open_among(&begun);
         let numbers = numbers_of(&open);
         let ask = async |changing: Changing| changing.rows(SETTLE, &[&node, &numbers]).await;
         match shared.pool.change(ask).await.and_then(|rows| slots_of(&rows)) {
