@@ -24,6 +24,7 @@ mod polled;
 mod preparing;
 mod progress;
 mod publish;
+mod queries;
 mod record;
 mod restore;
 mod resume;
@@ -38,10 +39,7 @@ mod timer;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
-    SpawnHandle, WrapFuture,
-};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient, SpawnHandle};
 use tokio::sync::oneshot::Sender;
 use tokio::sync::watch;
 
@@ -51,7 +49,6 @@ use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, TrackedChild};
 use crate::execution::deciding::Deciding;
-use crate::execution::give_up::Forsaken;
 use crate::execution::keys::RecentKeys;
 use crate::execution::outcome::Waiter;
 use crate::execution::record::Pending;
@@ -83,12 +80,10 @@ pub(crate) struct ExecutionActor {
     id: ExecutionId,
     /// Set until the actor has started.
     seed: Option<ExecutionSeed>,
+    /// `None` once it gave up: then it only returns commands to the supervisor, until its end.
     life: Option<LiveExecution>,
-    /// Set between the refusal of an append and the end.
-    forsaken: Option<Forsaken>,
     /// Commands handled so far, by which the supervisor sees whether more are on their way.
     handled: u64,
-    exit: ExitCause,
     /// Memory reserved for it.
     claim: Option<Claim>,
     /// True once it got a command other than `Continue`.
@@ -158,6 +153,12 @@ pub(crate) struct Perform(pub(crate) ExecutionCommand);
 #[rtype(result = "()")]
 pub(crate) struct Appended(pub(crate) Acknowledgement);
 
+/// Ends an actor that gave up. It is the last message of its supervisor: every command passed to the
+/// actor has been returned before.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct End;
+
 impl ExecutionActor {
     pub(crate) fn new(
         shared: Arc<Shared>,
@@ -175,9 +176,7 @@ impl ExecutionActor {
             id,
             seed: Some(seed),
             life: None,
-            forsaken: None,
             handled: 0,
-            exit: ExitCause::Unloaded,
             claim: None,
             has_requests: false,
         }
@@ -230,28 +229,6 @@ impl ExecutionActor {
         }
         let count = self.shared.running_of(&life.header.workflow_id);
         life.running = count.filter(|_| is_running).as_ref().map(CountGuard::new);
-    }
-
-    /// Runs a query and passes its answer to `then`; until then the actor is not idle.
-    fn background_query<F, T>(
-        &mut self,
-        question: F,
-        ctx: &mut Context<Self>,
-        then: impl FnOnce(&mut Self, T, &mut Context<Self>) + 'static,
-    ) where
-        F: Future<Output = T> + 'static,
-        T: 'static,
-    {
-        if let Some(life) = &mut self.life {
-            life.background_queries += 1;
-        }
-        ctx.spawn(question.into_actor(self).map(move |answer, actor, ctx| {
-            if let Some(life) = &mut actor.life {
-                life.background_queries -= 1;
-            }
-            then(actor, answer, ctx);
-            actor.report_if_idle(ctx);
-        }));
     }
 
     /// Reports to the supervisor that there is nothing to do but wait for a command.
@@ -341,13 +318,8 @@ impl Actor for ExecutionActor {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        let cause = if std::thread::panicking() { ExitCause::Panicked } else { self.exit };
-        if cause != ExitCause::Unloaded {
-            let event = ExecutionEvent::Exited(cause);
-            report(&self.supervisor, ExecutionReport { key: self.key, event });
-        }
-        if let Some(forsaken) = self.forsaken.take() {
-            forsaken.refuse(&self.id);
+        if std::thread::panicking() {
+            self.report_exit(ExitCause::Panicked);
         }
     }
 }
@@ -372,6 +344,14 @@ impl Handler<Appended> for ExecutionActor {
             actor.appended(message.0, ctx);
             actor.report_if_idle(ctx);
         });
+    }
+}
+
+impl Handler<End> for ExecutionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: End, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

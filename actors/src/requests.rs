@@ -339,6 +339,22 @@ impl Unavailable {
         Self::Store { reason, execution: None }
     }
 
+    /// Returns the same reason without the execution: nothing of the request was recorded.
+    #[must_use]
+    pub(crate) fn with_nothing_recorded(self) -> Self {
+        match self {
+            Self::Draining { .. } => Self::Draining { execution: None },
+            Self::Busy { .. } => Self::Busy { execution: None },
+            Self::Moved { .. } => Self::Moved { execution: None },
+            Self::Store { reason, .. } => Self::Store { reason, execution: None },
+            Self::TooLarge
+            | Self::Unreachable
+            | Self::NoMemory
+            | Self::Corrupt(_)
+            | Self::ActorLost => self,
+        }
+    }
+
     /// The store has no row numbers left.
     pub(crate) fn no_rows() -> Self {
         Self::from_store(Arc::from("it has no numbers for new records"))

@@ -341,10 +341,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::definition::{StepDefinition, StepKind, WorkflowDefinition};
+    use crate::domain::definition::{
+        Body, Projection, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
+    };
     use crate::domain::slot::SlotSet;
+    use crate::requests::ResumeExecution;
     use crate::shard::messages::LeaveSlots;
-    use crate::testkit::{World, pass, registry_of, start};
+    use crate::testkit::{World, pass, registry_of, start, target};
 
     #[actix::test]
     async fn executions_that_are_stopped_twice_are_waited_for_twice() {
@@ -368,5 +371,32 @@ mod tests {
         world.store.end_outage();
         stopped.await;
         assert_eq!(world.live(), 0);
+    }
+
+    #[actix::test]
+    async fn a_caller_whose_command_is_not_decided_before_a_handover_knows_it() {
+        tokio::time::pause();
+        let picky = json!({ "properties": { "text": { "pattern": "^([a-z]{1,20}){1,20}$" } } });
+        let body = Body::Map(Projection(json!("resume")));
+        let ask = StepDefinition {
+            suspend: Some(SuspendRule::default()),
+            resume_schema: Some(picky),
+            ..StepDefinition::new("ask", StepKind::Then { body })
+        };
+        let registry = registry_of([WorkflowDefinition::new("w", vec![ask])]);
+        let world = World::launch(registry, RuntimeLimits::default()).await;
+        world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+        world.workers.hold();
+        let runtime = world.runtime.clone();
+        let data = json!({ "text": "a".repeat(300) });
+        let request = ResumeExecution { data, ..Default::default() };
+        let resumed = actix::spawn(async move { runtime.resume(&target("w", "e"), request).await });
+        pass(Duration::from_millis(1)).await;
+        assert_eq!(world.workers.held(), 1);
+        let all = Arc::new(SlotSet::all());
+        let shards = &world.runtime.system.shards;
+        join_all(shards.iter().map(|shard| shard.send(LeaveSlots(Arc::clone(&all))))).await;
+        let moved = Unavailable::Moved { execution: None };
+        assert_eq!(resumed.await.unwrap(), Err(moved.into()));
     }
 }

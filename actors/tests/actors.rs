@@ -39,6 +39,8 @@ mod forgetting;
 mod functions;
 #[path = "actors/generations.rs"]
 mod generations;
+#[path = "actors/given_up.rs"]
+mod given_up;
 #[path = "actors/logs.rs"]
 mod logs;
 #[path = "actors/lost.rs"]

@@ -7,6 +7,7 @@ use actix::Context;
 use crate::commands::{Answer, ControlCommand};
 use crate::domain::machine::{Command, Decision, Refusal};
 use crate::execution::ExecutionActor;
+use crate::execution::deciding::Undecided;
 use crate::execution::record::AppendExtras;
 use crate::ports::store::TimerKey;
 use crate::requests::{Cancelled, ControlError};
@@ -37,10 +38,11 @@ impl ExecutionActor {
                 let changed = recorded(actor);
                 actor.answer_when_durable(answer, Ok(changed));
             }
-            Err(Refusal::Already(status)) => {
+            Err(Undecided::Refused(Refusal::Already(status))) => {
                 actor.answer_when_durable(answer, Err(ControlError::Already(status)));
             }
-            Ok(Decision::Forward { .. }) | Err(_) => {
+            Err(Undecided::Dropped(why)) => drop(answer.send(Err(why.into()))),
+            Ok(Decision::Forward { .. }) | Err(Undecided::Refused(_)) => {
                 drop(answer.send(Err(ControlError::NotFound)));
             }
         });
@@ -54,9 +56,11 @@ impl ExecutionActor {
             ctx,
             |actor, decision, ctx| match decision {
                 Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),
-                Ok(Decision::Forward { .. }) | Err(_) => {
+                Ok(Decision::Forward { .. }) | Err(Undecided::Refused(_)) => {
                     actor.forget_timer(TimerKey::Abandoned);
                 }
+                // the timer fires again
+                Err(Undecided::Dropped(_)) => {}
             },
         );
     }

@@ -7,13 +7,12 @@ use crate::domain::machine::Command;
 use crate::execution::outcome::OutcomeAnswer;
 use crate::execution::{ExecutionActor, describe, report_of};
 use crate::replay::Original;
-use crate::requests::Unavailable;
 use crate::shared::Shared;
 
 impl ExecutionActor {
     pub(super) fn perform(&mut self, command: ExecutionCommand, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else {
-            command.refuse(Unavailable::ActorLost);
+            self.return_command(command);
             return;
         };
         if !command.is_for(&life.header) {

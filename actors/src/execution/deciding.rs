@@ -16,13 +16,21 @@ use crate::execution::record::AppendExtras;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
 use crate::ports::crash_marks::MarkedWork;
 use crate::ports::workers::Lane;
+use crate::requests::Unavailable;
 use crate::shard::evaluation::Cancel;
 use crate::shard::quarantine::MarkGuard;
 use crate::shared::Shared;
 
 /// Continuation that gets a decision.
 type Then =
-    Box<dyn FnOnce(&mut ExecutionActor, Result<Decision, Refusal>, &mut Context<ExecutionActor>)>;
+    Box<dyn FnOnce(&mut ExecutionActor, Result<Decision, Undecided>, &mut Context<ExecutionActor>)>;
+
+/// Reason why a command was not decided: nothing of it is recorded.
+pub(super) enum Undecided {
+    Refused(Refusal),
+    /// The actor ended, or stops, before its turn.
+    Dropped(Unavailable),
+}
 
 /// The decision made elsewhere, and the commands that wait for it.
 #[derive(Default)]
@@ -35,7 +43,7 @@ pub(super) struct Deciding {
 }
 
 /// A command for the machine, and what follows its decision.
-struct Request {
+pub(super) struct Request {
     command: Command,
     then: Then,
 }
@@ -68,13 +76,22 @@ impl Deciding {
         self.queue.len() >= EXECUTION_MAILBOX
     }
 
-    /// Drops commands other than ends of bodies.
-    fn keep_ends(&mut self) {
-        self.queue.retain(|request| is_end_of_body(&request.command));
-        let is_dropped = |it: &mut Elsewhere| !is_end_of_body(&it.request.command);
-        if let Some(Elsewhere { cancel, .. }) = self.elsewhere.take_if(is_dropped) {
+    /// Takes out the commands that are meant, in order, and gives up deciding them.
+    fn take_out(&mut self, is_meant: impl Fn(&Command) -> bool) -> Vec<Request> {
+        let begun = self.elsewhere.take_if(|it| is_meant(&it.request.command));
+        let begun = begun.map(|Elsewhere { cancel, request, .. }| {
             cancel.store(true, Ordering::Relaxed);
-        }
+            request
+        });
+        let (meant, kept): (VecDeque<_>, _) =
+            self.queue.drain(..).partition(|it| is_meant(&it.command));
+        self.queue = kept;
+        begun.into_iter().chain(meant).collect()
+    }
+
+    /// Takes out all commands.
+    pub(super) fn take_all(&mut self) -> Vec<Request> {
+        self.take_out(|_| true)
     }
 }
 
@@ -102,7 +119,7 @@ impl ExecutionActor {
         &mut self,
         command: Command,
         ctx: &mut Context<Self>,
-        then: impl FnOnce(&mut Self, Result<Decision, Refusal>, &mut Context<Self>) + 'static,
+        then: impl FnOnce(&mut Self, Result<Decision, Undecided>, &mut Context<Self>) + 'static,
     ) {
         let Some(life) = &mut self.life else { return };
         let request = Request { command, then: Box::new(then) };
@@ -129,7 +146,7 @@ impl ExecutionActor {
                 then(self, Ok(decision), ctx);
                 self.repeat_decision(interrupted, ctx);
             }
-            Err(refusal) => then(self, Err(refusal), ctx),
+            Err(refusal) => then(self, Err(Undecided::Refused(refusal)), ctx),
         }
     }
 
@@ -210,7 +227,7 @@ impl ExecutionActor {
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),
             Ok(Handled::Decided(decision)) => then(self, Ok(decision), ctx),
-            Err(refusal) => then(self, Err(refusal), ctx),
+            Err(refusal) => then(self, Err(Undecided::Refused(refusal)), ctx),
         }
         self.decide_queue(ctx);
     }
@@ -222,12 +239,27 @@ impl ExecutionActor {
     }
 
     /// Decides only the ends of bodies among the waiting commands; otherwise their steps would run
-    /// again. The other callers are refused.
+    /// again. The callers of the others are refused with the reason of the stop.
     pub(super) fn decide_ends_only(&mut self, ctx: &mut Context<Self>) {
-        if let Some(life) = &mut self.life {
-            life.deciding.keep_ends();
+        let Some(life) = &mut self.life else { return };
+        if let Some(why) = life.stopping.clone() {
+            let others = life.deciding.take_out(|command| !is_end_of_body(command));
+            self.leave_undecided(others, why, ctx);
         }
         self.decide_queue(ctx);
+    }
+
+    /// Refuses the callers of commands that are not decided any longer.
+    pub(super) fn leave_undecided(
+        &mut self,
+        requests: Vec<Request>,
+        why: Unavailable,
+        ctx: &mut Context<Self>,
+    ) {
+        let why = why.with_nothing_recorded();
+        for Request { then, .. } in requests {
+            then(self, Err(Undecided::Dropped(why.clone())), ctx);
+        }
     }
 
     /// Decides and records a command that cannot be refused.
@@ -237,7 +269,7 @@ impl ExecutionActor {
 
     pub(super) fn take_decision(
         &mut self,
-        decision: Result<Decision, Refusal>,
+        decision: Result<Decision, Undecided>,
         ctx: &mut Context<Self>,
     ) {
         if let Ok(Decision::Recorded(batch)) = decision {

@@ -2,47 +2,45 @@
 
 use std::sync::Arc;
 
-use actix::{ActorContext, Context};
+use actix::Context;
 
+use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
+use crate::execution::queries::Refuse as _;
 use crate::execution::{ExecutionActor, LiveExecution};
+use crate::mailbox::report;
 use crate::ports::store::AppendError;
 use crate::requests::Unavailable;
-use crate::shard::messages::ExitCause;
+use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause};
 
-/// Callers and subscribers of an actor that gave up. They get the refusal after the supervisor was
-/// notified of its end: when they try again, they find its successor.
-pub(super) struct Forsaken {
-    life: LiveExecution,
-    error: AppendError,
-    why: Unavailable,
-}
-
-impl Forsaken {
+impl LiveExecution {
     /// Refuses all waiting callers, and drops the subscribers.
-    pub(super) fn refuse(mut self, id: &ExecutionId) {
+    fn forsake(mut self, id: &ExecutionId, error: &AppendError, why: &Unavailable) {
         // Only one append was rejected; the others are just not known to be durable.
-        let refused = self.life.pending.front().map(|pending| pending.upto);
-        for pending in self.life.pending.drain(..) {
-            pending.then.into_iter().for_each(|then| then(Err(self.why.clone())));
+        let refused = self.pending.front().map(|pending| pending.upto);
+        for pending in self.pending.drain(..) {
+            pending.then.into_iter().for_each(|then| then(Err(why.clone())));
         }
-        for waiter in self.life.waiters.drain(..) {
+        for waiter in self.waiters.drain(..) {
             if waiter.own_append.is_some() && waiter.own_append == refused {
-                waiter.answer.refuse_append(id, &self.error, &self.why);
+                waiter.answer.refuse_append(id, error, why);
             } else {
-                waiter.answer.refuse(self.why.clone());
+                waiter.answer.refuse(why.clone());
             }
         }
     }
 }
 
 impl ExecutionActor {
-    /// Ends the actor, because memory and journal differ.
-    pub(super) fn give_up(&mut self, error: AppendError, ctx: &mut Context<Self>) {
-        let Some(life) = self.life.take() else { return };
+    /// Gives the execution up, because memory and journal differ. Callers and subscribers are
+    /// refused after the supervisor was notified: when they try again, they find the actor's
+    /// successor. Commands that are still in the mailbox are returned to the supervisor, which then
+    /// ends the actor.
+    pub(super) fn give_up(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
+        let Some(mut life) = self.life.take() else { return };
         let (id, is_new) = (&self.id, life.durable_seq == 0);
         let recorded = (!is_new).then(|| id.clone());
-        let why = match &error {
+        let why = match error {
             AppendError::Unavailable(reason) => {
                 Unavailable::Store { reason: Arc::clone(reason), execution: recorded }
             }
@@ -60,11 +58,11 @@ impl ExecutionActor {
             | AppendError::Lost
             | AppendError::Unsettled => false,
         };
-        self.exit = if error == AppendError::Unsettled {
+        let cause = if *error == AppendError::Unsettled {
             ExitCause::Lost
         } else if was_never_stored || is_new {
             ExitCause::NeverStored
-        } else if error == AppendError::Lost {
+        } else if *error == AppendError::Lost {
             ExitCause::Lost
         } else {
             ExitCause::RecordRefused
@@ -79,7 +77,24 @@ impl ExecutionActor {
         if !was_never_stored {
             log::log!(level, "execution {id}: {error}");
         }
-        self.forsaken = Some(Forsaken { life, error, why });
-        ctx.stop();
+        self.report_exit(cause);
+        let undecided = life.deciding.take_all();
+        self.leave_undecided(undecided, why.clone(), ctx);
+        life.forsake(&self.id, error, &why);
+    }
+
+    pub(super) fn report_exit(&self, cause: ExitCause) {
+        let event = ExecutionEvent::Exited(cause);
+        report(&self.supervisor, ExecutionReport { key: self.key, event });
+    }
+
+    /// Handles a command after the actor gave up: it has done nothing, and the supervisor passes it
+    /// to the actor's successor, or to the process that serves the execution.
+    pub(super) fn return_command(&self, command: ExecutionCommand) {
+        match command {
+            // there is nothing left to stop
+            ExecutionCommand::Stop { answer, .. } => drop(answer.send(())),
+            command => self.shared.deliver(self.id.clone(), command),
+        }
     }
 }

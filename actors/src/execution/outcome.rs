@@ -8,6 +8,7 @@ use crate::commands::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::domain::fact::{Ended, Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::execution::ExecutionActor;
+use crate::execution::queries::Refuse;
 use crate::ports::store::{AppendError, Header, ReadError, Store};
 use crate::requests::{
     DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, Unavailable,
@@ -64,14 +65,6 @@ impl OutcomeAnswer {
         }
     }
 
-    pub(super) fn refuse(self, why: Unavailable) {
-        match self {
-            Self::Start(answer) => answer.refuse(why.into()),
-            Self::Resume(answer) => drop(answer.send(Err(why.into()))),
-            Self::Again(answer) => drop(answer.send(Err(why.into()))),
-        }
-    }
-
     /// Answers a caller whose own append was rejected: with the specific refusal if there is one,
     /// else with `why`.
     pub(super) fn refuse_append(self, id: &ExecutionId, error: &AppendError, why: &Unavailable) {
@@ -92,6 +85,16 @@ impl OutcomeAnswer {
     }
 }
 
+impl Refuse for OutcomeAnswer {
+    fn refuse(self, why: Unavailable) {
+        match self {
+            Self::Start(answer) => answer.refuse(why.into()),
+            Self::Resume(answer) => answer.refuse(why),
+            Self::Again(answer) => answer.refuse(why),
+        }
+    }
+}
+
 impl ExecutionActor {
     pub(super) fn wait_for_outcome(
         &mut self,
@@ -99,7 +102,10 @@ impl ExecutionActor {
         answer: OutcomeAnswer,
         ownership: Ownership,
     ) {
-        let Some(life) = &mut self.life else { return };
+        let Some(life) = &mut self.life else {
+            answer.refuse(self.shared.ended_unanswered(&self.id));
+            return;
+        };
         if life.stopping.is_some() {
             self.leave_waiter(Waiter { after_seq, own_append: None, answer });
             return;
@@ -126,12 +132,15 @@ impl ExecutionActor {
         answer: OutcomeAnswer,
         ctx: &mut Context<Self>,
     ) {
-        let Some(life) = &self.life else { return };
+        let Some(life) = &self.life else {
+            answer.refuse(self.shared.ended_unanswered(&self.id));
+            return;
+        };
         let durable = life.durable_seq;
         let store = Arc::clone(&self.shared.store);
         let header = Arc::clone(&life.header);
         let look_up = async move { first_outcome(&*store, &header, after_seq, durable).await };
-        self.background_query(look_up, ctx, move |actor, found, ctx| match found {
+        self.query_for(answer, look_up, ctx, move |actor, answer, found, ctx| match found {
             Ok(Some(outcome)) => answer.give(&outcome),
             // More became durable during the read.
             Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {

@@ -121,7 +121,7 @@ impl ExecutionActor {
             Ok(()) => self.became_durable(pending, ctx),
             Err(error) => {
                 life.pending.push_front(pending);
-                self.give_up(error, ctx);
+                self.give_up(&error, ctx);
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::commands::{Answer, ExecutionCommand, ResumeCommand, ResumeRefusal};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Command, Decision, Refusal, Resume};
 use crate::execution::ExecutionActor;
+use crate::execution::deciding::Undecided;
 use crate::execution::outcome::{OutcomeAnswer, Ownership};
 use crate::execution::record::AppendExtras;
 use crate::ports::store::IdempotencyRecord;
@@ -38,8 +39,8 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.forward_resume(path, child, resume, idempotency, answer, ctx);
             }
-            Err(refusal) => {
-                actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
+            Err(undecided) => {
+                actor.answer_when_durable(answer, Err(resume_error(undecided).into()));
             }
         });
     }
@@ -72,8 +73,8 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.pass_on(path, child, resume, idempotency, answer, ctx);
             }
-            Err(refusal) => {
-                actor.answer_when_durable(answer, Err(resume_error(refusal)));
+            Err(undecided) => {
+                actor.answer_when_durable(answer, Err(resume_error(undecided)));
             }
         });
     }
@@ -93,7 +94,7 @@ impl ExecutionActor {
         let key = idempotency.map(|record| IdempotencyRecord { after_seq: before, ..record });
         let by = resume.by.clone();
         let reply = self.pass_resume(child, resume, key);
-        self.background_query(reply, ctx, move |actor, taken, ctx| match taken {
+        self.query_for(caller, reply, ctx, move |actor, caller, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
                 actor.decide_and_record(Command::ChildTookResume { path, child_seq, by }, ctx);
                 // The child may have been faster: then the outcome is already in the journal.
@@ -130,7 +131,7 @@ impl ExecutionActor {
         let resumed = life.machine.state().next_seq;
         let by = resume.by.clone();
         let reply = self.pass_resume(child, resume, idempotency);
-        self.background_query(reply, ctx, move |actor, taken, ctx| match taken {
+        self.query_for(answer, reply, ctx, move |actor, answer, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
                 actor.decide_and_record(Command::ChildTookResume { path, child_seq, by }, ctx);
                 actor.answer_when_durable(answer, Ok(resumed));
@@ -146,7 +147,11 @@ fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> AppendExt
     AppendExtras { idempotency, timers: Vec::new() }
 }
 
-fn resume_error(refusal: Refusal) -> ResumeError {
+fn resume_error(undecided: Undecided) -> ResumeError {
+    let refusal = match undecided {
+        Undecided::Refused(refusal) => refusal,
+        Undecided::Dropped(why) => return why.into(),
+    };
     match refusal {
         Refusal::Already(_) | Refusal::NotSuspended => ResumeError::NotSuspended,
         Refusal::UnknownStep(step) => ResumeError::UnknownStep(step),

@@ -7,6 +7,7 @@ use crate::commands::ExecutionCommand;
 use crate::domain::machine::Command;
 use crate::execution::ExecutionActor;
 use crate::execution::outcome::Waiter;
+use crate::execution::queries::Refuse as _;
 use crate::requests::Unavailable;
 
 impl ExecutionActor {

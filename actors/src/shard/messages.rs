@@ -23,7 +23,7 @@ pub(crate) struct ExecutionReport {
 
 #[derive(Debug)]
 pub(crate) enum ExecutionEvent {
-    /// The actor has stopped, or can no longer be trusted.
+    /// The actor panicked or gave up.
     Exited(ExitCause),
     Idle(Idle),
     /// Its snapshot is queued and it is idle: it may leave memory if no command was passed to it
@@ -35,8 +35,6 @@ pub(crate) enum ExecutionEvent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitCause {
-    /// The last address was dropped.
-    Unloaded,
     Panicked,
     /// The store rejected an append, so memory and journal differ.
     RecordRefused,

@@ -25,7 +25,7 @@ use crate::commands::{Deliver, ExecutionCommand, StartCommand};
 use crate::counters::Counters;
 use crate::domain::failure::ErrorKind;
 use crate::domain::ids::ExecutionId;
-use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
+use crate::execution::{EXECUTION_MAILBOX, End, ExecutionActor, ExecutionSeed, Perform};
 use crate::mailbox::force_send;
 use crate::observe::log_record::LogScope;
 use crate::requests::Unavailable;
@@ -158,7 +158,7 @@ impl Supervisor {
         actix::spawn(forward(shared, here, deliver, permit));
     }
 
-    fn pass(&mut self, id: &ExecutionId, command: ExecutionCommand) {
+    fn pass(&mut self, id: &ExecutionId, command: ExecutionCommand, ctx: &mut Context<Self>) {
         let Some(Entry::Live(live)) = self.entries.get_mut(id) else {
             command.refuse(Unavailable::ActorLost);
             return;
@@ -173,7 +173,10 @@ impl Supervisor {
             Err(SendError::Full(Perform(command))) => {
                 command.refuse(Unavailable::Busy { execution: None })
             }
-            Err(SendError::Closed(Perform(command))) => command.refuse(Unavailable::ActorLost),
+            // it panicked, and its report is on its way to this actor
+            Err(SendError::Closed(Perform(command))) => {
+                ctx.notify(Deliver { id: id.clone(), command });
+            }
         }
     }
 
@@ -262,7 +265,7 @@ impl Handler<Deliver> for Supervisor {
             return;
         }
         match self.entries.get_mut(&id) {
-            Some(Entry::Live(_)) => self.pass(&id, command),
+            Some(Entry::Live(_)) => self.pass(&id, command, ctx),
             Some(Entry::Loading(loading)) if loading.turn == Turn::Waits => {
                 self.pass_to_waiting(&id, command, ctx);
             }
@@ -309,9 +312,14 @@ impl Handler<ExecutionReport> for Supervisor {
 impl Supervisor {
     fn exited(&mut self, key: u64, cause: ExitCause, ctx: &mut Context<Self>) {
         let Some(id) = self.keys.get(&key).cloned() else { return };
+        if let Some(Entry::Live(live)) = self.entries.get(&id)
+            && live.key == key
+        {
+            force_send(&live.address, End);
+        }
         self.unload(key);
         match cause {
-            ExitCause::Unloaded | ExitCause::NeverStored | ExitCause::Lost => {}
+            ExitCause::NeverStored | ExitCause::Lost => {}
             ExitCause::RecordRefused => self.continue_later(id, ctx),
             ExitCause::Panicked => self.rebuild(id, ctx),
         }

@@ -208,7 +208,14 @@ impl Events {
     /// Returns the next event; `None` at a proper end of the stream. Comments are skipped.
     #[expect(clippy::should_implement_trait, reason = "a stream ends, or it fails")]
     pub fn next(&mut self) -> io::Result<Option<Event>> {
+        self.next_while(|| {})
+    }
+
+    /// Returns the next event, and calls `check` before every read: heartbeats keep a stream open
+    /// for which nothing else happens.
+    pub fn next_while(&mut self, check: impl Fn()) -> io::Result<Option<Event>> {
         loop {
+            check();
             let end = self.text.windows(2).position(|pair| pair == b"\n\n");
             let Some(end) = end else {
                 match self.wire.chunk()? {

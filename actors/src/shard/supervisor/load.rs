@@ -98,7 +98,7 @@ impl Supervisor {
                     let disarm = TimerChange::Disarm { execution: id.clone(), key };
                     self.shared.store.change_timers(self.index, vec![disarm]);
                 }
-                (command, true) => self.pass(id, command),
+                (command, true) => self.pass(id, command, ctx),
                 (command, false) => command.not_found(),
             }
         }
@@ -132,7 +132,7 @@ impl Supervisor {
         let claim = room.unwrap_or_else(|| memory.claim_anyway(bytes));
         Counters::add_one(&self.shared.counters.rebuilt);
         self.spawn(id, ExecutionSeed::Restored(Box::new(restored), claim), ctx);
-        left.into_iter().for_each(|command| self.pass(id, command));
+        left.into_iter().for_each(|command| self.pass(id, command, ctx));
     }
 
     pub(super) fn continue_later(&self, id: ExecutionId, ctx: &mut Context<Self>) {

@@ -90,7 +90,7 @@ impl Cluster<'_> {
         let mut events = Events::after(head, wire)?;
         captured.streams += 1;
         loop {
-            let Some(event) = events.next()? else {
+            let Some(event) = events.next_while(|| self.assert_not_failed())? else {
                 return Ok(if captured.is_ended() { End::Ended } else { End::Stream });
             };
             assert_eq!(event.id, captured.last() + 1, "{event:?} follows in {captured:#?}");
