@@ -16,6 +16,7 @@ pub mod memory;
 pub mod observability;
 pub mod openapi;
 pub mod partial_json;
+pub mod prefer;
 pub mod query;
 pub mod setup;
 pub mod tools;

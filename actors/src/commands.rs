@@ -184,6 +184,15 @@ impl From<Unavailable> for StartRefusal {
     }
 }
 
+impl From<StartRefusal> for StartError {
+    fn from(refusal: StartRefusal) -> Self {
+        match refusal {
+            StartRefusal::Error(error) => error,
+            StartRefusal::KeyTaken => Self::KeyReused,
+        }
+    }
+}
+
 impl From<Unavailable> for ResumeRefusal {
     fn from(error: Unavailable) -> Self {
         Self::Error(error.into())
@@ -210,10 +219,7 @@ impl StartAnswer {
         match self {
             Self::OnSettled(answer) => drop(answer.send(Err(refusal))),
             Self::AtStart(answer) => drop(answer.send(Err(refusal))),
-            Self::Parent(answer) => drop(answer.send(Err(match refusal {
-                StartRefusal::Error(error) => error,
-                StartRefusal::KeyTaken => StartError::KeyReused,
-            }))),
+            Self::Parent(answer) => drop(answer.send(Err(refusal.into()))),
         }
     }
 }

@@ -46,7 +46,7 @@ pub use crate::cluster::activity::Activity;
 pub use crate::cluster::figures::ClusterStats;
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
-pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use agents::{BegunGeneration, CancelGenerationError, FailedGeneration, StreamedGeneration};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Generation, GenerationRequest, GenerationSubscriber};
+use greenroom_actors::ports::store::GenerationEntry;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::runtime::{Activity, StreamedGeneration};
+use greenroom_actors::runtime::{Activity, BegunGeneration, FailedGeneration, StreamedGeneration};
 use serde::de::IgnoredAny;
 
 use crate::api::caller::Caller;
@@ -78,7 +79,25 @@ pub async fn generate(
     request: GenerationRequest,
 ) -> Result<Generation, ApiError> {
     let product = product_of(&request);
-    let generation = runtime.generate(request).await;
+    finished(product, runtime.generate(request).await)
+}
+
+/// Starts a generation that continues without its caller; resolves once the history has it.
+/// Dropping the future before that cancels the generation.
+pub async fn begin(
+    runtime: &Runtime,
+    request: GenerationRequest,
+) -> Result<(Product, BegunGeneration), ApiError> {
+    let product = product_of(&request);
+    let begun = runtime.begin_generation(request).await;
+    begun.map(|begun| (product, begun)).map_err(|error| ApiError::from_generate(product, error))
+}
+
+/// Returns the answer of a generation that has ended.
+pub fn finished(
+    product: Product,
+    generation: Result<Generation, FailedGeneration>,
+) -> Result<Generation, ApiError> {
     let generation = generation.map_err(|error| ApiError::from_generate(product, error))?;
     if product == Product::Object && generation.object.is_none() {
         log::error!("bug in the server: generation {} has a schema and no object", generation.id);
@@ -150,6 +169,17 @@ pub async fn attach(
     }
     let user_id = caller.subject_id(value_of(query, "userId").filter(|id| !id.is_empty()));
     runtime.attach_to_chat(&agent.id, user_id.as_deref(), conversation_id, subscriber).await
+}
+
+/// Shows a generation of the agent that the caller sees, as recorded so far.
+pub async fn generation(
+    runtime: &Runtime,
+    agent: &AgentDefinition,
+    generation_id: &str,
+    caller: &Caller,
+) -> Result<GenerationEntry, ApiError> {
+    let entry = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
+    entry.ok_or_else(|| ApiError::GenerationNotFound(generation_id.to_owned()))
 }
 
 /// Cancels a generation of the agent that the caller sees. The body is ignored, but has to be JSON.

@@ -68,6 +68,7 @@ pub enum RouteName {
     StreamObject,
     AttachToChat,
     CancelGeneration,
+    DescribeGeneration,
     ListAgents,
     DescribeAgent,
     Landing,

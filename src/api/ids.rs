@@ -1,6 +1,9 @@
 //! Ids of users and conversations. Each of them can be a segment of a path.
 
 use std::borrow::Cow;
+use std::fmt::Display;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::api::error::ApiError;
 
@@ -41,6 +44,12 @@ pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
         Cow::Borrowed(raw)
     };
     is_id(&text).then_some(text)
+}
+
+/// Encodes an id as a segment of a path.
+pub fn encode(id: &str) -> impl Display {
+    const SAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    utf8_percent_encode(id, SAFE)
 }
 
 fn percent_decode(raw: &[u8]) -> Option<Vec<u8>> {

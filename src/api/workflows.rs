@@ -64,6 +64,11 @@ pub async fn execute(
     runtime.execute(request).await.map_err(ApiError::from_start)
 }
 
+/// Starts a workflow; resolves when the start is durable.
+pub async fn begin(runtime: &Runtime, request: StartExecution) -> Result<ExecutionId, ApiError> {
+    runtime.begin(request).await.map_err(ApiError::from_start)
+}
+
 /// Starts a workflow and sends its events to the subscriber.
 pub async fn stream(
     runtime: &Runtime,

@@ -1,6 +1,7 @@
 //! Handlers of agents.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::http::header::ACCEPT;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
@@ -8,10 +9,13 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Begins, Generation, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
+use tokio::time::timeout;
 
 use crate::api::agents::{RequestKind, read_request};
-use crate::api::wire::agent::{CancelledGenerationView, TextView};
+use crate::api::ids::encode;
+use crate::api::wire::agent::{BegunGenerationView, CancelledGenerationView, TextView};
 use crate::api::wire::generation_stream::GenerationStream;
+use crate::api::wire::history::HistoryEntryView;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
@@ -110,9 +114,40 @@ async fn generate(call: &Call, subject: &Subject, body: Body, kind: RequestKind)
     let request = read_request(&agent.id, kind, &body, &call.caller)?;
     let origin = trace::origin_of(call.request.headers());
     let request = GenerationRequest { trace: origin.clone(), ..request };
-    let generating = agents::generate(&call.runtime, request);
-    let answer = cancel_on_disconnect(&call.request, generating).await;
-    Ok(traced(&origin, answer.map(|generation| generated(&generation))))
+    let answer = match respond::patience_of(&call.request) {
+        Some(patience) => begin(call, request, patience).await,
+        None => {
+            let generating = agents::generate(&call.runtime, request);
+            let answer = cancel_on_disconnect(&call.request, generating).await;
+            answer.map(|generation| generated(&generation))
+        }
+    };
+    Ok(traced(&origin, answer))
+}
+
+/// Starts a generation, and answers with its outcome only if that is there in time.
+async fn begin(call: &Call, request: GenerationRequest, patience: Duration) -> Answer {
+    let agent = request.agent_id.clone();
+    let beginning = agents::begin(&call.runtime, request);
+    let (product, begun) = cancel_on_disconnect(&call.request, beginning).await?;
+    let id = Arc::clone(&begun.id);
+    if !patience.is_zero()
+        && let Ok(outcome) = timeout(patience, begun.outcome()).await
+    {
+        return agents::finished(product, outcome).map(|generation| generated(&generation));
+    }
+    let place = format!("/agents/{}/generations/{}", encode(&agent), encode(&id));
+    Ok(about(&id, respond::accepted(&place, BegunGenerationView::of(&id))))
+}
+
+/// `GET /agents/:id/generations/:generationId`.
+pub(crate) async fn describe_generation(call: Call) -> Answer {
+    let agent = find(&Subject::InPath, &call)?;
+    let id = ids::generation(&call.request)?;
+    let entry = agents::generation(&call.runtime, &agent, &id, &call.caller).await?;
+    let trace_id = Arc::clone(&entry.record.trace.id);
+    let response = about(&id, respond::json(HistoryEntryView::of(&entry)));
+    Ok(respond::traced(&trace_id, response))
 }
 
 async fn stream(

@@ -40,12 +40,12 @@ const REQUEST_ID_CHARS_MAX: usize = 128;
 /// Headers that pages of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "x-request-id, x-execution-id, x-generation-id, x-trace-id, x-error-code, x-model-fallback, \
-     retry-after",
+     retry-after, location, preference-applied",
 );
 /// Headers that pages of other origins may send, if the preflight names none.
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate, \
-     x-api-key, x-request-id",
+    "authorization, content-type, idempotency-key, last-event-id, prefer, traceparent, \
+     tracestate, x-api-key, x-request-id",
 );
 const METHODS_ALLOWED: HeaderValue =
     HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");

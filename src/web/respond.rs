@@ -1,16 +1,19 @@
 //! Answers in the envelope.
 
+use std::time::Duration;
+
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-    SEC_WEBSOCKET_VERSION, UPGRADE, VARY, WWW_AUTHENTICATE,
+    ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE, VARY, WWW_AUTHENTICATE,
 };
-use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, ResponseError};
 use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
 
 use crate::api::accept::PROBLEM;
+use crate::api::prefer::{self, RESPOND_ASYNC};
 use crate::api::wire::envelope::{Failed, Success};
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 use crate::api::{ApiError, ErrorCode};
@@ -30,6 +33,10 @@ pub(crate) const X_MODEL_FALLBACK: HeaderName = HeaderName::from_static("x-model
 /// Id of the trace.
 pub(crate) const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
+/// Preferences of the client (RFC 7240).
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
 /// Initial capacity of a body, enough for most answers.
 const ANSWER_BYTES: usize = 512;
 
@@ -46,6 +53,22 @@ pub(crate) fn bare<T: Serialize>(answer: &T) -> HttpResponse {
 /// Returns a successful answer with the status 201.
 pub(crate) fn created<T: Serialize>(data: T) -> HttpResponse {
     written(HttpResponse::Created(), &Success::of(data))
+}
+
+/// Returns the answer to a request whose outcome its client does not wait for, with the address at
+/// which the outcome will be.
+pub(crate) fn accepted<T: Serialize>(place: &str, data: T) -> HttpResponse {
+    let mut answer = written(HttpResponse::Accepted(), &Success::of(data));
+    insert_text(&mut answer, LOCATION, place);
+    insert_text(&mut answer, PREFERENCE_APPLIED, RESPOND_ASYNC);
+    answer
+}
+
+/// Returns the time for which a client waits for an outcome, if it prefers an answer before it.
+pub(crate) fn patience_of(request: &HttpRequest) -> Option<Duration> {
+    let preferences = request.headers().get_all(PREFER);
+    let preferences: Vec<_> = preferences.filter_map(|value| value.to_str().ok()).collect();
+    prefer::patience(&preferences)
 }
 
 fn written<T: Serialize>(mut answer: HttpResponseBuilder, body: &T) -> HttpResponse {

@@ -125,6 +125,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::AttachToChat => route.to(agents::attach_to_chat),
         RouteName::GenerateObject => route.to(agents::generate_object),
         RouteName::StreamObject => route.to(agents::stream_object),
+        RouteName::DescribeGeneration => route.to(agents::describe_generation),
         RouteName::CancelGeneration => route.to(agents::cancel_generation),
         RouteName::ListWorkflows => route.to(workflows::list),
         RouteName::DescribeWorkflow => route.to(workflows::describe),

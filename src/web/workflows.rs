@@ -4,15 +4,19 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::requests::{ExecutionOutcome, StartExecution};
+use greenroom_actors::requests::{ExecutionOutcome, StartExecution, Target};
+use greenroom_actors::visibility::Visibility;
+use tokio::time::timeout;
 
-use crate::api::wire::execution::ExecutionView;
+use crate::api::ids::encode;
+use crate::api::wire::execution::{BegunExecutionView, ExecutionView};
 use crate::api::workflows::{StartBody, succeeded};
 use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
@@ -65,8 +69,28 @@ pub(crate) async fn execute(call: Call, route: StartRoute, body: Body) -> Answer
     let key = idempotency_key(request.headers());
     let start = route.body.read(&plan.definition, &body, key.as_deref(), caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
+    if let Some(patience) = respond::patience_of(request) {
+        return begin(&call, start, patience).await;
+    }
     let executing = workflows::execute(runtime, start);
     Ok(respond_outcome(stop_waiting_on_disconnect(request, executing).await?))
+}
+
+/// Starts an execution, and answers with its outcome only if that is there in time.
+async fn begin(call: &Call, start: StartExecution, patience: Duration) -> Answer {
+    let workflow_id = start.workflow_id.clone();
+    let beginning = workflows::begin(&call.runtime, start);
+    let execution_id = stop_waiting_on_disconnect(&call.request, beginning).await?;
+    let place = format!("/workflows/{}/executions/{execution_id}/state", encode(&workflow_id));
+    // its caller has just started it
+    let target = Target { workflow_id, execution_id, visibility: Visibility::Everything };
+    if !patience.is_zero()
+        && let Ok(Ok(outcome)) = timeout(patience, call.runtime.outcome(&target)).await
+    {
+        return Ok(respond_outcome(outcome));
+    }
+    let accepted = respond::accepted(&place, BegunExecutionView::of(&target.execution_id));
+    Ok(respond::about(&target.execution_id, Ok(accepted)))
 }
 
 /// Answers with the outcome of an execution that completed, failed or suspended.

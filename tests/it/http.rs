@@ -33,6 +33,7 @@ mod pages;
 mod provider_failures;
 mod refusals;
 mod replay;
+mod respond_async;
 mod retention;
 mod secret_leaks;
 mod sessions;

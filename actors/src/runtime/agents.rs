@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::agent::generation::{
-    GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
+    Begins, GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
     spawn_generation,
 };
 use crate::cluster::generations::pass_events;
-use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
+use crate::ports::store::{
+    ConversationKey, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
+};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::shared::refusal;
@@ -19,6 +21,21 @@ use crate::visibility::Visibility;
 pub struct StreamedGeneration {
     pub id: Arc<str>,
     _handle: GenerationHandle,
+}
+
+/// A generation that continues without its caller.
+#[derive(Debug)]
+pub struct BegunGeneration {
+    pub id: Arc<str>,
+    handle: GenerationHandle,
+}
+
+impl BegunGeneration {
+    /// Waits for the end. Dropping the future does not cancel the generation.
+    pub async fn outcome(self) -> Result<Generation, FailedGeneration> {
+        let Self { id, handle } = self;
+        handle.outcome().await.map_err(|error| FailedGeneration { id: Some(id), error })
+    }
 }
 
 /// Failure of a generation.
@@ -70,6 +87,19 @@ impl Runtime {
         }
     }
 
+    /// Runs an agent without a caller. Resolves when the history has the generation, or with the
+    /// error that prevented it; dropping the future before that cancels the generation.
+    pub async fn begin_generation(
+        &self,
+        request: GenerationRequest,
+    ) -> Result<BegunGeneration, FailedGeneration> {
+        let request = GenerationRequest { begins: Begins::OnceRecorded, ..request };
+        let (id, mut handle) = self.spawn(request, None)?;
+        self.begun(&id, &mut handle).await?;
+        handle.detach();
+        Ok(BegunGeneration { id, handle })
+    }
+
     /// Runs an agent for a subscriber. Resolves when the run has begun as defined by
     /// [`GenerationRequest::begins`] (events from `Start` on have then been sent to the
     /// subscriber), or with the error that prevented it.
@@ -85,15 +115,24 @@ impl Runtime {
         if is_detached {
             handle.detach();
         }
-        let known = handle.is_started().then(|| Arc::clone(&id));
+        self.begun(&id, &mut handle).await?;
+        Ok(StreamedGeneration { id, _handle: handle })
+    }
+
+    /// Waits until a run has begun. Dropping the handle of one that has not cancels it, if it is not
+    /// detached.
+    async fn begun(
+        &self,
+        id: &Arc<str>,
+        handle: &mut GenerationHandle,
+    ) -> Result<(), FailedGeneration> {
+        let known = handle.is_started().then(|| Arc::clone(id));
         let recording = handle.recording();
         let begun = tokio::select! {
             begun = handle.begun() => begun,
-            // Dropping the handle cancels the generation, if it is not detached.
             () = self.shared.patience_is_over_since(|| recording.since()) => Err(refusal(None).into()),
         };
-        begun.map_err(|error| FailedGeneration { id: known, error })?;
-        Ok(StreamedGeneration { id, _handle: handle })
+        begun.map_err(|error| FailedGeneration { id: known, error })
     }
 
     /// Adds a subscriber to the running chat of a conversation, from its first event on, whichever
@@ -161,11 +200,21 @@ impl Runtime {
         generation_id: &str,
         visibility: &Visibility,
     ) -> Result<Option<GenerationStatus>, Unavailable> {
+        let entry = self.generation(agent_id, generation_id, visibility).await?;
+        Ok(entry.map(|entry| entry.record.status))
+    }
+
+    /// Returns a generation of the agent as recorded so far, if the caller sees it.
+    pub async fn generation(
+        &self,
+        agent_id: &str,
+        generation_id: &str,
+        visibility: &Visibility,
+    ) -> Result<Option<GenerationEntry>, Unavailable> {
         let entry = self.shared.store.generation(generation_id).await?;
-        let record = entry.map(|entry| entry.record).filter(|record| {
+        Ok(entry.filter(|GenerationEntry { record, .. }| {
             record.agent_id == agent_id && visibility.reaches(record.user_id.as_deref())
-        });
-        Ok(record.map(|record| record.status))
+        }))
     }
 
     /// Returns generations of the agent that the caller sees, newest first, without the newest

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::commands::{ExecutionCommand, Subject};
+use crate::domain::ids::ExecutionId;
+use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
     DescribeError, ExecutionOutcome, IdempotencyKey, ResumeError, StartError, Target, Unavailable,
 };
@@ -23,20 +25,34 @@ impl From<Unavailable> for Earlier {
     }
 }
 
+impl From<Earlier> for StartError {
+    fn from(error: Earlier) -> Self {
+        match error {
+            Earlier::Unavailable(why) => Self::Unavailable(why),
+            Earlier::KeyReused => Self::KeyReused,
+            Earlier::NotFound => {
+                let reason = Arc::from("the execution of this idempotency key is gone");
+                Self::Unavailable(Unavailable::Store { reason, execution: None })
+            }
+        }
+    }
+}
+
 impl Runtime {
     pub(super) async fn earlier_start(
         &self,
         key: &IdempotencyKey,
     ) -> Result<Option<ExecutionOutcome>, StartError> {
         // The key's scope includes the user, who owns the execution.
-        self.earlier(key, None).await.map_err(|error| match error {
-            Earlier::Unavailable(why) => StartError::Unavailable(why),
-            Earlier::KeyReused => StartError::KeyReused,
-            Earlier::NotFound => {
-                let reason = Arc::from("the execution of this idempotency key is gone");
-                StartError::Unavailable(Unavailable::Store { reason, execution: None })
-            }
-        })
+        Ok(self.earlier(key, None).await?)
+    }
+
+    /// Returns the execution that the first call with this key started.
+    pub(super) async fn started_earlier(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Result<Option<ExecutionId>, StartError> {
+        Ok(self.record_of(key).await?.map(|record| record.execution))
     }
 
     pub(super) async fn earlier_resume(
@@ -57,19 +73,23 @@ impl Runtime {
         key: &IdempotencyKey,
         subject: Option<Subject>,
     ) -> Result<Option<ExecutionOutcome>, Earlier> {
-        let now = self.shared.clock.now();
-        let known =
-            self.shared.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
-        let Some(record) = known else { return Ok(None) };
-        if record.body_hash != key.body_hash {
-            return Err(Earlier::KeyReused);
-        }
+        let Some(record) = self.record_of(key).await? else { return Ok(None) };
         let after_seq = record.after_seq;
         let command = |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };
         match self.ask(&record.execution, command).await {
             Ok(outcome) => Ok(Some(outcome)),
             Err(DescribeError::NotFound) => Err(Earlier::NotFound),
             Err(DescribeError::Unavailable(why)) => Err(why.into()),
+        }
+    }
+
+    /// Returns the record of the first call with this key.
+    async fn record_of(&self, key: &IdempotencyKey) -> Result<Option<IdempotencyRecord>, Earlier> {
+        let now = self.shared.clock.now();
+        let known = self.shared.store.idempotency(&key.scope, now).await;
+        match known.map_err(Unavailable::from)? {
+            Some(record) if record.body_hash != key.body_hash => Err(Earlier::KeyReused),
+            known => Ok(known),
         }
     }
 }

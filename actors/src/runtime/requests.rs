@@ -68,6 +68,28 @@ impl Runtime {
         }
     }
 
+    /// Starts an execution; resolves when the start is durable. With a known idempotency key,
+    /// returns the execution of the first call with it.
+    pub async fn begin(&self, mut request: StartExecution) -> Result<ExecutionId, StartError> {
+        let claim = claim_for(&self.shared, &mut request);
+        let key = request.idempotency.clone();
+        if let Some(key) = &key
+            && let Some(id) = self.started_earlier(key).await?
+        {
+            return Ok(id);
+        }
+        match (self.begin_for(request, claim?, None).await, key) {
+            (Ok(id), _) => Ok(id),
+            (Err(StartRefusal::KeyTaken), Some(key)) => {
+                self.started_earlier(&key).await?.ok_or(StartError::KeyReused)
+            }
+            (Err(StartRefusal::Error(exists @ StartError::Exists(_))), Some(key)) => {
+                self.started_earlier(&key).await?.ok_or(exists)
+            }
+            (Err(refusal), _) => Err(refusal.into()),
+        }
+    }
+
     /// Starts an execution and sends its events, from the first on, to the subscriber. Resolves
     /// when the start is durable.
     pub async fn stream(
@@ -76,12 +98,25 @@ impl Runtime {
         subscriber: Subscriber,
     ) -> Result<ExecutionId, StartError> {
         let claim = claim_for(&self.shared, &mut request)?;
+        Ok(self.begin_for(request, claim, Some(subscriber)).await?)
+    }
+
+    async fn begin_for(
+        &self,
+        request: StartExecution,
+        claim: Claim,
+        subscriber: Option<Subscriber>,
+    ) -> Result<ExecutionId, StartRefusal> {
         let (answer, reply) = oneshot::channel();
-        let id = self.start(request, claim, Some(subscriber), StartAnswer::AtStart(answer)).await?;
-        self.answer_of(&id, reply).await.map_err(|refusal| match refusal {
-            StartRefusal::Error(error) => error,
-            StartRefusal::KeyTaken => StartError::KeyReused,
-        })
+        let id = self.start(request, claim, subscriber, StartAnswer::AtStart(answer)).await?;
+        self.answer_of(&id, reply).await
+    }
+
+    /// Returns the first outcome of an execution, when it is there.
+    pub async fn outcome(&self, target: &Target) -> Result<ExecutionOutcome, DescribeError> {
+        let subject = Some(target.into());
+        let command = |answer| ExecutionCommand::AwaitOutcome { subject, after_seq: 0, answer };
+        self.ask(&target.execution_id, command).await
     }
 
     async fn start(

@@ -9,8 +9,10 @@ use super::components::Components;
 use super::described::Described;
 use super::{bodies, configured, frames, parts};
 use crate::api::error::{ApiError, GenerationFailure, Product};
-use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
-use crate::api::wire::history::HistoryView;
+use crate::api::wire::agent::{
+    AgentDetailView, AgentView, BegunGenerationView, CancelledGenerationView, TextView,
+};
+use crate::api::wire::history::{HistoryEntryView, HistoryView};
 use crate::api::wire::ui_stream::DONE;
 
 fn not_found() -> ApiError {
@@ -79,6 +81,13 @@ pub(super) fn text(registry: &Registry, components: &mut Components) -> Describe
     generating("generateText", Product::Text, bodies::GENERATION, registry, components)
         .about("The generation is cancelled if the client disconnects.")
         .answering(200, parts::generated_answer("The text", data))
+        .with([parts::reference("parameters", parts::PREFER)])
+        .answering(202, begun(components))
+}
+
+fn begun(components: &mut Components) -> Value {
+    let data = components.answer::<BegunGenerationView<'_>>();
+    parts::accepted("The generation is recorded", data, &parts::ABOUT_GENERATION)
 }
 
 pub(super) fn object(registry: &Registry, components: &mut Components) -> Described {
@@ -88,6 +97,8 @@ pub(super) fn object(registry: &Registry, components: &mut Components) -> Descri
             "The answer of the model is validated; the model is asked again if it does not match.",
         )
         .answering(200, parts::generated_answer("The object", data))
+        .with([parts::reference("parameters", parts::PREFER)])
+        .answering(202, begun(components))
         .refusing([schema_invalid()])
 }
 
@@ -177,6 +188,16 @@ pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Descri
             ApiError::GenerationAlready { id: id(), status: GenerationStatus::Completed },
             ApiError::ServerUnreachable,
         ])
+        .using_runtime()
+}
+
+pub(super) fn generation(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.answer::<HistoryEntryView<'_>>();
+    of_agent("describeGeneration", registry, components)
+        .about("Also the outcome of a request with `Prefer: respond-async`.")
+        .with([parts::path("generationId", "Id of the generation", parts::any_id())])
+        .answering(200, parts::generation_answer("The generation", data))
+        .refusing([ApiError::GenerationNotFound("018f".to_owned())])
         .using_runtime()
 }
 

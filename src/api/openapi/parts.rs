@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::api::prefer::RESPOND_ASYNC;
 use crate::api::wire::shape::{EXECUTION_ID_PATTERN, ID_PATTERN};
 
 /// Names of shared parameters and headers.
 pub(super) const REQUEST_ID: &str = "RequestId";
 pub(super) const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
+pub(super) const PREFER: &str = "Prefer";
 pub(super) const EXECUTION_ID: &str = "ExecutionId";
 pub(super) const GENERATION_ID: &str = "GenerationId";
 pub(super) const TRACE_ID: &str = "TraceId";
@@ -19,6 +21,7 @@ pub(super) const WEBSOCKET_VERSION: &str = "WebSocketVersion";
 pub(super) const ENCODINGS: &str = "Encodings";
 pub(super) const ETAG: &str = "ETag";
 pub(super) const LOCATION: &str = "Location";
+pub(super) const PREFERENCE_APPLIED: &str = "PreferenceApplied";
 
 /// Name of the parameter for the rest of a path.
 pub(super) const TAIL: &str = "tail";
@@ -136,6 +139,13 @@ pub(super) fn generated_answer(description: &str, data: Value) -> Value {
     response(description, json_content(data), &headers)
 }
 
+/// Creates the response to a request whose outcome its client does not wait for.
+pub(super) fn accepted(description: &str, data: Value, about: &[(&str, &str)]) -> Value {
+    let mut headers = vec![("location", LOCATION), ("preference-applied", PREFERENCE_APPLIED)];
+    headers.extend(about);
+    response(description, json_content(data), &headers)
+}
+
 fn json_content(data: Value) -> Value {
     json!({ "application/json": { "schema": enveloped(data) } })
 }
@@ -183,6 +193,13 @@ pub(super) fn shared_parameters() -> Value {
              Stored for `limits.idempotency_ttl`.",
             json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" }),
         ),
+        PREFER: header(
+            "Prefer",
+            "With `respond-async` the response comes once the work is recorded, before its outcome \
+             is there: a 202 with the address of the outcome. With `respond-async, wait=10` the \
+             outcome is waited for so many seconds (RFC 7240).",
+            json!({ "type": "string", "examples": ["respond-async", "respond-async, wait=10"] }),
+        ),
     })
 }
 
@@ -207,6 +224,8 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
                              "schema": { "const": "13" } },
         ENCODINGS: { "description": "Supported encoding.", "schema": { "const": "identity" } },
         ETAG: text("Version of the content, for `If-None-Match`."),
-        LOCATION: text("Address with or without the trailing slash."),
+        LOCATION: text("Another address: of the outcome, or with or without the trailing slash."),
+        PREFERENCE_APPLIED: { "description": "The preference that was followed.",
+                              "schema": { "const": RESPOND_ASYNC } },
     })
 }

@@ -13,7 +13,8 @@ use super::{configured, frames, parts};
 use crate::api::error::ApiError;
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{
-    CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
+    BegunExecutionView, CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions,
+    SuspendView,
 };
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
@@ -93,13 +94,19 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.answer::<ExecutionView<'_>>();
     let answer = parts::execution_answer("The execution ended or is suspended", data);
+    let data = components.answer::<BegunExecutionView<'_>>();
+    let begun = parts::accepted("The execution is recorded", data, &parts::ABOUT_EXECUTION[..1]);
     starting("executeWorkflow", components)
         .about(
             "Responds when the execution has completed, is suspended or was cancelled. It \
              continues if the client disconnects.",
         )
-        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
+        .with([
+            parts::reference("parameters", parts::IDEMPOTENCY_KEY),
+            parts::reference("parameters", parts::PREFER),
+        ])
         .answering(200, answer)
+        .answering(202, begun)
         .refusing([key_invalid(), ApiError::KeyReused, failed()])
 }
 

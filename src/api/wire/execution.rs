@@ -1,6 +1,7 @@
 //! Executions on the wire.
 
 use greenroom_actors::domain::fact::{Others, Suspension};
+use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::state::Outcome;
 use greenroom_actors::requests::{Cancelled, ExecutionOutcome, Halted, Principal, Suspended};
 use greenroom_actors::runtime::ReplayDefinition;
@@ -56,6 +57,21 @@ impl<'a> ExecutionView<'a> {
                 Self { end_at: Some(Iso(*at)), reason, ..view }
             }
         }
+    }
+}
+
+/// Response to a start whose outcome its client does not wait for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BegunExecution)]
+#[serde(rename_all = "camelCase")]
+pub struct BegunExecutionView<'a> {
+    execution_id: &'a str,
+}
+
+impl<'a> BegunExecutionView<'a> {
+    /// Shows that an execution has begun.
+    pub fn of(id: &'a ExecutionId) -> Self {
+        Self { execution_id: id.as_str() }
     }
 }
 

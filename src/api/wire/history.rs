@@ -22,10 +22,11 @@ pub struct HistoryView<'a> {
     pagination: PaginationView,
 }
 
+/// A generation, as recorded so far.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentHistoryEntry)]
 #[serde(rename_all = "camelCase")]
-struct HistoryEntryView<'a> {
+pub struct HistoryEntryView<'a> {
     id: &'a str,
     start_time: Iso,
     #[schema(required)]
@@ -105,7 +106,8 @@ impl<'a> HistoryView<'a> {
 }
 
 impl<'a> HistoryEntryView<'a> {
-    fn of(entry: &'a GenerationEntry) -> Self {
+    /// Shows a generation.
+    pub fn of(entry: &'a GenerationEntry) -> Self {
         let record = &entry.record;
         Self {
             id: &record.id,

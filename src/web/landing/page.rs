@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::api::access::AccessPolicy;
 use crate::api::catalogue::{Catalogue, Route, RouteName, Tag};
+use crate::api::ids::encode;
 use crate::api::wire::agent::AgentView;
 use crate::api::wire::tool::ToolView;
 use crate::api::wire::workflow::WorkflowSummaryView;
@@ -108,11 +108,11 @@ impl Page<'_> {
     fn command(&self) -> String {
         let (name, path, body) = match (&self.first, self.agents.first()) {
             (Some(FirstTry { id, input, .. }), _) => {
-                let path = format!("/workflows/{}/execute", segment(id));
+                let path = format!("/workflows/{}/execute", encode(id));
                 (RouteName::ExecuteWorkflow, path, Some(json!({ "input": input })))
             }
             (None, Some(agent)) => {
-                let path = format!("/agents/{}/text", segment(agent.id()));
+                let path = format!("/agents/{}/text", encode(agent.id()));
                 (RouteName::GenerateText, path, Some(json!({ "input": "hello" })))
             }
             (None, None) => (RouteName::ListWorkflows, "/workflows".to_owned(), None),
@@ -125,7 +125,7 @@ impl Page<'_> {
     fn answer_command(&self) -> Option<String> {
         let FirstTry { id, resume_data, .. } = self.first.as_ref()?;
         let body = json!({ "resumeData": resume_data.as_ref()? });
-        let path = format!("/workflows/{}/executions/ID/resume", segment(id));
+        let path = format!("/workflows/{}/executions/ID/resume", encode(id));
         let (before, after) = path.split_once("ID")?;
         // The shell inserts the id.
         let address = format!("{}\"$ID\"{after}", quoted(&format!("{}{before}", self.base)));
@@ -160,14 +160,14 @@ impl Page<'_> {
         }
         let row = self.catalogue.rows().iter().find(|row| row.name == route)?;
         let path = format!("/{folder}/{id}");
-        (!self.needs_token(row, &path)).then(|| format!("{folder}/{}", segment(id)))
+        (!self.needs_token(row, &path)).then(|| format!("{folder}/{}", encode(id)))
     }
 
     fn push_workflows(&self, html: &mut String) {
         html.push_str("<h2>Workflows</h2>\n<dl>\n");
         for workflow in self.workflows.iter().take(SHOWN_MAX) {
             let id = workflow.id;
-            let operation = format!("Workflows/executeWorkflow_{}", segment(id));
+            let operation = format!("Workflows/executeWorkflow_{}", encode(id));
             let address = self.address_of(&operation, RouteName::DescribeWorkflow, "workflows", id);
             push_item(html, address, id, "", workflow.purpose);
         }
@@ -198,7 +198,7 @@ impl Page<'_> {
         for tool in self.tools.iter().take(SHOWN_MAX) {
             let name = tool.name();
             let has_ui = self.has(RouteName::BrowseApi);
-            let address = has_ui.then(|| format!("ui#/Tools/executeTool_{}", segment(name)));
+            let address = has_ui.then(|| format!("ui#/Tools/executeTool_{}", encode(name)));
             push_item(html, address, name, "", tool.description());
         }
         self.push_end(html, RouteName::ListTools, "tools", self.tools.len());
@@ -268,13 +268,6 @@ fn push_item(html: &mut String, address: Option<String>, id: &str, mark: &str, t
         None => id,
     };
     let _ = writeln!(html, "<div><dt>{name}{mark}</dt><dd>{text}</dd></div>");
-}
-
-/// Encodes an id as a segment of an address.
-fn segment(id: &str) -> String {
-    const SAFE: &percent_encoding::AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    utf8_percent_encode(id, SAFE).to_string()
 }
 
 /// Quotes a text as one word of a shell command.

@@ -181,12 +181,17 @@ impl Run {
         self.claim_id().await?;
         let (mut turns, toolset) = self.prepare(input).await?;
         // subscribers get output as soon as there is any
-        if self.sequencer.is_some() {
+        if self.sequencer.is_some() || self.begins == Begins::OnceRecorded {
             self.record_progress().await?;
         }
-        if let (Begins::OnceRecorded, Some(sequencer)) = (self.begins, &mut self.sequencer) {
-            sequencer.start();
-            self.publish().await?;
+        if self.begins == Begins::OnceRecorded {
+            match &mut self.sequencer {
+                Some(sequencer) => {
+                    sequencer.start();
+                    self.publish().await?;
+                }
+                None => self.announce_begin(),
+            }
         }
         self.start_hook().await?;
         loop {
@@ -349,15 +354,20 @@ impl Run {
             return Err(GenerateError::Cancelled);
         }
         // after sending, so that the first events are there when `begun` resolves
-        if let Some(begin) = self.begin.take() {
-            // the caller may not wait for it
-            let _ = begin.send(());
-        }
+        self.announce_begin();
         let Some(room) = self.subscribers.borrow_mut().ask_for_room() else { return Ok(()) };
         if room.await.is_err() && !self.subscribers.borrow_mut().lose_first() {
             return Err(GenerateError::Cancelled);
         }
         Ok(())
+    }
+
+    /// Notifies the caller that the run has begun, once.
+    fn announce_begin(&mut self) {
+        if let Some(begin) = self.begin.take() {
+            // the caller may not wait for it
+            let _ = begin.send(());
+        }
     }
 
     fn generation(&self, ended: Ended) -> Generation {

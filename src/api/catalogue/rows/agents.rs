@@ -50,6 +50,13 @@ pub(super) const ROWS: &[Route] = &[
     )
     .protected()
     .owned(),
+    row(
+        Get,
+        "/agents/:id/generations/:generationId",
+        RouteName::DescribeGeneration,
+        "Show a generation: its status, turns and output",
+    )
+    .owned(),
     row(Get, "/agents", RouteName::ListAgents, "List the registered agents"),
     row(Get, "/agents/:id", RouteName::DescribeAgent, "Show an agent"),
     row(

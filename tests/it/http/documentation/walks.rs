@@ -6,6 +6,7 @@ use super::super::site::at;
 use super::{Documented, Headers};
 
 const EXECUTION: &str = "/workflows/{id}/executions/{executionId}";
+const ASYNC: Headers<'_> = &[("prefer", "respond-async")];
 const CONVERSATION: &str = "/api/memory/conversations/{id}";
 
 pub(super) fn walk_workflows(documented: &Documented) {
@@ -15,6 +16,11 @@ pub(super) fn walk_workflows(documented: &Documented) {
     documented.post("/workflows/add/execute", "/workflows/add/execute", &start("x-1"));
     let example = documented.example("/workflows/add/execute");
     documented.post("/workflows/add/execute", "/workflows/add/execute", &example);
+    for place in [execute, "/workflows/add/execute"] {
+        let input = json!({ "input": { "n": 1 } });
+        let accepted = documented.ask("POST", place, "/workflows/add/execute", ASYNC, Some(&input));
+        assert_eq!(accepted.status, 202);
+    }
     documented.post(execute, "/workflows/approval/execute", &start("x-2"));
     documented.post(execute, "/workflows/pair/execute", &start("x-3"));
     documented.post(execute, "/workflows/parent/execute", &start("x-4"));
@@ -117,6 +123,14 @@ pub(super) fn walk_agents(documented: &Documented) {
             400
         );
         assert_eq!(documented.post(&place, &format!("/agents/nobody/{what}"), &body).status, 404);
+    }
+    for what in ["text", "object"] {
+        let place = format!("/agents/{{id}}/{what}");
+        let (path, body) = (format!("/agents/assistant/{what}"), documented.example(&place));
+        let accepted = documented.ask("POST", &place, &path, ASYNC, Some(&body));
+        assert_eq!(accepted.status, 202);
+        documented
+            .get("/agents/{id}/generations/{generationId}", accepted.header("location").unwrap());
     }
     let place = "/agents/{id}/stream-object";
     let body = documented.example(place);

@@ -120,7 +120,7 @@ impl Start {
         };
         let id = Arc::from(record.id.as_str());
         let scope = scope_of(&record, &id);
-        let begin = subscriber.is_some().then_some(begin);
+        let begin = (subscriber.is_some() || begins == Begins::OnceRecorded).then_some(begin);
         Ok(Self {
             deps,
             agent,

@@ -1,0 +1,135 @@
+//! `Prefer: respond-async`: an answer before the outcome, and the outcome by its address.
+
+use serde_json::{Value, json};
+
+use super::site::Site;
+use support::client::Reply;
+use support::eventually;
+
+/// An agent that answers with what it is asked, or after an hour.
+const SLOW: &str = r#"
+[agents.slow]
+model = "slow"
+
+[models.slow]
+provider = "rehearsal"
+rules = [{ when = "'wait' in prompt", delay = "1h" }]
+"#;
+
+const ASYNC: (&str, &str) = ("prefer", "respond-async");
+
+fn post(site: &Site, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+    let headers = [&[("content-type", "application/json")], headers].concat();
+    site.send("POST", path, &headers, Some(body.to_string().as_bytes()))
+}
+
+/// Returns the address at which the outcome of an accepted request will be.
+fn accepted(reply: &Reply) -> String {
+    assert_eq!(reply.status, 202, "{}", reply.text());
+    assert_eq!(reply.header("preference-applied"), Some("respond-async"));
+    reply.header("location").unwrap().to_owned()
+}
+
+/// Returns what is at an address once it has this status.
+fn comes_to(site: &Site, place: &str, status: &str) -> Value {
+    eventually(place, || {
+        let data = site.get(place).data();
+        (data["status"] == status).then_some(data)
+    })
+}
+
+#[test]
+fn an_execution_is_accepted_once_it_is_recorded() {
+    let site = Site::with(SLOW);
+    let reply = post(&site, "/workflows/add/execute", &[ASYNC], &json!({ "input": { "n": 1 } }));
+    let place = accepted(&reply);
+    let data = reply.json()["data"].clone();
+    let id = reply.header("x-execution-id").unwrap();
+    assert_eq!(data, json!({ "executionId": id }));
+    assert_eq!(place, format!("/workflows/add/executions/{id}/state"));
+    assert_eq!(comes_to(&site, &place, "completed")["executionId"], id);
+
+    let nap = accepted(&post(&site, "/workflows/nap/execute", &[ASYNC], &json!({ "input": {} })));
+    let site = site.after_a_kill();
+    assert_eq!(site.get(&nap).data()["status"], "running");
+}
+
+#[test]
+fn an_accepted_start_is_repeated_under_its_key() {
+    let site = Site::with(SLOW);
+    let start = |key, prefer, body: &Value| {
+        post(&site, "/workflows/approval/execute", &[("idempotency-key", key), prefer], body)
+    };
+    let body = json!({ "input": { "who": "ann" } });
+    let first = start("k1", ASYNC, &body);
+    let place = accepted(&first);
+    assert_eq!(accepted(&start("k1", ASYNC, &body)), place);
+    let waited = start("k1", ("accept", "*/*"), &body).data();
+    assert_eq!(waited["executionId"], first.json()["data"]["executionId"]);
+    let other = start("k1", ASYNC, &json!({ "input": { "who": "eve" } }));
+    assert_eq!(other.header("x-error-code"), Some("idempotency_key_reused"));
+}
+
+#[test]
+fn an_outcome_that_is_there_in_time_is_the_answer() {
+    let site = Site::with(SLOW);
+    let patient = ("prefer", "respond-async, wait=600");
+    let run = |workflow: &str, prefer, input: &Value| {
+        let path = format!("/workflows/{workflow}/execute");
+        post(&site, &path, &[prefer], &json!({ "input": input }))
+    };
+    assert_eq!(run("add", patient, &json!({ "n": 1 })).data()["status"], "completed");
+    assert_eq!(run("approval", patient, &json!({ "who": "a" })).data()["status"], "suspended");
+    accepted(&run("nap", ("prefer", "wait=1, respond-async"), &json!({})));
+    let text = post(&site, "/agents/slow/text", &[patient], &json!({ "input": "hello" }));
+    assert_eq!(text.data()["text"], "hello");
+}
+
+#[test]
+fn a_generation_is_accepted_once_it_is_recorded() {
+    let site = Site::with(SLOW);
+    let reply = post(&site, "/agents/slow/text", &[ASYNC], &json!({ "input": "hello" }));
+    let place = accepted(&reply);
+    let id = reply.header("x-generation-id").unwrap();
+    assert_eq!(place, format!("/agents/slow/generations/{id}"));
+    assert_eq!(reply.json()["data"], json!({ "generationId": id }));
+    let generation = comes_to(&site, &place, "completed");
+    assert_eq!((&generation["output"], &generation["input"]), (&json!("hello"), &json!("hello")));
+    assert_eq!(site.get(&place).header("x-trace-id"), reply.header("x-trace-id"));
+
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let object = json!({ "input": "hello", "schema": schema });
+    let place = accepted(&post(&site, "/agents/slow/object", &[ASYNC], &object));
+    assert_eq!(comes_to(&site, &place, "completed")["output"], json!({ "name": "sample" }));
+
+    let waits = || post(&site, "/agents/slow/text", &[ASYNC], &json!({ "input": "wait" }));
+    let place = accepted(&waits());
+    assert_eq!(site.get(&place).data()["status"], "working", "its client has gone");
+    assert_eq!(post(&site, &format!("{place}/cancel"), &[], &json!({})).status, 200);
+    assert_eq!(site.get(&place).data()["status"], "cancelled");
+    let place = accepted(&waits());
+    let site = site.after_a_kill();
+    assert_eq!(site.get(&place).data()["error"], "interrupted by a restart");
+}
+
+#[test]
+fn what_cannot_begin_is_refused_at_once() {
+    let site = Site::with(SLOW);
+    let schema = json!({ "type": "strin" });
+    let rows = [
+        ("/workflows/none/execute", json!({ "input": {} }), "workflow_not_found"),
+        ("/workflows/add/execute", json!({ "input": 5 }), "body_invalid"),
+        ("/agents/none/text", json!({ "input": "hi" }), "agent_not_found"),
+        ("/agents/slow/object", json!({ "input": "hi", "schema": schema }), "schema_invalid"),
+    ];
+    for (path, body, code) in rows {
+        let reply = post(&site, path, &[ASYNC], &body);
+        assert_eq!(reply.header("x-error-code"), Some(code), "{path}: {}", reply.text());
+    }
+    let unknown = site.get("/agents/slow/generations/none");
+    let error = unknown.error();
+    assert_eq!((unknown.status, error.as_str()), (404, "Generation none not found"));
+    let body = json!({ "input": "hi", "options": { "generationId": "mine" } });
+    accepted(&post(&site, "/agents/slow/text", &[ASYNC], &body));
+    assert_eq!(site.get("/agents/assistant/generations/mine").status, 404, "of another agent");
+}
