@@ -25,6 +25,18 @@ use crate::wait_report::WaitReport;
 
 pub(crate) type Answer<T, E> = Sender<Result<T, E>>;
 
+/// A caller that waits for an answer.
+pub(crate) trait Refuse {
+    /// Answers that the command cannot be carried out now, with the reason.
+    fn refuse(self, why: Unavailable);
+}
+
+impl<T, E: From<Unavailable>> Refuse for Answer<T, E> {
+    fn refuse(self, why: Unavailable) {
+        drop(self.send(Err(why.into())));
+    }
+}
+
 /// Passes a command to the execution of this id; the supervisor loads the execution if needed.
 #[derive(Message)]
 #[rtype(result = "()")]

@@ -153,8 +153,8 @@ pub(crate) struct Perform(pub(crate) ExecutionCommand);
 #[rtype(result = "()")]
 pub(crate) struct Appended(pub(crate) Acknowledgement);
 
-/// Ends an actor that gave up. It is the last message of its supervisor: every command passed to the
-/// actor has been returned before.
+/// Ends an actor that gave up, or whose execution another process is to serve. It is the last
+/// message of its supervisor: every command passed to the actor has been handled or returned before.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct End;
@@ -350,7 +350,10 @@ impl Handler<Appended> for ExecutionActor {
 impl Handler<End> for ExecutionActor {
     type Result = ();
 
+    /// Lets subscribers know at once, which would keep the actor alive.
     fn handle(&mut self, _: End, ctx: &mut Self::Context) {
+        let why = self.shared.ended_unanswered(&self.id);
+        self.forsake(&why, None, ctx);
         ctx.stop();
     }
 }

@@ -1,5 +1,7 @@
 //! Requests to the [`Runtime`](crate::Runtime), and its answers.
 
+mod unavailable;
+
 use std::sync::{Arc, OnceLock};
 
 use actix::{Message, Recipient};
@@ -17,8 +19,11 @@ pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
 use crate::observe::disconnect::Disconnect;
 pub use crate::ports::store::Failure;
-use crate::ports::store::{AppendError, Header, ReadError, Status};
+use crate::ports::store::{Header, Status};
 use crate::visibility::Visibility;
+
+pub use self::unavailable::Unavailable;
+pub(crate) use self::unavailable::is_refused_as;
 
 /// Names an execution the way routes do. An execution of another workflow is not found, nor is
 /// one that the caller does not see.
@@ -299,96 +304,6 @@ pub enum StartError {
     KeyReused,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-}
-
-/// Reason why a request cannot be carried out now.
-#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
-pub enum Unavailable {
-    #[error("the server is shutting down")]
-    Draining { execution: Option<ExecutionId> },
-    #[error("the server is busy")]
-    Busy { execution: Option<ExecutionId> },
-    /// Another process takes the execution over, or serves it and cannot be reached. With the execution,
-    /// the change may or may not be recorded; `None`: nothing was recorded.
-    #[error("the server of the execution has changed, or does not answer")]
-    Moved { execution: Option<ExecutionId> },
-    /// Another process serves the execution, and what was asked is too large to be sent there.
-    #[error("the request is too large to be sent to another server")]
-    TooLarge,
-    /// Another process that the request needs cannot be reached.
-    #[error("another server cannot be reached")]
-    Unreachable,
-    /// The executions in memory have reached their limit.
-    #[error("the executions in memory use all of limits.executions_memory_max")]
-    NoMemory,
-    /// With the execution if it is recorded or waits to be: a repeated request would make another
-    /// one.
-    #[error("{reason}")]
-    Store { reason: Arc<str>, execution: Option<ExecutionId> },
-    /// The stored record named here cannot be used; the log has the cause.
-    #[error("the record of {0} is corrupt")]
-    Corrupt(Arc<str>),
-    /// A defect: the actor died on this command.
-    #[error("the execution's actor stopped unexpectedly")]
-    ActorLost,
-}
-
-impl Unavailable {
-    /// The store accepts no writes or answers no reads.
-    pub fn from_store(reason: Arc<str>) -> Self {
-        Self::Store { reason, execution: None }
-    }
-
-    /// Returns the same reason without the execution: nothing of the request was recorded.
-    #[must_use]
-    pub(crate) fn with_nothing_recorded(self) -> Self {
-        match self {
-            Self::Draining { .. } => Self::Draining { execution: None },
-            Self::Busy { .. } => Self::Busy { execution: None },
-            Self::Moved { .. } => Self::Moved { execution: None },
-            Self::Store { reason, .. } => Self::Store { reason, execution: None },
-            Self::TooLarge
-            | Self::Unreachable
-            | Self::NoMemory
-            | Self::Corrupt(_)
-            | Self::ActorLost => self,
-        }
-    }
-
-    /// The store has no row numbers left.
-    pub(crate) fn no_rows() -> Self {
-        Self::from_store(Arc::from("it has no numbers for new records"))
-    }
-}
-
-/// True if an answer is a refusal for this reason.
-pub(crate) fn is_refused_as<T, E: From<Unavailable> + PartialEq>(
-    answer: &Result<T, E>,
-    why: Unavailable,
-) -> bool {
-    matches!(answer, Err(refusal) if *refusal == E::from(why))
-}
-
-impl From<AppendError> for Unavailable {
-    fn from(error: AppendError) -> Self {
-        match error {
-            AppendError::Unavailable(reason) => Self::from_store(reason),
-            AppendError::Exists
-            | AppendError::Stale
-            | AppendError::KeyTaken
-            | AppendError::Lost
-            | AppendError::Unsettled => Self::from_store(Arc::from(error.to_string())),
-        }
-    }
-}
-
-impl From<ReadError> for Unavailable {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::Unavailable(reason) => Self::from_store(reason),
-            ReadError::Corrupt(record) => Self::Corrupt(record),
-        }
-    }
 }
 
 /// Refusal of a suspend or a cancel.

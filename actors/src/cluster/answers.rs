@@ -208,14 +208,38 @@ impl Receiver {
             Err(_) if self.shared.is_draining() => return None,
             Err(_) => Err(Unavailable::ActorLost.into()),
         };
-        // its slot was given away before it was carried out
-        if is_refused_as(&answer, Unavailable::Moved { execution: None }) {
-            return Some(write_elsewhere());
+        match Carried::of(&answer, id) {
+            Carried::Out => Some(write_answer(&answer)),
+            Carried::Not => Some(write_elsewhere()),
+            Carried::Perhaps => None,
         }
-        let execution = Some(id);
-        let is_lost = is_refused_as(&answer, Unavailable::Moved { execution: execution.clone() })
-            || is_refused_as(&answer, Unavailable::Draining { execution });
-        (!is_lost).then(|| write_answer(&answer))
+    }
+}
+
+/// Consequence of a command, as its answer shows it.
+#[derive(Debug, PartialEq, Eq)]
+enum Carried {
+    Out,
+    /// The slot was given away, or this process ends, before.
+    Not,
+    /// The same happened afterwards.
+    Perhaps,
+}
+
+impl Carried {
+    fn of<T, E: From<Unavailable> + PartialEq>(answer: &Result<T, E>, id: ExecutionId) -> Self {
+        let is_about = |execution: Option<ExecutionId>| {
+            let moved = Unavailable::Moved { execution: execution.clone() };
+            is_refused_as(answer, moved)
+                || is_refused_as(answer, Unavailable::Draining { execution })
+        };
+        if is_about(None) {
+            Self::Not
+        } else if is_about(Some(id)) {
+            Self::Perhaps
+        } else {
+            Self::Out
+        }
     }
 }
 
@@ -229,4 +253,27 @@ fn followed(first: Option<Vec<u8>>, facts: Option<Facts>) -> Messages {
 fn with_answer<T>(control: Control, answer: Answer<T, ControlError>) -> ControlCommand<T> {
     let Control { subject, reason, by } = control;
     ControlCommand { subject, reason, by, answer }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_whether_its_command_was_carried_out() {
+        let id = || ExecutionId::trusted("e");
+        let refusals = [
+            (Unavailable::Moved { execution: None }, Carried::Not),
+            (Unavailable::Draining { execution: None }, Carried::Not),
+            (Unavailable::Moved { execution: Some(id()) }, Carried::Perhaps),
+            (Unavailable::Draining { execution: Some(id()) }, Carried::Perhaps),
+            (Unavailable::Busy { execution: None }, Carried::Out),
+            (Unavailable::Busy { execution: Some(id()) }, Carried::Out),
+        ];
+        for (why, carried) in refusals {
+            let answer = Err::<(), _>(ControlError::from(why.clone()));
+            assert_eq!(Carried::of(&answer, id()), carried, "{why:?}");
+        }
+        assert_eq!(Carried::of(&Ok::<_, ControlError>(()), id()), Carried::Out);
+    }
 }

@@ -168,6 +168,7 @@ impl<'f> Forwarding<'f> {
                         until = Instant::now() + self.patience();
                     }
                     Asked::Lost | Asked::Failed => return moved(true),
+                    Asked::TooLarge if may_be_recorded => return moved(true),
                     Asked::TooLarge => return Found::Refusal(Unavailable::TooLarge),
                 }
             }
@@ -218,7 +219,7 @@ enum Asked {
     Answered(Vec<u8>, Exchange),
     /// The member has done nothing.
     NotTaken,
-    /// It cannot be sent to any member.
+    /// It cannot be sent to this member.
     TooLarge,
     /// It may have carried the order out.
     Lost,

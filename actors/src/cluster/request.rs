@@ -28,7 +28,7 @@ use crate::visibility::Visibility;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     Order(Order),
-    /// Cancels a generation that runs there. MemberAnswer when its end is durable, with true, or with
+    /// Cancels a generation that runs there. Answered when its end is durable, with true, or with
     /// false if none runs that is visible.
     CancelGeneration {
         agent: String,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use actix::Context;
 
-use crate::commands::{Answer, ControlCommand};
+use crate::commands::{Answer, ControlCommand, Refuse as _};
 use crate::domain::machine::{Command, Decision, Refusal};
 use crate::execution::ExecutionActor;
-use crate::execution::deciding::Undecided;
+use crate::execution::deciding::NotRecorded;
 use crate::execution::record::AppendExtras;
 use crate::ports::store::TimerKey;
 use crate::requests::{Cancelled, ControlError};
@@ -38,11 +38,11 @@ impl ExecutionActor {
                 let changed = recorded(actor);
                 actor.answer_when_durable(answer, Ok(changed));
             }
-            Err(Undecided::Refused(Refusal::Already(status))) => {
+            Err(NotRecorded::Refused(Refusal::Already(status))) => {
                 actor.answer_when_durable(answer, Err(ControlError::Already(status)));
             }
-            Err(Undecided::Dropped(why)) => drop(answer.send(Err(why.into()))),
-            Ok(Decision::Forward { .. }) | Err(Undecided::Refused(_)) => {
+            Err(NotRecorded::Dropped(why)) => answer.refuse(why),
+            Ok(Decision::Forward { .. }) | Err(NotRecorded::Refused(_)) => {
                 drop(answer.send(Err(ControlError::NotFound)));
             }
         });
@@ -56,11 +56,11 @@ impl ExecutionActor {
             ctx,
             |actor, decision, ctx| match decision {
                 Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),
-                Ok(Decision::Forward { .. }) | Err(Undecided::Refused(_)) => {
+                Ok(Decision::Forward { .. }) | Err(NotRecorded::Refused(_)) => {
                     actor.forget_timer(TimerKey::Abandoned);
                 }
                 // the timer fires again
-                Err(Undecided::Dropped(_)) => {}
+                Err(NotRecorded::Dropped(_)) => {}
             },
         );
     }

@@ -22,13 +22,14 @@ use crate::shard::quarantine::MarkGuard;
 use crate::shared::Shared;
 
 /// Continuation that gets a decision.
-type Then =
-    Box<dyn FnOnce(&mut ExecutionActor, Result<Decision, Undecided>, &mut Context<ExecutionActor>)>;
+type Then = Box<
+    dyn FnOnce(&mut ExecutionActor, Result<Decision, NotRecorded>, &mut Context<ExecutionActor>),
+>;
 
-/// Reason why a command was not decided: nothing of it is recorded.
-pub(super) enum Undecided {
+/// Reason why nothing of a command is recorded.
+pub(super) enum NotRecorded {
     Refused(Refusal),
-    /// The actor ended, or stops, before its turn.
+    /// The actor stops, or has given up, before its turn.
     Dropped(Unavailable),
 }
 
@@ -119,7 +120,7 @@ impl ExecutionActor {
         &mut self,
         command: Command,
         ctx: &mut Context<Self>,
-        then: impl FnOnce(&mut Self, Result<Decision, Undecided>, &mut Context<Self>) + 'static,
+        then: impl FnOnce(&mut Self, Result<Decision, NotRecorded>, &mut Context<Self>) + 'static,
     ) {
         let Some(life) = &mut self.life else { return };
         let request = Request { command, then: Box::new(then) };
@@ -146,7 +147,7 @@ impl ExecutionActor {
                 then(self, Ok(decision), ctx);
                 self.repeat_decision(interrupted, ctx);
             }
-            Err(refusal) => then(self, Err(Undecided::Refused(refusal)), ctx),
+            Err(refusal) => then(self, Err(NotRecorded::Refused(refusal)), ctx),
         }
     }
 
@@ -227,7 +228,7 @@ impl ExecutionActor {
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),
             Ok(Handled::Decided(decision)) => then(self, Ok(decision), ctx),
-            Err(refusal) => then(self, Err(Undecided::Refused(refusal)), ctx),
+            Err(refusal) => then(self, Err(NotRecorded::Refused(refusal)), ctx),
         }
         self.decide_queue(ctx);
     }
@@ -239,13 +240,11 @@ impl ExecutionActor {
     }
 
     /// Decides only the ends of bodies among the waiting commands; otherwise their steps would run
-    /// again. The callers of the others are refused with the reason of the stop.
-    pub(super) fn decide_ends_only(&mut self, ctx: &mut Context<Self>) {
+    /// again. The callers of the others are refused with this reason.
+    pub(super) fn decide_ends_only(&mut self, why: Unavailable, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        if let Some(why) = life.stopping.clone() {
-            let others = life.deciding.take_out(|command| !is_end_of_body(command));
-            self.leave_undecided(others, why, ctx);
-        }
+        let others = life.deciding.take_out(|command| !is_end_of_body(command));
+        self.leave_undecided(others, why, ctx);
         self.decide_queue(ctx);
     }
 
@@ -256,9 +255,9 @@ impl ExecutionActor {
         why: Unavailable,
         ctx: &mut Context<Self>,
     ) {
-        let why = why.with_nothing_recorded();
+        let why = why.about(None);
         for Request { then, .. } in requests {
-            then(self, Err(Undecided::Dropped(why.clone())), ctx);
+            then(self, Err(NotRecorded::Dropped(why.clone())), ctx);
         }
     }
 
@@ -269,7 +268,7 @@ impl ExecutionActor {
 
     pub(super) fn take_decision(
         &mut self,
-        decision: Result<Decision, Undecided>,
+        decision: Result<Decision, NotRecorded>,
         ctx: &mut Context<Self>,
     ) {
         if let Ok(Decision::Recorded(batch)) = decision {

@@ -4,32 +4,13 @@ use std::sync::Arc;
 
 use actix::Context;
 
-use crate::commands::ExecutionCommand;
-use crate::domain::ids::ExecutionId;
-use crate::execution::queries::Refuse as _;
-use crate::execution::{ExecutionActor, LiveExecution};
+use crate::commands::{ExecutionCommand, Refuse as _};
+use crate::execution::ExecutionActor;
+use crate::execution::outcome::Waiter;
 use crate::mailbox::report;
 use crate::ports::store::AppendError;
 use crate::requests::Unavailable;
 use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause};
-
-impl LiveExecution {
-    /// Refuses all waiting callers, and drops the subscribers.
-    fn forsake(mut self, id: &ExecutionId, error: &AppendError, why: &Unavailable) {
-        // Only one append was rejected; the others are just not known to be durable.
-        let refused = self.pending.front().map(|pending| pending.upto);
-        for pending in self.pending.drain(..) {
-            pending.then.into_iter().for_each(|then| then(Err(why.clone())));
-        }
-        for waiter in self.waiters.drain(..) {
-            if waiter.own_append.is_some() && waiter.own_append == refused {
-                waiter.answer.refuse_append(id, error, why);
-            } else {
-                waiter.answer.refuse(why.clone());
-            }
-        }
-    }
-}
 
 impl ExecutionActor {
     /// Gives the execution up, because memory and journal differ. Callers and subscribers are
@@ -37,7 +18,7 @@ impl ExecutionActor {
     /// successor. Commands that are still in the mailbox are returned to the supervisor, which then
     /// ends the actor.
     pub(super) fn give_up(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
-        let Some(mut life) = self.life.take() else { return };
+        let Some(life) = &self.life else { return };
         let (id, is_new) = (&self.id, life.durable_seq == 0);
         let recorded = (!is_new).then(|| id.clone());
         let why = match error {
@@ -78,9 +59,32 @@ impl ExecutionActor {
             log::log!(level, "execution {id}: {error}");
         }
         self.report_exit(cause);
+        self.forsake(&why, Some(error), ctx);
+    }
+
+    /// Drops everything that works or waits for the execution. Callers are refused; if an append was
+    /// rejected, its own caller with the specific refusal.
+    pub(super) fn forsake(
+        &mut self,
+        why: &Unavailable,
+        error: Option<&AppendError>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.drop_bodies(ctx);
+        let Some(mut life) = self.life.take() else { return };
         let undecided = life.deciding.take_all();
         self.leave_undecided(undecided, why.clone(), ctx);
-        life.forsake(&self.id, error, &why);
+        // Only one append was rejected; the others are just not known to be durable.
+        let refused = life.pending.front().map(|pending| pending.upto);
+        for pending in life.pending.drain(..) {
+            pending.then.into_iter().for_each(|then| then(Err(why.clone())));
+        }
+        for Waiter { own_append, answer, .. } in life.waiters.drain(..) {
+            match error.filter(|_| own_append.is_some() && own_append == refused) {
+                Some(error) => answer.refuse_append(&self.id, error, why),
+                None => answer.refuse(why.clone()),
+            }
+        }
     }
 
     pub(super) fn report_exit(&self, cause: ExitCause) {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use actix::Context;
 
-use crate::commands::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
+use crate::commands::{Answer, Refuse, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::domain::fact::{Ended, Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::execution::ExecutionActor;
-use crate::execution::queries::Refuse;
 use crate::ports::store::{AppendError, Header, ReadError, Store};
 use crate::requests::{
     DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, Unavailable,

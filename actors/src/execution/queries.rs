@@ -2,23 +2,12 @@
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use scopeguard::{ScopeGuard, guard};
-use tokio::sync::oneshot::Sender;
 
+use crate::commands::Refuse;
 use crate::domain::ids::ExecutionId;
 use crate::execution::ExecutionActor;
 use crate::requests::Unavailable;
 use crate::shared::Shared;
-
-/// A caller that can be refused.
-pub(super) trait Refuse {
-    fn refuse(self, why: Unavailable);
-}
-
-impl<T, E: From<Unavailable>> Refuse for Sender<Result<T, E>> {
-    fn refuse(self, why: Unavailable) {
-        drop(self.send(Err(why.into())));
-    }
-}
 
 impl ExecutionActor {
     /// Runs a query and passes its answer to `then`; until then the actor is not idle.

@@ -89,9 +89,14 @@ impl ExecutionActor {
         self.drop_obsolete_bodies(ctx);
     }
 
-    /// Runs `then` when everything recorded so far is durable; at once if it already is.
+    /// Runs `then` when everything recorded so far is durable; at once if it already is, or if that
+    /// will not be known here.
     pub(super) fn when_durable(&mut self, then: Then) {
-        match self.life.as_mut().and_then(|life| life.pending.back_mut()) {
+        let Some(life) = &mut self.life else {
+            then(Err(self.shared.ended_unanswered(&self.id)));
+            return;
+        };
+        match life.pending.back_mut() {
             Some(pending) => pending.then.push(then),
             None => then(Ok(())),
         }

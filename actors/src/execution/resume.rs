@@ -3,11 +3,11 @@
 use actix::Context;
 use tokio::sync::oneshot::{self, Sender};
 
-use crate::commands::{Answer, ExecutionCommand, ResumeCommand, ResumeRefusal};
+use crate::commands::{Answer, ExecutionCommand, Refuse as _, ResumeCommand, ResumeRefusal};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Command, Decision, Refusal, Resume};
 use crate::execution::ExecutionActor;
-use crate::execution::deciding::Undecided;
+use crate::execution::deciding::NotRecorded;
 use crate::execution::outcome::{OutcomeAnswer, Ownership};
 use crate::execution::record::AppendExtras;
 use crate::ports::store::IdempotencyRecord;
@@ -22,7 +22,7 @@ impl ExecutionActor {
             return;
         }
         if life.deciding.is_full() {
-            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
+            answer.refuse(Unavailable::Busy { execution: None });
             return;
         }
         self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
@@ -39,9 +39,10 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.forward_resume(path, child, resume, idempotency, answer, ctx);
             }
-            Err(undecided) => {
-                actor.answer_when_durable(answer, Err(resume_error(undecided).into()));
+            Err(NotRecorded::Refused(refusal)) => {
+                actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
             }
+            Err(NotRecorded::Dropped(why)) => answer.refuse(why),
         });
     }
 
@@ -59,7 +60,7 @@ impl ExecutionActor {
             return;
         }
         if life.deciding.is_full() {
-            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
+            answer.refuse(Unavailable::Busy { execution: None });
             return;
         }
         let command = Command::Resume(resume);
@@ -73,9 +74,10 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.pass_on(path, child, resume, idempotency, answer, ctx);
             }
-            Err(undecided) => {
-                actor.answer_when_durable(answer, Err(resume_error(undecided)));
+            Err(NotRecorded::Refused(refusal)) => {
+                actor.answer_when_durable(answer, Err(resume_error(refusal)));
             }
+            Err(NotRecorded::Dropped(why)) => answer.refuse(why),
         });
     }
 
@@ -100,8 +102,8 @@ impl ExecutionActor {
                 // The child may have been faster: then the outcome is already in the journal.
                 actor.await_outcome(before, OutcomeAnswer::Resume(caller), ctx);
             }
-            Ok(Err(error)) => drop(caller.send(Err(error.into()))),
-            Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
+            Ok(Err(error)) => drop(caller.send(Err(actor.own_refusal(error).into()))),
+            Err(_) => caller.refuse(actor.shared.ended_unanswered(&actor.id)),
         });
     }
 
@@ -136,9 +138,19 @@ impl ExecutionActor {
                 actor.decide_and_record(Command::ChildTookResume { path, child_seq, by }, ctx);
                 actor.answer_when_durable(answer, Ok(resumed));
             }
-            Ok(Err(error)) => drop(answer.send(Err(error))),
-            Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
+            Ok(Err(error)) => drop(answer.send(Err(actor.own_refusal(error)))),
+            Err(_) => answer.refuse(actor.shared.ended_unanswered(&actor.id)),
         });
+    }
+
+    /// Returns the refusal of a child for this execution's caller, who does not know the child.
+    fn own_refusal(&self, error: ResumeError) -> ResumeError {
+        match error {
+            ResumeError::Unavailable(why) if why.execution().is_some() => {
+                why.about(Some(self.id.clone())).into()
+            }
+            error => error,
+        }
     }
 }
 
@@ -147,11 +159,7 @@ fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> AppendExt
     AppendExtras { idempotency, timers: Vec::new() }
 }
 
-fn resume_error(undecided: Undecided) -> ResumeError {
-    let refusal = match undecided {
-        Undecided::Refused(refusal) => refusal,
-        Undecided::Dropped(why) => return why.into(),
-    };
+fn resume_error(refusal: Refusal) -> ResumeError {
     match refusal {
         Refusal::Already(_) | Refusal::NotSuspended => ResumeError::NotSuspended,
         Refusal::UnknownStep(step) => ResumeError::UnknownStep(step),

@@ -3,11 +3,10 @@
 use actix::Context;
 use tokio::sync::oneshot;
 
-use crate::commands::ExecutionCommand;
+use crate::commands::{ExecutionCommand, Refuse as _};
 use crate::domain::machine::Command;
 use crate::execution::ExecutionActor;
 use crate::execution::outcome::Waiter;
-use crate::execution::queries::Refuse as _;
 use crate::requests::Unavailable;
 
 impl ExecutionActor {
@@ -18,10 +17,10 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         if let Some(life) = &mut self.life {
-            life.stopping = Some(why);
+            life.stopping = Some(why.clone());
         }
         self.drop_bodies(ctx);
-        self.decide_ends_only(ctx);
+        self.decide_ends_only(why, ctx);
         self.decide_and_record(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
         life.stops.push(answer);

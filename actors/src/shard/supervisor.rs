@@ -163,6 +163,11 @@ impl Supervisor {
             command.refuse(Unavailable::ActorLost);
             return;
         };
+        if !live.address.connected() {
+            // it panicked, and its report is on its way to this actor
+            ctx.notify(Deliver { id: id.clone(), command });
+            return;
+        }
         if command.must_arrive() {
             force_send(&live.address, Perform(command));
             live.delivered += 1;
@@ -170,23 +175,24 @@ impl Supervisor {
         }
         match live.address.try_send(Perform(command)) {
             Ok(()) => live.delivered += 1,
-            Err(SendError::Full(Perform(command))) => {
-                command.refuse(Unavailable::Busy { execution: None })
-            }
-            // it panicked, and its report is on its way to this actor
-            Err(SendError::Closed(Perform(command))) => {
-                ctx.notify(Deliver { id: id.clone(), command });
+            Err(SendError::Full(Perform(command)) | SendError::Closed(Perform(command))) => {
+                command.refuse(Unavailable::Busy { execution: None });
             }
         }
     }
 
-    /// Drops the address: the actor handles the rest of its mailbox and ends.
-    fn unload(&mut self, key: u64) {
-        let Some(id) = self.keys.remove(&key) else { return };
-        if matches!(self.entries.get(&id), Some(Entry::Live(live)) if live.key == key) {
-            self.entries.remove(&id);
-        }
+    /// Forgets an actor. Once its address is dropped, it handles the rest of its mailbox, and ends if
+    /// it is idle.
+    fn unload(&mut self, key: u64) -> Option<Live> {
+        let id = self.keys.remove(&key)?;
         self.shared.live.fetch_sub(1, Ordering::AcqRel);
+        if !matches!(self.entries.get(&id), Some(Entry::Live(live)) if live.key == key) {
+            return None;
+        }
+        match self.entries.remove(&id) {
+            Some(Entry::Live(live)) => Some(live),
+            Some(Entry::Loading(_)) | None => None,
+        }
     }
 
     /// True if no command was passed to the actor after the ones that it has handled.
@@ -312,12 +318,10 @@ impl Handler<ExecutionReport> for Supervisor {
 impl Supervisor {
     fn exited(&mut self, key: u64, cause: ExitCause, ctx: &mut Context<Self>) {
         let Some(id) = self.keys.get(&key).cloned() else { return };
-        if let Some(Entry::Live(live)) = self.entries.get(&id)
-            && live.key == key
-        {
+        let ended = self.unload(key);
+        if let Some(live) = ended.filter(|_| cause != ExitCause::Panicked) {
             force_send(&live.address, End);
         }
-        self.unload(key);
         match cause {
             ExitCause::NeverStored | ExitCause::Lost => {}
             ExitCause::RecordRefused => self.continue_later(id, ctx),

@@ -1,21 +1,26 @@
 //! Handovers of slots between processes, and what callers see of them.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use actix::fut::ActorFutureExt as _;
+use actix::{Actor, AsyncContext as _, Context, Handler};
 use greenroom_actors::domain::cluster::NodeId;
 use greenroom_actors::domain::slot::SlotSet;
+use greenroom_actors::observe::forgotten::Forgotten;
 use greenroom_actors::ports::members::{Lease, Members, View};
 use greenroom_actors::ports::store::{Executions as _, Read, Status};
-use greenroom_actors::requests::{StartError, Unavailable};
+use greenroom_actors::requests::{EventsRecorded, StartError, Subscriber, Unavailable};
 use greenroom_actors::testkit::{pass, start};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cluster::{keyed, owned_by_other};
-use crate::processes::{Cluster, LEASE, SHARED_OUT, new};
+use crate::processes::{Cluster, LEASE, SHARED_OUT, new, target};
 
 /// Members of a store that is stuck when one of them is to be fenced, and slow when slots are given
 /// away: by so many milliseconds.
@@ -182,4 +187,41 @@ async fn a_process_that_drains_keeps_slots_with_steps_for_its_whole_grace_period
     });
     assert_eq!(answer.map(|outcome| outcome.status()), Ok(Status::Completed));
     assert_eq!(cluster.calls.count(), 1, "its step was not interrupted");
+}
+
+/// Notes that no address of it is left.
+struct Reader(Rc<Cell<bool>>);
+
+impl Actor for Reader {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.spawn(Forgotten::default().map(|(), reader: &mut Self, _| reader.0.set(true)));
+    }
+}
+
+impl Handler<EventsRecorded> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, _: EventsRecorded, _: &mut Self::Context) {}
+}
+
+/// A stream that is forgotten subscribes again, at the next owner.
+#[actix::test]
+async fn readers_of_an_execution_that_is_handed_over_are_not_kept() {
+    let cluster = Cluster::linked();
+    let [first, second] = cluster.of(["a", "b"]).await;
+    let id = first.start("w").await;
+    let is_forgotten = Rc::<Cell<bool>>::default();
+    let events = Reader(Rc::clone(&is_forgotten)).start().recipient();
+    let subscriber = Subscriber { events, progress: None, disconnect: Arc::new(|| {}) };
+    first.runtime.subscribe(&target("w", &id), subscriber).await.unwrap();
+    pass(Duration::from_secs(60)).await;
+    assert!(!is_forgotten.get());
+    first.store.members().unwrap().set_leaving().await.unwrap();
+    pass(SHARED_OUT).await;
+    assert_eq!(first.runtime.cluster_stats().unwrap().slots_served, 0);
+    assert!(is_forgotten.get());
+    assert_eq!(first.runtime.live(), 0);
+    assert_eq!(second.resume(&id).await, Ok(Status::Completed));
 }

@@ -8,7 +8,7 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::{SlotSet, slot_of};
-use greenroom_actors::ports::store::Status;
+use greenroom_actors::ports::store::{ExecutionFilter, Status};
 use greenroom_actors::requests::{ExecutionOutcome, ResumeError, ResumeExecution, Unavailable};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -124,4 +124,16 @@ async fn a_caller_whose_resume_a_child_takes_knows_that_it_may_be_recorded() {
     let again = resumes(&world, "c", approved()).await.unwrap();
     let gone = ResumeError::StepNotSuspended("c".to_owned());
     assert_eq!(again, Err(gone), "the child has taken it");
+}
+
+#[actix::test]
+async fn the_refusal_of_a_child_names_the_execution_that_its_caller_knows() {
+    let world = world().await;
+    let all = world.runtime.list(&ExecutionFilter::default(), None, 10).await.unwrap().0;
+    let child = all.into_iter().find(|row| row.header.parent.is_some()).unwrap().header.id.clone();
+    let resumed = resumes(&world, "c", approved());
+    begin_outage(&world).await;
+    world.store.set_lost([slot_of(&child)].into_iter().collect());
+    world.store.end_outage();
+    assert_eq!(resumed.await.unwrap(), moved(Some("e")));
 }

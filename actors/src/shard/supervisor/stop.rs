@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::commands::{Deliver, ExecutionCommand};
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::slot_of;
-use crate::execution::Perform;
+use crate::execution::{End, Perform};
 use crate::mailbox::force_send;
 use crate::requests::Unavailable;
 use crate::shard::messages::{BusySlots, KillForTest, LeaveSlots};
@@ -81,7 +81,8 @@ impl Supervisor {
             }
         }
         Box::pin(join_all(stopped).into_actor(self).map(|_, supervisor, _| {
-            keys.into_iter().for_each(|key| supervisor.unload(key));
+            let ended = keys.into_iter().filter_map(|key| supervisor.unload(key));
+            ended.for_each(|live| force_send(&live.address, End));
         }))
     }
 }
