@@ -4,6 +4,7 @@ use greenroom_actors::ports::store::{Snapshot, Timer, TimerChange, TimerKey};
 use support::proxy::Proxy;
 use tokio::task::JoinHandle;
 
+use super::outages::until_it_waits;
 use super::*;
 
 const TAKE_OVER: &str = "DELETE FROM lanes";
@@ -155,6 +156,7 @@ async fn a_lane_that_panics_ends_the_process_and_holds_nothing_up() {
     lab.tally.is_poisoned.store(true, Ordering::SeqCst);
     let lock = lab.hold(&url).await;
     lab.store.append(lab.draft(1, 1));
+    until_it_waits(&lab).await;
     kill(&lab, "0/").await;
     // queued behind the batch that is under way
     lab.store.append(lab.draft(2, 0));
