@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::api::agents::{RequestKind, read_request};
 use crate::api::ids::encode;
-use crate::api::wire::agent::{BegunGenerationView, CancelledGenerationView, TextView};
+use crate::api::wire::agent::{CancelledGenerationView, TextView};
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::wire::history::HistoryEntryView;
 use crate::api::{ApiError, agents};
@@ -137,7 +137,7 @@ async fn begin(call: &Call, request: GenerationRequest, patience: Duration) -> A
         return agents::finished(product, outcome).map(|generation| generated(&generation));
     }
     let place = format!("/agents/{}/generations/{}", encode(&agent), encode(&id));
-    Ok(about(&id, respond::accepted(&place, BegunGenerationView::of(&id))))
+    Ok(about(&id, respond::accepted(&place)))
 }
 
 /// `GET /agents/:id/generations/:generationId`.

@@ -57,8 +57,16 @@ pub(crate) fn created<T: Serialize>(data: T) -> HttpResponse {
 
 /// Returns the answer to a request whose outcome its client does not wait for, with the address at
 /// which the outcome will be.
-pub(crate) fn accepted<T: Serialize>(place: &str, data: T) -> HttpResponse {
-    let mut answer = written(HttpResponse::Accepted(), &Success::of(data));
+pub(crate) fn accepted(place: &str) -> HttpResponse {
+    located(HttpResponse::Accepted().finish(), place)
+}
+
+/// As [`accepted`], with what is known so far.
+pub(crate) fn accepted_as<T: Serialize>(place: &str, data: T) -> HttpResponse {
+    located(written(HttpResponse::Accepted(), &Success::of(data)), place)
+}
+
+fn located(mut answer: HttpResponse, place: &str) -> HttpResponse {
     insert_text(&mut answer, LOCATION, place);
     insert_text(&mut answer, PREFERENCE_APPLIED, RESPOND_ASYNC);
     answer

@@ -16,9 +16,9 @@ use greenroom_actors::visibility::Visibility;
 use tokio::time::timeout;
 
 use crate::api::ids::encode;
-use crate::api::wire::execution::{BegunExecutionView, ExecutionView};
+use crate::api::wire::execution::ExecutionView;
 use crate::api::workflows::{StartBody, succeeded};
-use crate::api::{ApiError, workflows};
+use crate::api::{ApiError, executions, workflows};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
@@ -89,8 +89,11 @@ async fn begin(call: &Call, start: StartExecution, patience: Duration) -> Answer
     {
         return Ok(respond_outcome(outcome));
     }
-    let accepted = respond::accepted(&place, BegunExecutionView::of(&target.execution_id));
-    Ok(respond::about(&target.execution_id, Ok(accepted)))
+    let accepted = executions::describe(&call.runtime, &target).await.map(|state| {
+        let response = respond::accepted_as(&place, ExecutionView::now(&state));
+        respond::traced(&state.header.trace.id, response)
+    });
+    Ok(respond::about(&target.execution_id, accepted))
 }
 
 /// Answers with the outcome of an execution that completed, failed or suspended.

@@ -9,9 +9,7 @@ use super::components::Components;
 use super::described::Described;
 use super::{bodies, configured, frames, parts};
 use crate::api::error::{ApiError, GenerationFailure, Product};
-use crate::api::wire::agent::{
-    AgentDetailView, AgentView, BegunGenerationView, CancelledGenerationView, TextView,
-};
+use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
 use crate::api::wire::history::{HistoryEntryView, HistoryView};
 use crate::api::wire::ui_stream::DONE;
 
@@ -79,26 +77,24 @@ fn generating(
 pub(super) fn text(registry: &Registry, components: &mut Components) -> Described {
     let data = components.answer::<TextView<'_>>();
     generating("generateText", Product::Text, bodies::GENERATION, registry, components)
-        .about("The generation is cancelled if the client disconnects.")
+        .about(format!("The generation is cancelled if the client disconnects. {ASYNC}"))
         .answering(200, parts::generated_answer("The text", data))
-        .with([parts::reference("parameters", parts::PREFER)])
-        .answering(202, begun(components))
 }
 
-fn begun(components: &mut Components) -> Value {
-    let data = components.answer::<BegunGenerationView<'_>>();
-    parts::accepted("The generation is recorded", data, &parts::ABOUT_GENERATION)
-}
+/// Note about answers before the outcome. They are no responses of the document: clients that are
+/// made from it would have to distinguish them in every call.
+const ASYNC: &str = "With the header `Prefer: respond-async` the server answers 202 without a body \
+    once the generation is recorded, and `Location` is the address of its outcome; the generation \
+    then continues if the client disconnects.";
 
 pub(super) fn object(registry: &Registry, components: &mut Components) -> Described {
     let data = json!({ "description": "An object that matches the schema" });
     generating("generateObject", Product::Object, bodies::OBJECT, registry, components)
-        .about(
-            "The answer of the model is validated; the model is asked again if it does not match.",
-        )
+        .about(format!(
+            "The answer of the model is validated; the model is asked again if it does not match. \
+             {ASYNC}"
+        ))
         .answering(200, parts::generated_answer("The object", data))
-        .with([parts::reference("parameters", parts::PREFER)])
-        .answering(202, begun(components))
         .refusing([schema_invalid()])
 }
 

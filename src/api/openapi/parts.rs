@@ -140,9 +140,10 @@ pub(super) fn generated_answer(description: &str, data: Value) -> Value {
 }
 
 /// Creates the response to a request whose outcome its client does not wait for.
-pub(super) fn accepted(description: &str, data: Value, about: &[(&str, &str)]) -> Value {
-    let mut headers = vec![("location", LOCATION), ("preference-applied", PREFERENCE_APPLIED)];
-    headers.extend(about);
+pub(super) fn accepted_answer(description: &str, data: Value) -> Value {
+    let [execution, trace] = ABOUT_EXECUTION;
+    let applied = ("preference-applied", PREFERENCE_APPLIED);
+    let headers = [execution, trace, ("location", LOCATION), applied];
     response(description, json_content(data), &headers)
 }
 

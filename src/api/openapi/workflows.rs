@@ -13,8 +13,7 @@ use super::{configured, frames, parts};
 use crate::api::error::ApiError;
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{
-    BegunExecutionView, CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions,
-    SuspendView,
+    CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
 };
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
@@ -93,9 +92,8 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
 
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.answer::<ExecutionView<'_>>();
-    let answer = parts::execution_answer("The execution ended or is suspended", data);
-    let data = components.answer::<BegunExecutionView<'_>>();
-    let begun = parts::accepted("The execution is recorded", data, &parts::ABOUT_EXECUTION[..1]);
+    let answer = parts::execution_answer("The execution ended or is suspended", data.clone());
+    let begun = parts::accepted_answer("The execution is recorded", data);
     starting("executeWorkflow", components)
         .about(
             "Responds when the execution has completed, is suspended or was cancelled. It \

@@ -234,21 +234,6 @@ impl<'a> StandInView<'a> {
     }
 }
 
-/// Response to a generation whose outcome its client does not wait for.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BegunGeneration)]
-#[serde(rename_all = "camelCase")]
-pub struct BegunGenerationView<'a> {
-    generation_id: &'a str,
-}
-
-impl<'a> BegunGenerationView<'a> {
-    /// Shows that a generation has begun.
-    pub fn of(generation_id: &'a str) -> Self {
-        Self { generation_id }
-    }
-}
-
 /// Response to the cancellation of a generation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CancelledGeneration)]

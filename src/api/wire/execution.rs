@@ -1,9 +1,10 @@
 //! Executions on the wire.
 
 use greenroom_actors::domain::fact::{Others, Suspension};
-use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::state::Outcome;
-use greenroom_actors::requests::{Cancelled, ExecutionOutcome, Halted, Principal, Suspended};
+use greenroom_actors::requests::{
+    Cancelled, ExecutionOutcome, ExecutionState, Halted, Principal, Suspended,
+};
 use greenroom_actors::runtime::ReplayDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,20 +59,21 @@ impl<'a> ExecutionView<'a> {
             }
         }
     }
-}
 
-/// Response to a start whose outcome its client does not wait for.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BegunExecution)]
-#[serde(rename_all = "camelCase")]
-pub struct BegunExecutionView<'a> {
-    execution_id: &'a str,
-}
-
-impl<'a> BegunExecutionView<'a> {
-    /// Shows that an execution has begun.
-    pub fn of(id: &'a ExecutionId) -> Self {
-        Self { execution_id: id.as_str() }
+    /// Shows an execution as it is, also while it runs.
+    pub fn now(state: &'a ExecutionState) -> Self {
+        let mut suspensions = state.suspensions.iter().map(SuspensionView::in_result).peekable();
+        let suspension = state.suspension.as_deref().map(SuspensionView::in_result);
+        let suspensions = suspensions.peek().is_some().then(|| suspensions.collect());
+        Self {
+            execution_id: state.header.id.as_str(),
+            start_at: Iso(state.header.created_at),
+            end_at: state.ended_at.map(Iso),
+            status: state.status.as_str(),
+            result: state.result.as_deref(),
+            suspensions: SuspensionsView { suspension, suspensions, suspensions_omitted: None },
+            reason: None,
+        }
     }
 }
 

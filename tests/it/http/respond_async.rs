@@ -43,13 +43,14 @@ fn an_execution_is_accepted_once_it_is_recorded() {
     let site = Site::with(SLOW);
     let reply = post(&site, "/workflows/add/execute", &[ASYNC], &json!({ "input": { "n": 1 } }));
     let place = accepted(&reply);
-    let data = reply.json()["data"].clone();
     let id = reply.header("x-execution-id").unwrap();
-    assert_eq!(data, json!({ "executionId": id }));
+    assert_eq!(reply.json()["data"]["executionId"], id);
     assert_eq!(place, format!("/workflows/add/executions/{id}/state"));
     assert_eq!(comes_to(&site, &place, "completed")["executionId"], id);
 
-    let nap = accepted(&post(&site, "/workflows/nap/execute", &[ASYNC], &json!({ "input": {} })));
+    let reply = post(&site, "/workflows/nap/execute", &[ASYNC], &json!({ "input": {} }));
+    let (nap, data) = (accepted(&reply), reply.json()["data"].clone());
+    assert_eq!((&data["status"], &data["endAt"]), (&json!("running"), &Value::Null));
     let site = site.after_a_kill();
     assert_eq!(site.get(&nap).data()["status"], "running");
 }
@@ -63,9 +64,11 @@ fn an_accepted_start_is_repeated_under_its_key() {
     let body = json!({ "input": { "who": "ann" } });
     let first = start("k1", ASYNC, &body);
     let place = accepted(&first);
-    assert_eq!(accepted(&start("k1", ASYNC, &body)), place);
     let waited = start("k1", ("accept", "*/*"), &body).data();
     assert_eq!(waited["executionId"], first.json()["data"]["executionId"]);
+    let again = start("k1", ASYNC, &body);
+    assert_eq!(accepted(&again), place);
+    assert_eq!(again.json()["data"], waited, "as it is by now");
     let other = start("k1", ASYNC, &json!({ "input": { "who": "eve" } }));
     assert_eq!(other.header("x-error-code"), Some("idempotency_key_reused"));
 }
@@ -92,7 +95,7 @@ fn a_generation_is_accepted_once_it_is_recorded() {
     let place = accepted(&reply);
     let id = reply.header("x-generation-id").unwrap();
     assert_eq!(place, format!("/agents/slow/generations/{id}"));
-    assert_eq!(reply.json()["data"], json!({ "generationId": id }));
+    assert_eq!(reply.text(), "");
     let generation = comes_to(&site, &place, "completed");
     assert_eq!((&generation["output"], &generation["input"]), (&json!("hello"), &json!("hello")));
     assert_eq!(site.get(&place).header("x-trace-id"), reply.header("x-trace-id"));
