@@ -10,6 +10,7 @@ pub mod examples;
 pub mod executions;
 pub mod history;
 pub mod ids;
+pub mod inbox;
 pub mod json;
 pub mod logs;
 pub mod memory;

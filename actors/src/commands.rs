@@ -109,9 +109,11 @@ pub(crate) enum ExecutionCommand {
     Report {
         answer: Answer<ChildReport, DescribeError>,
     },
-    /// A parent passes on a resume of its andWorkflow step. The key, if any, goes into the commit
-    /// of the decision.
+    /// A resume that is answered when it is recorded: a caller's answer to an ask or, without a
+    /// subject, what a parent passes on for its andWorkflow step. The key, if any, goes into the
+    /// commit of the decision.
     PassResume {
+        subject: Option<Subject>,
         resume: Resume,
         idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
@@ -271,7 +273,7 @@ impl ExecutionCommand {
 
     /// True if the command has values of a caller, which can be large.
     pub(crate) fn has_values(&self) -> bool {
-        matches!(self, Self::Start(_) | Self::Resume(_))
+        matches!(self, Self::Start(_) | Self::Resume(_) | Self::PassResume { .. })
     }
 
     /// True if the command may find an execution with this header.
@@ -286,7 +288,8 @@ impl ExecutionCommand {
                 (Some(subject), Load::IfThereIsRoom)
             }
             Self::Resume(command) => (Some(&command.subject), Load::IfThereIsRoom),
-            Self::AwaitOutcome { subject: Some(subject), .. } => {
+            Self::AwaitOutcome { subject: Some(subject), .. }
+            | Self::PassResume { subject: Some(subject), .. } => {
                 (Some(subject), Load::IfThereIsRoom)
             }
             Self::Cancel(ControlCommand { subject, .. })
@@ -296,7 +299,7 @@ impl ExecutionCommand {
             Self::AwaitOutcome { subject: None, .. }
             | Self::Start(_)
             | Self::Report { .. }
-            | Self::PassResume { .. }
+            | Self::PassResume { subject: None, .. }
             | Self::Abort { .. }
             | Self::Stop { .. } => (None, Load::Always),
             Self::Continue | Self::Timer(_) | Self::ChildReported { .. } => {

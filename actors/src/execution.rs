@@ -6,6 +6,7 @@
 //! process, and no outside work starts, until its facts are durable.
 
 mod agent;
+mod asks;
 mod bodies;
 mod calls;
 mod cancel;
@@ -47,6 +48,7 @@ use crate::commands::{ExecutionCommand, StartCommand};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
+use crate::execution::asks::OpenAsks;
 use crate::execution::bodies::{BodyInFlight, TrackedChild};
 use crate::execution::deciding::Deciding;
 use crate::execution::keys::RecentKeys;
@@ -63,6 +65,7 @@ use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, K
 use crate::shared::{CountGuard, Shared};
 pub(crate) use publish::Subscribers;
 
+pub(crate) use asks::asks_of;
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use restore::{Restored, restore};
@@ -109,6 +112,7 @@ struct LiveExecution {
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
     keys: RecentKeys,
+    asks: OpenAsks,
     subscribers: Subscribers,
     /// Timer that removes disconnected subscribers and callers, while there are any.
     prune: Option<SpawnHandle>,
@@ -199,6 +203,7 @@ impl ExecutionActor {
             restored_seq: seq,
             snapshot,
             suspended_at,
+            asks: OpenAsks::of(&machine),
             ..LiveExecution::new(row, header, machine)
         });
         self.count_as_running();
@@ -288,6 +293,7 @@ impl LiveExecution {
             pending: VecDeque::new(),
             waiters: Vec::new(),
             keys: RecentKeys::default(),
+            asks: OpenAsks::default(),
             subscribers: Subscribers::default(),
             prune: None,
             deciding: Deciding::default(),

@@ -5,9 +5,9 @@ use actix::{Actor, Addr, Handler, Message, Recipient};
 
 /// Sends a message that must not be lost and is bounded by its cause: outcomes of appends (as many
 /// as appends under way), due timers and reports of children (as many as steps wait for them), an
-/// actor's notice that it ends or unloads and the message that ends it (one per actor), a cancel or a pause of a generation (one
-/// for each pause of the execution), and the notice that something missing is configured again (one
-/// per registry).
+/// actor's notice that it ends or unloads and the message that ends it (one per actor), a cancel or
+/// a pause of a generation (one for each pause of the execution), and the notice that something
+/// missing is configured again (one per registry).
 #[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]
 pub(crate) fn force_send<A, M>(address: &Addr<A>, message: M)
 where

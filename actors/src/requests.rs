@@ -1,5 +1,6 @@
 //! Requests to the [`Runtime`](crate::Runtime), and its answers.
 
+mod inbox;
 mod unavailable;
 
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,7 @@ pub use crate::ports::store::Failure;
 use crate::ports::store::{Header, Status};
 use crate::visibility::Visibility;
 
+pub use self::inbox::{AnswerAsk, Answered, AskDetail, AskError};
 pub use self::unavailable::Unavailable;
 pub(crate) use self::unavailable::is_refused_as;
 
@@ -163,6 +165,8 @@ pub struct ExecutionState {
     pub ended_at: Option<Timestamp>,
     pub result: Option<Arc<Value>>,
     pub error: Option<Failure>,
+    /// Reason of the cancellation.
+    pub cancel_reason: Option<Arc<str>>,
     /// Suspension that is shown, while suspended.
     pub suspension: Option<Arc<Suspension>>,
     /// All suspensions.

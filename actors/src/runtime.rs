@@ -3,6 +3,7 @@
 mod agents;
 mod exchange;
 mod health;
+mod inbox;
 mod launch;
 mod lists;
 mod logs;

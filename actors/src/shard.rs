@@ -1,6 +1,7 @@
 //! The threads that run executions, their supervisors, and checks of both.
 
 pub(crate) mod arbiters;
+pub(crate) mod ask_backfill;
 pub(crate) mod evaluation;
 pub(crate) mod memory_budget;
 pub(crate) mod messages;

@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/asks.rs"]
+mod asks;
 #[path = "actors/blocked.rs"]
 mod blocked;
 #[path = "actors/calls.rs"]

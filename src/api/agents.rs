@@ -87,10 +87,10 @@ pub async fn generate(
 pub async fn begin(
     runtime: &Runtime,
     request: GenerationRequest,
-) -> Result<(Product, BegunGeneration), ApiError> {
+) -> Result<BegunGeneration, ApiError> {
     let product = product_of(&request);
     let begun = runtime.begin_generation(request).await;
-    begun.map(|begun| (product, begun)).map_err(|error| ApiError::from_generate(product, error))
+    begun.map_err(|error| ApiError::from_generate(product, error))
 }
 
 /// Returns the answer of a generation that has ended.
@@ -118,7 +118,8 @@ pub async fn stream(
     streamed.map_err(|error| ApiError::from_generate(product, error))
 }
 
-fn product_of(request: &GenerationRequest) -> Product {
+/// Returns what a request generates.
+pub fn product_of(request: &GenerationRequest) -> Product {
     if request.schema.is_some() { Product::Object } else { Product::Text }
 }
 

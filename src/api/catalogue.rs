@@ -61,6 +61,9 @@ pub enum RouteName {
     AttachToExecution,
     ListWorkflows,
     DescribeWorkflow,
+    ListAsks,
+    DescribeAsk,
+    AnswerAsk,
     GenerateText,
     StreamText,
     Chat,
@@ -140,6 +143,7 @@ pub enum Access {
 pub enum Tag {
     Agents,
     Workflows,
+    Inbox,
     Tools,
     Memory,
     Observability,
@@ -155,6 +159,7 @@ impl Tag {
         match self {
             Self::Agents => "Agents",
             Self::Workflows => "Workflows",
+            Self::Inbox => "Inbox",
             Self::Tools => "Tools",
             Self::Memory => "Memory",
             Self::Observability => "Observability",

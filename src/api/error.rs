@@ -1,22 +1,24 @@
 //! Refusals of the service: the only place that chooses their status, text and code.
 
+mod ask;
 mod code;
 mod from;
+mod generation;
 mod shortage;
 mod system;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use greenroom_actors::agent::generation::FailureKind;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
 use crate::api::wire::problem::RefusalDetails;
 use crate::nearest::nearest;
 
+pub use self::ask::AskRefusal;
 pub use self::code::ErrorCode;
+pub use self::generation::{GenerationFailure, stream_failure};
 pub use self::shortage::Shortage;
 pub use self::system::SystemFailure;
 
@@ -127,6 +129,8 @@ pub enum ApiError {
     ResumeDataInvalid(String),
     #[error("Idempotency-Key was used with another body")]
     KeyReused,
+    #[error(transparent)]
+    Ask(AskRefusal),
 
     #[error("Tool {} not found", .0.name)]
     ToolNotFound(UnknownName),
@@ -231,15 +235,6 @@ impl Product {
     }
 }
 
-/// Origin of a failed generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GenerationFailure {
-    Provider(ModelErrorKind),
-    /// The agent's configuration, or an answer that does not match the schema.
-    Agent,
-    Cancelled,
-}
-
 impl ApiError {
     /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
@@ -294,6 +289,7 @@ impl ApiError {
             Self::StepDoesNotSuspend(_) => ErrorCode::StepDoesNotSuspend,
             Self::ResumeDataInvalid(_) => ErrorCode::ResumeDataInvalid,
             Self::KeyReused => ErrorCode::IdempotencyKeyReused,
+            Self::Ask(refusal) => refusal.code(),
             Self::ToolNotFound(_) => ErrorCode::ToolNotFound,
             Self::ToolInputInvalid(_) => ErrorCode::ToolInputInvalid,
             Self::ToolFailed(_) => ErrorCode::ToolFailed,
@@ -413,31 +409,6 @@ fn generation_status(status: GenerationStatus) -> &'static str {
         GenerationStatus::Completed => "completed",
         GenerationStatus::Error => "error",
         GenerationStatus::Cancelled => "cancelled",
-    }
-}
-
-/// Returns the code of a failure inside a stream, whose header has already been sent.
-pub fn stream_failure(kind: FailureKind) -> ErrorCode {
-    match kind {
-        FailureKind::Model(kind) => GenerationFailure::Provider(kind).code(),
-        FailureKind::Agent => ErrorCode::GenerationFailed,
-        FailureKind::Draining => ErrorCode::Draining,
-        FailureKind::Server => ErrorCode::Internal,
-    }
-}
-
-impl GenerationFailure {
-    fn code(self) -> ErrorCode {
-        match self {
-            Self::Provider(ModelErrorKind::RateLimited) => ErrorCode::ProviderRateLimited,
-            Self::Provider(ModelErrorKind::Auth) => ErrorCode::ProviderAuth,
-            Self::Provider(ModelErrorKind::Timeout) => ErrorCode::ProviderTimeout,
-            Self::Provider(ModelErrorKind::Other | ModelErrorKind::Unavailable) => {
-                ErrorCode::ProviderError
-            }
-            Self::Agent => ErrorCode::GenerationFailed,
-            Self::Cancelled => ErrorCode::GenerationCancelled,
-        }
     }
 }
 

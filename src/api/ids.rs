@@ -1,4 +1,4 @@
-//! Ids of users and conversations. Each of them can be a segment of a path.
+//! Ids that are segments of paths: of users, conversations, workflows, agents and generations.
 
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -8,6 +8,7 @@ mod configured;
 mod described;
 mod embed;
 mod frames;
+mod inbox;
 mod memory;
 mod observability;
 mod operation;
@@ -103,6 +104,7 @@ fn tags(catalogue: &Catalogue) -> Value {
     let about = |tag: Tag| match tag {
         Tag::Agents => "Generate texts and objects, at once or as streams.",
         Tag::Workflows => "Run, follow, suspend and resume workflows.",
+        Tag::Inbox => "What waits for people, and their answers.",
         Tag::Tools => "Tools of agents, and calls of tools without an agent.",
         Tag::Memory => "Conversations and working memory of agents.",
         Tag::Observability => "Traces and logs, live and stored.",
@@ -113,6 +115,7 @@ fn tags(catalogue: &Catalogue) -> Value {
     let all = [
         Tag::Agents,
         Tag::Workflows,
+        Tag::Inbox,
         Tag::Tools,
         Tag::Memory,
         Tag::Observability,

@@ -11,8 +11,8 @@ use crate::api::wire::state::list_cursor_of;
 use crate::nearest::nearest;
 
 /// Default number of rows of a page.
-const LIMIT_DEFAULT: usize = 50;
-const LIMIT_MAX: usize = 200;
+pub(crate) const LIMIT_DEFAULT: usize = 50;
+pub(crate) const LIMIT_MAX: usize = 200;
 
 /// Decoded parameters in their order.
 pub type Pairs = [(String, String)];

@@ -9,7 +9,6 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Begins, Generation, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
-use tokio::time::timeout;
 
 use crate::api::agents::{RequestKind, read_request};
 use crate::api::ids::encode;
@@ -22,7 +21,7 @@ use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
 use crate::web::peer::cancel_on_disconnect;
 use crate::web::settings::Settings;
-use crate::web::{generation_stream, ids, respond, trace};
+use crate::web::{generation_stream, ids, prefer, respond, trace};
 
 /// `GET /agents`.
 pub(crate) async fn list(
@@ -87,7 +86,7 @@ pub(crate) async fn attach_to_chat(call: Call) -> Answer {
     let stream = generation_stream::open(request, settings, GenerationStream::Chat)?;
     let subscriber = stream.subscriber();
     match agents::attach(runtime, &agent, &conversation, &query, caller, subscriber).await {
-        Some(id) => Ok(about(&id, stream.respond(()))),
+        Some(id) => Ok(with_id(&id, stream.respond(()))),
         None => {
             stream.abandon();
             Ok(HttpResponse::NoContent().finish())
@@ -101,7 +100,7 @@ pub(crate) async fn cancel_generation(call: Call, body: Body) -> Answer {
         .and_then(|agent| ids::generation(&call.request).map(|generation| (agent, generation)));
     let ((agent, generation), body) = body.read_for(subject).await?;
     agents::cancel(&call.runtime, &agent, &generation, &body, &call.caller).await?;
-    Ok(about(&generation, respond::json(CancelledGenerationView::of(&generation))))
+    Ok(with_id(&generation, respond::json(CancelledGenerationView::of(&generation))))
 }
 
 fn find(subject: &Subject, call: &Call) -> Result<Arc<AgentDefinition>, ApiError> {
@@ -114,8 +113,8 @@ async fn generate(call: &Call, subject: &Subject, body: Body, kind: RequestKind)
     let request = read_request(&agent.id, kind, &body, &call.caller)?;
     let origin = trace::origin_of(call.request.headers());
     let request = GenerationRequest { trace: origin.clone(), ..request };
-    let answer = match respond::patience_of(&call.request) {
-        Some(patience) => begin(call, request, patience).await,
+    let answer = match prefer::wait_of(&call.request) {
+        Some(wait) => begin(call, request, wait).await,
         None => {
             let generating = agents::generate(&call.runtime, request);
             let answer = cancel_on_disconnect(&call.request, generating).await;
@@ -126,18 +125,24 @@ async fn generate(call: &Call, subject: &Subject, body: Body, kind: RequestKind)
 }
 
 /// Starts a generation, and answers with its outcome only if that is there in time.
-async fn begin(call: &Call, request: GenerationRequest, patience: Duration) -> Answer {
-    let agent = request.agent_id.clone();
-    let beginning = agents::begin(&call.runtime, request);
-    let (product, begun) = cancel_on_disconnect(&call.request, beginning).await?;
+async fn begin(call: &Call, generation: GenerationRequest, wait: Duration) -> Answer {
+    let Call { request, runtime, .. } = call;
+    let (agent, product) = (generation.agent_id.clone(), agents::product_of(&generation));
+    let beginning = agents::begin(runtime, generation);
+    let begun = cancel_on_disconnect(request, beginning).await?;
     let id = Arc::clone(&begun.id);
-    if !patience.is_zero()
-        && let Ok(outcome) = timeout(patience, begun.outcome()).await
-    {
-        return agents::finished(product, outcome).map(|generation| generated(&generation));
-    }
-    let place = format!("/agents/{}/generations/{}", encode(&agent), encode(&id));
-    Ok(about(&id, respond::accepted(&place)))
+    let response = match prefer::outcome_within(request, wait, begun.outcome()).await? {
+        Some(outcome) => match agents::finished(product, outcome) {
+            Ok(generation) => generated(&generation),
+            // It is recorded, whatever the reason of the refusal.
+            Err(refusal) => refusal.error_response(),
+        },
+        None => {
+            let place = format!("/agents/{}/generations/{}", encode(&agent), encode(&id));
+            respond::accepted(&place, None)
+        }
+    };
+    Ok(with_id(&id, response))
 }
 
 /// `GET /agents/:id/generations/:generationId`.
@@ -146,7 +151,7 @@ pub(crate) async fn describe_generation(call: Call) -> Answer {
     let id = ids::generation(&call.request)?;
     let entry = agents::generation(&call.runtime, &agent, &id, &call.caller).await?;
     let trace_id = Arc::clone(&entry.record.trace.id);
-    let response = about(&id, respond::json(HistoryEntryView::of(&entry)));
+    let response = with_id(&id, respond::json(HistoryEntryView::of(&entry)));
     Ok(respond::traced(&trace_id, response))
 }
 
@@ -174,7 +179,7 @@ async fn follow(call: &Call, generation: GenerationRequest, stream: GenerationSt
     let answer = match cancel_on_disconnect(&call.request, starting).await {
         Ok(streamed) => {
             let id = Arc::clone(&streamed.id);
-            Ok(about(&id, stream.respond(streamed)))
+            Ok(with_id(&id, stream.respond(streamed)))
         }
         Err(refusal) => {
             stream.abandon();
@@ -191,7 +196,7 @@ fn generated(generation: &Generation) -> HttpResponse {
         Some(object) => respond::json(object),
         None => respond::json(TextView::of(generation)),
     };
-    let mut response = about(&generation.id, response);
+    let mut response = with_id(&generation.id, response);
     if let Some(served) = &generation.stand_in {
         respond::insert_text(&mut response, respond::X_MODEL_FALLBACK, &served.model);
     }
@@ -199,7 +204,7 @@ fn generated(generation: &Generation) -> HttpResponse {
 }
 
 /// Adds the header with the generation's id.
-fn about(id: &str, mut response: HttpResponse) -> HttpResponse {
+fn with_id(id: &str, mut response: HttpResponse) -> HttpResponse {
     respond::insert_text(&mut response, respond::X_GENERATION_ID, id);
     response
 }

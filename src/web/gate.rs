@@ -49,7 +49,6 @@ impl Gatekeeper {
 
     async fn admit(&self, request: &HttpRequest) -> Result<Caller, ApiError> {
         let path = request.uri().path();
-        let needs_token = self.gate.needs_token(path);
         let user = match self
             .auth
             .providers
@@ -57,21 +56,41 @@ impl Gatekeeper {
             .await
         {
             Ok(user) => user,
-            Err(refusal) if needs_token => return Err(refusal.into()),
+            Err(refusal) if self.gate.needs_token(path) => return Err(refusal.into()),
             // If no token is needed, an invalid one counts as none.
             Err(_) => None,
         };
-        match &user {
-            None if needs_token => return Err(ApiError::Unauthenticated),
-            Some(user) if needs_token => {
-                if let Some(roles) = self.gate.missing_roles(path, user) {
-                    return Err(ApiError::RoleMissing(roles.join(", ")));
-                }
-            }
-            Some(_) | None => {}
-        }
+        check(&self.gate, path, user.as_ref())?;
         let owners = self.auth.policy.owner_roles.clone();
         Ok(Caller::checked(user.map(Arc::new), owners))
+    }
+}
+
+/// Refuses a user who may not use a path of a route.
+fn check(gate: &Gate, path: &str, user: Option<&User>) -> Result<(), ApiError> {
+    if !gate.needs_token(path) {
+        return Ok(());
+    }
+    let user = user.ok_or(ApiError::Unauthenticated)?;
+    match gate.missing_roles(path, user) {
+        Some(roles) => Err(ApiError::RoleMissing(roles.join(", "))),
+        None => Ok(()),
+    }
+}
+
+impl Auth {
+    /// Refuses a caller who may not use a path of another route, which does the same to the same
+    /// data.
+    pub(crate) fn check_like(
+        &self,
+        route: &Route,
+        path: &str,
+        caller: &Caller,
+    ) -> Result<(), ApiError> {
+        if self.providers.is_empty() {
+            return Ok(());
+        }
+        check(&self.policy.gate(route), path, caller.user())
     }
 }
 

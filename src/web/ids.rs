@@ -156,7 +156,7 @@ pub(crate) fn path_not_found(request: &HttpRequest) -> ApiError {
     }
 }
 
-fn segment(request: &HttpRequest, index: usize) -> &str {
+pub(crate) fn segment(request: &HttpRequest, index: usize) -> &str {
     request.uri().path().split('/').nth(index).unwrap_or_default()
 }
 

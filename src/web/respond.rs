@@ -1,20 +1,19 @@
 //! Answers in the envelope.
 
-use std::time::Duration;
-
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
     RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE, VARY, WWW_AUTHENTICATE,
 };
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, ResponseError};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
 
 use crate::api::accept::PROBLEM;
-use crate::api::prefer::{self, RESPOND_ASYNC};
+use crate::api::prefer::RESPOND_ASYNC;
 use crate::api::wire::envelope::{Failed, Success};
+use crate::api::wire::execution::ExecutionView;
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 use crate::api::{ApiError, ErrorCode};
 
@@ -33,8 +32,7 @@ pub(crate) const X_MODEL_FALLBACK: HeaderName = HeaderName::from_static("x-model
 /// Id of the trace.
 pub(crate) const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
-/// Preferences of the client (RFC 7240).
-const PREFER: HeaderName = HeaderName::from_static("prefer");
+/// Preference of the client that was followed (RFC 7240).
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// Initial capacity of a body, enough for most answers.
@@ -56,27 +54,15 @@ pub(crate) fn created<T: Serialize>(data: T) -> HttpResponse {
 }
 
 /// Returns the answer to a request whose outcome its client does not wait for, with the address at
-/// which the outcome will be.
-pub(crate) fn accepted(place: &str) -> HttpResponse {
-    located(HttpResponse::Accepted().finish(), place)
-}
-
-/// As [`accepted`], with what is known so far.
-pub(crate) fn accepted_as<T: Serialize>(place: &str, data: T) -> HttpResponse {
-    located(written(HttpResponse::Accepted(), &Success::of(data)), place)
-}
-
-fn located(mut answer: HttpResponse, place: &str) -> HttpResponse {
+/// which the outcome will be, and the execution as far as it is known.
+pub(crate) fn accepted(place: &str, now: Option<&ExecutionView<'_>>) -> HttpResponse {
+    let mut answer = match now {
+        Some(now) => written(HttpResponse::Accepted(), &Success::of(now)),
+        None => HttpResponse::Accepted().finish(),
+    };
     insert_text(&mut answer, LOCATION, place);
     insert_text(&mut answer, PREFERENCE_APPLIED, RESPOND_ASYNC);
     answer
-}
-
-/// Returns the time for which a client waits for an outcome, if it prefers an answer before it.
-pub(crate) fn patience_of(request: &HttpRequest) -> Option<Duration> {
-    let preferences = request.headers().get_all(PREFER);
-    let preferences: Vec<_> = preferences.filter_map(|value| value.to_str().ok()).collect();
-    prefer::patience(&preferences)
 }
 
 fn written<T: Serialize>(mut answer: HttpResponseBuilder, body: &T) -> HttpResponse {

@@ -14,7 +14,8 @@ use crate::web::gate::{Gatekeeper, guard};
 use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
-    agents, docs, executions, history, landing, memory, observability, system, tools, workflows, ws,
+    agents, docs, executions, history, inbox, landing, memory, observability, system, tools,
+    workflows, ws,
 };
 
 /// Adds every route of the catalogue, and 404 for unknown paths.
@@ -141,6 +142,9 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ReplayExecution => route.to(executions::replay),
         RouteName::CancelExecution => route.to(executions::cancel),
         RouteName::AttachToExecution => route.to(executions::attach),
+        RouteName::ListAsks => route.to(inbox::list),
+        RouteName::DescribeAsk => route.to(inbox::describe),
+        RouteName::AnswerAsk => route.to(inbox::answer),
         RouteName::ShowHistory => route.to(history::page),
         RouteName::ListTools => route.to(tools::list),
         RouteName::ExecuteTool => route.to(tools::execute),

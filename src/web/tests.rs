@@ -10,6 +10,7 @@ mod memory;
 mod metrics;
 mod observability;
 mod ownership;
+mod prefer;
 mod sockets;
 mod tools;
 

@@ -13,7 +13,6 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::requests::{ExecutionOutcome, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
-use tokio::time::timeout;
 
 use crate::api::ids::encode;
 use crate::api::wire::execution::ExecutionView;
@@ -24,7 +23,7 @@ use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
 use crate::web::peer::stop_waiting_on_disconnect;
 use crate::web::sse::Begin;
-use crate::web::{ids, respond, sse, trace};
+use crate::web::{ids, prefer, respond, sse, trace};
 
 /// Workflow that a route starts, and the way it reads the body.
 #[derive(Debug, Clone)]
@@ -69,31 +68,36 @@ pub(crate) async fn execute(call: Call, route: StartRoute, body: Body) -> Answer
     let key = idempotency_key(request.headers());
     let start = route.body.read(&plan.definition, &body, key.as_deref(), caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
-    if let Some(patience) = respond::patience_of(request) {
-        return begin(&call, start, patience).await;
+    if let Some(wait) = prefer::wait_of(request) {
+        return begin(&call, start, wait).await;
     }
     let executing = workflows::execute(runtime, start);
     Ok(respond_outcome(stop_waiting_on_disconnect(request, executing).await?))
 }
 
 /// Starts an execution, and answers with its outcome only if that is there in time.
-async fn begin(call: &Call, start: StartExecution, patience: Duration) -> Answer {
+async fn begin(call: &Call, start: StartExecution, wait: Duration) -> Answer {
+    let Call { request, runtime, .. } = call;
     let workflow_id = start.workflow_id.clone();
-    let beginning = workflows::begin(&call.runtime, start);
-    let execution_id = stop_waiting_on_disconnect(&call.request, beginning).await?;
+    let beginning = workflows::begin(runtime, start);
+    let execution_id = stop_waiting_on_disconnect(request, beginning).await?;
     let place = format!("/workflows/{}/executions/{execution_id}/state", encode(&workflow_id));
-    // its caller has just started it
+    // The caller started it: now, or earlier with this key, whose scope has the user.
     let target = Target { workflow_id, execution_id, visibility: Visibility::Everything };
-    if !patience.is_zero()
-        && let Ok(Ok(outcome)) = timeout(patience, call.runtime.outcome(&target)).await
-    {
+    let outcome = runtime.first_outcome(&target);
+    if let Some(Ok(outcome)) = prefer::outcome_within(request, wait, outcome).await? {
         return Ok(respond_outcome(outcome));
     }
-    let accepted = executions::describe(&call.runtime, &target).await.map(|state| {
-        let response = respond::accepted_as(&place, ExecutionView::now(&state));
-        respond::traced(&state.header.trace.id, response)
-    });
-    Ok(respond::about(&target.execution_id, accepted))
+    let describing = executions::describe(runtime, &target);
+    let answer = match stop_waiting_on_disconnect(request, describing).await {
+        Ok(state) => {
+            let response = respond::accepted(&place, Some(&ExecutionView::now(&state)));
+            respond::traced(&state.header.trace.id, response)
+        }
+        // It is recorded: a client that is refused would start another one.
+        Err(_) => respond::accepted(&place, None),
+    };
+    Ok(respond::about(&target.execution_id, Ok(answer)))
 }
 
 /// Answers with the outcome of an execution that completed, failed or suspended.

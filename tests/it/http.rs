@@ -20,6 +20,7 @@ mod functions;
 mod generation_refusals;
 mod generations;
 mod history;
+mod inbox;
 mod keys;
 mod lists;
 mod logs;

@@ -141,6 +141,14 @@ impl Outcome {
             Self::Failed { .. } | Self::Cancelled { .. } => None,
         }
     }
+
+    /// Returns the reason of a cancellation.
+    pub fn cancel_reason(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Cancelled { reason } => Some(reason),
+            Self::Completed { .. } | Self::Failed { .. } => None,
+        }
+    }
 }
 
 impl State {

@@ -132,6 +132,15 @@ impl Receiver {
                 };
                 self.answer(id, command).await
             }
+            OrderedCommand::PassResume { subject, resume, idempotency } => {
+                let command = |answer| ExecutionCommand::PassResume {
+                    subject: Some(subject),
+                    resume,
+                    idempotency,
+                    answer,
+                };
+                self.answer(id, command).await
+            }
             OrderedCommand::AwaitOutcome { subject, after_seq } => {
                 let command =
                     |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };

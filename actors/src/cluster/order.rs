@@ -41,6 +41,11 @@ pub(crate) enum OrderedCommand {
         resume: Resume,
         idempotency: Option<IdempotencyRecord>,
     },
+    PassResume {
+        subject: Subject,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+    },
     Cancel(Control),
     AwaitOutcome {
         subject: Option<Subject>,
@@ -104,6 +109,12 @@ impl Order {
                 let (subject, resume) = (subject.clone(), resume.clone());
                 OrderedCommand::Resume { subject, resume, idempotency: idempotency.clone() }
             }
+            ExecutionCommand::PassResume {
+                subject: Some(subject), resume, idempotency, ..
+            } => {
+                let (subject, resume) = (subject.clone(), resume.clone());
+                OrderedCommand::PassResume { subject, resume, idempotency: idempotency.clone() }
+            }
             ExecutionCommand::AwaitOutcome { subject, after_seq, .. } => {
                 let (subject, after_seq) = (subject.clone(), *after_seq);
                 OrderedCommand::AwaitOutcome { subject, after_seq }
@@ -120,7 +131,7 @@ impl Order {
             | ExecutionCommand::Timer(_)
             | ExecutionCommand::ChildReported { .. }
             | ExecutionCommand::Report { .. }
-            | ExecutionCommand::PassResume { .. }
+            | ExecutionCommand::PassResume { subject: None, .. }
             | ExecutionCommand::Continue
             | ExecutionCommand::Abort { .. }
             | ExecutionCommand::Stop { .. } => return None,
@@ -133,7 +144,8 @@ impl Order {
     pub(crate) fn is_repeatable(&self) -> bool {
         match &self.command {
             OrderedCommand::Start { idempotency, .. }
-            | OrderedCommand::Resume { idempotency, .. } => idempotency.is_some(),
+            | OrderedCommand::Resume { idempotency, .. }
+            | OrderedCommand::PassResume { idempotency, .. } => idempotency.is_some(),
             OrderedCommand::Suspend(_) | OrderedCommand::Cancel(_) => false,
             OrderedCommand::AwaitOutcome { .. }
             | OrderedCommand::Why { .. }
@@ -166,6 +178,7 @@ pub(crate) fn pass_answer(
         ExecutionCommand::Suspend(command) => pass(id, command.answer, json),
         ExecutionCommand::Cancel(command) => pass(id, command.answer, json),
         ExecutionCommand::Resume(command) => pass(id, command.answer, json),
+        ExecutionCommand::PassResume { answer, .. } => pass(id, answer, json),
         ExecutionCommand::AwaitOutcome { answer, .. } => pass(id, answer, json),
         ExecutionCommand::Why { answer, .. } => pass(id, answer, json),
         ExecutionCommand::Subscribe { answer, subscriber: of_command, .. } => {

@@ -53,7 +53,7 @@ impl ExecutionActor {
                 let report = report_of(&life.machine);
                 self.answer_when_durable(answer, Ok(report));
             }
-            ExecutionCommand::PassResume { resume, idempotency, answer } => {
+            ExecutionCommand::PassResume { resume, idempotency, answer, .. } => {
                 self.take_passed_resume(resume, idempotency, answer, ctx);
             }
             ExecutionCommand::Continue => self.decide_and_record(Command::Recover, ctx),

@@ -24,6 +24,7 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         ended_at: state.end.as_ref().map(|end| end.at),
         result: outcome.and_then(Outcome::result).cloned(),
         error: outcome.and_then(Failure::of),
+        cancel_reason: outcome.and_then(Outcome::cancel_reason).cloned(),
         suspension: shown.map(Arc::new),
         suspensions,
         steps: state.steps(plan),

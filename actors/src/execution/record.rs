@@ -74,6 +74,7 @@ impl ExecutionActor {
             projection: life.projection(),
             facts: Arc::clone(&facts),
             timers: changes,
+            asks: life.asks.follow(&facts, &life.machine),
             idempotency: extras.idempotency.clone(),
             snapshot: life.snapshot_if_due(),
         };

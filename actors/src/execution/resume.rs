@@ -46,7 +46,8 @@ impl ExecutionActor {
         });
     }
 
-    /// Takes a resume of the parent's andWorkflow step: the decision is recorded here only.
+    /// Takes an answer to an ask, or a resume of the parent's andWorkflow step: answered when the
+    /// decision is recorded, which is recorded here only.
     pub(super) fn take_passed_resume(
         &mut self,
         resume: Resume,
@@ -114,7 +115,10 @@ impl ExecutionActor {
         idempotency: Option<IdempotencyRecord>,
     ) -> oneshot::Receiver<Result<u64, ResumeError>> {
         let (answer, reply) = oneshot::channel();
-        self.shared.deliver(child, ExecutionCommand::PassResume { resume, idempotency, answer });
+        self.shared.deliver(
+            child,
+            ExecutionCommand::PassResume { subject: None, resume, idempotency, answer },
+        );
         reply
     }
 

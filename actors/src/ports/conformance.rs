@@ -3,6 +3,7 @@
 //! Panics with the name of the violated rule. Waits for acknowledgements only, so it runs on any
 //! executor and needs no clock.
 
+mod asks;
 mod bench;
 mod conversations;
 mod counts;
@@ -45,6 +46,7 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     slots::timers_are_listed_by_slot(bench().await).await;
     lists::running_executions_are_listed(bench().await).await;
     Box::pin(counts::run(&bench)).await;
+    Box::pin(asks::run(&bench)).await;
     timers::timers_are_armed_moved_and_disarmed(bench().await).await;
     timers::timers_of_one_time_have_an_order(bench().await).await;
     timers::an_end_drops_timers_of_nodes(bench().await).await;

@@ -5,6 +5,7 @@
 //! except that the cost of filtered lists is unbounded.
 
 mod agents;
+mod asks;
 mod counts;
 mod crash_marks;
 mod faults;
@@ -121,6 +122,7 @@ struct State {
     by_creation: BTreeMap<(Timestamp, Row), ExecutionId>,
     running: BTreeMap<Row, ExecutionId>,
     timers: Timers,
+    asks: asks::StoredAsks,
     keys: HashMap<Arc<str>, IdempotencyRecord>,
     definitions: HashMap<String, Value>,
     agents: agents::Agents,
@@ -161,7 +163,9 @@ impl State {
     /// Appends for a member, or for a process that did not join.
     fn append(&mut self, of: Option<NodeId>, append: Append) -> Result<(), AppendError> {
         self.admit(of, &append)?;
-        let Append { row, revision, projection, facts, timers, idempotency, snapshot, .. } = append;
+        let Append {
+            row, revision, projection, facts, timers, asks, idempotency, snapshot, ..
+        } = append;
         let id = projection.header.id.clone();
         let status = projection.status;
         if status == Status::Running {
@@ -186,6 +190,9 @@ impl State {
             entry.snapshot = Some(StoredSnapshot { last_seq, state, facts: entry.facts.len() });
         }
         self.timers.change(timers);
+        if let Some(entry) = self.executions.get(&id) {
+            self.asks.change(&entry.projection.header, row, asks);
+        }
         if status.is_terminal() {
             self.timers.drop_nodes(&id);
         }

@@ -4,12 +4,14 @@
 //! the order of commits. An append that does not follow the newest one of its execution is rejected
 //! whole, and the actor that sent it reloads.
 
+mod asks;
 mod conversations;
 mod generations;
 mod logs;
 mod portion;
 mod retention;
 mod stored_json;
+mod timers;
 mod traces;
 mod turn_timing;
 
@@ -27,6 +29,10 @@ use crate::domain::state::Outcome;
 pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
+pub use asks::{
+    ASK_PREFIX, ASK_REASON_BYTES_MAX, Ask, AskChange, AskCursor, AskFilter, AskKind, AskPage,
+    AskState, Asks, MissingAsks, NewAsk,
+};
 pub use conversations::{
     Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
     Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX, StoredMessage,
@@ -40,6 +46,7 @@ pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use portion::{Mark, Place, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use stored_json::{STORED_DEPTH_MAX, read_stored};
+pub use timers::{Timer, TimerChange, TimerKey};
 pub use traces::{
     Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, TraceRecordBuilder, Traces,
 };
@@ -155,31 +162,6 @@ pub struct Ticket {
     pub key: u64,
 }
 
-/// A stored timer of an execution. One per (execution, key); arming it again moves it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timer {
-    pub execution: ExecutionId,
-    pub key: TimerKey,
-    pub due: Timestamp,
-}
-
-/// Purpose of a timer. The order is that of the stored form.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TimerKey {
-    /// Cancels this execution, whose parent no longer needs it.
-    Abandoned,
-    /// Asks a child for a result that its parent has not recorded.
-    AskChild(ExecutionId),
-    /// Wakes the node at this path.
-    Node(Arc<str>),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TimerChange {
-    Arm(Timer),
-    Disarm { execution: ExecutionId, key: TimerKey },
-}
-
 /// A stored `Idempotency-Key` of a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdempotencyRecord {
@@ -207,6 +189,8 @@ pub struct Append {
     pub facts: Arc<[Recorded]>,
     /// Changes in order. A terminal projection removes the `Node` timers that remain after them.
     pub timers: Vec<TimerChange>,
+    /// Changes of asks that follow from the facts, in order.
+    pub asks: Vec<AskChange>,
     /// Rejected with [`AppendError::KeyTaken`] if the scope is taken and has not expired at the
     /// projection's `updated_at`; checked before anything else.
     pub idempotency: Option<IdempotencyRecord>,
@@ -431,11 +415,19 @@ pub trait Definitions: Send + Sync {
 
 /// All ports of one store.
 pub trait Store:
-    Journal + Executions + Definitions + Generations + Conversations + Traces + Logs + Retention
+    Journal + Executions + Asks + Definitions + Generations + Conversations + Traces + Logs + Retention
 {
 }
 
 impl<T> Store for T where
-    T: Journal + Executions + Definitions + Generations + Conversations + Traces + Logs + Retention
+    T: Journal
+        + Executions
+        + Asks
+        + Definitions
+        + Generations
+        + Conversations
+        + Traces
+        + Logs
+        + Retention
 {
 }

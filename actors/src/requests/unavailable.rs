@@ -14,8 +14,8 @@ pub enum Unavailable {
     Draining { execution: Option<ExecutionId> },
     #[error("the server is busy")]
     Busy { execution: Option<ExecutionId> },
-    /// Another process takes the execution over, or serves it and cannot be reached. With the execution,
-    /// the change may or may not be recorded; `None`: nothing was recorded.
+    /// Another process takes the execution over, or serves it and cannot be reached. With the
+    /// execution, the change may or may not be recorded; `None`: nothing was recorded.
     #[error("the server of the execution has changed, or does not answer")]
     Moved { execution: Option<ExecutionId> },
     /// Another process serves the execution, and what was asked is too large to be sent there.

@@ -95,7 +95,7 @@ impl Runtime {
     ) -> Result<BegunGeneration, FailedGeneration> {
         let request = GenerationRequest { begins: Begins::OnceRecorded, ..request };
         let (id, mut handle) = self.spawn(request, None)?;
-        self.begun(&id, &mut handle).await?;
+        self.wait_until_begun(&id, &mut handle).await?;
         handle.detach();
         Ok(BegunGeneration { id, handle })
     }
@@ -115,13 +115,13 @@ impl Runtime {
         if is_detached {
             handle.detach();
         }
-        self.begun(&id, &mut handle).await?;
+        self.wait_until_begun(&id, &mut handle).await?;
         Ok(StreamedGeneration { id, _handle: handle })
     }
 
     /// Waits until a run has begun. Dropping the handle of one that has not cancels it, if it is not
     /// detached.
-    async fn begun(
+    async fn wait_until_begun(
         &self,
         id: &Arc<str>,
         handle: &mut GenerationHandle,

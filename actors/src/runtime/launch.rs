@@ -26,6 +26,7 @@ use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::arbiters::{Arbiters, Placement};
+use crate::shard::ask_backfill::fill_in_asks;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::messages::Committed;
 use crate::shard::scheduler::Scheduler;
@@ -98,6 +99,7 @@ impl Runtime {
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);
         serve_slots(&shared, first).await;
+        actix::spawn(fill_in_asks(Arc::downgrade(&shared)));
         for id in set_aside {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;

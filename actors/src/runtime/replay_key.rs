@@ -6,7 +6,8 @@ use crate::commands::{ExecutionCommand, Subject};
 use crate::domain::ids::ExecutionId;
 use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
-    DescribeError, ExecutionOutcome, IdempotencyKey, ResumeError, StartError, Target, Unavailable,
+    AskError, DescribeError, ExecutionOutcome, IdempotencyKey, ResumeError, StartError, Target,
+    Unavailable,
 };
 use crate::runtime::Runtime;
 
@@ -65,6 +66,15 @@ impl Runtime {
             Earlier::KeyReused => ResumeError::KeyReused,
             Earlier::NotFound => ResumeError::NotFound,
         })
+    }
+
+    /// Returns true if an earlier call with this key was recorded.
+    pub(super) async fn is_known(&self, key: &IdempotencyKey) -> Result<bool, AskError> {
+        match self.record_of(key).await {
+            Ok(known) => Ok(known.is_some()),
+            Err(Earlier::Unavailable(why)) => Err(why.into()),
+            Err(Earlier::KeyReused | Earlier::NotFound) => Err(AskError::KeyReused),
+        }
     }
 
     /// Returns the outcome of the first call with this key, now or when it is there.

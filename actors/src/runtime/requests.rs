@@ -54,17 +54,11 @@ impl Runtime {
         reply: oneshot::Receiver<Result<ExecutionOutcome, StartRefusal>>,
         key: Option<&IdempotencyKey>,
     ) -> Result<ExecutionOutcome, StartError> {
-        match (self.answer_of(id, reply).await, key) {
-            (Ok(outcome), _) => Ok(outcome),
-            (Err(StartRefusal::KeyTaken), Some(key)) => {
-                self.earlier_start(key).await?.ok_or(StartError::KeyReused)
+        match self.answer_of(id, reply).await {
+            Ok(outcome) => Ok(outcome),
+            Err(refusal) => {
+                started_by_another(refusal, key.map(|key| self.earlier_start(key))).await
             }
-            // Two concurrent calls with one key and one id: the other's start may have won.
-            (Err(StartRefusal::Error(exists @ StartError::Exists(_))), Some(key)) => {
-                self.earlier_start(key).await?.ok_or(exists)
-            }
-            (Err(StartRefusal::KeyTaken), None) => Err(StartError::KeyReused),
-            (Err(StartRefusal::Error(error)), _) => Err(error),
         }
     }
 
@@ -78,15 +72,12 @@ impl Runtime {
         {
             return Ok(id);
         }
-        match (self.begin_for(request, claim?, None).await, key) {
-            (Ok(id), _) => Ok(id),
-            (Err(StartRefusal::KeyTaken), Some(key)) => {
-                self.started_earlier(&key).await?.ok_or(StartError::KeyReused)
+        match self.begin_for(request, claim?, None).await {
+            Ok(id) => Ok(id),
+            Err(refusal) => {
+                let earlier = key.as_ref().map(|key| self.started_earlier(key));
+                started_by_another(refusal, earlier).await
             }
-            (Err(StartRefusal::Error(exists @ StartError::Exists(_))), Some(key)) => {
-                self.started_earlier(&key).await?.ok_or(exists)
-            }
-            (Err(refusal), _) => Err(refusal.into()),
         }
     }
 
@@ -112,8 +103,10 @@ impl Runtime {
         self.answer_of(&id, reply).await
     }
 
-    /// Returns the first outcome of an execution, when it is there.
-    pub async fn outcome(&self, target: &Target) -> Result<ExecutionOutcome, DescribeError> {
+    /// Waits until an execution leaves `running` for the first time, and returns that outcome, also
+    /// if the execution has been resumed since. [`DescribeError::Unavailable`] says nothing about
+    /// the execution: it may still run. Dropping the future does not stop it.
+    pub async fn first_outcome(&self, target: &Target) -> Result<ExecutionOutcome, DescribeError> {
         let subject = Some(target.into());
         let command = |answer| ExecutionCommand::AwaitOutcome { subject, after_seq: 0, answer };
         self.ask(&target.execution_id, command).await
@@ -260,7 +253,7 @@ impl Runtime {
 
     /// Sends a command that changes an execution; refused while the process drains or the store
     /// accepts no writes.
-    async fn change<T, E: From<Unavailable>>(
+    pub(super) async fn change<T, E: From<Unavailable>>(
         &self,
         target: &Target,
         command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
@@ -272,6 +265,21 @@ impl Runtime {
         }
         self.shared.accepts_writes()?;
         self.ask(&target.execution_id, command).await
+    }
+}
+
+/// Returns what another call with the same key has started, if this call was refused for that:
+/// `earlier` is then polled, and finds it.
+async fn started_by_another<T>(
+    refusal: StartRefusal,
+    earlier: Option<impl Future<Output = Result<Option<T>, StartError>>>,
+) -> Result<T, StartError> {
+    let Some(earlier) = earlier else { return Err(refusal.into()) };
+    match refusal {
+        StartRefusal::KeyTaken => earlier.await?.ok_or(StartError::KeyReused),
+        // Two concurrent calls with one key and one id: the other's start may have won.
+        StartRefusal::Error(exists @ StartError::Exists(_)) => earlier.await?.ok_or(exists),
+        StartRefusal::Error(error) => Err(error),
     }
 }
 

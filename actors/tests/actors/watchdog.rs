@@ -166,6 +166,7 @@ async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
         projection,
         facts: facts.into(),
         timers: Vec::new(),
+        asks: Vec::new(),
         idempotency: None,
         snapshot: None,
     });

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::Machine;
+use greenroom_actors::ports::store::{ASK_PREFIX, AskState};
 use greenroom_actors::requests::{
-    ControlError, DescribeError, ExecutionOutcome, ExecutionState, IdempotencyKey, ResumeError,
-    ResumeExecution, StartError, StartExecution, Target, TraceOrigin, Unavailable,
+    AnswerAsk, AskError, ControlError, DescribeError, ExecutionOutcome, ExecutionState,
+    IdempotencyKey, ResumeError, ResumeExecution, StartError, StartExecution, Target, TraceOrigin,
+    Unavailable,
 };
 use greenroom_actors::{Runtime, visibility::Visibility};
 use serde_json::{Map, json};
@@ -152,6 +154,56 @@ impl Caller {
             format!("{what}: refused, and the record has it")
         });
         let reply = reply.map(|reply| reply.status());
+        self.note_reply(&what, &reply, (Wish::Resume, token), known);
+        is_settled
+    }
+
+    /// Answers the ask of a suspension. Its execution is that of the target, or a child.
+    pub(crate) async fn answer(self, target: Target, answer: Answer) -> Settled {
+        let Answer { suspension_id, is_right, token, key, .. } = answer;
+        let id = &target.execution_id;
+        let meant = suspension_id.unwrap_or_default();
+        let what = format!("answer {id} {meant} right {is_right} n {token} key {key:?}");
+        self.stage.note(&what);
+        let has_key = key.is_some();
+        let (sent_ms, was_resumed) =
+            (self.stage.clock.elapsed_ms(), is_resumed(&self.stage, token));
+        let idempotency = key.map(|key| key_of(&format!("answer {id} {key}"), &token.to_string()));
+        let data = json!({ "ok": if is_right { json!(true) } else { json!(1) }, "n": token });
+        let asked =
+            self.runtime.find_ask(&format!("{ASK_PREFIX}{meant}"), &Visibility::Everything).await;
+        let reply = match asked {
+            Ok(ask) => {
+                let answer = AnswerAsk { data, by: None, idempotency };
+                self.runtime.answer_ask(ask, answer).await
+            }
+            Err(error) => Err(error),
+        };
+        self.answers_only(id, token, &meant);
+        let known = match &reply {
+            Ok(detail) => {
+                let is_so =
+                    detail.ask.state == AskState::Answered && is_resumed(&self.stage, token);
+                self.stage.require(is_so, || format!("{what}: the record does not have it"));
+                Known::Granted
+            }
+            Err(AskError::Unavailable(why)) => self.known_of(why),
+            Err(
+                AskError::NotFound
+                | AskError::Closed { .. }
+                | AskError::InvalidData(_)
+                | AskError::KeyReused,
+            ) => Known::Refused,
+        };
+        // with a key, a request after the answer gets the same
+        let is_at_once = self.stage.clock.elapsed_ms() == sent_ms;
+        let is_late = was_resumed || is_at_once && is_resumed(&self.stage, token);
+        let is_settled = !matches!(reply, Err(AskError::Unavailable(_)));
+        let is_refused = is_settled && known == Known::Refused;
+        self.stage.require(!(has_key && is_refused && is_late), || {
+            format!("{what}: refused, and the record has it")
+        });
+        let reply = reply.map(|detail| detail.ask.state);
         self.note_reply(&what, &reply, (Wish::Resume, token), known);
         is_settled
     }

@@ -12,7 +12,9 @@ use greenroom_actors::domain::machine::{Command, Handled, Machine, MachineLimits
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::state::{Outcome, State};
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Executions, Projection, Status};
+use greenroom_actors::ports::store::{
+    ASK_PREFIX, AskFilter, Asks as _, Executions, Projection, Status,
+};
 use greenroom_actors::requests::StepStatus;
 use greenroom_actors::runtime::RuntimeStats;
 
@@ -44,6 +46,7 @@ pub(crate) fn nothing_is_left(stage: &Stage, stats: &RuntimeStats) {
 }
 
 pub(crate) fn records(stage: &Stage) {
+    the_inbox_follows_the_record(stage);
     let executions = stage.executions();
     let mut states = BTreeMap::new();
     let mut children = BTreeSet::new();
@@ -79,6 +82,36 @@ pub(crate) fn records(stage: &Stage) {
     }
 }
 
+/// Checks that the inbox has exactly what waits for a person.
+pub(crate) fn the_inbox_follows_the_record(stage: &Stage) {
+    let mut waiting = BTreeSet::new();
+    for projection in stage.executions() {
+        let Projection { header, .. } = projection;
+        let Some(plan) = stage.plans.get(&*header.workflow_id) else { continue };
+        let facts = stage.facts(&header.id);
+        let machine = Machine::replay(Arc::clone(plan), header.id.clone(), &facts).unwrap();
+        if machine.state().end.is_some() {
+            continue;
+        }
+        machine.state().each_live_node(machine.plan(), &mut |_, path, _, node| {
+            if let Some(wait) = node.wait().filter(|wait| node.child.is_none() && !wait.fired) {
+                waiting.insert((header.id.to_string(), path.to_owned(), wait.id.to_string()));
+            }
+        });
+    }
+    let open = AskFilter { is_open: true, ..AskFilter::default() };
+    let page = stage.disk().asks(&open, None, usize::MAX).now_or_never().unwrap().unwrap();
+    let suspension = |id: &str| id.trim_start_matches(ASK_PREFIX).to_owned();
+    let listed = page
+        .asks
+        .into_iter()
+        .map(|ask| (ask.execution_id.to_string(), ask.path.to_string(), suspension(&ask.id)));
+    let listed: BTreeSet<_> = listed.collect();
+    stage.require(listed == waiting, || {
+        format!("the inbox has {listed:?}, and what waits is {waiting:?}")
+    });
+}
+
 /// Checks that all executions have ended.
 pub(crate) fn nothing_is_stuck(stage: &Stage) {
     let open = stage.executions();
@@ -91,6 +124,7 @@ pub(crate) fn nothing_is_stuck(stage: &Stage) {
 /// Checks that suspended executions wait only for an answer or for time, because only these can
 /// arrive after a restart.
 pub(crate) fn nothing_is_forgotten(stage: &Stage) {
+    the_inbox_follows_the_record(stage);
     let limits = MachineLimits::default();
     let moment = Moment {
         now: Timestamp(0),

@@ -9,12 +9,12 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ConversationKey, ConversationPatch, Conversations,
-    CountsOfUser, Cursor, Definitions, Ended, EndedExecutions, EndedGenerations, ExecutionCount,
-    ExecutionFilter, Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations,
-    IdempotencyRecord, LogFilter, LogNumber, LogPage, Logs, Place, Portion, Projection, Read,
-    Retention, RootCursor, RootFilter, RootPage, Row, StoredExecution, StoredMessage, Timer,
-    TraceQuery, TraceRecord, Traces, Written,
+    Ask, AskCursor, AskFilter, AskPage, Asks, Conversation, ConversationFilter, ConversationKey,
+    ConversationPatch, Conversations, CountsOfUser, Cursor, Definitions, Ended, EndedExecutions,
+    EndedGenerations, ExecutionCount, ExecutionFilter, Executions, GenerationEntry, GenerationPage,
+    GenerationWrite, Generations, IdempotencyRecord, LogFilter, LogNumber, LogPage, Logs,
+    MissingAsks, Place, Portion, Projection, Read, Retention, RootCursor, RootFilter, RootPage,
+    Row, StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces, Written,
 };
 use serde_json::Value;
 
@@ -49,6 +49,14 @@ forward! { Executions []
         -> Read<'a, Vec<Timer>>;
     late timers_of<'a>(id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
     late idempotency<'a>(scope: &'a str, now: Timestamp) -> Read<'a, Option<IdempotencyRecord>>;
+}
+
+forward! { Asks []
+    late ask<'a>(id: &'a str) -> Read<'a, Option<Ask>>;
+    late asks<'a>(filter: &'a AskFilter, after: Option<AskCursor>, limit: usize)
+        -> Read<'a, AskPage>;
+    late executions_without_asks(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
+    now put_asks(missing: MissingAsks) -> Written<bool>;
 }
 
 forward! { Definitions []

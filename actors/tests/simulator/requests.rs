@@ -18,6 +18,8 @@ const STARTS_MAX: u64 = 12;
 pub(crate) enum Request {
     Execute(Start),
     Resume(Target, Answer),
+    /// An answer through the inbox, to the suspension that it names.
+    Answer(Target, Answer),
     Suspend(Target),
     Cancel(Target),
     Describe(Target),
@@ -28,6 +30,7 @@ impl Request {
         match self {
             Self::Execute(start) => caller.execute(start).await,
             Self::Resume(target, answer) => caller.resume(target, answer).await,
+            Self::Answer(target, answer) => caller.answer(target, answer).await,
             Self::Suspend(target) => caller.suspend(target).await,
             Self::Cancel(target) => caller.cancel(target).await,
             Self::Describe(target) => caller.describe(target).await,
@@ -38,7 +41,7 @@ impl Request {
     pub(crate) fn wish(&self) -> Option<(Wish, u64)> {
         match self {
             Self::Execute(start) => Some((Wish::Execute, start.token)),
-            Self::Resume(_, answer) => Some((Wish::Resume, answer.token)),
+            Self::Resume(_, answer) | Self::Answer(_, answer) => Some((Wish::Resume, answer.token)),
             Self::Suspend(_) | Self::Cancel(_) | Self::Describe(_) => None,
         }
     }
@@ -47,7 +50,7 @@ impl Request {
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Execute(start) => start.key.is_some(),
-            Self::Resume(_, answer) => answer.key.is_some(),
+            Self::Resume(_, answer) | Self::Answer(_, answer) => answer.key.is_some(),
             Self::Suspend(_) | Self::Cancel(_) | Self::Describe(_) => false,
         }
     }
@@ -119,6 +122,7 @@ impl Requests {
             8 => Some(format!("s{}", dice.between(1, 6))),
             _ => Some("unknown".to_owned()),
         };
+        let by_inbox = suspension_id.is_some() && dice.chance(40);
         let copies = copies(dice);
         let is_one_wish = dice.chance(50);
         let token = self.stage.token();
@@ -127,7 +131,8 @@ impl Requests {
         let answer = Answer { step_id, suspension_id, is_right, token, key };
         let copy = |_| {
             let token = if is_one_wish { token } else { self.stage.token() };
-            Request::Resume(target.clone(), Answer { token, ..answer.clone() })
+            let (target, answer) = (target.clone(), Answer { token, ..answer.clone() });
+            if by_inbox { Request::Answer(target, answer) } else { Request::Resume(target, answer) }
         };
         (0..copies).map(copy).collect()
     }

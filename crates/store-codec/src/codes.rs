@@ -2,7 +2,7 @@
 
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::observe::log_record::LogLevel;
-use greenroom_actors::ports::store::{GenerationStatus, Status};
+use greenroom_actors::ports::store::{AskKind, AskState, GenerationStatus, Status};
 
 use super::Damaged;
 
@@ -43,6 +43,36 @@ pub fn generation_status_of(code: i64) -> Result<GenerationStatus, Damaged> {
         3 => Ok(GenerationStatus::Cancelled),
         _ => Err(unknown(code, "status")),
     }
+}
+
+/// Returns the code of a kind of asks.
+pub fn ask_kind_code(kind: AskKind) -> i64 {
+    match kind {
+        AskKind::Step => 0,
+        AskKind::Function => 1,
+    }
+}
+
+/// Returns the kind of asks that has a code.
+pub fn ask_kind_of(code: i64) -> Result<AskKind, Damaged> {
+    let found = AskKind::ALL.into_iter().find(|kind| ask_kind_code(*kind) == code);
+    found.ok_or_else(|| unknown(code, "kind of asks"))
+}
+
+/// Returns the code of the state of an ask. Open has the lowest, by which its indexes are partial.
+pub fn ask_state_code(state: AskState) -> i64 {
+    match state {
+        AskState::Open => 0,
+        AskState::Answered => 1,
+        AskState::Expired => 2,
+        AskState::Withdrawn => 3,
+    }
+}
+
+/// Returns the state of an ask that has a code.
+pub fn ask_state_of(code: i64) -> Result<AskState, Damaged> {
+    let found = AskState::ALL.into_iter().find(|state| ask_state_code(*state) == code);
+    found.ok_or_else(|| unknown(code, "state of an ask"))
 }
 
 /// Returns the code of a role.
@@ -104,6 +134,12 @@ mod tests {
         ] {
             assert_eq!(generation_status_of(generation_code(status)).unwrap(), status);
         }
+        for kind in AskKind::ALL {
+            assert_eq!(ask_kind_of(ask_kind_code(kind)).unwrap(), kind);
+        }
+        for state in AskState::ALL {
+            assert_eq!(ask_state_of(ask_state_code(state)).unwrap(), state);
+        }
         for role in [Role::System, Role::User, Role::Assistant, Role::Tool] {
             assert_eq!(role_of(role_code(role)).unwrap(), role);
         }
@@ -116,6 +152,8 @@ mod tests {
     fn an_unknown_code_is_named() {
         assert_eq!(status_of(9).unwrap_err().to_string(), "9 is not a status");
         assert_eq!(generation_status_of(-1).unwrap_err().to_string(), "-1 is not a status");
+        assert_eq!(ask_kind_of(2).unwrap_err().to_string(), "2 is not a kind of asks");
+        assert_eq!(ask_state_of(4).unwrap_err().to_string(), "4 is not a state of an ask");
         assert_eq!(role_of(4).unwrap_err().to_string(), "4 is not a role");
         assert_eq!(level_of(5).unwrap_err().to_string(), "5 is not a level");
     }

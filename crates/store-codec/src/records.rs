@@ -4,11 +4,13 @@
 //! it. A store whose columns have other names selects its own list in that order.
 
 mod agents;
+mod asks;
 mod execution;
 mod log;
 #[cfg(test)]
 mod tests;
 
 pub use self::agents::{conversation_of, entry_of, message_of, put_step};
+pub use self::asks::{ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_cursor_of, ask_of};
 pub use self::execution::{EVENTS, REPLAYED_FROM, idempotency_of, projection_of, timer_of};
 pub use self::log::log_record_of;

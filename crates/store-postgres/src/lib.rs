@@ -14,6 +14,7 @@
 mod acted;
 mod address;
 mod agents;
+mod asks;
 mod changes;
 mod columns;
 mod connector;

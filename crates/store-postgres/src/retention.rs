@@ -50,6 +50,7 @@ pub(crate) const DROP_EXECUTIONS: &str = "WITH over AS (
     no_chunks AS (DELETE FROM chunks WHERE execution = ANY (ARRAY(SELECT n FROM over))),
     no_snapshots AS (DELETE FROM snapshots WHERE execution = ANY (ARRAY(SELECT n FROM over))),
     no_timers AS (DELETE FROM timers WHERE execution = ANY (ARRAY(SELECT id FROM over))),
+    no_asks AS (DELETE FROM asks WHERE execution = ANY (ARRAY(SELECT n FROM over))),
     no_users AS (DELETE FROM acted WHERE execution = ANY (ARRAY(SELECT n FROM over))),
     gone AS (
         DELETE FROM executions WHERE n = ANY (ARRAY(SELECT n FROM over))

@@ -17,11 +17,12 @@
 //! - `meta.incomplete` is true while the tables are filled from another store: no server opens them
 //!   before that is complete.
 //! - Rows that change all the time (`nodes`, `lanes`, `execution_counts`, `slots`) have room in their
-//!   pages and no index on what changes.
+//!   pages and no index on what changes. Each creation reads `nodes_by_schema`.
 //! - `nodes.lease` is in milliseconds; a server without one has the database alone. `nodes.state` is
 //!   0, 1 for a member that leaves, and 2 for one that is gone.
 //! - `slots` has the owner of each slot while members share the database; `meta.map` counts its
 //!   changes, so that members need not read it with each beat.
+//! - Rows of `asks` are updated once, which takes them out of the indexes of open ones.
 //! - Running executions have two indexes: one in the order in which they are listed, and one for
 //!   lists of few slots.
 
@@ -32,8 +33,12 @@ pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
 /// Migrations; number `i` leads from version `i` to `i + 1` of the tables, which is in
 /// `meta.schema`. Servers that know version 1 can work on all of them.
-pub(crate) const STEPS: [Step; 3] =
-    [Step { sql: V1, least: 1 }, Step { sql: V2, least: 1 }, Step { sql: V3, least: 1 }];
+pub(crate) const STEPS: [Step; 4] = [
+    Step { sql: V1, least: 1 },
+    Step { sql: V2, least: 1 },
+    Step { sql: V3, least: 1 },
+    Step { sql: V4, least: 1 },
+];
 
 const V1: &str = r#"
 CREATE TABLE meta (
@@ -283,3 +288,32 @@ ALTER TABLE nodes ADD COLUMN schema int NOT NULL DEFAULT 2;
 ALTER TABLE nodes ADD COLUMN unreachable bigint[] NOT NULL DEFAULT '{}';
 ALTER TABLE meta ADD COLUMN schema_min int NOT NULL DEFAULT 1;
 ";
+
+/// `has_asks` is 0 for executions of older versions, and while one of their servers is there,
+/// for those of all: it may write to any of them. Those that have not ended are in an index, which
+/// others never enter; their asks are filled in.
+const V4: &str = r#"
+ALTER TABLE executions ADD COLUMN has_asks smallint NOT NULL DEFAULT 0;
+CREATE INDEX executions_without_asks ON executions (n) WHERE has_asks = 0 AND ended IS NULL;
+CREATE INDEX nodes_by_schema ON nodes (schema) WHERE state < 2;
+CREATE TABLE asks (
+    n         bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    execution bigint   NOT NULL,
+    opened    bigint   NOT NULL,
+    due       bigint   NOT NULL,
+    closed    bigint,
+    kind      smallint NOT NULL,
+    state     smallint NOT NULL,
+    id        text     COLLATE "C" NOT NULL UNIQUE,
+    workflow  text     COLLATE "C" NOT NULL,
+    path      text     COLLATE "C" NOT NULL,
+    user_id   text     COLLATE "C",
+    reason    text     COLLATE "C" NOT NULL
+);
+CREATE INDEX asks_open ON asks (due, opened, n) WHERE state = 0;
+CREATE INDEX asks_open_by_workflow ON asks (workflow, due, opened, n) WHERE state = 0;
+CREATE INDEX asks_open_by_user ON asks (user_id, due, opened, n)
+    WHERE state = 0 AND user_id IS NOT NULL;
+CREATE INDEX asks_closed ON asks (closed, n) WHERE closed IS NOT NULL;
+CREATE INDEX asks_of ON asks (execution);
+"#;

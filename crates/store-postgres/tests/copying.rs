@@ -12,7 +12,8 @@ use std::sync::Arc;
 use greenroom_actors::ports::conformance::{Bench, completed};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
-    Conversations as _, Executions as _, GenerationWrite, Generations as _, Status, Store,
+    AskChange, Asks as _, Conversations as _, Executions as _, GenerationWrite, Generations as _,
+    Status, Store,
 };
 use greenroom_store_codec::dump::{Copied, Kind, Source, Target, copy};
 use greenroom_store_postgres::{DatabaseSource, DatabaseTarget, PostgresSettings, PostgresStore};
@@ -94,8 +95,11 @@ async fn a_copy_continues_where_the_original_ended() {
     let mut last = bench.continuation(&held, vec![completed(held.last_seq + 1)]);
     last.status = Status::Completed;
     bench.take(&last).await;
-    let new = bench.creation("new");
+    let mut new = bench.creation("new");
+    new.asks = vec![AskChange::Open(fill::ask("new", None))];
     bench.take(&new).await;
+    let asked = store.ask("new").await.unwrap().unwrap();
+    assert_eq!(asked.execution_id.as_str(), "new", "its number is new");
     let before = store.generations("clerk", None, 0, 100).await.unwrap();
     let write = fill::generation("new", Some(("talk", &["again"])));
     let row = store.next_generation_row().unwrap();

@@ -39,8 +39,8 @@ impl SqliteStore {
         self.queue.change(change)
     }
 
-    /// Makes a change of one conversation; resolves with true if it exists.
-    fn change_one(&self, change: Change) -> Written<bool> {
+    /// Makes a change of one conversation or execution; resolves with true if it was made.
+    pub(super) fn change_one(&self, change: Change) -> Written<bool> {
         self.change(change).map(|changed| changed.map(|changed| changed > 0)).boxed()
     }
 }

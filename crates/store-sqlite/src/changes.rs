@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{AppendError, ConversationKey, Row};
+use greenroom_actors::ports::store::{AppendError, ConversationKey, MissingAsks, Row};
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedPatch};
 use rusqlite::Result;
 
@@ -39,6 +39,7 @@ pub(super) enum Change {
     /// Deletes those of the rows that have ended.
     DropExecutions(Vec<Row>),
     DropGenerations(Vec<Row>),
+    PutAsks(Box<MissingAsks>),
 }
 
 /// Result of one part of a change.
@@ -84,6 +85,7 @@ impl Session<'_> {
             }
             Change::DropExecutions(rows) => self.drops.executions(rows, &mut self.counts).map(Ok),
             Change::DropGenerations(rows) => self.generations.drop_ended(rows, PART).map(Ok),
+            Change::PutAsks(missing) => self.asks.put(missing).map(|was_put| Ok(whole(was_put))),
         }
     }
 

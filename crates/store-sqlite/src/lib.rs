@@ -5,6 +5,7 @@
 
 mod acted;
 mod agents;
+mod asks;
 mod backup;
 mod changes;
 mod codec;

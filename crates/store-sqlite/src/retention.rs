@@ -158,6 +158,8 @@ const DROP_SNAPSHOT: &str = "DELETE FROM snapshots WHERE execution = ?1";
 
 const DROP_TIMERS: &str = "DELETE FROM timers WHERE execution = ?1";
 
+const DROP_ASKS: &str = "DELETE FROM asks WHERE execution = ?1";
+
 const DROP_ACTED: &str = "DELETE FROM acted WHERE execution = ?1";
 
 const DROP_EXECUTION: &str = "DELETE FROM executions WHERE n = ?1";
@@ -168,6 +170,7 @@ pub(super) struct Drops<'c> {
     chunks: Statement<'c>,
     snapshot: Statement<'c>,
     timers: Statement<'c>,
+    asks: Statement<'c>,
     acted: Statement<'c>,
     execution: Statement<'c>,
 }
@@ -179,6 +182,7 @@ impl<'c> Drops<'c> {
             chunks: connection.prepare(DROP_CHUNKS)?,
             snapshot: connection.prepare(DROP_SNAPSHOT)?,
             timers: connection.prepare(DROP_TIMERS)?,
+            asks: connection.prepare(DROP_ASKS)?,
             acted: connection.prepare(DROP_ACTED)?,
             execution: connection.prepare(DROP_EXECUTION)?,
         })
@@ -197,8 +201,8 @@ impl<'c> Drops<'c> {
             let Some((id, workflow, status)) = over.optional()? else { continue };
             counts.went(&workflow, status);
             touched += self.chunks.execute([n])? + self.snapshot.execute([n])?;
-            touched += self.timers.execute([&id])? + self.acted.execute([n])?;
-            touched += self.execution.execute([n])?;
+            touched += self.timers.execute([&id])? + self.asks.execute([n])?;
+            touched += self.acted.execute([n])? + self.execution.execute([n])?;
             dropped += 1;
         }
         Ok(Part::whole(dropped))
@@ -222,6 +226,7 @@ mod tests {
             DROP_CHUNKS,
             DROP_SNAPSHOT,
             DROP_TIMERS,
+            DROP_ASKS,
             DROP_ACTED,
             DROP_EXECUTION,
         ];

@@ -46,6 +46,11 @@
 //!   indexes of generations are grouped by agent.
 //! - `execution_counts` is updated once per commit for all executions whose status changes: one
 //!   more page in the log, whatever the number of executions.
+//! - `asks` has what waits for a person. Lists of open asks have an index each for all, for a workflow
+//!   and for a user, which closed asks leave; those of closed ones follow the time of closing. An ask
+//!   without a deadline has the last time there is, so that it comes last.
+//! - `has_asks` is 0 for executions of versions without asks, until theirs are filled in; those that
+//!   have not ended are in an index, which every other one never enters.
 //! - `error` is the excerpt that lists show; the whole error is in the facts.
 //! - `logs` are scanned, within a limit, unless a filter has an index. Long columns come last.
 
@@ -60,10 +65,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// Schema version that this build writes and reads; `user_version` of the file.
-pub(super) const VERSION: i32 = 7;
+pub(super) const VERSION: i32 = 8;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -331,6 +336,32 @@ ALTER TABLE executions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 UPDATE executions SET revision = counted.chunks
     FROM (SELECT execution, count(*) AS chunks FROM chunks GROUP BY execution) AS counted
     WHERE counted.execution = executions.n;
+";
+
+/// Executions of older versions have no asks here.
+const V8: &str = "
+ALTER TABLE executions ADD COLUMN has_asks INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX executions_without_asks ON executions (n) WHERE has_asks = 0 AND ended IS NULL;
+CREATE TABLE asks (
+    n         INTEGER PRIMARY KEY,
+    id        TEXT    NOT NULL UNIQUE,
+    execution INTEGER NOT NULL,
+    kind      INTEGER NOT NULL,
+    state     INTEGER NOT NULL,
+    opened    INTEGER NOT NULL,
+    due       INTEGER NOT NULL,
+    closed    INTEGER,
+    workflow  TEXT    NOT NULL,
+    path      TEXT    NOT NULL,
+    user_id   TEXT,
+    reason    TEXT    NOT NULL
+) STRICT;
+CREATE INDEX asks_open ON asks (due, opened) WHERE state = 0;
+CREATE INDEX asks_open_by_workflow ON asks (workflow, due, opened) WHERE state = 0;
+CREATE INDEX asks_open_by_user ON asks (user_id, due, opened)
+    WHERE state = 0 AND user_id IS NOT NULL;
+CREATE INDEX asks_closed ON asks (closed) WHERE closed IS NOT NULL;
+CREATE INDEX asks_of ON asks (execution);
 ";
 
 /// Size of the write-ahead log, in pages, from which a commit copies it into the database.

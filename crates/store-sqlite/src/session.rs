@@ -8,6 +8,7 @@ use greenroom_store_codec::prepared::{PreparedAppend, PreparedGeneration};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::acted::Acted;
+use super::asks::AskWrites;
 use super::codec::{limit_of, signed, status_code, status_of, timer_key_text};
 use super::conversations::Conversations;
 use super::counts::Counts;
@@ -45,13 +46,15 @@ pub(super) struct Session<'c> {
     pub(super) drops: Drops<'c>,
     pub(super) counts: Counts<'c>,
     pub(super) acted: Acted<'c>,
+    pub(super) asks: AskWrites<'c>,
 }
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
     last_seq, definition, user_id, conversation, parent, parent_path, trace, parent_span,
-    root_workflow, suspension, events, joined, around, error, replayed_from, replayed_step)
+    root_workflow, suspension, events, joined, around, error, replayed_from, replayed_step,
+    has_asks)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-        ?19, ?20, ?21, ?22, ?23)
+        ?19, ?20, ?21, ?22, ?23, 1)
     ON CONFLICT DO NOTHING";
 
 /// Updates an execution that keeps running. Does not name `status` or `ended`, because that would
@@ -123,6 +126,7 @@ impl<'c> Session<'c> {
             drops: Drops::prepare(connection)?,
             counts: Counts::prepare(connection)?,
             acted: Acted::prepare(connection)?,
+            asks: AskWrites::prepare(connection)?,
         })
     }
 
@@ -166,6 +170,7 @@ impl<'c> Session<'c> {
         }
         self.acted.note(&prepared.users, append.row)?;
         self.change_timers(&append.timers)?;
+        self.asks.change(append)?;
         // most executions end in the append that creates them and have no timers
         let may_have_timers = append.revision > 0 || !append.timers.is_empty();
         if projection.status.is_terminal() && may_have_timers {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod documentation;
+mod inbox;
 mod memory;
 mod observability;
 mod system;
@@ -18,6 +19,7 @@ pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let groups = [
         (Tag::Workflows, workflows::ROWS),
         (Tag::Agents, agents::ROWS),
+        (Tag::Inbox, inbox::ROWS),
         (Tag::Documentation, documentation::ROWS),
         (Tag::System, system::ROWS),
         (Tag::Tools, tools::ROWS),

@@ -216,6 +216,28 @@ codes! {
             "The `Idempotency-Key` was used before, with another body.",
             "Use a new key for each new request.";
     }
+    "Inbox" {
+        AskNotFound "ask_not_found" 404:
+            "Ask not found",
+            "No ask has this id, or its execution belongs to another user.",
+            "`GET /inbox?state=all` lists them; asks are deleted with their executions.";
+        AskAnswered "ask_answered" 409:
+            "Ask already answered",
+            "Another answer was first; this one changed nothing.",
+            "The text names the time and the user, if known.";
+        AskExpired "ask_expired" 409:
+            "Ask expired",
+            "The deadline passed before an answer, and the execution went its way.",
+            "Check the state of the execution.";
+        AskWithdrawn "ask_withdrawn" 409:
+            "Ask withdrawn",
+            "What waited for the answer was cancelled or has ended.",
+            "Check the state of the execution.";
+        AnswerInvalid "answer_invalid" 400:
+            "Invalid answer",
+            "`data` does not match the schema of the ask, which stays open.",
+            "The text names the path in the data. `GET /inbox/:askId` shows the schema.";
+    }
     "Agents and generations" {
         AgentNotFound "agent_not_found" 404:
             "Agent not found",

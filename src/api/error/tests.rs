@@ -3,8 +3,11 @@
 mod page;
 
 use greenroom_actors::agent::generation::GenerateError;
-use greenroom_actors::ports::model::ModelError;
-use greenroom_actors::requests::{ControlError, ResumeError, StartError, Unavailable};
+use greenroom_actors::domain::principal::Principal;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::model::{ModelError, ModelErrorKind};
+use greenroom_actors::ports::store::AskState;
+use greenroom_actors::requests::{AskError, ControlError, ResumeError, StartError, Unavailable};
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
 use serde_json::json;
 
@@ -101,6 +104,26 @@ fn texts_and_statuses_are_those_of_the_contract() {
     for (error, status, text) in rows {
         assert_eq!(error.status(), status, "status of {error:?}");
         assert_eq!(error.to_string(), text, "text of {error:?}");
+    }
+}
+
+#[test]
+fn an_ask_that_is_closed_says_when_and_by_whom() {
+    let at = Timestamp(1_790_000_000_000);
+    let by = Some(Arc::new(Principal::claimed("lea")));
+    let closed = |state, by| ApiError::from_ask("ask_1", AskError::Closed { state, at, by });
+    let time = at.to_iso();
+    let rows = [
+        (closed(AskState::Answered, by), format!("Ask ask_1 was answered at {time} by lea")),
+        (closed(AskState::Answered, None), format!("Ask ask_1 was answered at {time}")),
+        (closed(AskState::Expired, None), format!("The deadline of ask ask_1 passed at {time}")),
+        (
+            closed(AskState::Withdrawn, None),
+            format!("Ask ask_1 was withdrawn at {time}: what waited for it has ended"),
+        ),
+    ];
+    for (error, text) in rows {
+        assert_eq!((error.status(), error.to_string()), (409, text));
     }
 }
 
@@ -207,6 +230,18 @@ fn of_the_installation() -> [SystemFailure; 6] {
     ]
 }
 
+fn of_asks() -> Vec<ApiError> {
+    let (id, at) = (String::new, Timestamp(0));
+    let refusals = [
+        AskRefusal::NotFound(id()),
+        AskRefusal::Answered { id: id(), at, by: None },
+        AskRefusal::Expired { id: id(), at },
+        AskRefusal::Withdrawn { id: id(), at },
+        AskRefusal::InvalidData(id()),
+    ];
+    refusals.map(ApiError::Ask).into()
+}
+
 fn of_agents() -> Vec<ApiError> {
     let text = String::new;
     let failed = |cause| ApiError::GenerationFailed {
@@ -299,7 +334,7 @@ fn every_kind() -> Vec<ApiError> {
 #[test]
 fn every_code_belongs_to_a_refusal() {
     let mut unused: Vec<_> = ErrorCode::ALL.iter().collect();
-    let of_all = every_kind().into_iter().chain(of_agents());
+    let of_all = every_kind().into_iter().chain(of_agents()).chain(of_asks());
     for error in of_all.chain(of_the_installation().map(ApiError::from)) {
         unused.retain(|code| **code != error.code());
         assert_eq!(error.status(), error.code().status(), "{error:?}");

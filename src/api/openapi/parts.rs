@@ -21,6 +21,7 @@ pub(super) const WEBSOCKET_VERSION: &str = "WebSocketVersion";
 pub(super) const ENCODINGS: &str = "Encodings";
 pub(super) const ETAG: &str = "ETag";
 pub(super) const LOCATION: &str = "Location";
+pub(super) const OUTCOME_LOCATION: &str = "OutcomeLocation";
 pub(super) const PREFERENCE_APPLIED: &str = "PreferenceApplied";
 
 /// Name of the parameter for the rest of a path.
@@ -143,7 +144,7 @@ pub(super) fn generated_answer(description: &str, data: Value) -> Value {
 pub(super) fn accepted_answer(description: &str, data: Value) -> Value {
     let [execution, trace] = ABOUT_EXECUTION;
     let applied = ("preference-applied", PREFERENCE_APPLIED);
-    let headers = [execution, trace, ("location", LOCATION), applied];
+    let headers = [execution, trace, ("location", OUTCOME_LOCATION), applied];
     response(description, json_content(data), &headers)
 }
 
@@ -198,7 +199,7 @@ pub(super) fn shared_parameters() -> Value {
             "Prefer",
             "With `respond-async` the response comes once the work is recorded, before its outcome \
              is there: a 202 with the address of the outcome. With `respond-async, wait=10` the \
-             outcome is waited for so many seconds (RFC 7240).",
+             outcome is waited for so many seconds, at most an hour (RFC 7240).",
             json!({ "type": "string", "examples": ["respond-async", "respond-async, wait=10"] }),
         ),
     })
@@ -225,7 +226,8 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
                              "schema": { "const": "13" } },
         ENCODINGS: { "description": "Supported encoding.", "schema": { "const": "identity" } },
         ETAG: text("Version of the content, for `If-None-Match`."),
-        LOCATION: text("Another address: of the outcome, or with or without the trailing slash."),
+        LOCATION: text("The address with or without the trailing slash."),
+        OUTCOME_LOCATION: text("The address of the state and the outcome."),
         PREFERENCE_APPLIED: { "description": "The preference that was followed.",
                               "schema": { "const": RESPOND_ASYNC } },
     })

@@ -4,7 +4,7 @@ use greenroom_actors::registry::Registry;
 
 use super::components::Components;
 use super::described::Described;
-use super::{agents, configured, memory, observability, system, tools, workflows};
+use super::{agents, configured, inbox, memory, observability, system, tools, workflows};
 use crate::api::catalogue::{Route, RouteName};
 
 /// Describes a route.
@@ -24,6 +24,9 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::CancelExecution => workflows::cancel(components),
         RouteName::ResumeExecution => workflows::resume(components),
         RouteName::AttachToExecution => workflows::attach(components),
+        RouteName::ListAsks => inbox::list(components),
+        RouteName::DescribeAsk => inbox::describe(components),
+        RouteName::AnswerAsk => inbox::answer(components),
         RouteName::ListAgents => agents::list(components),
         RouteName::DescribeAgent => agents::describe(registry, components),
         RouteName::GenerateText => agents::text(registry, components),

@@ -41,7 +41,7 @@ fn execution_not_found() -> ApiError {
     ApiError::ExecutionNotFound("order-17".to_owned())
 }
 
-fn key_invalid() -> ApiError {
+pub(super) fn key_invalid() -> ApiError {
     let what = "must be 1 to 255 visible ASCII characters".to_owned();
     ApiError::InvalidHeader { name: "Idempotency-Key", what }
 }
@@ -93,7 +93,8 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.answer::<ExecutionView<'_>>();
     let answer = parts::execution_answer("The execution ended or is suspended", data.clone());
-    let begun = parts::accepted_answer("The execution is recorded", data);
+    let about = "The execution is recorded. Without content if its state cannot be read";
+    let begun = parts::accepted_answer(about, data);
     starting("executeWorkflow", components)
         .about(
             "Responds when the execution has completed, is suspended or was cancelled. It \

@@ -1,7 +1,6 @@
 //! Executions on the wire.
 
 use greenroom_actors::domain::fact::{Others, Suspension};
-use greenroom_actors::domain::state::Outcome;
 use greenroom_actors::requests::{
     Cancelled, ExecutionOutcome, ExecutionState, Halted, Principal, Suspended,
 };
@@ -51,10 +50,7 @@ impl<'a> ExecutionView<'a> {
                 Self { suspensions: SuspensionsView::of(Some(suspension), others, view_of), ..view }
             }
             Halted::Ended { at, outcome } => {
-                let reason = match outcome {
-                    Outcome::Cancelled { reason } => Some(&**reason),
-                    Outcome::Completed { .. } | Outcome::Failed { .. } => None,
-                };
+                let reason = outcome.cancel_reason().map(|reason| &**reason);
                 Self { end_at: Some(Iso(*at)), reason, ..view }
             }
         }
@@ -62,17 +58,17 @@ impl<'a> ExecutionView<'a> {
 
     /// Shows an execution as it is, also while it runs.
     pub fn now(state: &'a ExecutionState) -> Self {
-        let mut suspensions = state.suspensions.iter().map(SuspensionView::in_result).peekable();
-        let suspension = state.suspension.as_deref().map(SuspensionView::in_result);
-        let suspensions = suspensions.peek().is_some().then(|| suspensions.collect());
+        // Steps may already wait while others run: those are shown once it is suspended.
+        let is_suspended = state.suspension.is_some();
+        let suspensions = if is_suspended { &*state.suspensions } else { &[] };
         Self {
             execution_id: state.header.id.as_str(),
             start_at: Iso(state.header.created_at),
             end_at: state.ended_at.map(Iso),
             status: state.status.as_str(),
             result: state.result.as_deref(),
-            suspensions: SuspensionsView { suspension, suspensions, suspensions_omitted: None },
-            reason: None,
+            suspensions: SuspensionsView::among(suspensions, SuspensionView::in_result),
+            reason: state.cancel_reason.as_deref(),
         }
     }
 }
@@ -104,6 +100,17 @@ impl<'a> SuspensionsView<'a> {
             suspension: Some(view(first)),
             suspensions: Some(std::iter::once(first).chain(more).map(view).collect()),
             suspensions_omitted: others.map(|it| it.omitted).filter(|omitted| *omitted > 0),
+        }
+    }
+
+    /// Shows as many of these suspensions as an announcement has.
+    fn among(all: &'a [Suspension], view: fn(&'a Suspension) -> SuspensionView<'a>) -> Self {
+        let Some((first, others)) = all.split_first() else { return Self::default() };
+        let (shown, omitted) = others.split_at(Others::listed(others));
+        Self {
+            suspension: Some(view(first)),
+            suspensions: Some(std::iter::once(first).chain(shown).map(view).collect()),
+            suspensions_omitted: Some(omitted.len()).filter(|omitted| *omitted > 0),
         }
     }
 }
@@ -362,6 +369,7 @@ mod tests {
     use std::sync::Arc;
 
     use greenroom_actors::domain::ids::ExecutionId;
+    use greenroom_actors::domain::state::Outcome;
     use greenroom_actors::domain::time::Timestamp;
     use serde_json::{json, to_value};
 

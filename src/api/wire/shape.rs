@@ -10,6 +10,7 @@ use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use crate::api::wire::agent::StandInView;
+use crate::api::wire::form::FIELD_TYPES;
 use crate::api::wire::why::{MOVERS, WAIT_KINDS};
 
 /// Ids without control characters and slashes, and not `.` or `..`, which paths drop.
@@ -150,6 +151,11 @@ pub(super) fn agent_status() -> Object {
 /// Status of a workflow.
 pub(super) fn workflow_status() -> Object {
     one_of(["idle", "running"])
+}
+
+/// Type of a field of a form.
+pub(super) fn field_type() -> Object {
+    one_of(FIELD_TYPES)
 }
 
 /// `cancelled`.

@@ -154,7 +154,14 @@ async fn invalid_log_filters_and_messages_are_refused() {
 #[actix_web::test]
 async fn nothing_is_lost_or_repeated_between_history_and_live_records() {
     const RECORDS: usize = 3_000;
-    let site = Arc::new(Site::start(WebConfig::default()).await);
+    // room for all records: on a busy machine, a subscriber may not run while they are written
+    let config = WebConfig {
+        subscriber_queue: RECORDS,
+        subscriber_queue_bytes: RECORDS * 10_000,
+        subscribers_bytes_max: usize::MAX,
+        ..WebConfig::default()
+    };
+    let site = Arc::new(Site::start(config).await);
     let is_over = Arc::new(AtomicBool::new(false));
     let (logging, over) = (Arc::clone(&site), Arc::clone(&is_over));
     let writer = actix_web::rt::spawn(async move {

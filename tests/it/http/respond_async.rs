@@ -2,12 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::site::Site;
-use support::client::Reply;
+use super::site::{Site, at};
+use support::client::{Reply, Wire};
 use support::eventually;
 
-/// An agent that answers with what it is asked, or after an hour.
+/// A workflow that asks about each item, and an agent that answers with what it is asked, or after
+/// an hour.
 const SLOW: &str = r#"
+store.passivate_after = "100ms"
+
+[workflows.many]
+steps = [{ id = "each", type = "andForEach", items = "input.items", concurrency = 100, block = "one" }]
+blocks.one = [{ id = "ask", suspend = { reason = "{{ item }}?" }, map = "resume" }]
+
 [agents.slow]
 model = "slow"
 
@@ -17,6 +24,7 @@ rules = [{ when = "'wait' in prompt", delay = "1h" }]
 "#;
 
 const ASYNC: (&str, &str) = ("prefer", "respond-async");
+const PATIENT: (&str, &str) = ("prefer", "respond-async, wait=600");
 
 fn post(site: &Site, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
     let headers = [&[("content-type", "application/json")], headers].concat();
@@ -76,16 +84,93 @@ fn an_accepted_start_is_repeated_under_its_key() {
 #[test]
 fn an_outcome_that_is_there_in_time_is_the_answer() {
     let site = Site::with(SLOW);
-    let patient = ("prefer", "respond-async, wait=600");
     let run = |workflow: &str, prefer, input: &Value| {
         let path = format!("/workflows/{workflow}/execute");
         post(&site, &path, &[prefer], &json!({ "input": input }))
     };
-    assert_eq!(run("add", patient, &json!({ "n": 1 })).data()["status"], "completed");
-    assert_eq!(run("approval", patient, &json!({ "who": "a" })).data()["status"], "suspended");
+    assert_eq!(run("add", PATIENT, &json!({ "n": 1 })).data()["status"], "completed");
+    assert_eq!(run("approval", PATIENT, &json!({ "who": "a" })).data()["status"], "suspended");
+    let failed = run("failing", PATIENT, &json!({}));
+    assert_eq!((failed.status, failed.header("x-error-code")), (500, Some("execution_failed")));
+    let place = at("failing", failed.header("x-execution-id").unwrap(), "state");
+    assert_eq!(site.get(&place).data()["status"], "error");
     accepted(&run("nap", ("prefer", "wait=1, respond-async"), &json!({})));
-    let text = post(&site, "/agents/slow/text", &[patient], &json!({ "input": "hello" }));
+    let text = post(&site, "/agents/slow/text", &[PATIENT], &json!({ "input": "hello" }));
     assert_eq!(text.data()["text"], "hello");
+}
+
+#[test]
+fn a_repeated_start_gets_the_first_outcome_or_the_present_state() {
+    let site = Site::with(SLOW);
+    let start = |key, prefer| {
+        let body = json!({ "input": { "who": "ann" } });
+        post(&site, "/workflows/approval/execute", &[("idempotency-key", key), prefer], &body)
+    };
+    let first = start("k1", PATIENT).data();
+    let place = at("approval", first["executionId"].as_str().unwrap(), "");
+    let approved = json!({ "resumeData": { "approved": true } });
+    let resumed = site.post(&format!("{place}resume"), &approved).data();
+    let now = start("k1", ASYNC);
+    accepted(&now);
+    assert_eq!(
+        (now.json()["data"].take(), &resumed["status"]),
+        (resumed.clone(), &json!("completed"))
+    );
+    assert_eq!(
+        (start("k1", PATIENT).data(), &first["status"]),
+        (first.clone(), &json!("suspended"))
+    );
+
+    let place = accepted(&start("k2", ASYNC)).replace("state", "cancel");
+    site.post(&place, &json!({ "reason": "enough" }));
+    let now = start("k2", ASYNC);
+    accepted(&now);
+    let now = now.json()["data"].take();
+    assert_eq!((&now["status"], &now["reason"]), (&json!("cancelled"), &json!("enough")));
+    assert!(now["endAt"].is_string() && now.get("suspensions").is_none(), "{now}");
+}
+
+#[test]
+fn suspensions_are_those_of_the_outcome() {
+    let site = Site::with(SLOW);
+    for (workflow, input, count) in
+        [("pair", json!({}), 2), ("many", json!({ "items": (0..60).collect::<Vec<_>>() }), 50)]
+    {
+        let start = |prefer| {
+            let path = format!("/workflows/{workflow}/execute");
+            post(&site, &path, &[("idempotency-key", "k"), prefer], &json!({ "input": input }))
+        };
+        let waited = start(PATIENT).data();
+        assert_eq!(waited["suspensions"].as_array().unwrap().len(), count, "{workflow}");
+        let now = start(ASYNC);
+        accepted(&now);
+        assert_eq!(now.json()["data"], waited, "{workflow}");
+    }
+}
+
+#[test]
+fn a_disconnect_ends_the_wait_and_not_the_work() {
+    let site = Site::with(SLOW);
+    let wait = |path: &str, body: Value| {
+        let mut wire = Wire::open(site.address).unwrap();
+        wire.send("POST", path, &[PATIENT], Some(body.to_string().as_bytes())).unwrap();
+        wire
+    };
+    let chosen = json!({ "input": "wait", "options": { "generationId": "g" } });
+    let generation = wait("/agents/slow/text", chosen);
+    let place = "/agents/slow/generations/g";
+    eventually("it is recorded", || (site.get(place).status == 200).then_some(()));
+    let chosen = json!({ "input": {}, "options": { "executionId": "e" } });
+    let execution = wait("/workflows/nap/execute", chosen);
+    let live = || {
+        let text = site.get("/metrics").text();
+        text.lines().find_map(|line| line.strip_prefix("greenroom_executions_live ")?.parse().ok())
+    };
+    eventually("it is in memory", || live().filter(|count: &u64| *count == 1));
+    drop((generation, execution));
+    eventually("its caller has left it", || live().filter(|count| *count == 0));
+    assert_eq!(site.get(&at("nap", "e", "state")).data()["status"], "running");
+    assert_eq!(site.get(place).data()["status"], "working");
 }
 
 #[test]
@@ -110,6 +195,10 @@ fn a_generation_is_accepted_once_it_is_recorded() {
     assert_eq!(site.get(&place).data()["status"], "working", "its client has gone");
     assert_eq!(post(&site, &format!("{place}/cancel"), &[], &json!({})).status, 200);
     assert_eq!(site.get(&place).data()["status"], "cancelled");
+    let briefly = ("prefer", "respond-async, wait=1");
+    let place =
+        accepted(&post(&site, "/agents/slow/text", &[briefly], &json!({ "input": "wait" })));
+    assert_eq!(site.get(&place).data()["status"], "working", "the wait is over, not the work");
     let place = accepted(&waits());
     let site = site.after_a_kill();
     assert_eq!(site.get(&place).data()["error"], "interrupted by a restart");

@@ -11,6 +11,11 @@ use crate::principal::Principal;
 use crate::stored::is_zero;
 use crate::time::Timestamp;
 
+/// Maximum number of further suspensions in an announcement, which repeats them every time.
+const OTHERS_MAX: usize = 49;
+/// Maximum total size of their reasons and payloads, in bytes.
+const OTHERS_BYTES_MAX: usize = 64 * 1024;
+
 /// A suspension, as callers see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suspension {
@@ -47,4 +52,16 @@ pub struct Others {
     /// Number of omitted suspensions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: usize,
+}
+
+impl Others {
+    /// Returns how many of these are listed; the remaining ones are omitted.
+    pub fn listed(others: &[Suspension]) -> usize {
+        let mut bytes = 0;
+        let listed = others.iter().take(OTHERS_MAX).take_while(|other| {
+            bytes += other.value_bytes();
+            bytes <= OTHERS_BYTES_MAX
+        });
+        listed.count()
+    }
 }

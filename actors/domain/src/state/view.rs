@@ -11,11 +11,6 @@ use crate::state::node::{Node, Phase, Resumed};
 use crate::state::{Hold, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
 
-/// Maximum number of further suspensions in an announcement, which repeats them every time.
-const OTHERS_MAX: usize = 49;
-/// Maximum total size of their reasons and payloads, in bytes.
-const OTHERS_BYTES_MAX: usize = 64 * 1024;
-
 /// Returns the id of the n-th suspension of a node, or of the n-th pause, whose path is empty.
 pub(crate) fn suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
     Arc::from(short_hash(&[execution.as_str(), path, "suspension", &count.to_string()]))
@@ -46,14 +41,8 @@ impl State {
     pub fn announced_suspensions(&self, plan: &Plan) -> Option<(Suspension, Option<Box<Others>>)> {
         let mut all = self.suspensions(plan).into_iter();
         let shown = all.next()?;
-        let count = all.len();
-        let mut bytes = 0;
-        let listed = all.take(OTHERS_MAX).take_while(|other| {
-            bytes += other.value_bytes();
-            bytes <= OTHERS_BYTES_MAX
-        });
-        let suspensions: Vec<_> = listed.collect();
-        let omitted = count - suspensions.len();
+        let (count, listed) = (all.len(), Others::listed(all.as_slice()));
+        let (suspensions, omitted) = (all.take(listed).collect(), count - listed);
         Some((shown, (count > 0).then(|| Box::new(Others { suspensions, omitted }))))
     }
 

@@ -13,8 +13,8 @@ use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, TraceOrigin};
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Failure, Header, IdempotencyRecord,
-    Projection, Row, Status, Store, StoredExecution, Ticket, Timer, TimerChange,
+    Acknowledgement, Append, AppendError, AskChange, CommitSink, Failure, Header,
+    IdempotencyRecord, Projection, Row, Status, Store, StoredExecution, Ticket, Timer, TimerChange,
 };
 use crate::ports::store::{Place, Portion, ReplayedFrom};
 
@@ -89,6 +89,7 @@ impl Bench {
             others: None,
             facts: vec![started(1)],
             timers: Vec::new(),
+            asks: Vec::new(),
             idempotency: None,
             snapshot: None,
         }
@@ -108,6 +109,7 @@ impl Bench {
             others: None,
             facts,
             timers: Vec::new(),
+            asks: Vec::new(),
             idempotency: None,
             snapshot: None,
             ..of.clone()
@@ -220,6 +222,7 @@ pub struct Draft {
     pub others: Option<Others>,
     pub facts: Vec<Recorded>,
     pub timers: Vec<TimerChange>,
+    pub asks: Vec<AskChange>,
     pub idempotency: Option<IdempotencyRecord>,
     pub snapshot: Option<Vec<u8>>,
 }
@@ -247,6 +250,7 @@ impl Draft {
             projection: self.projection(),
             facts: self.facts.as_slice().into(),
             timers: self.timers.clone(),
+            asks: self.asks.clone(),
             idempotency: self.idempotency.clone(),
             snapshot: self.snapshot.clone(),
         }

@@ -88,6 +88,7 @@ impl State {
             self.executions.remove(id);
             self.by_creation.remove(&(*created_at, *row));
             self.timers.drop_all(id);
+            self.asks.drop_of(*row);
         }
         ended.len() as u64
     }

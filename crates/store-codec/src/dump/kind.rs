@@ -17,7 +17,8 @@ pub enum Kind {
     Definitions,
     /// Number, id, workflow, status, created, updated, ended, last number of an event, revision,
     /// hash of the definition, user, conversation, parent, path in the parent, trace, parent span,
-    /// root, `joined`, `around`, replayed execution, replayed step, suspensions, error, facts.
+    /// root, `joined`, `around`, replayed execution, replayed step, suspensions, error, facts, 1 if its
+    /// asks are stored.
     Executions,
     /// Execution, number of the last fact, revision, facts.
     Chunks,
@@ -25,6 +26,8 @@ pub enum Kind {
     Snapshots,
     /// Execution, key, due.
     Timers,
+    /// Number, id, execution, kind, state, opened, deadline, closed, workflow, path, user, reason.
+    Asks,
     /// Scope, hash of the body, execution, event before the answer, expiry.
     Keys,
     /// User, execution that names it.
@@ -61,12 +64,13 @@ pub const MESSAGE_PLACE: usize = 7;
 
 impl Kind {
     /// All kinds, in the order in which they are copied.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Definitions,
         Self::Executions,
         Self::Chunks,
         Self::Snapshots,
         Self::Timers,
+        Self::Asks,
         Self::Keys,
         Self::Users,
         Self::Counts,
@@ -86,11 +90,12 @@ impl Kind {
             Self::Definitions => &[Text, Bytes],
             Self::Executions => &[
                 Int, Text, Text, Int, Int, Int, Int, Int, Int, Text, Text, Text, Text, Text, Text,
-                Text, Text, Int, Bytes, Text, Text, Bytes, Bytes, Bytes,
+                Text, Text, Int, Bytes, Text, Text, Bytes, Bytes, Bytes, Int,
             ],
             Self::Chunks => &[Int, Int, Int, Bytes],
             Self::Snapshots => &[Int, Int, Int, Int, Bytes],
             Self::Timers => &[Text, Text, Int],
+            Self::Asks => &[Int, Text, Int, Int, Int, Int, Int, Int, Text, Text, Text, Text],
             Self::Keys => &[Text, Text, Text, Int, Int],
             Self::Users => &[Text, Int],
             Self::Counts => &[Text, Int, Int],
@@ -119,6 +124,7 @@ impl fmt::Display for Kind {
             Self::Chunks => "later facts of executions",
             Self::Snapshots => "snapshots",
             Self::Timers => "timers",
+            Self::Asks => "asks",
             Self::Keys => "idempotency keys",
             Self::Users => "users in facts",
             Self::Counts => "counts of executions",

@@ -53,7 +53,7 @@ impl Table {
                 "n, id, workflow, status, created, updated, ended, last_seq, revision, \
             definition, user_id, conversation, parent, parent_path, trace, \
             parent_span, root_workflow, joined, around, replayed_from, \
-            replayed_step, suspension, error, events",
+            replayed_step, suspension, error, events, has_asks",
                 "ORDER BY n",
             )
             .adding("slot", Type::Integer),
@@ -73,6 +73,12 @@ impl Table {
                 Self::new(kind, "timers", "execution, key, due", "ORDER BY execution, key")
                     .adding("slot", Type::Integer)
             }
+            Kind::Asks => Self::new(
+                kind,
+                "asks",
+                "n, id, execution, kind, state, opened, due, closed, workflow, path, user_id, reason",
+                "ORDER BY n",
+            ),
             Kind::Keys => Self::new(
                 kind,
                 "idempotency",
@@ -219,10 +225,11 @@ const DERIVE: &str = "
     WHERE c.n = m.conversation;";
 
 /// Sequences of the numbers of rows, with their tables. That of messages has given their numbers.
-const SEQUENCES: [(&str, &str); 5] = [
+const SEQUENCES: [(&str, &str); 6] = [
     ("execution_rows", "executions"),
     ("generation_rows", "generations"),
     ("log_rows", "logs"),
+    ("asks_n_seq", "asks"),
     ("memories_n_seq", "memories"),
     ("conversations_n_seq", "conversations"),
 ];

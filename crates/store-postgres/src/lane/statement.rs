@@ -10,11 +10,13 @@
 //! condition there is none.
 
 use greenroom_actors::domain::slot::slot_of;
-use greenroom_store_codec::codes::status_code;
+use greenroom_actors::ports::store::AskState;
+use greenroom_store_codec::codes::{ask_kind_code, ask_state_code, status_code};
 use greenroom_store_codec::keys::timer_key_text;
 use greenroom_store_codec::numbers::signed;
+use greenroom_store_codec::records::NO_DEADLINE;
 
-use super::fold::{Folded, Folding, Shape};
+use super::fold::{Folded, Folding, OpenedAsk, Shape};
 use super::parameters::{Parameters, code};
 use super::session::Fence;
 use crate::text::Text;
@@ -35,12 +37,13 @@ macro_rules! created {
             INSERT INTO executions (n, created, updated, ended, last_seq, revision, status, slot,
                 joined, id, workflow, definition, user_id, conversation, parent, parent_path, trace,
                 parent_span, root_workflow, replayed_from, replayed_step, around, suspension, error,
-                events)
-            SELECT * FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+                events, has_asks)
+            SELECT u.*, (NOT EXISTS (SELECT FROM nodes WHERE state < 2 AND schema < 4))::int
+            FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
                 $9::bigint[], $10::bigint[], $11::smallint[], $12::smallint[], $13::smallint[],
                 $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[],
                 $20::text[], $21::text[], $22::text[], $23::text[], $24::text[], $25::text[],
-                $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[])
+                $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[]) AS u
             WHERE EXISTS (SELECT FROM fence)),
         "
     };
@@ -119,6 +122,7 @@ pub(crate) const PROGRESS: &str = concat!(
 ///
 /// `noted` comes after `moved`, which may wait until a user is removed from facts of the execution
 /// and from the index: PostgreSQL runs the parts that the query at the end does not read after it.
+/// `closed` names no state: a plan that was made over an empty table could read all open asks.
 pub(crate) const EVERYTHING: &str = concat!(
     fence!(),
     "keyed AS (
@@ -157,6 +161,17 @@ pub(crate) const EVERYTHING: &str = concat!(
     noted AS (
         INSERT INTO acted (user_id, execution) SELECT * FROM unnest($67::text[], $68::bigint[])
         WHERE EXISTS (SELECT FROM fence) ON CONFLICT DO NOTHING),
+    opened AS (
+        INSERT INTO asks (id, execution, opened, due, closed, kind, state, workflow, path, user_id,
+            reason)
+        SELECT * FROM unnest($69::text[], $70::bigint[], $71::bigint[], $72::bigint[],
+            $73::bigint[], $74::smallint[], $75::smallint[], $76::text[], $77::text[], $78::text[],
+            $79::text[])
+        WHERE EXISTS (SELECT FROM fence) ON CONFLICT (id) DO NOTHING),
+    closed AS (
+        UPDATE asks a SET state = u.state, closed = u.closed
+        FROM unnest($80::text[], $81::smallint[], $82::bigint[]) AS u (id, state, closed)
+        WHERE a.id = ANY (ARRAY[u.id]) AND a.closed IS NULL AND EXISTS (SELECT FROM fence)),
     ",
     dropped!(),
     "SELECT (SELECT count(*) FROM fence), 1 / CASE
@@ -190,6 +205,7 @@ pub(super) fn parameters<'b>(folded: &Folded<'b>, shape: Shape, fence: Fence) ->
         let users: Vec<_> = folded.users.iter().collect();
         parameters.column(&users, |it| Text(it.0));
         parameters.column(&users, |it| it.1);
+        parameters.change_asks(folded);
     }
     parameters
 }
@@ -292,6 +308,27 @@ impl<'b> Parameters<'b> {
         self.column(&armed, |(.., due)| *due);
         self.column(&disarmed, |(execution, _)| Text(execution.as_str()));
         self.column(&disarmed, |(_, key)| Text(timer_key_text(key)));
+    }
+
+    fn change_asks(&mut self, folded: &Folded<'b>) {
+        let opened: Vec<_> = folded.asks.values().filter_map(|it| it.opened.as_ref()).collect();
+        self.column(&opened, |it| Text(&*it.ask.id));
+        self.column(&opened, |it| it.row);
+        self.column(&opened, |it| it.ask.opened_at.0);
+        self.column(&opened, |it| it.ask.deadline.unwrap_or(NO_DEADLINE).0);
+        self.column(&opened, |it| it.closed.map(|(_, at)| at.0));
+        self.column(&opened, |it| code(ask_kind_code(it.ask.kind)));
+        let state = |it: &&OpenedAsk<'b>| it.closed.map_or(AskState::Open, |(state, _)| state);
+        self.column(&opened, |it| code(ask_state_code(state(it))));
+        self.column(&opened, |it| Text(&*it.header.workflow_id));
+        self.column(&opened, |it| Text(&*it.ask.path));
+        self.column(&opened, |it| it.header.user_id.as_deref().map(Text));
+        self.column(&opened, |it| Text(&*it.ask.reason));
+        let closed = folded.asks.iter().filter_map(|(id, it)| Some((*id, it.closed?)));
+        let closed: Vec<_> = closed.collect();
+        self.column(&closed, |(id, _)| Text(*id));
+        self.column(&closed, |(_, (state, _))| code(ask_state_code(*state)));
+        self.column(&closed, |(_, (_, at))| at.0);
     }
 
     fn drop_timers(&mut self, folded: &Folded<'b>) {

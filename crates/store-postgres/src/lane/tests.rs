@@ -227,6 +227,7 @@ pub(super) fn draft(id: &str, row: Row, revision: u64) -> Append {
         projection,
         facts: vec![facts].into(),
         timers: Vec::new(),
+        asks: Vec::new(),
         idempotency: None,
         snapshot: None,
     }

@@ -16,8 +16,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
 use crate::{
-    acted, changes, conversations, counts, forget, generations, history, key_purge, lane, list,
-    log_writes, logs, pieces, reader, retention, search, trace_record, traces,
+    acted, asks, changes, conversations, counts, forget, generations, history, key_purge, lane,
+    list, log_writes, logs, pieces, reader, retention, search, trace_record, traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -79,6 +79,21 @@ const CASES: &[Case] = &[
     of!(acted::PUT_CHUNKS, "1, '{101, 102}', '{101, 102}', '{a, b}'"),
     of!(acted::ROW, "1"),
     of!(acted::FINISH, "1, 'a', 'b', 'c', 'user 0', true"),
+    of!(asks::ONE, "'ask 1'"),
+    of!(asks::OPEN, "5001, 1, 0, 0, 9223372036854775807"),
+    of!(asks::OPEN_OF_WORKFLOW, "5001, 1, 0, 0, 9223372036854775807, 'workflow 1'"),
+    of!(asks::OPEN_OF_USER, "5001, 1, 0, 0, 9223372036854775807, 'user 0'"),
+    // behind half of those that were closed at one time
+    of!(asks::CLOSED, "5001, 1000, 50000"),
+    of!(asks::WITHOUT, "0, 100"),
+    of!(asks::KNOWN, "'{ask 1, new}'"),
+    of!(asks::LOCK, "1, 1"),
+    of!(asks::WITHDRAW, "1, '{new}', 1, 3::smallint"),
+    of!(
+        asks::PUT,
+        "1, 'workflow 1', NULL, '{ask 1, new}', '{0, 0}', '{1, 1}', '{1, 1}', '{a, a}', '{a, a}'"
+    ),
+    of!(asks::MARK, "1"),
     of!(changes::MARK, ""),
     of!(conversations::NEXT_NUMBER, ""),
     of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
@@ -159,7 +174,9 @@ const CASES: &[Case] = &[
         '{NULL, NULL}', '{1, 11}', '{900000, 50}', '{2, 2}', '{a, b}', '{execution 11}',
         '{new}', '{a}', '{new}', '{1}', '{1}', 1, '{1}', '{1}', '{1}', '{2}', '{a}', '{21}', '{1}',
         '{a}', '{execution 1}', '{node:b}', '{1}', '{1}', '{execution 1}', '{node:a}', '{user 1}',
-        '{1}'"
+        '{1}', '{ask 1, new}', '{1, 1}', '{1, 1}', '{1, 1}', '{NULL, 2}', '{0, 0}', '{0, 1}',
+        '{workflow 1, workflow 1}', '{a, a}', '{NULL, user 1}', '{a, a}', '{ask 11, ask 2}',
+        '{1, 2}', '{1, 1}'"
     )
     .in_lane(),
     of!(lane::statement::REASON, "'scope 1', 1, 'execution 1'"),

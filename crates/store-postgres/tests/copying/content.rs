@@ -6,8 +6,9 @@ use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ExecutionCount, ExecutionFilter, GenerationPage,
-    IdempotencyRecord, LogFilter, LogPage, Projection, Row, Store, StoredMessage, Timer,
+    Ask, AskFilter, Conversation, ConversationFilter, ExecutionCount, ExecutionFilter,
+    GenerationPage, IdempotencyRecord, LogFilter, LogPage, Projection, Row, Store, StoredMessage,
+    Timer,
 };
 use greenroom_actors::visibility::Visibility;
 use serde_json::Value;
@@ -19,6 +20,8 @@ use super::fill::definition;
 pub(super) struct Content {
     executions: Vec<Execution>,
     counts: Vec<ExecutionCount>,
+    /// Open ones, and closed ones.
+    asks: [Vec<Ask>; 2],
     key: Option<IdempotencyRecord>,
     definition: Option<Value>,
     history: GenerationPage,
@@ -48,6 +51,7 @@ impl Content {
         has(&|it| it.snapshot.is_some())
             && has(&|it| it.timers.len() == 2)
             && has(&|it| it.facts.len() > it.facts_after.len())
+            && self.asks.iter().all(|asks| !asks.is_empty())
             && self.key.is_some()
             && self.definition.is_some()
             && self.history.entries.iter().any(|it| it.steps.len() == 2)
@@ -81,6 +85,7 @@ pub(super) async fn content(store: &dyn Store) -> Content {
     Content {
         executions,
         counts: store.counts().await.unwrap(),
+        asks: [asks(store, true).await, asks(store, false).await],
         key: store.idempotency("start u1 key", Timestamp(0)).await.unwrap(),
         definition: definition(store, "d1").await,
         history: store.generations("clerk", None, 0, 100).await.unwrap(),
@@ -90,6 +95,11 @@ pub(super) async fn content(store: &dyn Store) -> Content {
         logs: logs(store).await,
         traces,
     }
+}
+
+async fn asks(store: &dyn Store, is_open: bool) -> Vec<Ask> {
+    let filter = AskFilter { is_open, ..AskFilter::default() };
+    store.asks(&filter, None, 100).await.unwrap().asks
 }
 
 async fn execution(store: &dyn Store, projection: Projection) -> Execution {

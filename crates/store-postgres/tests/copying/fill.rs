@@ -11,8 +11,9 @@ use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::conformance::{Bench, Draft, completed, held, step_started};
 use greenroom_actors::ports::store::{
-    ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, IdempotencyRecord, Status, Store, StoredMessage, Timer, TimerChange, TimerKey,
+    AskChange, AskKind, AskState, ConversationKey, ConversationWrite, GenerationRecord,
+    GenerationStatus, GenerationStep, GenerationWrite, IdempotencyRecord, NewAsk, Status, Store,
+    StoredMessage, Timer, TimerChange, TimerKey,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +59,12 @@ async fn executions(bench: &mut Bench) -> Draft {
     bench.take(&first).await;
     let mut second = bench.continuation(&first, vec![held(2), held(2), step_started(2)]);
     second.snapshot = Some(b"state".to_vec());
+    let (state, at) = (AskState::Answered, Timestamp(2000));
+    second.asks = vec![
+        AskChange::Open(ask("first \u{0000}", Some(Timestamp(7000)))),
+        AskChange::Open(ask("second", None)),
+        AskChange::Close { id: Arc::from("first \u{0000}"), state, at },
+    ];
     bench.take(&second).await;
     let resumed = Recorded {
         seq: 3,
@@ -73,6 +80,12 @@ async fn executions(bench: &mut Bench) -> Draft {
     let third = bench.continuation(&second, vec![resumed]);
     bench.take(&third).await;
     third
+}
+
+pub(super) fn ask(id: &str, deadline: Option<Timestamp>) -> NewAsk {
+    let (kind, path) = (AskKind::Function, Arc::from("a"));
+    let (reason, opened_at) = (Arc::from("may I \u{0000}?"), Timestamp(1000));
+    NewAsk { id: Arc::from(id), kind, path, reason, opened_at, deadline }
 }
 
 async fn generations(store: &dyn Store) {

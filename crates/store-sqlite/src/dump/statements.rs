@@ -43,9 +43,9 @@ fn statements(kind: Kind) -> Statements {
             "n, id, workflow, status, created, updated, ended, last_seq, revision, \
             definition, user_id, conversation, parent, parent_path, trace, \
             parent_span, root_workflow, joined, around, replayed_from, \
-            replayed_step, suspension, error, events",
+            replayed_step, suspension, error, events, has_asks",
             "ORDER BY n",
-            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
         ),
         Kind::Chunks => table!(
             "chunks",
@@ -62,6 +62,12 @@ fn statements(kind: Kind) -> Statements {
         Kind::Timers => {
             table!("timers", "execution, key, due", "ORDER BY execution, key", "?, ?, ?")
         }
+        Kind::Asks => table!(
+            "asks",
+            "n, id, execution, kind, state, opened, due, closed, workflow, path, user_id, reason",
+            "ORDER BY n",
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+        ),
         Kind::Keys => table!(
             "idempotency",
             "scope, body_hash, execution, after_seq, expires",

@@ -31,7 +31,42 @@ pub(super) fn walk_workflows(documented: &Documented) {
     documented.post("/workflows/{id}/stream", "/workflows/failing/stream", &start("x-8"));
     documented.site.begin("nap", "x-9", &json!({}));
     walk_lists(documented);
+    walk_inbox(documented);
     walk_moves(documented);
+}
+
+/// Lists and answers what waits for people.
+fn walk_inbox(documented: &Documented) {
+    let (one, answer) = ("/inbox/{askId}", "/inbox/{askId}/answer");
+    let start = |id| json!({ "input": { "who": "Ada" }, "options": { "executionId": id } });
+    for id in ["x-11", "x-12"] {
+        documented.post("/workflows/{id}/execute", "/workflows/approval/execute", &start(id));
+    }
+    let page = documented.get("/inbox", "/inbox?workflowId=approval&limit=2&state=all").data();
+    assert!(page["nextCursor"].is_string());
+    let asks = documented.get("/inbox", "/inbox?workflowId=approval").data()["asks"].clone();
+    let place_of = |id: &str| {
+        let mut asks = asks.as_array().unwrap().iter();
+        let ask = asks.find(|ask| ask["of"]["executionId"] == id).unwrap();
+        format!("/inbox/{}", ask["askId"].as_str().unwrap())
+    };
+    let (place, cancelled) = (place_of("x-11"), place_of("x-12"));
+    documented.get(one, &place);
+    let cancel = format!("{EXECUTION}/cancel");
+    documented.post(&cancel, &at("approval", "x-12", "cancel"), &json!({}));
+    let approved = json!({ "data": { "approved": true }, "options": { "userId": "ada" } });
+    for (place, body, status) in [
+        (&place, json!({ "data": { "approved": 1 } }), 400),
+        (&place, approved.clone(), 200),
+        (&place, approved.clone(), 409),
+        (&cancelled, approved.clone(), 409),
+    ] {
+        assert_eq!(documented.post(answer, &format!("{place}/answer"), &body).status, status);
+    }
+    documented.get(one, &place);
+    assert_eq!(documented.get(one, "/inbox/none").status, 404);
+    assert_eq!(documented.post(answer, "/inbox/none/answer", &approved).status, 404);
+    assert_eq!(documented.get("/inbox", "/inbox?state=x").status, 400);
 }
 
 /// Requests lists of executions, and single ones.

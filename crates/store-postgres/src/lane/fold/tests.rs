@@ -12,7 +12,8 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::ports::conformance::{held, step_started};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
-    AppendError, CommitSink, Executions as _, Journal as _, Read, Status, Timer,
+    AppendError, Ask, AskFilter, AskKind, Asks, CommitSink, Executions as _, Journal as _, Read,
+    Status, Timer,
 };
 use proptest::prelude::*;
 
@@ -43,6 +44,8 @@ pub(crate) struct Change {
     /// True for each fact that has an event.
     facts: Vec<bool>,
     user: Option<u8>,
+    /// Number of an ask that opens, or is closed in a state.
+    asks: Vec<(u8, AskState)>,
     key: Option<usize>,
     timers: Vec<TimerRequest>,
     has_snapshot: bool,
@@ -68,6 +71,19 @@ fn timers() -> impl Strategy<Value = Vec<TimerRequest>> {
     prop::collection::vec(timer, 0..4)
 }
 
+fn asks() -> impl Strategy<Value = Vec<(u8, AskState)>> {
+    let state = prop::sample::select(vec![
+        AskState::Open,
+        AskState::Open,
+        AskState::Answered,
+        AskState::Withdrawn,
+    ]);
+    prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::vec((0..5_u8, state), 1..4),
+    ]
+}
+
 fn change() -> impl Strategy<Value = Change> {
     (
         prop_oneof![9 => Just(0), 1 => Just(1)],
@@ -84,15 +100,17 @@ fn change() -> impl Strategy<Value = Change> {
             1 => Just(vec![true; 20]),
         ],
         prop::option::weighted(0.2, 0..2_u8),
+        asks(),
         prop::option::weighted(0.3, 0..SCOPES.len()),
         timers(),
         prop::bool::weighted(0.2),
     )
-        .prop_map(|(skew, status, facts, user, key, timers, has_snapshot)| Change {
+        .prop_map(|(skew, status, facts, user, asks, key, timers, has_snapshot)| Change {
             skew,
             status,
             facts,
             user,
+            asks,
             key,
             timers,
             has_snapshot,
@@ -133,6 +151,17 @@ pub(crate) struct OneByOne {
 
 fn now<T>(reading: Read<'_, T>) -> T {
     reading.now_or_never().unwrap().unwrap()
+}
+
+/// Returns all asks, by id.
+pub(crate) async fn asks_of(store: &impl Asks) -> Vec<Ask> {
+    let mut asks = Vec::new();
+    for is_open in [true, false] {
+        let filter = AskFilter { is_open, ..AskFilter::default() };
+        asks.extend(store.asks(&filter, None, 1_000).await.unwrap().asks);
+    }
+    asks.sort_by(|a, b| a.id.cmp(&b.id));
+    asks
 }
 
 pub(crate) fn id(of: usize) -> ExecutionId {
@@ -202,6 +231,7 @@ impl OneByOne {
             projection.ended_at = change.status.is_terminal().then_some(projection.updated_at);
             projection.last_seq = seq - 1;
             append.timers = self.timers(&change.timers, Some(of));
+            append.asks = change.asks.iter().map(|(ask, state)| self.ask(*ask, *state)).collect();
             append.snapshot =
                 change.has_snapshot.then(|| format!("appended at {revision}").into_bytes());
             append.idempotency = change.key.map(|key| IdempotencyRecord {
@@ -215,6 +245,22 @@ impl OneByOne {
         };
         self.store.append(make());
         Job::Append(Box::new(PreparedAppend::new(make()).unwrap()))
+    }
+
+    /// Makes a change of an ask.
+    fn ask(&self, number: u8, state: AskState) -> AskChange {
+        let (id, at) = (Arc::from(format!("ask {number}")), Timestamp(self.time));
+        if state != AskState::Open {
+            return AskChange::Close { id, state, at };
+        }
+        AskChange::Open(NewAsk {
+            id,
+            kind: AskKind::Step,
+            path: Arc::from("a"),
+            reason: Arc::from(format!("opened at {}", at.0)),
+            opened_at: at,
+            deadline: number.is_multiple_of(2).then_some(at),
+        })
     }
 
     /// Makes changes of timers. Nodes have some only where their execution exists.
@@ -256,6 +302,8 @@ impl OneByOne {
         }
         assert_eq!(tables.counts(), counts);
         assert_eq!(tables.users, users);
+        let asks = asks_of(&self.store).now_or_never().unwrap();
+        assert_eq!(tables.asks.values().cloned().collect::<Vec<_>>(), asks);
         let due = now(self.store.timers_due(&SlotSet::all(), Timestamp(i64::MAX), 1_000));
         let timers: BTreeMap<_, _> =
             due.into_iter().map(|it| ((it.execution, it.key), it.due)).collect();
@@ -319,4 +367,9 @@ fn a_batch_has_the_smallest_shape_that_fits() {
     assert_eq!(shape(&[append(1, 0), append(1, 1)]), Shape::Progress);
     let disarm = TimerChange::Disarm { execution: id(1), key: TimerKey::Abandoned };
     assert_eq!(shape(&[append(1, 0), Job::Timers(vec![disarm])]), Shape::Everything);
+    let mut asking = draft("e1", 1, 0);
+    let (id, state, at) = (Arc::from("ask"), AskState::Answered, Timestamp(1));
+    asking.asks = vec![AskChange::Close { id, state, at }];
+    let asking = Job::Append(Box::new(PreparedAppend::new(asking).unwrap()));
+    assert_eq!(shape(&[asking]), Shape::Everything);
 }

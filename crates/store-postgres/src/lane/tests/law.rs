@@ -2,14 +2,16 @@
 //! in memory.
 
 use greenroom_actors::domain::slot::SlotSet;
-use greenroom_actors::ports::store::{ExecutionCount, Executions, Read, StoredExecution, Timer};
+use greenroom_actors::ports::store::{
+    Ask, Asks, ExecutionCount, Executions, Read, StoredExecution, Timer,
+};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::lane::fold::Job;
-use crate::lane::fold::tests::{EXECUTIONS, OneByOne, SCOPES, id, request};
+use crate::lane::fold::tests::{EXECUTIONS, OneByOne, SCOPES, asks_of, id, request};
 
 /// A loaded execution: number, revision, projection, snapshot and facts.
 type Content = (Row, u64, Projection, Option<(u64, Vec<u8>)>, Vec<Recorded>);
@@ -22,6 +24,7 @@ struct Stored {
     timers: Vec<Timer>,
     keys: Vec<Option<IdempotencyRecord>>,
     counts: Vec<ExecutionCount>,
+    asks: Vec<Ask>,
 }
 
 async fn read<T>(reading: Read<'_, T>) -> T {
@@ -29,7 +32,7 @@ async fn read<T>(reading: Read<'_, T>) -> T {
 }
 
 impl Stored {
-    async fn of(store: &impl Executions) -> Self {
+    async fn of(store: &(impl Executions + Asks)) -> Self {
         let (mut executions, mut facts, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         for of in 0..EXECUTIONS {
             let loaded = read(store.load(&id(of))).await;
@@ -46,7 +49,7 @@ impl Stored {
         timers.sort_by(|a, b| (&a.execution, &a.key).cmp(&(&b.execution, &b.key)));
         let mut counts = read(store.counts()).await;
         counts.sort_by_key(|it| (Arc::clone(&it.workflow_id), it.status.as_str()));
-        Self { executions, facts, timers, keys, counts }
+        Self { executions, facts, timers, keys, counts, asks: asks_of(store).await }
     }
 }
 

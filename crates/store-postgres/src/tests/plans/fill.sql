@@ -3,7 +3,8 @@
 INSERT INTO lanes (node, lane, session, batch) VALUES (999, 0, 1, 0);
 
 INSERT INTO executions (n, created, updated, ended, last_seq, revision, status, slot, joined, id,
-    workflow, definition, user_id, trace, root_workflow, replayed_from, replayed_step, events)
+    workflow, definition, user_id, trace, root_workflow, replayed_from, replayed_step, events,
+    has_asks)
 SELECT n, 10 * n, 10 * n + 5, CASE WHEN status >= 2 THEN 10 * n + 5 END, 12, 1, status,
     n % 3,
     CASE WHEN n % 5 = 0 THEN n % 2 WHEN n % 33 = 0 THEN 1 END, 'execution ' || n,
@@ -11,7 +12,7 @@ SELECT n, 10 * n, 10 * n + 5, CASE WHEN status >= 2 THEN 10 * n + 5 END, 12, 1, 
     CASE WHEN n % 5 = 1 THEN 'user 0' WHEN n % 3 = 0 THEN 'user ' || n % 1000 END,
     CASE WHEN n % 5 = 0 THEN 'trace 0' ELSE 'trace ' || n END, 'workflow ' || n % 7,
     CASE WHEN n % 50 = 0 THEN 'execution ' || n % 1000 END, CASE WHEN n % 50 = 0 THEN 'a' END,
-    convert_to(repeat(md5(n::text), 4), 'UTF8')
+    convert_to(repeat(md5(n::text), 4), 'UTF8'), (n % 1000 <> 1)::int
 FROM generate_series(1, 100000) n, LATERAL (SELECT CASE WHEN n % 100 = 0 THEN 0
     WHEN n % 10 = 1 THEN 1 WHEN n % 50 = 2 THEN 2 WHEN n % 200 = 3 THEN 3 ELSE 4 END AS status) s;
 
@@ -26,6 +27,13 @@ SELECT n, 12, 13, 1, convert_to(md5(n::text), 'UTF8') FROM generate_series(1, 10
 
 INSERT INTO timers (execution, key, slot, due)
 SELECT 'execution ' || n, 'node:a', n % 3, CASE WHEN n % 5 = 0 THEN 1000 ELSE n END
+FROM generate_series(1, 100000) n;
+
+INSERT INTO asks (execution, opened, due, closed, kind, state, id, workflow, path, user_id, reason)
+SELECT n, 10 * n, CASE WHEN n % 3 = 0 THEN n ELSE 9223372036854775807 END,
+    CASE WHEN n % 5 = 0 THEN 1000 WHEN n % 10 <> 1 THEN n END, n % 2,
+    CASE WHEN n % 10 <> 1 THEN 1 + n % 3 ELSE 0 END, 'ask ' || n, 'workflow ' || n % 7, 'a',
+    CASE WHEN n % 50 = 1 THEN 'user 0' WHEN n % 3 = 0 THEN 'user ' || n % 1000 END, 'reason'
 FROM generate_series(1, 100000) n;
 
 INSERT INTO idempotency (scope, body_hash, execution, after_seq, expires)

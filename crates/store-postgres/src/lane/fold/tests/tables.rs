@@ -14,6 +14,7 @@ pub(super) struct Tables {
     pub(super) keys: BTreeMap<String, IdempotencyRecord>,
     counts: BTreeMap<(String, i64), i32>,
     pub(super) users: BTreeSet<(String, Row)>,
+    pub(super) asks: BTreeMap<String, Ask>,
 }
 
 struct Execution {
@@ -112,6 +113,7 @@ impl Tables {
         self.change_timers(folded);
         let users = folded.users.iter().map(|(user, row)| ((*user).to_owned(), *row));
         self.users.extend(users);
+        self.change_asks(folded);
         true
     }
 
@@ -171,6 +173,32 @@ impl Tables {
                     Some(due) => self.timers.insert(place, *due),
                     None => self.timers.remove(&place),
                 };
+            }
+        }
+    }
+
+    /// Closes asks that were stored before, and stores others.
+    fn change_asks(&mut self, folded: &Folded<'_>) {
+        for (id, change) in &folded.asks {
+            if let Some(stored) = self.asks.get_mut(*id) {
+                if let Some((state, at)) = change.closed.filter(|_| stored.closed_at.is_none()) {
+                    (stored.state, stored.closed_at) = (state, Some(at));
+                }
+            } else if let Some(OpenedAsk { ask, header, closed, .. }) = &change.opened {
+                let ask = Ask {
+                    id: Arc::clone(&ask.id),
+                    kind: ask.kind,
+                    state: closed.map_or(AskState::Open, |(state, _)| state),
+                    execution_id: header.id.clone(),
+                    workflow_id: Arc::clone(&header.workflow_id),
+                    path: Arc::clone(&ask.path),
+                    user_id: header.user_id.clone(),
+                    reason: Arc::clone(&ask.reason),
+                    opened_at: ask.opened_at,
+                    deadline: ask.deadline,
+                    closed_at: closed.map(|(_, at)| at),
+                };
+                self.asks.insert((*id).to_owned(), ask);
             }
         }
     }

@@ -1,0 +1,207 @@
+//! Asks: what waits for a person, and the answers.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::commands::ExecutionCommand;
+use crate::domain::fact::{Fact, Recorded};
+use crate::domain::ids::step_id_of;
+use crate::domain::machine::Resume;
+use crate::domain::nesting::check_depth;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{
+    ASK_PREFIX, Ask, AskCursor, AskFilter, AskPage, AskState, ReadError, Row,
+};
+use crate::requests::{
+    AnswerAsk, Answered, AskDetail, AskError, DescribeError, IdempotencyKey, ResumeError, Target,
+    Unavailable,
+};
+use crate::runtime::Runtime;
+use crate::visibility::Visibility;
+
+/// Facts that are read at once in the search for those about an ask.
+const FACTS_PAGE: usize = 500;
+
+/// Content of the facts about an ask.
+#[derive(Default)]
+struct Recollection {
+    payload: Option<Arc<Value>>,
+    answer: Option<Answered>,
+}
+
+impl Runtime {
+    /// Returns asks: open ones by deadline, closed ones with the last closed first.
+    pub async fn inbox(
+        &self,
+        filter: &AskFilter,
+        after: Option<AskCursor>,
+        limit: usize,
+    ) -> Result<AskPage, Unavailable> {
+        Ok(self.shared.store.asks(filter, after, limit).await?)
+    }
+
+    /// Returns true while asks are missing that older versions did not record.
+    pub async fn is_inbox_incomplete(&self) -> Result<bool, Unavailable> {
+        Ok(!self.shared.store.executions_without_asks(Row::MIN, 1).await?.is_empty())
+    }
+
+    /// Finds an ask that is visible to a caller.
+    pub async fn find_ask(&self, id: &str, visibility: &Visibility) -> Result<Ask, AskError> {
+        let found = self.shared.store.ask(id).await?;
+        found.filter(|ask| visibility.reaches(ask.user_id.as_deref())).ok_or(AskError::NotFound)
+    }
+
+    /// Returns what a person needs to answer an ask, and the answer once there is one.
+    pub async fn describe_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
+        let state = self.describe(&target_of(&ask)).await?;
+        let plan = self.shared.plan(&state.header.definition_hash).await?;
+        let id = suspension_of(&ask);
+        let waiting = state.suspensions.into_iter().find(|it| it.id.as_deref() == Some(id));
+        let Recollection { payload, answer } = match waiting {
+            Some(waiting) => Recollection { payload: waiting.payload, answer: None },
+            None => self.recollect(&ask).await?,
+        };
+        let step = plan.step(step_id_of(&ask.path));
+        let schema = step.and_then(|step| step.resume_schema.clone());
+        Ok(AskDetail { ask, payload, schema, answer })
+    }
+
+    /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known
+    /// idempotency key, returns the ask as the first call with it left it.
+    pub async fn answer_ask(&self, ask: Ask, answer: AnswerAsk) -> Result<AskDetail, AskError> {
+        let AnswerAsk { data, by, idempotency: key } = answer;
+        if let Some(key) = &key
+            && self.is_known(key).await?
+        {
+            return self.describe_ask(ask).await;
+        }
+        if let Some(at) = ask.closed_at {
+            return Err(self.closed(&ask, at).await?);
+        }
+        check_depth(&data, self.shared.limits.machine.value_depth_max)
+            .map_err(|too_deep| AskError::InvalidData(too_deep.to_string()))?;
+        let target = target_of(&ask);
+        let idempotency =
+            key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
+        let resume = Resume {
+            step_id: None,
+            suspension_id: Some(suspension_of(&ask).to_owned()),
+            data: Arc::new(data),
+            by: by.map(Arc::new),
+        };
+        let subject = Some((&target).into());
+        let command =
+            |answer| ExecutionCommand::PassResume { subject, resume, idempotency, answer };
+        let taken: Result<u64, ResumeError> = self.change(&target, command).await;
+        match taken {
+            // From here on a failure says that the answer may be recorded.
+            Ok(_) => self.describe_again(&ask).await.map_err(|error| error.about(&ask)),
+            Err(ResumeError::Unavailable(why)) => Err(why.into()),
+            Err(ResumeError::InvalidData(why)) => Err(AskError::InvalidData(why)),
+            Err(ResumeError::NotFound) => Err(AskError::NotFound),
+            Err(refusal) => self.refused(&ask, key, &refusal).await,
+        }
+    }
+
+    /// Answers for an ask that has ended before. Of two concurrent calls with one key, the other one
+    /// may have answered.
+    async fn refused(
+        &self,
+        ask: &Ask,
+        key: Option<IdempotencyKey>,
+        refusal: &ResumeError,
+    ) -> Result<AskDetail, AskError> {
+        if let Some(key) = key
+            && self.is_known(&key).await?
+        {
+            return self.describe_again(ask).await;
+        }
+        if *refusal == ResumeError::KeyReused {
+            return Err(AskError::KeyReused);
+        }
+        let now = self.find_ask(&ask.id, &Visibility::Everything).await?;
+        let at = now.closed_at.unwrap_or_else(|| self.shared.clock.now());
+        Err(self.closed(&now, at).await?)
+    }
+
+    async fn describe_again(&self, ask: &Ask) -> Result<AskDetail, AskError> {
+        let now = self.find_ask(&ask.id, &Visibility::Everything).await?;
+        self.describe_ask(now).await
+    }
+
+    /// Returns the refusal of an answer to an ask that is closed. One that a version without asks
+    /// has ended may still be stored as open.
+    async fn closed(&self, ask: &Ask, at: Timestamp) -> Result<AskError, AskError> {
+        let (state, by) = match ask.state {
+            AskState::Answered => {
+                let answer = self.recollect(ask).await?.answer;
+                (AskState::Answered, answer.and_then(|answer| answer.by))
+            }
+            AskState::Open => (AskState::Withdrawn, None),
+            state @ (AskState::Expired | AskState::Withdrawn) => (state, None),
+        };
+        Ok(AskError::Closed { state, at, by })
+    }
+
+    /// Reads the facts about an ask that is no longer open.
+    async fn recollect(&self, ask: &Ask) -> Result<Recollection, AskError> {
+        let (id, mut after) = (Some(suspension_of(ask)), 0);
+        let mut known = Recollection::default();
+        loop {
+            let facts = self.shared.store.facts(&ask.execution_id, after, FACTS_PAGE).await?;
+            let Some(last) = facts.last() else { return Ok(known) };
+            after = last.next_seq() - 1;
+            for Recorded { fact, by, .. } in facts {
+                match fact {
+                    Fact::StepSuspended { id: of, payload, .. } if of.as_deref() == id => {
+                        known.payload = payload;
+                    }
+                    Fact::StepResumed { id: of, data, .. } if of.as_deref() == id => {
+                        known.answer = Some(Answered { by, data });
+                        return Ok(known);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn target_of(ask: &Ask) -> Target {
+    Target {
+        workflow_id: ask.workflow_id.to_string(),
+        execution_id: ask.execution_id.clone(),
+        visibility: Visibility::Everything,
+    }
+}
+
+/// Returns the id of the suspension that an ask is about.
+fn suspension_of(ask: &Ask) -> &str {
+    ask.id.strip_prefix(ASK_PREFIX).unwrap_or(&ask.id)
+}
+
+impl AskError {
+    /// Returns the same error about an ask whose answer may be recorded.
+    fn about(self, ask: &Ask) -> Self {
+        match self {
+            Self::Unavailable(why) => why.about(Some(ask.execution_id.clone())).into(),
+            error => error,
+        }
+    }
+}
+
+impl From<ReadError> for AskError {
+    fn from(error: ReadError) -> Self {
+        Unavailable::from(error).into()
+    }
+}
+
+impl From<DescribeError> for AskError {
+    fn from(error: DescribeError) -> Self {
+        match error {
+            DescribeError::NotFound => Self::NotFound,
+            DescribeError::Unavailable(why) => why.into(),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Routes of the inbox.
+
+use super::row;
+use crate::api::catalogue::Method::{Get, Post};
+use crate::api::catalogue::{Route, RouteName};
+
+pub(super) const ROWS: &[Route] = &[
+    row(Get, "/inbox", RouteName::ListAsks, "List what waits for a person").owned(),
+    row(Get, "/inbox/:askId", RouteName::DescribeAsk, "Show an ask and how to answer it").owned(),
+    row(Post, "/inbox/:askId/answer", RouteName::AnswerAsk, "Answer an ask").owned(),
+];

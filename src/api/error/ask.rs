@@ -1,0 +1,62 @@
+//! Refusals of the inbox.
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::AskState;
+use greenroom_actors::requests::AskError;
+
+use crate::api::error::{ApiError, ErrorCode};
+
+/// Refusal to describe or answer an ask.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AskRefusal {
+    #[error("Ask {0} not found")]
+    NotFound(String),
+    #[error("Ask {id} was answered {}{}", at_time(*.at), by_user(.by.as_deref()))]
+    Answered { id: String, at: Timestamp, by: Option<String> },
+    #[error("The deadline of ask {id} passed {}", at_time(*.at))]
+    Expired { id: String, at: Timestamp },
+    #[error("Ask {id} was withdrawn {}: what waited for it has ended", at_time(*.at))]
+    Withdrawn { id: String, at: Timestamp },
+    #[error("Invalid answer: {0}")]
+    InvalidData(String),
+}
+
+fn at_time(at: Timestamp) -> String {
+    format!("at {}", at.to_iso())
+}
+
+fn by_user(user: Option<&str>) -> String {
+    user.map(|user| format!(" by {user}")).unwrap_or_default()
+}
+
+impl AskRefusal {
+    pub(super) fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotFound(_) => ErrorCode::AskNotFound,
+            Self::Answered { .. } => ErrorCode::AskAnswered,
+            Self::Expired { .. } => ErrorCode::AskExpired,
+            Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
+            Self::InvalidData(_) => ErrorCode::AnswerInvalid,
+        }
+    }
+}
+
+impl ApiError {
+    /// Converts the refusal of a request about an ask.
+    pub fn from_ask(id: &str, error: AskError) -> Self {
+        let id = id.to_owned();
+        Self::Ask(match error {
+            AskError::NotFound => AskRefusal::NotFound(id),
+            AskError::Closed { state, at, by } => match state {
+                AskState::Answered => {
+                    AskRefusal::Answered { id, at, by: by.map(|by| by.id.to_string()) }
+                }
+                AskState::Expired => AskRefusal::Expired { id, at },
+                AskState::Withdrawn | AskState::Open => AskRefusal::Withdrawn { id, at },
+            },
+            AskError::InvalidData(why) => AskRefusal::InvalidData(why),
+            AskError::KeyReused => return Self::KeyReused,
+            AskError::Unavailable(why) => return why.into(),
+        })
+    }
+}

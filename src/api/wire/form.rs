@@ -1,0 +1,163 @@
+//! Fields of forms, from JSON Schemas of answers.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
+use utoipa::ToSchema;
+
+use crate::api::wire::shape::field_type;
+
+/// Maximum number of fields of a form.
+const FIELDS_MAX: usize = 50;
+
+/// A field of a form.
+#[skip_serializing_none]
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = FormField)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldView<'a> {
+    pub name: &'a str,
+    #[serde(rename = "type")]
+    #[schema(schema_with = field_type)]
+    pub kind: &'static str,
+    pub required: bool,
+    pub title: Option<&'a str>,
+    pub description: Option<&'a str>,
+    /// `format` of the schema, such as `date` or `email`.
+    pub format: Option<&'a str>,
+    /// The values to choose from.
+    #[schema(value_type = Option<Vec<Value>>)]
+    pub options: Option<&'a [Value]>,
+    #[schema(value_type = Option<Value>)]
+    pub default: Option<&'a Value>,
+}
+
+/// Names of the types of fields.
+pub const FIELD_TYPES: [&str; 4] = ["string", "number", "integer", "boolean"];
+
+/// Returns the fields of a schema in their order. `None` if it is not an object of plain values: a
+/// form could not ask for everything that it requires.
+pub fn form_of(schema: &Value) -> Option<Vec<FieldView<'_>>> {
+    const MEANT: [&str; 9] = [
+        "$schema",
+        "$id",
+        "$comment",
+        "title",
+        "description",
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+    ];
+    let schema = schema.as_object()?;
+    let is_plain = schema.keys().all(|key| MEANT.contains(&key.as_str()))
+        && schema.get("type").is_none_or(|kind| kind == "object");
+    let properties = schema.get("properties")?.as_object().filter(|_| is_plain)?;
+    let required = match schema.get("required") {
+        Some(required) => required.as_array()?.as_slice(),
+        None => &[],
+    };
+    let has_all =
+        required.iter().all(|name| name.as_str().is_some_and(|it| properties.contains_key(it)));
+    if !has_all || properties.is_empty() || properties.len() > FIELDS_MAX {
+        return None;
+    }
+    properties.iter().map(|(name, property)| field_of(name, property, required)).collect()
+}
+
+fn field_of<'a>(name: &'a str, property: &'a Value, required: &[Value]) -> Option<FieldView<'a>> {
+    let property = property.as_object()?;
+    const BEYOND: [&str; 8] =
+        ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const"];
+    if BEYOND.iter().any(|key| property.contains_key(*key)) {
+        return None;
+    }
+    let text = |key| property.get(key).and_then(Value::as_str);
+    let options = match property.get("enum") {
+        Some(options) => Some(options.as_array()?.as_slice()),
+        None => None,
+    };
+    Some(FieldView {
+        name,
+        kind: type_of(property, options)?,
+        required: required.iter().any(|it| it == name),
+        title: text("title"),
+        description: text("description"),
+        format: text("format"),
+        options,
+        default: property.get("default"),
+    })
+}
+
+/// Returns the type of a field; that of its options if it has no other.
+fn type_of(property: &Map<String, Value>, options: Option<&[Value]>) -> Option<&'static str> {
+    let known = |name: &str| FIELD_TYPES.into_iter().find(|known| *known == name);
+    match (property.get("type"), options) {
+        (Some(name), _) => known(name.as_str()?),
+        (None, Some(options)) => {
+            (!options.is_empty() && options.iter().all(Value::is_string)).then_some("string")
+        }
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_schema_in_its_order() {
+        let schema = json!({
+            "type": "object",
+            "required": ["ok"],
+            "properties": {
+                "ok": { "type": "boolean", "title": "Approve?" },
+                "by": { "type": "string", "format": "date", "description": "Until" },
+                "level": { "enum": ["low", "high"], "default": "low" },
+                "amount": { "type": "number" },
+            },
+            "additionalProperties": false,
+        });
+        let fields = serde_json::to_value(form_of(&schema)).unwrap();
+        let expected = json!([
+            { "name": "ok", "type": "boolean", "required": true, "title": "Approve?" },
+            { "name": "by", "type": "string", "required": false, "description": "Until",
+              "format": "date" },
+            { "name": "level", "type": "string", "required": false, "options": ["low", "high"],
+              "default": "low" },
+            { "name": "amount", "type": "number", "required": false },
+        ]);
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn other_schemas_have_no_form() {
+        let of = |property: Value| json!({ "properties": { "a": property } });
+        let many: Map<String, Value> =
+            (0..=FIELDS_MAX).map(|n| (n.to_string(), json!({ "type": "string" }))).collect();
+        let rows = [
+            json!(true),
+            json!({ "type": "string" }),
+            json!({ "type": "object" }),
+            json!({ "properties": {} }),
+            json!({ "properties": many }),
+            json!({ "type": ["object", "null"], "properties": { "a": { "type": "string" } } }),
+            json!({ "oneOf": [], "properties": { "a": { "type": "string" } } }),
+            json!({ "required": ["b"], "properties": { "a": { "type": "string" } } }),
+            of(json!({ "type": "object" })),
+            of(json!({ "type": "array", "items": { "type": "string" } })),
+            of(json!({ "type": ["string", "null"] })),
+            of(json!({ "$ref": "#/$defs/a" })),
+            of(json!({ "type": "string", "not": {} })),
+            of(json!({ "enum": ["a", 1] })),
+            of(json!({ "enum": [] })),
+            of(json!({})),
+            of(json!(true)),
+        ];
+        for schema in rows {
+            assert_eq!(form_of(&schema), None, "{schema}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Asks on the wire.
+
+use greenroom_actors::domain::ids::step_id_of;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{Ask, AskCursor, AskKind, AskState};
+use greenroom_actors::requests::AskDetail;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_with::skip_serializing_none;
+use utoipa::ToSchema;
+use utoipa::openapi::Object as Schema;
+
+use crate::api::json::{Closed, Object, present};
+use crate::api::wire::Iso;
+use crate::api::wire::execution::PrincipalView;
+use crate::api::wire::form::{FieldView, form_of};
+use crate::api::wire::shape::one_of;
+use crate::api::wire::state::number_of;
+
+/// A page of asks.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskPage)]
+#[serde(rename_all = "camelCase")]
+pub struct AsksView<'a> {
+    pub asks: Vec<AskView<'a>>,
+    #[schema(required)]
+    pub next_cursor: Option<String>,
+    /// True while asks of executions from before an update are still being collected.
+    pub incomplete: bool,
+}
+
+/// Something that waits for a person, or did.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Ask)]
+#[serde(rename_all = "camelCase")]
+pub struct AskView<'a> {
+    pub ask_id: &'a str,
+    #[schema(schema_with = ask_kind)]
+    pub kind: &'static str,
+    #[schema(schema_with = ask_state)]
+    pub state: &'static str,
+    /// Shortened, if it is very long; the state of the execution has the whole.
+    pub reason: &'a str,
+    /// The step that waits.
+    pub of: AskedStepView<'a>,
+    /// User of the execution.
+    #[schema(required)]
+    pub user_id: Option<&'a str>,
+    pub opened_at: Iso,
+    #[schema(required)]
+    pub deadline: Option<Iso>,
+    #[schema(required)]
+    pub closed_at: Option<Iso>,
+}
+
+/// A step that waits for a person.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskedStep)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedStepView<'a> {
+    pub workflow_id: &'a str,
+    pub execution_id: &'a str,
+    pub step_id: &'a str,
+    pub path: &'a str,
+}
+
+/// An ask with what is needed to answer it.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskDetail)]
+#[serde(rename_all = "camelCase")]
+pub struct AskDetailView<'a> {
+    #[serde(flatten)]
+    pub ask: AskView<'a>,
+    /// Data that the step shows.
+    #[schema(value_type = Value, required)]
+    #[serialize_always]
+    pub payload: Option<&'a Value>,
+    /// JSON Schema of the answer.
+    #[schema(value_type = Value, required)]
+    #[serialize_always]
+    pub schema: Option<&'a Value>,
+    /// The fields of the answer in order, if its schema is an object of plain values.
+    #[schema(required)]
+    #[serialize_always]
+    pub form: Option<Vec<FieldView<'a>>>,
+    /// The answer, once there is one.
+    pub data: Option<&'a Value>,
+    pub answered_by: Option<PrincipalView<'a>>,
+}
+
+impl<'a> AskView<'a> {
+    /// Shows an ask.
+    pub fn of(ask: &'a Ask) -> Self {
+        Self {
+            ask_id: &ask.id,
+            kind: ask.kind.as_str(),
+            state: ask.state.as_str(),
+            reason: &ask.reason,
+            of: AskedStepView {
+                workflow_id: &ask.workflow_id,
+                execution_id: ask.execution_id.as_str(),
+                step_id: step_id_of(&ask.path),
+                path: &ask.path,
+            },
+            user_id: ask.user_id.as_deref(),
+            opened_at: Iso(ask.opened_at),
+            deadline: ask.deadline.map(Iso),
+            closed_at: ask.closed_at.map(Iso),
+        }
+    }
+}
+
+impl<'a> AskDetailView<'a> {
+    /// Shows an ask with its payload, and its answer.
+    pub fn of(detail: &'a AskDetail) -> Self {
+        let AskDetail { ask, payload, schema, answer } = detail;
+        let schema = schema.as_ref().map(|schema| schema.source());
+        let answer = answer.as_ref();
+        Self {
+            ask: AskView::of(ask),
+            payload: payload.as_deref(),
+            schema,
+            form: schema.and_then(form_of),
+            data: answer.map(|answer| &*answer.data),
+            answered_by: answer.and_then(|answer| answer.by.as_deref()).map(PrincipalView::of),
+        }
+    }
+}
+
+/// Body of an answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerBody {
+    #[serde(default, deserialize_with = "present")]
+    pub data: Option<Value>,
+    #[serde(default)]
+    pub options: Option<Object<AnswerOptions>>,
+}
+
+impl Closed for AnswerBody {
+    const KEYS: &'static [&'static str] = &["data", "options", "options.userId"];
+}
+
+/// `options` of an answer.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerOptions {
+    /// User of the request, if no token names one. Part of the scope of `Idempotency-Key`.
+    pub user_id: Option<String>,
+}
+
+/// Formats a place in the list of open asks, or of closed ones, as an opaque cursor.
+pub fn ask_cursor_text(is_open: bool, cursor: AskCursor) -> String {
+    let AskCursor { at, then, row } = cursor;
+    let list = if is_open { 'o' } else { 'c' };
+    format!("{list}{:016x}{:016x}{row:016x}", at.0, then.0)
+}
+
+/// Parses the text of [`ask_cursor_text`]; returns true if it is a place among open asks.
+pub fn ask_cursor_of(text: &str) -> Option<(bool, AskCursor)> {
+    let (list, place) = text.split_at_checked(1)?;
+    let is_open = match list {
+        "o" => true,
+        "c" => false,
+        _ => return None,
+    };
+    let (at, rest) = place.split_at_checked(16)?;
+    let (then, row) = rest.split_at_checked(16)?;
+    let time = |text| number_of(text).map(Timestamp);
+    Some((is_open, AskCursor { at: time(at)?, then: time(then)?, row: number_of(row)? }))
+}
+
+fn ask_kind() -> Schema {
+    one_of(AskKind::ALL.map(AskKind::as_str))
+}
+
+fn ask_state() -> Schema {
+    one_of(AskState::ALL.map(AskState::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_survive_a_round_trip() {
+        for is_open in [true, false] {
+            let cursor = AskCursor { at: Timestamp(i64::MAX), then: Timestamp(-7), row: 3 };
+            let text = ask_cursor_text(is_open, cursor);
+            assert_eq!(ask_cursor_of(&text), Some((is_open, cursor)), "{text}");
+        }
+        let zeros = "0".repeat(48);
+        for bad in ["", "o", "x", &zeros, &format!("x{zeros}"), &format!("o{zeros}0"), "ö"] {
+            assert_eq!(ask_cursor_of(bad), None, "{bad:?} was accepted");
+        }
+    }
+}
