@@ -1,5 +1,6 @@
 //! The rules of execution in plain Rust: no actor, no clock, no randomness, no I/O.
 
+pub mod assignment;
 pub mod call;
 pub mod cluster;
 pub mod definition;

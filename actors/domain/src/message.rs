@@ -51,6 +51,8 @@ pub enum Part {
     },
     ToolCall(ToolCall),
     ToolResult(ToolResult),
+    /// A call that waits for an approval, or did.
+    ToolApproval(ToolApproval),
     /// State that a provider needs in the next turn (a signature of its reasoning). It is not
     /// sent to other providers.
     ProviderState {
@@ -88,12 +90,28 @@ pub struct ToolResult {
     pub outcome: ToolOutcome,
 }
 
+/// Request of an approval of a tool call, and the answer once there is one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolApproval {
+    /// Id of the ask.
+    pub approval_id: String,
+    pub tool_call_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<bool>,
+    /// What is asked for, and once it is answered the reason of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// Outcome of a tool call: `output`, or `error` with a message fit for models and callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolOutcome {
     Output(Value),
     Error(String),
+    /// Nobody approved the call, which was not made; the reason, fit for models and callers.
+    Denied(String),
 }
 
 impl Message {
@@ -124,12 +142,15 @@ impl Message {
 
 /// Splits messages into the shape that providers expect: calls in a message of the assistant,
 /// their results in a following message of the tools, later text of the assistant in a third.
-/// Omits empty messages.
+/// Omits approvals and empty messages.
 pub fn for_model(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut made = Vec::new();
     for Message { id, role, parts } in messages {
         let mut current = Message { id, role, parts: Vec::with_capacity(parts.len()) };
         for part in parts {
+            if matches!(part, Part::ToolApproval(_)) {
+                continue;
+            }
             let belongs_to = match (role, &part) {
                 (Role::Assistant, Part::ToolResult(_)) => Role::Tool,
                 (role, _) => role,
@@ -158,6 +179,7 @@ pub fn keep_whole_calls(messages: &mut [Message]) {
             Part::Text { .. }
             | Part::Reasoning { .. }
             | Part::File { .. }
+            | Part::ToolApproval(_)
             | Part::ProviderState { .. } => continue,
         };
     }
@@ -170,6 +192,7 @@ pub fn keep_whole_calls(messages: &mut [Message]) {
         message.parts.retain(|part| match part {
             Part::ToolCall(call) => whole.contains(&call.tool_call_id),
             Part::ToolResult(result) => whole.contains(&result.tool_call_id),
+            Part::ToolApproval(approval) => whole.contains(&approval.tool_call_id),
             Part::Text { .. }
             | Part::Reasoning { .. }
             | Part::File { .. }

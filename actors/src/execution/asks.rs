@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::domain::assignment::AskRules;
 use crate::domain::fact::{Fact, Recorded, ResumedBy};
 use crate::domain::failure::shortened;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::Machine;
+use crate::domain::plan::{Step, Work};
 use crate::domain::state::Wait;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ASK_PREFIX, ASK_REASON_BYTES_MAX, AskChange, AskKind, AskState, NewAsk};
@@ -20,7 +22,7 @@ pub(super) struct OpenAsks(HashMap<StepPath, Arc<str>>);
 impl OpenAsks {
     /// Returns the asks of what waits for a person now.
     pub(super) fn of(machine: &Machine) -> Self {
-        Self(asks_of(machine).into_iter().map(|ask| (ask.path, ask.id)).collect())
+        Self(asks_of(machine).into_iter().map(|ask| (ask.place, ask.id)).collect())
     }
 
     /// Returns the changes that follow from new facts, which the machine has applied.
@@ -28,19 +30,15 @@ impl OpenAsks {
         let mut changes = Vec::new();
         for Recorded { at, fact, .. } in facts {
             if let Some(ask) = opened_by(fact, *at, machine) {
-                self.0.insert(Arc::clone(&ask.path), Arc::clone(&ask.id));
+                self.0.insert(Arc::clone(&ask.place), Arc::clone(&ask.id));
                 changes.push(AskChange::Open(ask));
             } else if fact.end().is_some() {
                 let withdrawn = self.0.drain().map(|(_, id)| (id, AskState::Withdrawn));
-                changes.extend(withdrawn.map(|(id, state)| AskChange::Close {
-                    id,
-                    state,
-                    at: *at,
-                }));
+                changes.extend(withdrawn.map(|(id, state)| close(id, state, *at)));
             } else if let Some((path, state)) = closed_by(fact)
                 && let Some(id) = self.0.remove(path)
             {
-                changes.push(AskChange::Close { id, state, at: *at });
+                changes.push(close(id, state, *at));
             }
         }
         changes
@@ -52,9 +50,10 @@ pub(crate) fn asks_of(machine: &Machine) -> Vec<NewAsk> {
     let mut found = Vec::new();
     let state = machine.state();
     if state.end.is_none() {
-        state.each_live_node(machine.plan(), &mut |_, path, _, node| {
-            if let Some(wait) = node.wait().filter(|wait| node.child.is_none() && !wait.fired) {
-                found.push(ask_of(Arc::from(path), wait, kind_of(node.attempt)));
+        state.each_live_node(machine.plan(), &mut |_, path, step, node| {
+            let wait = node.wait().filter(|wait| node.child.is_none() && !wait.fired);
+            if let (Some(wait), Some(kind)) = (wait, kind_of(step, node.attempt)) {
+                found.push(ask_of(Arc::from(path), wait, kind));
             }
         });
     }
@@ -62,43 +61,54 @@ pub(crate) fn asks_of(machine: &Machine) -> Vec<NewAsk> {
 }
 
 fn ask_of(path: StepPath, wait: &Wait, kind: AskKind) -> NewAsk {
+    new_ask(&wait.id, kind, path, &wait.reason, wait.since, wait.deadline)
+}
+
+fn new_ask(
+    suspension: &str,
+    kind: AskKind,
+    place: StepPath,
+    reason: &str,
+    opened_at: Timestamp,
+    deadline: Option<Timestamp>,
+) -> NewAsk {
     NewAsk {
-        id: ask_id(&wait.id),
+        id: Arc::from(format!("{ASK_PREFIX}{suspension}")),
         kind,
-        path,
-        reason: shown(&wait.reason),
-        opened_at: wait.since,
-        deadline: wait.deadline,
+        place,
+        tool_name: None,
+        reason: Arc::from(shortened(reason, ASK_REASON_BYTES_MAX)),
+        opened_at,
+        deadline,
+        rules: AskRules::default(),
+        next_due: None,
+        details: None,
     }
 }
 
-/// Returns the id of the ask of a suspension.
-fn ask_id(suspension: &str) -> Arc<str> {
-    Arc::from(format!("{ASK_PREFIX}{suspension}"))
+fn close(id: Arc<str>, state: AskState, at: Timestamp) -> AskChange {
+    AskChange::Close { id, state, at, answer: None }
 }
 
-fn shown(reason: &str) -> Arc<str> {
-    Arc::from(shortened(reason, ASK_REASON_BYTES_MAX))
-}
-
-/// A step suspends before its first attempt; after that, only its function does.
-fn kind_of(attempts: u32) -> AskKind {
-    if attempts == 0 { AskKind::Step } else { AskKind::Function }
+/// A step suspends before its first attempt; after that, only its function does. The calls for
+/// which the generation of a step waits have asks of their own: then returns `None`.
+fn kind_of(step: &Step, attempts: u32) -> Option<AskKind> {
+    match (attempts, &step.work) {
+        (0, _) => Some(AskKind::Step),
+        (_, Work::Agent(_)) => None,
+        (_, _) => Some(AskKind::Function),
+    }
 }
 
 fn opened_by(fact: &Fact, at: Timestamp, machine: &Machine) -> Option<NewAsk> {
     let Fact::StepSuspended { path, reason, deadline, id: Some(id), .. } = fact else {
         return None;
     };
-    let attempts = machine.node(path).map_or(0, |(_, node)| node.attempt);
-    Some(NewAsk {
-        id: ask_id(id),
-        kind: kind_of(attempts),
-        path: Arc::clone(path),
-        reason: shown(reason),
-        opened_at: at,
-        deadline: *deadline,
-    })
+    let kind = match machine.node(path) {
+        Some((step, node)) => kind_of(step, node.attempt)?,
+        None => AskKind::Step,
+    };
+    Some(new_ask(id, kind, Arc::clone(path), reason, at, *deadline))
 }
 
 /// Returns the step whose ask a fact closes, if it is open.

@@ -269,7 +269,7 @@ fn returned(returned: ToolReturn) -> BodyEnd {
     let ToolReturn { outcome, usage, failure } = returned;
     let result = match outcome {
         ToolOutcome::Output(output) => StepResult::Completed(Arc::new(output)),
-        ToolOutcome::Error(message) => {
+        ToolOutcome::Error(message) | ToolOutcome::Denied(message) => {
             let known =
                 failure.map(|failure| AttemptFailure { message: message.clone(), ..*failure });
             let failure = known.unwrap_or_else(|| AttemptFailure::new(ErrorKind::Tool, message));

@@ -9,7 +9,9 @@ use crate::domain::fact::{Fact, Recorded};
 use crate::domain::plan::Work;
 use crate::execution::agent::generation_id;
 use crate::execution::{ExecutionActor, LiveExecution};
-use crate::ports::store::{GenerationRecord, GenerationStatus, GenerationWrite};
+use crate::ports::store::{
+    ContinuationChange, GenerationRecord, GenerationStatus, GenerationWrite,
+};
 
 /// A generation of an earlier process, and its end.
 struct Interrupted {
@@ -35,7 +37,13 @@ impl ExecutionActor {
                 let record =
                     GenerationRecord { status, error, end_time: Some(now), ..entry.record };
                 // the entry exists and keeps its row
-                let write = GenerationWrite { row: 0, record, steps: Vec::new(), messages: None };
+                let write = GenerationWrite {
+                    row: 0,
+                    record,
+                    steps: Vec::new(),
+                    messages: None,
+                    continuation: ContinuationChange::Keep,
+                };
                 if let Err(why) = store.record_generation(write).await {
                     log::warn!("generation {id} stays `working` in the history: {why}");
                 }

@@ -191,7 +191,7 @@ impl State {
         }
         self.timers.change(timers);
         if let Some(entry) = self.executions.get(&id) {
-            self.asks.change(&entry.projection.header, row, asks);
+            self.asks.change_of(&entry.projection.header, row, asks);
         }
         if status.is_terminal() {
             self.timers.drop_nodes(&id);

@@ -30,8 +30,9 @@ pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 pub use asks::{
-    ASK_PREFIX, ASK_REASON_BYTES_MAX, Ask, AskChange, AskCursor, AskFilter, AskKind, AskPage,
-    AskState, Asks, MissingAsks, NewAsk,
+    ASK_PREFIX, ASK_REASON_BYTES_MAX, Ask, AskAnswer, AskChange, AskContent, AskCursor, AskFilter,
+    AskKind, AskPage, AskRevision, AskState, AskSubject, AskedCall, AskedOf, AskedStep, Asks,
+    Claim, MissingAsks, NewAsk, OpenAskCounts,
 };
 pub use conversations::{
     Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
@@ -39,8 +40,8 @@ pub use conversations::{
     Written, is_too_short_for_index, sought_text,
 };
 pub use generations::{
-    GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, Generations, StepOrigin,
+    ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
+    GenerationStep, GenerationWrite, Generations, StepOrigin, StoredContinuation,
 };
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use portion::{Mark, Place, Portion};

@@ -183,8 +183,10 @@ impl Runtime {
         match status {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),
-            // interrupted: it is not running, and its step will start it again
-            Some(GenerationStatus::Working) => Err(CancelGenerationError::NotFound(id())),
+            // interrupted: it is not running, and will be started again
+            Some(GenerationStatus::Working | GenerationStatus::Suspended) => {
+                Err(CancelGenerationError::NotFound(id()))
+            }
             Some(
                 status @ (GenerationStatus::Completed
                 | GenerationStatus::Error

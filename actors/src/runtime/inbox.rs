@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::commands::ExecutionCommand;
 use crate::domain::fact::{Fact, Recorded};
-use crate::domain::ids::step_id_of;
+use crate::domain::ids::{ExecutionId, step_id_of};
 use crate::domain::machine::Resume;
 use crate::domain::nesting::check_depth;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    ASK_PREFIX, Ask, AskCursor, AskFilter, AskPage, AskState, ReadError, Row,
+    ASK_PREFIX, Ask, AskCursor, AskFilter, AskPage, AskState, AskSubject, AskedStep, ReadError, Row,
 };
 use crate::requests::{
     AnswerAsk, Answered, AskDetail, AskError, DescribeError, IdempotencyKey, ResumeError, Target,
@@ -54,15 +54,17 @@ impl Runtime {
 
     /// Returns what a person needs to answer an ask, and the answer once there is one.
     pub async fn describe_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
-        let state = self.describe(&target_of(&ask)).await?;
+        let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+        let (target, path) = (target_of(step), Arc::clone(&step.path));
+        let state = self.describe(&target).await?;
         let plan = self.shared.plan(&state.header.definition_hash).await?;
         let id = suspension_of(&ask);
         let waiting = state.suspensions.into_iter().find(|it| it.id.as_deref() == Some(id));
         let Recollection { payload, answer } = match waiting {
             Some(waiting) => Recollection { payload: waiting.payload, answer: None },
-            None => self.recollect(&ask).await?,
+            None => self.recollect(&ask, &target.execution_id).await?,
         };
-        let step = plan.step(step_id_of(&ask.path));
+        let step = plan.step(step_id_of(&path));
         let schema = step.and_then(|step| step.resume_schema.clone());
         Ok(AskDetail { ask, payload, schema, answer })
     }
@@ -81,7 +83,8 @@ impl Runtime {
         }
         check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| AskError::InvalidData(too_deep.to_string()))?;
-        let target = target_of(&ask);
+        let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+        let target = target_of(step);
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let resume = Resume {
@@ -96,7 +99,9 @@ impl Runtime {
         let taken: Result<u64, ResumeError> = self.change(&target, command).await;
         match taken {
             // From here on a failure says that the answer may be recorded.
-            Ok(_) => self.describe_again(&ask).await.map_err(|error| error.about(&ask)),
+            Ok(_) => {
+                self.describe_again(&ask).await.map_err(|error| error.about(&target.execution_id))
+            }
             Err(ResumeError::Unavailable(why)) => Err(why.into()),
             Err(ResumeError::InvalidData(why)) => Err(AskError::InvalidData(why)),
             Err(ResumeError::NotFound) => Err(AskError::NotFound),
@@ -135,7 +140,8 @@ impl Runtime {
     async fn closed(&self, ask: &Ask, at: Timestamp) -> Result<AskError, AskError> {
         let (state, by) = match ask.state {
             AskState::Answered => {
-                let answer = self.recollect(ask).await?.answer;
+                let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+                let answer = self.recollect(ask, &step.execution_id).await?.answer;
                 (AskState::Answered, answer.and_then(|answer| answer.by))
             }
             AskState::Open => (AskState::Withdrawn, None),
@@ -145,11 +151,15 @@ impl Runtime {
     }
 
     /// Reads the facts about an ask that is no longer open.
-    async fn recollect(&self, ask: &Ask) -> Result<Recollection, AskError> {
+    async fn recollect(
+        &self,
+        ask: &Ask,
+        execution: &ExecutionId,
+    ) -> Result<Recollection, AskError> {
         let (id, mut after) = (Some(suspension_of(ask)), 0);
         let mut known = Recollection::default();
         loop {
-            let facts = self.shared.store.facts(&ask.execution_id, after, FACTS_PAGE).await?;
+            let facts = self.shared.store.facts(execution, after, FACTS_PAGE).await?;
             let Some(last) = facts.last() else { return Ok(known) };
             after = last.next_seq() - 1;
             for Recorded { fact, by, .. } in facts {
@@ -168,10 +178,10 @@ impl Runtime {
     }
 }
 
-fn target_of(ask: &Ask) -> Target {
+fn target_of(step: &AskedStep) -> Target {
     Target {
-        workflow_id: ask.workflow_id.to_string(),
-        execution_id: ask.execution_id.clone(),
+        workflow_id: step.workflow_id.to_string(),
+        execution_id: step.execution_id.clone(),
         visibility: Visibility::Everything,
     }
 }
@@ -183,9 +193,9 @@ fn suspension_of(ask: &Ask) -> &str {
 
 impl AskError {
     /// Returns the same error about an ask whose answer may be recorded.
-    fn about(self, ask: &Ask) -> Self {
+    fn about(self, execution: &ExecutionId) -> Self {
         match self {
-            Self::Unavailable(why) => why.about(Some(ask.execution_id.clone())).into(),
+            Self::Unavailable(why) => why.about(Some(execution.clone())).into(),
             error => error,
         }
     }

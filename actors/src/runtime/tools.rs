@@ -81,7 +81,9 @@ impl Runtime {
         });
         match reply.await.map(|returned| returned.outcome) {
             Ok(ToolOutcome::Output(output)) => Ok(output),
-            Ok(ToolOutcome::Error(message)) => Err(CallToolError::Failed(message)),
+            Ok(ToolOutcome::Error(message) | ToolOutcome::Denied(message)) => {
+                Err(CallToolError::Failed(message))
+            }
             Err(_) => Err(ended.into()),
         }
     }

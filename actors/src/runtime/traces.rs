@@ -170,7 +170,7 @@ impl TraceSummary {
             }
             Root::Generation(record) => {
                 let status = match record.status {
-                    GenerationStatus::Working => SpanStatus::Unset,
+                    GenerationStatus::Working | GenerationStatus::Suspended => SpanStatus::Unset,
                     GenerationStatus::Completed => SpanStatus::Ok,
                     GenerationStatus::Error => {
                         let error = record.error.as_deref().unwrap_or("the generation failed");

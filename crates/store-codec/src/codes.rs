@@ -31,6 +31,7 @@ pub fn generation_code(status: GenerationStatus) -> i64 {
         GenerationStatus::Completed => 1,
         GenerationStatus::Error => 2,
         GenerationStatus::Cancelled => 3,
+        GenerationStatus::Suspended => 4,
     }
 }
 
@@ -41,6 +42,7 @@ pub fn generation_status_of(code: i64) -> Result<GenerationStatus, Damaged> {
         1 => Ok(GenerationStatus::Completed),
         2 => Ok(GenerationStatus::Error),
         3 => Ok(GenerationStatus::Cancelled),
+        4 => Ok(GenerationStatus::Suspended),
         _ => Err(unknown(code, "status")),
     }
 }
@@ -50,6 +52,8 @@ pub fn ask_kind_code(kind: AskKind) -> i64 {
     match kind {
         AskKind::Step => 0,
         AskKind::Function => 1,
+        AskKind::Approval => 2,
+        AskKind::Input => 3,
     }
 }
 
@@ -131,6 +135,7 @@ mod tests {
             GenerationStatus::Completed,
             GenerationStatus::Error,
             GenerationStatus::Cancelled,
+            GenerationStatus::Suspended,
         ] {
             assert_eq!(generation_status_of(generation_code(status)).unwrap(), status);
         }

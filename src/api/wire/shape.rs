@@ -87,6 +87,7 @@ pub enum GenerationStatusShape {
     Completed,
     Error,
     Cancelled,
+    Suspended,
 }
 
 /// Role of a message.

@@ -64,7 +64,7 @@ impl Generations {
             GenerationStatus::Error => 1,
             GenerationStatus::Cancelled => 2,
             // a restart continues it; counted when it ends
-            GenerationStatus::Working => return,
+            GenerationStatus::Working | GenerationStatus::Suspended => return,
         };
         agent.ended[end].inc();
         let Some(ended_at) = record.end_time else { return };

@@ -5,8 +5,8 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::store::{
-    ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite,
-    Generations, StoredMessage,
+    ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus,
+    GenerationWrite, Generations, StoredMessage,
 };
 
 use super::*;
@@ -72,7 +72,13 @@ async fn store_messages(site: &Site, id: &str, user: Option<&str>, texts: &[&str
     };
     let write = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1) };
     let row = site.store.next_generation_row().unwrap();
-    let write = GenerationWrite { row, record, steps: Vec::new(), messages: Some(write) };
+    let write = GenerationWrite {
+        row,
+        record,
+        steps: Vec::new(),
+        messages: Some(write),
+        continuation: ContinuationChange::Keep,
+    };
     site.store.record_generation(write).await.unwrap();
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn new_spans<'a>(
     }
     let Some(at) = record.end_time else { return events };
     let status = match record.status {
-        GenerationStatus::Working => return events,
+        GenerationStatus::Working | GenerationStatus::Suspended => return events,
         GenerationStatus::Completed => SpanStatus::Ok,
         GenerationStatus::Error | GenerationStatus::Cancelled => {
             SpanStatus::Error(Arc::from(why_ended(record)))
@@ -98,7 +98,7 @@ pub(crate) fn new_spans<'a>(
         GenerationStatus::Completed => true,
         // only if there is text
         GenerationStatus::Cancelled => has_text,
-        GenerationStatus::Working | GenerationStatus::Error => false,
+        GenerationStatus::Working | GenerationStatus::Suspended | GenerationStatus::Error => false,
     };
     if has_memory && is_stored {
         // it is part of the commit of the end
@@ -155,7 +155,7 @@ fn new_spans_of_turn(
 /// Returns the status of a call; one without a result was interrupted with the run.
 fn outcome(record: &GenerationRecord, turn: &GenerationStep, call: usize) -> SpanStatus {
     match turn.result_of(call).map(|result| &result.outcome) {
-        Some(ToolOutcome::Output(_)) => SpanStatus::Ok,
+        Some(ToolOutcome::Output(_) | ToolOutcome::Denied(_)) => SpanStatus::Ok,
         Some(ToolOutcome::Error(message)) => SpanStatus::Error(Arc::from(message.as_str())),
         None => SpanStatus::Error(Arc::from(why_ended(record))),
     }
@@ -164,9 +164,10 @@ fn outcome(record: &GenerationRecord, turn: &GenerationStep, call: usize) -> Spa
 fn why_ended(record: &GenerationRecord) -> &str {
     match record.status {
         GenerationStatus::Cancelled => CANCELLED,
-        GenerationStatus::Working | GenerationStatus::Completed | GenerationStatus::Error => {
-            record.error.as_deref().unwrap_or("failed")
-        }
+        GenerationStatus::Working
+        | GenerationStatus::Suspended
+        | GenerationStatus::Completed
+        | GenerationStatus::Error => record.error.as_deref().unwrap_or("failed"),
     }
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, step_started};
 use super::read;
+use crate::domain::assignment::AskRules;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Ask, AskChange, AskCursor, AskFilter, AskKind, AskState, MissingAsks, NewAsk, Status,
+    Ask, AskChange, AskCursor, AskFilter, AskKind, AskState, AskSubject, AskedStep, MissingAsks,
+    NewAsk, Status,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -22,10 +24,14 @@ fn ask(id: &str, opened: i64, deadline: Option<i64>) -> NewAsk {
     NewAsk {
         id: Arc::from(id),
         kind: AskKind::Step,
-        path: Arc::from(format!("all/{id}")),
+        place: Arc::from(format!("all/{id}")),
+        tool_name: None,
         reason: Arc::from("may I?"),
         opened_at: Timestamp(opened),
         deadline: deadline.map(Timestamp),
+        rules: AskRules::default(),
+        next_due: None,
+        details: None,
     }
 }
 
@@ -34,7 +40,7 @@ fn open(id: &str, opened: i64, deadline: Option<i64>) -> AskChange {
 }
 
 fn close(id: &str, state: AskState, at: i64) -> AskChange {
-    AskChange::Close { id: Arc::from(id), state, at: Timestamp(at) }
+    AskChange::Close { id: Arc::from(id), state, at: Timestamp(at), answer: None }
 }
 
 /// Appends to an execution, which stays suspended.
@@ -77,14 +83,19 @@ async fn asks_open_and_close_with_the_facts(mut bench: Bench) {
         id: Arc::from("x"),
         kind: AskKind::Step,
         state: AskState::Open,
-        execution_id: ExecutionId::trusted("a"),
-        workflow_id: Arc::clone(&first.header.workflow_id),
-        path: Arc::from("all/x"),
+        subject: AskSubject::Step(AskedStep {
+            execution_id: ExecutionId::trusted("a"),
+            workflow_id: Arc::clone(&first.header.workflow_id),
+            path: Arc::from("all/x"),
+        }),
         user_id: Some(Arc::from("ann")),
         reason: Arc::from("may I?"),
         opened_at: Timestamp(10),
         deadline: Some(Timestamp(90)),
         closed_at: None,
+        revision: 0,
+        rules: AskRules::default(),
+        claim: None,
     };
     assert_eq!(read(bench.store.ask("x")).await, Some(shown.clone()), "an ask");
     assert_eq!(read(bench.store.ask("y")).await, None, "no ask");

@@ -10,8 +10,8 @@ use super::{pages, read};
 use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, GenerationWrite, StoredMessage,
+    AppendError, ContinuationChange, Conversation, ConversationFilter, ConversationKey,
+    ConversationPatch, ConversationWrite, GenerationWrite, StoredMessage,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -61,6 +61,7 @@ pub(super) async fn add(bench: &Bench, messages: ConversationWrite) {
         record: working("carrier"),
         steps: Vec::new(),
         messages: Some(messages),
+        continuation: ContinuationChange::Keep,
     };
     record(bench, write).await;
 }

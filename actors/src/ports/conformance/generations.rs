@@ -12,8 +12,8 @@ use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::ports::model::{FinishReason, Served, Usage};
 use crate::ports::store::{
-    GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, Period, StepOrigin, TurnTiming,
+    ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
+    GenerationStep, GenerationWrite, Period, StepOrigin, TurnTiming,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -96,7 +96,13 @@ pub(super) fn with_steps(
     record: &GenerationRecord,
     steps: &[(u32, Arc<GenerationStep>)],
 ) -> GenerationWrite {
-    GenerationWrite { row: 0, record: record.clone(), steps: steps.to_vec(), messages: None }
+    GenerationWrite {
+        row: 0,
+        record: record.clone(),
+        steps: steps.to_vec(),
+        messages: None,
+        continuation: ContinuationChange::Keep,
+    }
 }
 
 pub(super) async fn record(bench: &Bench, write: GenerationWrite) {

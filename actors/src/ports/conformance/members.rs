@@ -11,7 +11,8 @@ use crate::domain::slot::{Slot, SlotSet};
 use crate::domain::time::Timestamp;
 use crate::ports::members::{MemberState, Members, View};
 use crate::ports::store::{
-    AppendError, GenerationStatus, GenerationWrite, Snapshot, Store, Timer, TimerChange, TimerKey,
+    AppendError, ContinuationChange, GenerationStatus, GenerationWrite, Snapshot, Store, Timer,
+    TimerChange, TimerKey,
 };
 
 /// Execution in slot 1.
@@ -89,7 +90,13 @@ impl Process {
     /// Records a working generation.
     async fn record(&self, id: &str) -> Result<(), AppendError> {
         let row = self.bench.generation_row();
-        let write = GenerationWrite { row, record: working(id), steps: Vec::new(), messages: None };
+        let write = GenerationWrite {
+            row,
+            record: working(id),
+            steps: Vec::new(),
+            messages: None,
+            continuation: ContinuationChange::Keep,
+        };
         self.bench.store.record_generation(write).await
     }
 

@@ -10,8 +10,8 @@ use crate::domain::fact::Parent;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Cursor, Ended, EndedExecutions, EndedGenerations, ExecutionFilter, GenerationStatus,
-    GenerationWrite, Row, Status, Timer, TimerChange, TimerKey,
+    ContinuationChange, Cursor, Ended, EndedExecutions, EndedGenerations, ExecutionFilter,
+    GenerationStatus, GenerationWrite, Row, Status, Timer, TimerChange, TimerKey,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -167,7 +167,13 @@ async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) ->
     let has_ended = status != GenerationStatus::Working;
     record.end_time = has_ended.then_some(Timestamp(n * 1000 + 1));
     let row = bench.generation_row();
-    let write = GenerationWrite { row, record, steps: Vec::new(), messages: None };
+    let write = GenerationWrite {
+        row,
+        record,
+        steps: Vec::new(),
+        messages: None,
+        continuation: ContinuationChange::Keep,
+    };
     assert_eq!(bench.store.record_generation(write).await, Ok(()), "{agent} {n}");
     row
 }

@@ -1,19 +1,22 @@
 //! History and conversations of agents, in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::MemoryStore;
+use super::asks::Owner;
+use super::members::Cluster;
+use super::{MemoryStore, State};
 use crate::domain::cluster::NodeId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
-    GenerationWrite, Generations, Read, Row, SCANNED_MESSAGES_MAX, StoredMessage, Written,
-    is_too_short_for_index, sought_text,
+    AppendError, AskSubject, AskedCall, ContinuationChange, Conversation, ConversationFilter,
+    ConversationKey, ConversationPatch, ConversationWrite, Conversations, GenerationEntry,
+    GenerationPage, GenerationRecord, GenerationStatus, GenerationWrite, Generations, NewAsk, Read,
+    Row, SCANNED_MESSAGES_MAX, StoredContinuation, StoredMessage, Written, is_too_short_for_index,
+    sought_text,
 };
 
 /// Records of all agents, in the order in which they were first recorded.
@@ -24,6 +27,8 @@ pub(super) struct Agents {
     rows: Vec<Row>,
     /// Members that work on generations, or did.
     workers: HashMap<String, NodeId>,
+    /// By the ids of generations.
+    continuations: HashMap<String, StoredContinuation>,
     conversations: Vec<StoredConversation>,
     last_message: u64,
 }
@@ -45,7 +50,8 @@ impl StoredConversation {
 
 impl Agents {
     fn record(&mut self, by: Option<NodeId>, write: GenerationWrite) {
-        let GenerationWrite { row, record, steps, messages } = write;
+        let GenerationWrite { row, record, steps, messages, continuation } = write;
+        self.continue_with(&record.id, continuation);
         if let Some(by) = by {
             self.workers.insert(record.id.clone(), by);
         }
@@ -70,6 +76,36 @@ impl Agents {
         if let Some(messages) = messages {
             self.add(messages);
         }
+    }
+
+    fn continue_with(&mut self, id: &str, change: ContinuationChange) {
+        match change {
+            ContinuationChange::Keep => {}
+            ContinuationChange::Put { body, .. } => {
+                let revision = self.revision_of(id) + 1;
+                self.continuations.insert(id.to_owned(), StoredContinuation { revision, body });
+            }
+            ContinuationChange::Remove { .. } => drop(self.continuations.remove(id)),
+        }
+    }
+
+    fn revision_of(&self, id: &str) -> u64 {
+        self.continuations.get(id).map_or(0, |stored| stored.revision)
+    }
+
+    /// Returns generations without a process that works on them.
+    fn abandoned<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        is_member: bool,
+    ) -> impl Iterator<Item = (Row, &'a GenerationRecord)> {
+        self.rows.iter().zip(&self.generations).filter_map(move |(row, entry)| {
+            let record = &entry.record;
+            let worker = self.workers.get(&record.id).filter(|_| is_member);
+            let is_at_work = worker.is_some_and(|node| cluster.has(*node));
+            let is_abandoned = record.status == GenerationStatus::Working && !is_at_work;
+            is_abandoned.then_some((*row, record))
+        })
     }
 
     fn add(&mut self, write: ConversationWrite) {
@@ -143,27 +179,58 @@ impl Agents {
         placed.into_iter()
     }
 
-    /// Deletes ended generations among these rows; returns their number.
-    pub(super) fn drop_ended(&mut self, rows: &[Row]) -> u64 {
-        let before = self.rows.len();
-        self.retain(|row, entry| {
-            !rows.contains(&row) || entry.record.status == GenerationStatus::Working
-        });
-        (before - self.rows.len()) as u64
+    /// Deletes ended generations among these rows; returns their ids.
+    pub(super) fn drop_ended(&mut self, rows: &[Row]) -> Vec<String> {
+        self.drop_where(|row, entry| rows.contains(&row) && entry.record.status.is_final())
     }
 
-    fn retain(&mut self, is_kept: impl Fn(Row, &GenerationEntry) -> bool) {
+    fn drop_where(&mut self, is_dropped: impl Fn(Row, &GenerationEntry) -> bool) -> Vec<String> {
         let rows = std::mem::take(&mut self.rows).into_iter();
         let entries = std::mem::take(&mut self.generations).into_iter();
-        (self.rows, self.generations) =
-            rows.zip(entries).filter(|(row, entry)| is_kept(*row, entry)).unzip();
+        let (dropped, kept): (Vec<_>, Vec<_>) =
+            rows.zip(entries).partition(|(row, entry)| is_dropped(*row, entry));
+        (self.rows, self.generations) = kept.into_iter().unzip();
+        let dropped: Vec<_> = dropped.into_iter().map(|(_, entry)| entry.record.id).collect();
+        self.continuations.retain(|id, _| !dropped.contains(id));
+        dropped
     }
 
-    fn forget_user(&mut self, user_id: &str) -> u64 {
+    /// Deletes conversations and generations of a user; returns the number of the former and the ids
+    /// of the latter.
+    fn forget_user(&mut self, user_id: &str) -> (u64, Vec<String>) {
         let before = self.conversations.len();
         self.conversations.retain(|kept| kept.conversation.key.user_id.as_deref() != Some(user_id));
-        self.retain(|_, entry| entry.record.user_id.as_deref() != Some(user_id));
-        (before - self.conversations.len()) as u64
+        let dropped = self.drop_where(|_, entry| entry.record.user_id.as_deref() == Some(user_id));
+        ((before - self.conversations.len()) as u64, dropped)
+    }
+}
+
+impl State {
+    fn record_generation(&mut self, by: Option<NodeId>, write: GenerationWrite) {
+        let asks = write.continuation.asks().to_vec();
+        if !asks.is_empty() {
+            let GenerationRecord { id, agent_id, user_id, .. } = &write.record;
+            let id: Arc<str> = Arc::from(id.as_str());
+            let agent_id: Arc<str> = Arc::from(agent_id.as_str());
+            let call = |ask: &NewAsk| {
+                AskSubject::Call(AskedCall {
+                    generation_id: Arc::clone(&id),
+                    agent_id: Arc::clone(&agent_id),
+                    tool_call_id: Arc::clone(&ask.place),
+                    tool_name: ask.tool_name.clone().unwrap_or_default(),
+                })
+            };
+            let of = Owner::Generation(Arc::clone(&id));
+            self.asks.change(&of, user_id.as_deref(), call, asks);
+        }
+        self.agents.record(by, write);
+    }
+
+    /// Removes the asks of deleted generations.
+    pub(super) fn drop_asks_of(&mut self, generations: &[String]) {
+        for id in generations {
+            self.asks.drop_of(&Owner::Generation(Arc::from(id.as_str())));
+        }
     }
 }
 
@@ -176,12 +243,59 @@ impl Generations for MemoryStore {
         &self,
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let recorded = self.written(|state| state.agents.record(self.own(), write));
+        let recorded = self.written(|state| state.record_generation(self.own(), write));
         let Some(end) = self.faults.end_of_outage() else { return recorded };
         Box::pin(async {
             // closes without a value
             let _ = end.await;
             recorded.await
+        })
+    }
+
+    fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
+        self.written(|state| {
+            let is_newest = state.agents.revision_of(&write.record.id) == revision;
+            if is_newest {
+                state.record_generation(self.own(), write);
+            }
+            is_newest
+        })
+    }
+
+    fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {
+        self.read(|state| state.agents.continuations.get(id).cloned())
+    }
+
+    fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {
+        self.read(|state| {
+            let all = state.agents.generations.iter().map(|entry| &entry.record);
+            let found = all.filter(|record| {
+                record.status == GenerationStatus::Suspended
+                    && *record.agent_id == *key.agent_id
+                    && record.user_id.as_deref() == key.user_id.as_deref()
+                    && record.conversation_id.as_deref() == Some(&*key.conversation_id)
+            });
+            found.map(|record| record.id.clone()).collect()
+        })
+    }
+
+    fn adopt_interrupted(&self, after: Row, limit: usize) -> Written<Vec<(Row, String)>> {
+        let own = self.own();
+        self.written(move |state| {
+            let found = state.agents.abandoned(&state.cluster, own.is_some());
+            let mut found: Vec<_> = found
+                .filter(|(row, record)| {
+                    *row > after && state.agents.continuations.contains_key(&record.id)
+                })
+                .map(|(row, record)| (row, record.id.clone()))
+                .collect();
+            found.sort();
+            found.truncate(limit);
+            if let Some(own) = own {
+                let adopted = found.iter().map(|(_, id)| (id.clone(), own));
+                state.agents.workers.extend(adopted);
+            }
+            found
         })
     }
 
@@ -211,13 +325,19 @@ impl Generations for MemoryStore {
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
         let is_member = self.own().is_some();
-        self.written(|state| {
-            let Agents { generations, workers, .. } = &mut state.agents;
-            for GenerationEntry { record, .. } in generations {
-                let worker = workers.get(&record.id).filter(|_| is_member);
-                let is_at_work = worker.is_some_and(|node| state.cluster.has(*node));
-                let is_working = record.status == GenerationStatus::Working;
-                if is_working && !is_at_work && record.origin.is_none() {
+        self.written(move |state| {
+            let State { agents, cluster, .. } = state;
+            let abandoned = agents.abandoned(cluster, is_member);
+            let ended: HashSet<_> = abandoned
+                .filter(|(_, record)| {
+                    record.origin.is_none() && !agents.continuations.contains_key(&record.id)
+                })
+                .map(|(row, _)| row)
+                .collect();
+            for (row, GenerationEntry { record, .. }) in
+                agents.rows.iter().zip(&mut agents.generations)
+            {
+                if ended.contains(row) {
                     record.status = GenerationStatus::Error;
                     record.end_time = Some(now);
                     record.error = Some("interrupted by a restart".to_owned());
@@ -350,7 +470,9 @@ impl Conversations for MemoryStore {
         self.written(|state| {
             state.logs.forget_user(&user_id);
             state.forget_user(&user_id);
-            state.agents.forget_user(&user_id)
+            let (conversations, generations) = state.agents.forget_user(&user_id);
+            state.drop_asks_of(&generations);
+            conversations
         })
     }
 }

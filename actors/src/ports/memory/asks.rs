@@ -7,37 +7,69 @@ use super::{MemoryStore, State};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Ask, AskChange, AskCursor, AskFilter, AskPage, AskState, Asks, Header, MissingAsks, NewAsk,
-    Read, Row, Written,
+    Ask, AskChange, AskContent, AskCursor, AskFilter, AskKind, AskPage, AskRevision, AskState,
+    AskSubject, AskedStep, Asks, Header, MissingAsks, NewAsk, OpenAskCounts, Read, Row, Written,
 };
 
-/// Asks of all executions, in the order in which they opened.
+/// Asks of all executions and generations, in the order in which they opened.
 #[derive(Clone, Default)]
 pub(super) struct StoredAsks {
-    asks: BTreeMap<Row, (Row, Ask)>,
+    asks: BTreeMap<Row, StoredAsk>,
     by_id: BTreeMap<Arc<str>, Row>,
     last: Row,
 }
 
+#[derive(Clone)]
+struct StoredAsk {
+    of: Owner,
+    ask: Ask,
+    content: AskContent,
+    next_due: Option<Timestamp>,
+}
+
+/// The execution or the generation that an ask belongs to.
+#[derive(Clone, PartialEq)]
+pub(super) enum Owner {
+    Execution(Row),
+    Generation(Arc<str>),
+}
+
 impl StoredAsks {
-    /// Changes asks of an execution.
-    pub(super) fn change(&mut self, header: &Header, execution: Row, changes: Vec<AskChange>) {
+    /// Changes asks of an execution or a generation.
+    pub(super) fn change(
+        &mut self,
+        of: &Owner,
+        user_id: Option<&str>,
+        subject: impl Fn(&NewAsk) -> AskSubject,
+        changes: Vec<AskChange>,
+    ) {
         for change in changes {
             match change {
-                AskChange::Open(ask) => self.open(header, execution, ask),
-                AskChange::Close { id, state, at } => {
+                AskChange::Open(ask) => {
+                    let subject = subject(&ask);
+                    self.open(of.clone(), user_id, subject, ask);
+                }
+                AskChange::Close { id, state, at, answer } => {
                     let row = self.by_id.get(&id);
                     let found = row.and_then(|row| self.asks.get_mut(row));
-                    if let Some((_, ask)) = found.filter(|(_, ask)| ask.state == AskState::Open) {
+                    let open = found.filter(|stored| stored.ask.state == AskState::Open);
+                    if let Some(StoredAsk { ask, content, .. }) = open {
                         (ask.state, ask.closed_at) = (state, Some(at));
+                        content.answer = answer.map(Arc::unwrap_or_clone);
                     }
                 }
             }
         }
     }
 
-    fn open(&mut self, header: &Header, execution: Row, ask: NewAsk) {
-        let NewAsk { id, kind, path, reason, opened_at, deadline } = ask;
+    /// Changes asks of an execution.
+    pub(super) fn change_of(&mut self, header: &Header, row: Row, changes: Vec<AskChange>) {
+        let subject = |ask: &NewAsk| step_of(header, ask);
+        self.change(&Owner::Execution(row), header.user_id.as_deref(), subject, changes);
+    }
+
+    fn open(&mut self, of: Owner, user_id: Option<&str>, subject: AskSubject, ask: NewAsk) {
+        let NewAsk { id, kind, reason, opened_at, deadline, rules, next_due, details, .. } = ask;
         if self.by_id.contains_key(&id) {
             return;
         }
@@ -47,43 +79,77 @@ impl StoredAsks {
             id,
             kind,
             state: AskState::Open,
-            execution_id: header.id.clone(),
-            workflow_id: Arc::clone(&header.workflow_id),
-            path,
-            user_id: header.user_id.clone(),
+            subject,
+            user_id: user_id.map(Arc::from),
             reason,
             opened_at,
             deadline,
             closed_at: None,
+            revision: 0,
+            rules,
+            claim: None,
         };
-        self.asks.insert(self.last, (execution, ask));
+        let content = AskContent { details, answer: None };
+        self.asks.insert(self.last, StoredAsk { of, ask, content, next_due });
     }
 
     /// Opens the asks of an execution, and withdraws its other open ones.
     fn replace_open(&mut self, header: &Header, execution: Row, asks: Vec<NewAsk>, at: Timestamp) {
-        let is_obsolete = |of: Row, ask: &Ask| {
-            of == execution && ask.state == AskState::Open && asks.iter().all(|it| it.id != ask.id)
-        };
-        for (of, ask) in self.asks.values_mut() {
-            if is_obsolete(*of, ask) {
+        let of = Owner::Execution(execution);
+        for stored in self.asks.values_mut().filter(|stored| stored.of == of) {
+            let ask = &mut stored.ask;
+            if ask.state == AskState::Open && asks.iter().all(|it| it.id != ask.id) {
                 (ask.state, ask.closed_at) = (AskState::Withdrawn, Some(at));
             }
         }
-        asks.into_iter().for_each(|ask| self.open(header, execution, ask));
+        for ask in asks {
+            self.open(of.clone(), header.user_id.as_deref(), step_of(header, &ask), ask);
+        }
     }
 
-    /// Removes the asks of an execution.
-    pub(super) fn drop_of(&mut self, execution: Row) {
-        self.asks.retain(|_, (of, _)| *of != execution);
+    /// Removes the asks of an execution or a generation.
+    pub(super) fn drop_of(&mut self, of: &Owner) {
+        self.asks.retain(|_, stored| stored.of != *of);
         self.by_id.retain(|_, row| self.asks.contains_key(row));
     }
 
+    fn due(&self, now: Timestamp, limit: usize) -> Vec<Ask> {
+        let is_due = |stored: &&StoredAsk| {
+            stored.ask.state == AskState::Open && stored.next_due.is_some_and(|due| due <= now)
+        };
+        let mut due: Vec<_> = self.asks.values().filter(is_due).collect();
+        due.sort_by_key(|stored| stored.next_due);
+        due.into_iter().take(limit).map(|stored| stored.ask.clone()).collect()
+    }
+
+    fn counts(&self) -> OpenAskCounts {
+        let open = || self.asks.values().map(|it| &it.ask).filter(|it| it.state == AskState::Open);
+        let count = |kind| open().filter(|ask| ask.kind == kind).count() as u64;
+        let by_kind = AskKind::ALL.into_iter().map(|kind| (kind, count(kind)));
+        OpenAskCounts {
+            by_kind: by_kind.filter(|(_, count)| *count > 0).collect(),
+            oldest: open().map(|ask| ask.opened_at).min(),
+        }
+    }
+
+    fn revise(&mut self, change: AskRevision) -> bool {
+        let AskRevision { id, revision, rules, claim, next_due } = change;
+        let found = self.by_id.get(&id).and_then(|row| self.asks.get_mut(row));
+        let found = found
+            .filter(|stored| stored.ask.state == AskState::Open && stored.ask.revision == revision);
+        let Some(stored) = found else { return false };
+        stored.next_due = next_due;
+        stored.ask = Ask { revision: revision + 1, rules, claim, ..stored.ask.clone() };
+        true
+    }
+
     fn page(&self, filter: &AskFilter, after: Option<AskCursor>, limit: usize) -> AskPage {
-        let of_state = self.asks.iter().filter(|(_, (_, ask))| {
+        let all = self.asks.iter().map(|(row, stored)| (row, &stored.ask));
+        let of_state = all.filter(|(_, ask)| {
             (ask.state == AskState::Open) == filter.is_open && filter.matches(ask)
         });
         let mut found: Vec<_> =
-            of_state.map(|(row, (_, ask))| (AskCursor::of(ask, *row), ask)).collect();
+            of_state.map(|(row, ask)| (AskCursor::of(ask, *row), ask)).collect();
         found.sort_by_key(|(place, _)| *place);
         if !filter.is_open {
             found.reverse();
@@ -104,8 +170,27 @@ impl Asks for MemoryStore {
     fn ask<'a>(&'a self, id: &'a str) -> Read<'a, Option<Ask>> {
         self.read(|State { asks, .. }| {
             let row = asks.by_id.get(id)?;
-            asks.asks.get(row).map(|(_, ask)| ask.clone())
+            asks.asks.get(row).map(|stored| stored.ask.clone())
         })
+    }
+
+    fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent> {
+        self.read(|State { asks, .. }| {
+            let found = asks.by_id.get(id).and_then(|row| asks.asks.get(row));
+            found.map(|stored| stored.content.clone()).unwrap_or_default()
+        })
+    }
+
+    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
+        self.read(|state| state.asks.due(now, limit))
+    }
+
+    fn open_ask_counts(&self) -> Read<'_, OpenAskCounts> {
+        self.read(|state| state.asks.counts())
+    }
+
+    fn revise_ask(&self, revision: AskRevision) -> Written<bool> {
+        self.written(|state| state.asks.revise(revision))
     }
 
     fn asks<'a>(
@@ -133,4 +218,12 @@ impl Asks for MemoryStore {
             is_newest
         })
     }
+}
+
+fn step_of(header: &Header, ask: &NewAsk) -> AskSubject {
+    AskSubject::Step(AskedStep {
+        execution_id: header.id.clone(),
+        workflow_id: Arc::clone(&header.workflow_id),
+        path: Arc::clone(&ask.place),
+    })
 }

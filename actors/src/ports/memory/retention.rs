@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::asks::Owner;
 use super::{MemoryStore, State};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Cursor, Ended, EndedExecutions, EndedGenerations, GenerationStatus, Projection, Read,
-    Retention, Row, Written,
+    Cursor, Ended, EndedExecutions, EndedGenerations, Projection, Read, Retention, Row, Written,
 };
 
 impl State {
@@ -63,7 +63,7 @@ impl State {
                 return found;
             }
             found.next = Some(row.unsigned_abs());
-            let has_ended = entry.record.status != GenerationStatus::Working;
+            let has_ended = entry.record.status.is_final();
             if has_ended && entry.record.end_time.is_some_and(|ended| ended < *before) {
                 found.rows.push(row);
             }
@@ -88,7 +88,7 @@ impl State {
             self.executions.remove(id);
             self.by_creation.remove(&(*created_at, *row));
             self.timers.drop_all(id);
-            self.asks.drop_of(*row);
+            self.asks.drop_of(&Owner::Execution(*row));
         }
         ended.len() as u64
     }
@@ -130,6 +130,10 @@ impl Retention for MemoryStore {
     }
 
     fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
-        self.written(|state| state.agents.drop_ended(&rows))
+        self.written(|state| {
+            let dropped = state.agents.drop_ended(&rows);
+            state.drop_asks_of(&dropped);
+            dropped.len() as u64
+        })
     }
 }

@@ -1,11 +1,17 @@
 //! Asks: what waits for a person.
 //!
-//! An ask is opened by the append that makes something wait, and closed by the one that lets it
-//! continue: the facts of an execution decide, and its asks follow from them.
+//! An ask is opened by the write that makes something wait, and closed by the one that lets it
+//! continue: the facts of an execution and the continuation of a generation decide, and their asks
+//! follow from them. Assignments and claims are the asks' own.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::assignment::{AskRules, Assignee};
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Header, Read, Row, Written};
 
@@ -22,16 +28,22 @@ pub enum AskKind {
     Step,
     /// The function of a step suspended it.
     Function,
+    /// A tool runs only once somebody approves the call.
+    Approval,
+    /// A tool asks a person for its result.
+    Input,
 }
 
 impl AskKind {
-    pub const ALL: [Self; 2] = [Self::Step, Self::Function];
+    pub const ALL: [Self; 4] = [Self::Step, Self::Function, Self::Approval, Self::Input];
 
     /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Step => "step",
             Self::Function => "function",
+            Self::Approval => "approval",
+            Self::Input => "input",
         }
     }
 }
@@ -68,10 +80,8 @@ pub struct Ask {
     pub id: Arc<str>,
     pub kind: AskKind,
     pub state: AskState,
-    pub execution_id: ExecutionId,
-    pub workflow_id: Arc<str>,
-    pub path: StepPath,
-    /// The execution's user.
+    pub subject: AskSubject,
+    /// The user of the execution or the generation.
     pub user_id: Option<Arc<str>>,
     /// Shortened.
     pub reason: Arc<str>,
@@ -79,10 +89,45 @@ pub struct Ask {
     pub deadline: Option<Timestamp>,
     /// `None` while it is open.
     pub closed_at: Option<Timestamp>,
+    /// Number of changes of the rules and the claim.
+    pub revision: u64,
+    pub rules: AskRules,
+    pub claim: Option<Claim>,
 }
 
-/// A change of the asks of an execution, in the append of the facts that it follows from.
+/// What waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskSubject {
+    Step(AskedStep),
+    Call(AskedCall),
+}
+
+/// A step that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedStep {
+    pub execution_id: ExecutionId,
+    pub workflow_id: Arc<str>,
+    pub path: StepPath,
+}
+
+/// A call of a tool that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedCall {
+    pub generation_id: Arc<str>,
+    pub agent_id: Arc<str>,
+    pub tool_call_id: Arc<str>,
+    pub tool_name: Arc<str>,
+}
+
+/// The intention of a user to answer, which others respect until it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub by: Arc<str>,
+    pub until: Timestamp,
+}
+
+/// A change of the asks of an execution or a generation, in the write that it follows from.
+#[derive(Debug, Clone, PartialEq)]
 pub enum AskChange {
     Open(NewAsk),
     /// Closes an ask; no effect if there is none that is open.
@@ -90,19 +135,65 @@ pub enum AskChange {
         id: Arc<str>,
         state: AskState,
         at: Timestamp,
+        /// The answer, unless the facts of an execution have it.
+        answer: Option<Arc<AskAnswer>>,
     },
 }
 
 /// An ask that opens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NewAsk {
     pub id: Arc<str>,
     pub kind: AskKind,
-    pub path: StepPath,
+    /// Path of the step, or id of the call.
+    pub place: Arc<str>,
+    /// Tool of the call.
+    pub tool_name: Option<Arc<str>>,
     /// At most [`ASK_REASON_BYTES_MAX`].
     pub reason: Arc<str>,
     pub opened_at: Timestamp,
     pub deadline: Option<Timestamp>,
+    pub rules: AskRules,
+    /// Time of the first reminder, escalation or, of a call, deadline.
+    pub next_due: Option<Timestamp>,
+    /// What a person needs to answer, unless the facts of an execution have it.
+    pub details: Option<Arc<Value>>,
+}
+
+/// An answer, and who gave it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskAnswer {
+    /// `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
+    pub data: Arc<Value>,
+}
+
+/// The parts of an ask that lists do not show. Empty for asks of executions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AskContent {
+    pub details: Option<Arc<Value>>,
+    pub answer: Option<AskAnswer>,
+}
+
+/// New rules and claim of an open ask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskRevision {
+    pub id: Arc<str>,
+    /// The stored revision; the ask is not changed if it has another one, or is closed.
+    pub revision: u64,
+    pub rules: AskRules,
+    pub claim: Option<Claim>,
+    pub next_due: Option<Timestamp>,
+}
+
+/// Numbers of open asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenAskCounts {
+    /// By kind, without zeros.
+    pub by_kind: Vec<(AskKind, u64)>,
+    /// Time when the oldest one opened.
+    pub oldest: Option<Timestamp>,
 }
 
 /// All asks of an execution that a version wrote which knows none.
@@ -125,9 +216,29 @@ pub struct AskFilter {
     pub is_open: bool,
     pub kind: Option<AskKind>,
     pub workflow_id: Option<String>,
+    pub agent_id: Option<String>,
     pub user_id: Option<String>,
+    pub to: Option<AskedOf>,
+    /// True: asks with a claim that has not ended at [`AskFilter::now`]; false: others.
+    pub is_claimed: Option<bool>,
+    /// Time of the request.
+    pub now: Timestamp,
     /// Asks whose deadline is before this time.
     pub due_before: Option<Timestamp>,
+}
+
+/// Assignment of asks in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskedOf {
+    /// Assigned to nobody.
+    Nobody,
+    User(String),
+    Role(String),
+    /// A user with roles may answer it.
+    Anyone {
+        user: Option<String>,
+        roles: Vec<String>,
+    },
 }
 
 /// Place of an ask in a list: the deadline of one that is open (the last time there is, without
@@ -147,9 +258,22 @@ pub struct AskPage {
     pub next: Option<AskCursor>,
 }
 
-/// Asks of executions, for lists.
+/// Asks of executions and generations.
 pub trait Asks: Send + Sync {
     fn ask<'a>(&'a self, id: &'a str) -> Read<'a, Option<Ask>>;
+
+    /// Returns what lists do not show; empty for an unknown ask.
+    fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent>;
+
+    /// Returns open asks with something due at this time or before, the first due first.
+    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
+
+    /// Counts open asks; the cost grows with their number.
+    fn open_ask_counts(&self) -> Read<'_, OpenAskCounts>;
+
+    /// Changes rules and claim of an open ask, and increments its revision. Returns false if it is
+    /// closed or has another revision.
+    fn revise_ask(&self, revision: AskRevision) -> Written<bool>;
 
     /// Returns a page of asks behind a place. Filters that no index serves are checked on a limited
     /// number of rows.
@@ -180,9 +304,53 @@ impl AskFilter {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == value)
         };
         self.kind.is_none_or(|kind| kind == ask.kind)
-            && is(&self.workflow_id, Some(&ask.workflow_id))
+            && is(&self.workflow_id, ask.workflow_id())
+            && is(&self.agent_id, ask.agent_id())
             && is(&self.user_id, ask.user_id.as_deref())
+            && self.to.as_ref().is_none_or(|to| to.includes(ask))
+            && self.is_claimed.is_none_or(|claimed| ask.claim_at(self.now).is_some() == claimed)
             && self.due_before.is_none_or(|time| ask.deadline.is_some_and(|due| due < time))
+    }
+}
+
+impl AskedOf {
+    fn includes(&self, ask: &Ask) -> bool {
+        let to = &ask.rules.to;
+        match self {
+            Self::Nobody => to.is_empty(),
+            Self::User(id) => {
+                to.iter().any(|it| matches!(it, Assignee::User(user) if **user == **id))
+            }
+            Self::Role(name) => {
+                to.iter().any(|it| matches!(it, Assignee::Role(role) if **role == **name))
+            }
+            Self::Anyone { user, roles } => {
+                ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref())
+            }
+        }
+    }
+}
+
+impl Ask {
+    /// Returns the workflow of a step.
+    pub fn workflow_id(&self) -> Option<&str> {
+        match &self.subject {
+            AskSubject::Step(step) => Some(&step.workflow_id),
+            AskSubject::Call(_) => None,
+        }
+    }
+
+    /// Returns the agent of a call.
+    pub fn agent_id(&self) -> Option<&str> {
+        match &self.subject {
+            AskSubject::Step(_) => None,
+            AskSubject::Call(call) => Some(&call.agent_id),
+        }
+    }
+
+    /// Returns the claim, if it has not ended.
+    pub fn claim_at(&self, now: Timestamp) -> Option<&Claim> {
+        self.claim.as_ref().filter(|claim| claim.until > now)
     }
 }
 

@@ -6,7 +6,9 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AppendError, ConversationWrite, Read, Row, TurnTiming};
+use super::{
+    AppendError, AskChange, ConversationKey, ConversationWrite, Read, Row, TurnTiming, Written,
+};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::domain::time::Timestamp;
@@ -29,7 +31,7 @@ pub struct GenerationRecord {
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
     /// Workflow step that started it. A restart leaves such a generation `working`: the step runs
-    /// again, under the same id.
+    /// again, under the same id, and continues it if it has a continuation.
     pub origin: Option<StepOrigin>,
     pub trace: Trace,
 }
@@ -49,6 +51,18 @@ pub enum GenerationStatus {
     Completed,
     Error,
     Cancelled,
+    /// Waits for people; no process works on it.
+    Suspended,
+}
+
+impl GenerationStatus {
+    /// Returns true if nothing changes any more.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Working | Self::Suspended => false,
+            Self::Completed | Self::Error | Self::Cancelled => true,
+        }
+    }
 }
 
 /// One turn of a generation: the model's answer, and its tools' results.
@@ -105,6 +119,42 @@ pub struct GenerationWrite {
     pub steps: Vec<(u32, Arc<GenerationStep>)>,
     /// Messages for the conversation, in the same commit.
     pub messages: Option<ConversationWrite>,
+    /// Change of the continuation and the asks, in the same commit.
+    pub continuation: ContinuationChange,
+}
+
+/// What an interrupted or suspended generation needs to continue, beside its record and turns.
+/// Opaque to stores.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ContinuationChange {
+    #[default]
+    Keep,
+    Put {
+        /// JSON. Replaces the stored one, and increments its revision (the first one is 1).
+        body: Arc<str>,
+        /// Changes of the asks of the generation's calls, in order.
+        asks: Vec<AskChange>,
+    },
+    /// The generation has ended.
+    Remove { asks: Vec<AskChange> },
+}
+
+impl ContinuationChange {
+    /// Returns the changes of asks.
+    pub fn asks(&self) -> &[AskChange] {
+        match self {
+            Self::Keep => &[],
+            Self::Put { asks, .. } | Self::Remove { asks } => asks,
+        }
+    }
+}
+
+/// A stored continuation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredContinuation {
+    /// Number of its newest write.
+    pub revision: u64,
+    pub body: Arc<str>,
 }
 
 /// A generation with its turns.
@@ -134,7 +184,22 @@ pub trait Generations: Send + Sync {
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>>;
 
+    /// Records like [`Generations::record_generation`], but only if the stored continuation has
+    /// this revision; otherwise returns false and changes nothing. Of concurrent writes with one
+    /// revision, one succeeds.
+    fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool>;
+
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>>;
+
+    fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>>;
+
+    /// Returns the ids of suspended generations of a conversation.
+    fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>>;
+
+    /// Takes over generations that are `working`, have a continuation and no process that works on
+    /// them; returns their rows and ids, by row, at most `limit` behind a row. Of concurrent
+    /// processes, one takes over a generation. Called like [`Generations::interrupt_working`].
+    fn adopt_interrupted(&self, after: Row, limit: usize) -> Written<Vec<(Row, String)>>;
 
     /// Returns the agent's generations (of one user, if named) in the order of their first record,
     /// newest first, skipping `offset`. The cost does not grow with the history; for one user, it
@@ -147,8 +212,8 @@ pub trait Generations: Send + Sync {
         limit: usize,
     ) -> Read<'a, GenerationPage>;
 
-    /// Marks generations that are still `working` and do not belong to a workflow step as failed
-    /// (`interrupted by a restart`), except those of members that are not gone. Called at start, and
+    /// Marks generations that are still `working`, have no continuation and do not belong to a
+    /// workflow step as failed (`interrupted by a restart`), except those of members that are not gone. Called at start, and
     /// after a member is gone.
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>>;
 }

@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use greenroom_actors::ports::store::{
-    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, Row,
-};
+use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, GenerationWrite, Row};
 
 use super::PreparedMessages;
 use crate::trace::{TraceColumns, generation_columns};
@@ -32,7 +30,7 @@ pub struct PreparedGeneration {
 impl PreparedGeneration {
     /// Serializes a generation.
     pub fn new(write: GenerationWrite) -> serde_json::Result<Self> {
-        let GenerationWrite { row, mut record, steps, messages } = write;
+        let GenerationWrite { row, mut record, steps, messages, continuation: _ } = write;
         // taken, so that the writer's thread need not free them
         let (input, output) = (record.input.take(), record.output.take());
         Ok(Self {
@@ -50,7 +48,7 @@ impl PreparedGeneration {
     /// Returns the turns for the generation's own row: all of them, if it has ended and no more
     /// are expected.
     pub fn inline_steps(&self) -> Option<&[u8]> {
-        self.steps.whole().filter(|_| self.record.status != GenerationStatus::Working)
+        self.steps.whole().filter(|_| self.record.status.is_final())
     }
 
     /// Returns the name of the trace, unless it is named after the id.

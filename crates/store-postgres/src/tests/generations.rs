@@ -9,9 +9,9 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
-    AppendError, ConversationKey, ConversationWrite, Conversations as _, GenerationRecord,
-    GenerationStatus, GenerationStep, GenerationWrite, Generations as _, Journal as _,
-    StoredMessage,
+    AppendError, ContinuationChange, ConversationKey, ConversationWrite, Conversations as _,
+    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, Generations as _,
+    Journal as _, StoredMessage,
 };
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
@@ -39,7 +39,13 @@ pub(super) fn working(id: &str) -> GenerationWrite {
         origin: None,
         trace: Trace::of(id, EntityType::Agent, &Arc::from("clerk"), TraceOrigin::New),
     };
-    GenerationWrite { row: 0, record, steps: Vec::new(), messages: None }
+    GenerationWrite {
+        row: 0,
+        record,
+        steps: Vec::new(),
+        messages: None,
+        continuation: ContinuationChange::Keep,
+    }
 }
 
 pub(super) fn turn(number: u32, text: &str) -> (u32, Arc<GenerationStep>) {

@@ -11,9 +11,9 @@ use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::conformance::{Bench, Draft, completed, held, step_started};
 use greenroom_actors::ports::store::{
-    AskChange, AskKind, AskState, ConversationKey, ConversationWrite, GenerationRecord,
-    GenerationStatus, GenerationStep, GenerationWrite, IdempotencyRecord, NewAsk, Status, Store,
-    StoredMessage, Timer, TimerChange, TimerKey,
+    AskChange, AskKind, AskState, ContinuationChange, ConversationKey, ConversationWrite,
+    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, IdempotencyRecord, NewAsk,
+    Status, Store, StoredMessage, Timer, TimerChange, TimerKey,
 };
 use serde_json::{Value, json};
 
@@ -151,7 +151,13 @@ pub(super) fn generation(id: &str, messages: Option<(&str, &[&str])>) -> Generat
         at: Timestamp(1000),
     });
     let turn = Arc::new(GenerationStep { text: "turn".to_owned(), ..GenerationStep::default() });
-    GenerationWrite { row: 0, record, steps: vec![(0, turn)], messages }
+    GenerationWrite {
+        row: 0,
+        record,
+        steps: vec![(0, turn)],
+        messages,
+        continuation: ContinuationChange::Keep,
+    }
 }
 
 async fn logs(store: &dyn Store) {

@@ -6,9 +6,9 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
-    Conversations as _, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, Generations as _, StoredMessage,
+    ContinuationChange, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
+    ConversationWrite, Conversations as _, GenerationPage, GenerationRecord, GenerationStatus,
+    GenerationStep, GenerationWrite, Generations as _, StoredMessage,
 };
 use serde_json::{Map, json};
 
@@ -76,6 +76,7 @@ fn write_of(
         record: record(id),
         steps: vec![(0, step("one"))],
         messages: Some(messages),
+        continuation: ContinuationChange::Keep,
     }
 }
 
@@ -175,8 +176,13 @@ async fn history_and_conversations_survive_a_restart() {
     }
     let mut of_other = record("of u2");
     of_other.user_id = Some("u2".to_owned());
-    let of_other =
-        GenerationWrite { row: free_row(), record: of_other, steps: Vec::new(), messages: None };
+    let of_other = GenerationWrite {
+        row: free_row(),
+        record: of_other,
+        steps: Vec::new(),
+        messages: None,
+        continuation: ContinuationChange::Keep,
+    };
     assert_eq!(store.record_generation(of_other).await, Ok(()));
     assert_eq!(store.forget_user("u2".to_owned()).await, Ok(0));
     drop(store);
@@ -202,7 +208,13 @@ async fn a_generation_recorded_at_once_is_one_row() {
     let store = open(&path);
     let alone = |status| {
         let record = GenerationRecord { status, ..record("g1") };
-        GenerationWrite { row: free_row(), record, steps: vec![(0, step("one"))], messages: None }
+        GenerationWrite {
+            row: free_row(),
+            record,
+            steps: vec![(0, step("one"))],
+            messages: None,
+            continuation: ContinuationChange::Keep,
+        }
     };
     assert_eq!(store.record_generation(alone(GenerationStatus::Completed)).await, Ok(()));
     assert_eq!(counts(&path), [1, 0, 0, 0, 0, 0]);
@@ -221,7 +233,13 @@ async fn deletions_leave_no_rows() {
     }
     let working = GenerationRecord { status: GenerationStatus::Working, ..record("g3") };
     let steps = (0..3).map(|number| (number, step("more"))).collect();
-    let write = GenerationWrite { row: free_row(), record: working, steps, messages: None };
+    let write = GenerationWrite {
+        row: free_row(),
+        record: working,
+        steps,
+        messages: None,
+        continuation: ContinuationChange::Keep,
+    };
     assert_eq!(store.record_generation(write).await, Ok(()));
     assert_eq!(counts(&path), [3, 3, 1, 2, 2200, 2200]);
     assert_eq!(store.delete_conversation(key("c1")).await, Ok(true));
@@ -244,6 +262,7 @@ async fn deletions_leave_no_rows() {
         record: record("g4"),
         steps: Vec::new(),
         messages: Some(cut),
+        continuation: ContinuationChange::Keep,
     };
     assert_eq!(store.record_generation(write).await, Ok(()));
     assert_eq!(counts(&path), [4, 3, 1, 2, 1110, 1110]);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::ports::store::{
-    ConversationWrite, Conversations as _, GenerationWrite, StoredMessage,
+    ContinuationChange, ConversationWrite, Conversations as _, GenerationWrite, StoredMessage,
 };
 use greenroom_store_codec::dump::{Kind, Target as _, Value, copy};
 
@@ -63,7 +63,13 @@ async fn add_messages(store: &SqliteStore) {
     let (key, at) = (key("talk"), Timestamp(1000));
     let messages = Some(ConversationWrite { key, cut_after: None, messages, at });
     let row = store.next_generation_row().unwrap();
-    let write = GenerationWrite { row, record: record("g1"), steps: Vec::new(), messages };
+    let write = GenerationWrite {
+        row,
+        record: record("g1"),
+        steps: Vec::new(),
+        messages,
+        continuation: ContinuationChange::Keep,
+    };
     store.record_generation(write).await.unwrap();
 }
 

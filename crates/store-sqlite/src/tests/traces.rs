@@ -4,7 +4,8 @@ use greenroom_actors::domain::trace::{
     Anchor, EntityType, RootRow, Trace, TraceOrigin, own_trace_id,
 };
 use greenroom_actors::ports::store::{
-    GenerationRecord, GenerationWrite, Root, RootFilter, TraceQuery, Traces as _,
+    ContinuationChange, GenerationRecord, GenerationWrite, Root, RootFilter, TraceQuery,
+    Traces as _,
 };
 
 use super::agents::record;
@@ -37,7 +38,13 @@ fn generation(store: &SqliteStore) -> GenerationWrite {
     trace.root_id = Arc::from("clerk");
     let (start_time, end_time) = (Timestamp(2000), Some(Timestamp(2000)));
     let record = GenerationRecord { start_time, end_time, user_id: None, trace, ..record(AGENT) };
-    GenerationWrite { row, record, steps: Vec::new(), messages: None }
+    GenerationWrite {
+        row,
+        record,
+        steps: Vec::new(),
+        messages: None,
+        continuation: ContinuationChange::Keep,
+    }
 }
 
 async fn ids_of(store: &SqliteStore, trace_id: &str) -> Vec<String> {

@@ -5,7 +5,9 @@ use serde_json::Value;
 use crate::agent::outcome::{GenerateError, Generation};
 use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite};
+use crate::ports::store::{
+    ContinuationChange, ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite,
+};
 use crate::requests::Unavailable;
 
 use super::{Outcome, Run};
@@ -31,6 +33,7 @@ impl Run {
             record: self.record.clone(),
             steps: self.transcript.unrecorded(),
             messages: None,
+            continuation: ContinuationChange::Keep,
         };
         let recorded = self.deps.generations.record_generation(write);
         self.recording.during(recorded).await.map_err(Unavailable::from)?;
@@ -59,7 +62,8 @@ impl Run {
             }
         };
         let steps = self.transcript.unrecorded();
-        let write = GenerationWrite { row: self.row, record, steps, messages };
+        let continuation = ContinuationChange::Keep;
+        let write = GenerationWrite { row: self.row, record, steps, messages, continuation };
         let recorded = self.deps.generations.record_generation(write);
         self.recording.during(recorded).await.map_err(Unavailable::from)?;
         self.transcript.mark_recorded();

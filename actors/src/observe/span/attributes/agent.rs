@@ -110,9 +110,10 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
 fn kind_of_end(record: &GenerationRecord) -> &'static str {
     match record.status {
         GenerationStatus::Cancelled => "cancelled",
-        GenerationStatus::Working | GenerationStatus::Completed | GenerationStatus::Error => {
-            OTHER_ERROR
-        }
+        GenerationStatus::Working
+        | GenerationStatus::Suspended
+        | GenerationStatus::Completed
+        | GenerationStatus::Error => OTHER_ERROR,
     }
 }
 

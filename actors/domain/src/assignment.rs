@@ -1,0 +1,206 @@
+//! Assignment of what waits for a person: who may answer, and when somebody is reminded.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// Maximum bytes of a user or role in an assignment.
+pub const ASSIGNEE_BYTES_MAX: usize = 256;
+
+/// Maximum number of assignees of one ask.
+pub const ASSIGNEES_MAX: usize = 32;
+
+/// One entry of an assignment, written `user:<id>`, `role:<name>` or `!self`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Assignee {
+    User(Arc<str>),
+    Role(Arc<str>),
+    /// Excludes the user who asked.
+    NotSelf,
+}
+
+/// Text that is not an assignee.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be user:<id>, role:<name> or !self")]
+pub struct NotAnAssignee;
+
+impl FromStr for Assignee {
+    type Err = NotAnAssignee;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAssignee> {
+        if text == "!self" {
+            return Ok(Self::NotSelf);
+        }
+        let (kind, name) = text.split_once(':').ok_or(NotAnAssignee)?;
+        if name.trim().is_empty() || name.len() > ASSIGNEE_BYTES_MAX {
+            return Err(NotAnAssignee);
+        }
+        match kind {
+            "user" => Ok(Self::User(Arc::from(name))),
+            "role" => Ok(Self::Role(Arc::from(name))),
+            _ => Err(NotAnAssignee),
+        }
+    }
+}
+
+impl TryFrom<String> for Assignee {
+    type Error = NotAnAssignee;
+
+    fn try_from(text: String) -> Result<Self, NotAnAssignee> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Assignee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(id) => write!(f, "user:{id}"),
+            Self::Role(name) => write!(f, "role:{name}"),
+            Self::NotSelf => f.write_str("!self"),
+        }
+    }
+}
+
+impl From<Assignee> for String {
+    fn from(assignee: Assignee) -> Self {
+        assignee.to_string()
+    }
+}
+
+/// Who is asked, who is reminded when, and who is asked in addition after a while.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskRules {
+    /// Users and roles that may answer. Without users and roles: everyone who sees the ask.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<Assignee>,
+    /// Times of reminders, in milliseconds after the ask has opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remind_ms: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalate: Option<Escalation>,
+}
+
+/// Asks others in addition if nobody has answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Escalation {
+    /// In milliseconds after the ask has opened.
+    pub after_ms: u64,
+    pub to: Vec<Assignee>,
+}
+
+impl AskRules {
+    /// Returns true if nothing is ruled.
+    pub fn is_empty(&self) -> bool {
+        self.to.is_empty() && self.remind_ms.is_empty() && self.escalate.is_none()
+    }
+
+    /// Returns true if a caller with this id and these roles may answer what `owner` asks for.
+    pub fn admits(
+        &self,
+        user: Option<&str>,
+        roles: &[impl AsRef<str>],
+        owner: Option<&str>,
+    ) -> bool {
+        let is_named = |assignee: &Assignee| match assignee {
+            Assignee::User(id) => user == Some(id),
+            Assignee::Role(name) => roles.iter().any(|role| role.as_ref() == &**name),
+            Assignee::NotSelf => false,
+        };
+        let excludes_self = self.to.contains(&Assignee::NotSelf);
+        // somebody unknown may be the one who asked
+        let is_self = owner.is_some() && (user.is_none() || user == owner);
+        let names_nobody = self.to.iter().all(|assignee| *assignee == Assignee::NotSelf);
+        !(excludes_self && is_self) && (names_nobody || self.to.iter().any(is_named))
+    }
+
+    /// Returns the time of the next reminder or escalation behind a time.
+    pub fn next_due(&self, opened_at: Timestamp, after: Timestamp) -> Option<Timestamp> {
+        let escalated = self.escalate.iter().map(|it| it.after_ms);
+        let times = self.remind_ms.iter().copied().chain(escalated);
+        times.map(|delay| later(opened_at, delay)).filter(|at| *at > after).min()
+    }
+
+    /// Returns true if others are to be asked in addition at this time, and were not before.
+    pub fn escalates(&self, opened_at: Timestamp, now: Timestamp) -> bool {
+        self.escalate.as_ref().is_some_and(|it| later(opened_at, it.after_ms) <= now)
+    }
+
+    /// Returns the rules once others are asked in addition.
+    pub fn escalated(mut self) -> Self {
+        if let Some(Escalation { to, .. }) = self.escalate.take() {
+            let added = to.into_iter().filter(|it| !self.to.contains(it)).collect::<Vec<_>>();
+            self.to.extend(added);
+        }
+        self
+    }
+}
+
+fn later(at: Timestamp, delay_ms: u64) -> Timestamp {
+    Timestamp(at.0.saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(to: &[&str]) -> AskRules {
+        let to = to.iter().map(|text| text.parse().unwrap()).collect();
+        AskRules { to, ..AskRules::default() }
+    }
+
+    #[test]
+    fn assignees_are_read_as_they_are_written() {
+        for text in ["user:ann", "role:support", "!self", "user:a:b"] {
+            assert_eq!(text.parse::<Assignee>().unwrap().to_string(), text);
+        }
+        let long = format!("user:{}", "x".repeat(ASSIGNEE_BYTES_MAX + 1));
+        for text in ["", "ann", "user:", "role: ", "group:a", "self", &long] {
+            assert_eq!(text.parse::<Assignee>(), Err(NotAnAssignee), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_ask_is_answered_by_those_it_is_assigned_to() {
+        let rows: [(&[&str], Option<&str>, &[&str], bool); 11] = [
+            (&[], None, &[], true),
+            (&[], Some("ann"), &[], true),
+            (&["user:ann"], Some("ann"), &[], true),
+            (&["user:ann"], Some("bob"), &["support"], false),
+            (&["user:ann"], None, &[], false),
+            (&["role:support"], Some("bob"), &["support"], true),
+            (&["role:support", "user:ann"], Some("ann"), &[], true),
+            (&["role:support", "!self"], Some("owner"), &["support"], false),
+            (&["role:support", "!self"], Some("bob"), &["support"], true),
+            (&["!self"], Some("bob"), &[], true),
+            (&["!self"], None, &[], false),
+        ];
+        for (to, user, roles, expected) in rows {
+            let admits = rules(to).admits(user, roles, Some("owner"));
+            assert_eq!(admits, expected, "{to:?} {user:?} {roles:?}");
+        }
+    }
+
+    #[test]
+    fn reminders_and_the_escalation_are_due_in_order() {
+        let escalate = Escalation { after_ms: 20, to: vec![Assignee::Role(Arc::from("boss"))] };
+        let rules =
+            AskRules { remind_ms: vec![30, 10], escalate: Some(escalate), ..rules(&["user:a"]) };
+        let due = |after| rules.next_due(Timestamp(100), Timestamp(after)).map(|at| at.0);
+        assert_eq!(
+            [due(100), due(110), due(120), due(130)],
+            [Some(110), Some(120), Some(130), None]
+        );
+        assert!(!rules.escalates(Timestamp(100), Timestamp(119)));
+        assert!(rules.escalates(Timestamp(100), Timestamp(120)));
+        let escalated = rules.escalated();
+        assert_eq!(escalated.to.len(), 2);
+        assert!(!escalated.escalates(Timestamp(100), Timestamp(120)));
+    }
+}
