@@ -23,7 +23,9 @@ pub use crate::ports::store::Failure;
 use crate::ports::store::{Header, Status};
 use crate::visibility::Visibility;
 
-pub use self::inbox::{AnswerAsk, Answered, AskDetail, AskError};
+pub use self::inbox::{
+    AnswerAsk, Answered, ApproveCall, AskDetail, AskError, ChatReply, ContinueChat, Reply,
+};
 pub use self::unavailable::Unavailable;
 pub(crate) use self::unavailable::is_refused_as;
 

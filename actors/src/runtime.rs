@@ -1,6 +1,7 @@
 //! The only entry point to executions and generations.
 
 mod agents;
+mod call_asks;
 mod exchange;
 mod health;
 mod inbox;
@@ -12,6 +13,7 @@ mod replay_key;
 mod requests;
 mod rows;
 mod stats;
+mod suspended;
 mod tools;
 mod traces;
 mod workflow_runs;

@@ -54,7 +54,9 @@ impl Runtime {
 
     /// Returns what a person needs to answer an ask, and the answer once there is one.
     pub async fn describe_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
-        let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+        let AskSubject::Step(step) = &ask.subject else {
+            return self.describe_call_ask(ask).await;
+        };
         let (target, path) = (target_of(step), Arc::clone(&step.path));
         let state = self.describe(&target).await?;
         let plan = self.shared.plan(&state.header.definition_hash).await?;
@@ -72,6 +74,9 @@ impl Runtime {
     /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known
     /// idempotency key, returns the ask as the first call with it left it.
     pub async fn answer_ask(&self, ask: Ask, answer: AnswerAsk) -> Result<AskDetail, AskError> {
+        if matches!(ask.subject, AskSubject::Call(_)) {
+            return self.answer_call_ask(ask, answer).await;
+        }
         let AnswerAsk { data, by, idempotency: key } = answer;
         if let Some(key) = &key
             && self.is_known(key).await?

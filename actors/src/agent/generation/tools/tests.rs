@@ -90,6 +90,8 @@ fn caller() -> Caller {
         depth: 0,
         trace: Trace::of("g1", EntityType::Agent, &Arc::from("writer"), TraceOrigin::New),
         repetition: 0,
+        is_repeated: false,
+        answers: Vec::new(),
     }
 }
 
