@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agent::event::{GenerationEvent, GenerationProgress};
+pub use crate::domain::assignment::{ASSIGNEES_MAX, Answerer, Assignee};
 use crate::domain::fact::{Others, Recorded, Suspension};
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::principal::Principal;
@@ -24,7 +25,8 @@ use crate::ports::store::{Header, Status};
 use crate::visibility::Visibility;
 
 pub use self::inbox::{
-    AnswerAsk, Answered, ApproveCall, AskDetail, AskError, ChatReply, ContinueChat, Reply,
+    AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, AskUpdate, CLAIM_DEFAULT,
+    CLAIM_MAX, ChatReply, ContinueChat, Reply,
 };
 pub use self::unavailable::Unavailable;
 pub(crate) use self::unavailable::is_refused_as;
@@ -71,6 +73,8 @@ pub struct ResumeExecution {
     pub suspension_id: Option<String>,
     pub data: Value,
     pub by: Option<Principal>,
+    /// Who has to be one of those who are asked; `None` resumes whoever is asked.
+    pub answerer: Option<Answerer>,
     pub idempotency: Option<IdempotencyKey>,
 }
 
@@ -341,6 +345,8 @@ pub enum ResumeError {
     SeveralWait { paths: String },
     #[error("suspension {id} no longer waits")]
     SuspensionPassed { id: String, waiting: Vec<Suspension> },
+    #[error("others are asked")]
+    NotAssigned,
     #[error("resume data validation failed: {0}")]
     InvalidData(String),
     #[error("idempotency key was used with another body")]

@@ -1,6 +1,7 @@
 //! The only entry point to executions and generations.
 
 mod agents;
+mod ask_updates;
 mod call_asks;
 mod exchange;
 mod health;

@@ -2,6 +2,7 @@
 
 pub(crate) mod arbiters;
 pub(crate) mod ask_backfill;
+pub(crate) mod ask_reminders;
 pub(crate) mod evaluation;
 pub(crate) mod memory_budget;
 pub(crate) mod messages;

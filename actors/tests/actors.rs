@@ -3,6 +3,10 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/ask_access.rs"]
+mod ask_access;
+#[path = "actors/ask_reminders.rs"]
+mod ask_reminders;
 #[path = "actors/asks.rs"]
 mod asks;
 #[path = "actors/blocked.rs"]

@@ -14,6 +14,9 @@ pub const ASSIGNEE_BYTES_MAX: usize = 256;
 /// Maximum number of assignees of one ask.
 pub const ASSIGNEES_MAX: usize = 32;
 
+/// Maximum number of reminders of one ask.
+pub const REMINDERS_MAX: usize = 16;
+
 /// One entry of an assignment, written `user:<id>`, `role:<name>` or `!self`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -44,6 +47,15 @@ impl FromStr for Assignee {
             "user" => Ok(Self::User(Arc::from(name))),
             "role" => Ok(Self::Role(Arc::from(name))),
             _ => Err(NotAnAssignee),
+        }
+    }
+}
+
+impl Assignee {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::User(name) | Self::Role(name) => name.len() as u64,
+            Self::NotSelf => 0,
         }
     }
 }
@@ -86,6 +98,21 @@ pub struct AskRules {
     pub escalate: Option<Escalation>,
 }
 
+/// Who answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answerer {
+    /// `None` if unknown.
+    pub user: Option<Arc<str>>,
+    pub roles: Vec<Arc<str>>,
+}
+
+/// Reminders and escalations that were due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passed {
+    pub is_reminded: bool,
+    pub is_escalated: bool,
+}
+
 /// Asks others in addition if nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -99,6 +126,17 @@ impl AskRules {
     /// Returns true if nothing is ruled.
     pub fn is_empty(&self) -> bool {
         self.to.is_empty() && self.remind_ms.is_empty() && self.escalate.is_none()
+    }
+
+    /// Returns true if users or roles are named, who alone may answer.
+    pub fn names_somebody(&self) -> bool {
+        self.to.iter().any(|assignee| *assignee != Assignee::NotSelf)
+    }
+
+    /// Returns the size of the names in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let added = self.escalate.iter().flat_map(|it| &it.to);
+        self.to.iter().chain(added).map(Assignee::bytes).sum()
     }
 
     /// Returns true if a caller with this id and these roles may answer what `owner` asks for.
@@ -116,8 +154,7 @@ impl AskRules {
         let excludes_self = self.to.contains(&Assignee::NotSelf);
         // somebody unknown may be the one who asked
         let is_self = owner.is_some() && (user.is_none() || user == owner);
-        let names_nobody = self.to.iter().all(|assignee| *assignee == Assignee::NotSelf);
-        !(excludes_self && is_self) && (names_nobody || self.to.iter().any(is_named))
+        !(excludes_self && is_self) && (!self.names_somebody() || self.to.iter().any(is_named))
     }
 
     /// Returns the time of the next reminder or escalation behind a time.
@@ -127,14 +164,28 @@ impl AskRules {
         times.map(|delay| later(opened_at, delay)).filter(|at| *at > after).min()
     }
 
+    /// Applies what is due at a time: forgets reminders that are due, and asks others in addition.
+    /// The rules that remain have only what is still to come.
+    pub fn pass(mut self, opened_at: Timestamp, now: Timestamp) -> (Self, Passed) {
+        let reminders = self.remind_ms.len();
+        self.remind_ms.retain(|delay| later(opened_at, *delay) > now);
+        let is_reminded = self.remind_ms.len() < reminders;
+        let is_escalated = self.escalates(opened_at, now);
+        let rules = if is_escalated { self.escalated() } else { self };
+        (rules, Passed { is_reminded, is_escalated })
+    }
+
     /// Returns true if others are to be asked in addition at this time, and were not before.
     pub fn escalates(&self, opened_at: Timestamp, now: Timestamp) -> bool {
         self.escalate.as_ref().is_some_and(|it| later(opened_at, it.after_ms) <= now)
     }
 
-    /// Returns the rules once others are asked in addition.
+    /// Returns the rules once others are asked in addition. Where nobody is named, everyone is asked
+    /// already.
     pub fn escalated(mut self) -> Self {
-        if let Some(Escalation { to, .. }) = self.escalate.take() {
+        if let Some(Escalation { to, .. }) = self.escalate.take()
+            && self.names_somebody()
+        {
             let added = to.into_iter().filter(|it| !self.to.contains(it)).collect::<Vec<_>>();
             self.to.extend(added);
         }
@@ -197,10 +248,21 @@ mod tests {
             [due(100), due(110), due(120), due(130)],
             [Some(110), Some(120), Some(130), None]
         );
+        let passed = |now| rules.clone().pass(Timestamp(100), Timestamp(now));
+        let flags = |now| (passed(now).1.is_reminded, passed(now).1.is_escalated);
+        assert_eq!(
+            [flags(109), flags(110), flags(120), flags(140)],
+            [(false, false), (true, false), (true, true), (true, true)]
+        );
+        assert_eq!(passed(120).0, AskRules { remind_ms: vec![30], ..passed(140).0 });
+        assert_eq!(passed(140).0.pass(Timestamp(100), Timestamp(140)).1, Passed::default());
         assert!(!rules.escalates(Timestamp(100), Timestamp(119)));
         assert!(rules.escalates(Timestamp(100), Timestamp(120)));
+        let rules_before = rules.clone();
         let escalated = rules.escalated();
         assert_eq!(escalated.to.len(), 2);
         assert!(!escalated.escalates(Timestamp(100), Timestamp(120)));
+        let everyone = AskRules { to: vec![Assignee::NotSelf], ..rules_before };
+        assert_eq!(everyone.escalated().to, [Assignee::NotSelf], "everyone is asked already");
     }
 }

@@ -125,6 +125,22 @@ pub struct SuspendRule {
     /// Longest wait; then `on_timeout` applies.
     pub deadline_ms: Option<u64>,
     pub on_timeout: OnTimeout,
+    /// Templates of those who may resume the step (see [`Assignee`](crate::assignment::Assignee)).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    /// Times of reminders, after the step has suspended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remind_ms: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalate: Option<EscalateRule>,
+}
+
+/// Asks others in addition if the step still waits after a while.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EscalateRule {
+    pub after_ms: u64,
+    /// Templates, as those of [`SuspendRule::to`].
+    pub to: Vec<String>,
 }
 
 /// Action when the deadline passes.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::assignment::AskRules;
 use crate::failure::ErrorClass;
 use crate::ids::{ExecutionId, StepPath};
 use crate::principal::Principal;
@@ -127,6 +128,9 @@ pub enum Fact {
         /// Id of the suspension. Absent from older facts: it follows from the facts before them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
+        /// Who is asked, if the step rules it. Assignments may change it later in the ask only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ask: Option<Arc<AskRules>>,
     },
     StepResumed {
         path: StepPath,

@@ -1,8 +1,10 @@
 //! Compiled definitions: checked and immutable.
 
+mod asking;
 mod compile;
 mod lints;
 
+pub use self::asking::Asking;
 pub use self::compile::compile_command;
 pub use self::lints::{
     Callee, Callers, ConstantInput, ERROR_KEYS, EXECUTION_KEYS, Finding, Form, Misspelt,
@@ -145,6 +147,7 @@ pub struct Suspend {
     pub deadline_ms: Option<u64>,
     /// Data with which a passed deadline resumes the step; without it, the step fails.
     pub on_timeout: Option<CompiledProjection>,
+    pub asking: Asking,
 }
 
 /// A compiled retry policy.

@@ -16,6 +16,7 @@ mod machine {
 
     mod agent;
     mod all;
+    mod asking;
     mod branch;
     mod cancel;
     mod child;

@@ -61,7 +61,8 @@ pub(crate) fn asks_of(machine: &Machine) -> Vec<NewAsk> {
 }
 
 fn ask_of(path: StepPath, wait: &Wait, kind: AskKind) -> NewAsk {
-    new_ask(&wait.id, kind, path, &wait.reason, wait.since, wait.deadline)
+    let times = (wait.since, wait.deadline);
+    new_ask(&wait.id, kind, path, &wait.reason, times, wait.ask.as_deref())
 }
 
 fn new_ask(
@@ -69,9 +70,10 @@ fn new_ask(
     kind: AskKind,
     place: StepPath,
     reason: &str,
-    opened_at: Timestamp,
-    deadline: Option<Timestamp>,
+    (opened_at, deadline): (Timestamp, Option<Timestamp>),
+    rules: Option<&AskRules>,
 ) -> NewAsk {
+    let rules = rules.cloned().unwrap_or_default();
     NewAsk {
         id: Arc::from(format!("{ASK_PREFIX}{suspension}")),
         kind,
@@ -80,8 +82,8 @@ fn new_ask(
         reason: Arc::from(shortened(reason, ASK_REASON_BYTES_MAX)),
         opened_at,
         deadline,
-        rules: AskRules::default(),
-        next_due: None,
+        next_due: rules.next_due(opened_at, Timestamp(i64::MIN)),
+        rules,
         details: None,
     }
 }
@@ -101,14 +103,14 @@ fn kind_of(step: &Step, attempts: u32) -> Option<AskKind> {
 }
 
 fn opened_by(fact: &Fact, at: Timestamp, machine: &Machine) -> Option<NewAsk> {
-    let Fact::StepSuspended { path, reason, deadline, id: Some(id), .. } = fact else {
+    let Fact::StepSuspended { path, reason, deadline, id: Some(id), ask, .. } = fact else {
         return None;
     };
     let kind = match machine.node(path) {
         Some((step, node)) => kind_of(step, node.attempt)?,
         None => AskKind::Step,
     };
-    Some(new_ask(id, kind, Arc::clone(path), reason, at, *deadline))
+    Some(new_ask(id, kind, Arc::clone(path), reason, (at, *deadline), ask.as_deref()))
 }
 
 /// Returns the step whose ask a fact closes, if it is open.

@@ -42,7 +42,8 @@ impl ExecutionActor {
                 actor.answer_when_durable(answer, Err(ControlError::Already(status)));
             }
             Err(NotRecorded::Dropped(why)) => answer.refuse(why),
-            Ok(Decision::Forward { .. }) | Err(NotRecorded::Refused(_)) => {
+            Ok(Decision::Forward { .. } | Decision::Admit { .. })
+            | Err(NotRecorded::Refused(_)) => {
                 drop(answer.send(Err(ControlError::NotFound)));
             }
         });
@@ -56,7 +57,8 @@ impl ExecutionActor {
             ctx,
             |actor, decision, ctx| match decision {
                 Ok(Decision::Recorded(batch)) => actor.record(batch, AppendExtras::default(), ctx),
-                Ok(Decision::Forward { .. }) | Err(NotRecorded::Refused(_)) => {
+                Ok(Decision::Forward { .. } | Decision::Admit { .. })
+                | Err(NotRecorded::Refused(_)) => {
                     actor.forget_timer(TimerKey::Abandoned);
                 }
                 // the timer fires again

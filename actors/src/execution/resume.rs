@@ -1,16 +1,18 @@
 //! A resume: decided here, or by the child of the suspended step.
 
+use std::sync::Arc;
+
 use actix::Context;
 use tokio::sync::oneshot::{self, Sender};
 
-use crate::commands::{Answer, ExecutionCommand, Refuse as _, ResumeCommand, ResumeRefusal};
+use crate::commands::{Answer, ExecutionCommand, Refuse, ResumeCommand, ResumeRefusal};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Command, Decision, Refusal, Resume};
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::NotRecorded;
 use crate::execution::outcome::{OutcomeAnswer, Ownership};
 use crate::execution::record::AppendExtras;
-use crate::ports::store::IdempotencyRecord;
+use crate::ports::store::{ASK_PREFIX, IdempotencyRecord};
 use crate::requests::{ExecutionOutcome, ResumeError, Unavailable};
 
 impl ExecutionActor {
@@ -25,7 +27,7 @@ impl ExecutionActor {
             answer.refuse(Unavailable::Busy { execution: None });
             return;
         }
-        self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
+        self.decide_resume(resume, answer, ctx, |actor, answer, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 let before = batch.facts.first().map_or(0, |first| first.seq - 1);
                 actor.wait_for_outcome(
@@ -39,6 +41,7 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.forward_resume(path, child, resume, idempotency, answer, ctx);
             }
+            Ok(Decision::Admit { .. }) => answer.refuse(Unavailable::ActorLost),
             Err(NotRecorded::Refused(refusal)) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
             }
@@ -64,8 +67,7 @@ impl ExecutionActor {
             answer.refuse(Unavailable::Busy { execution: None });
             return;
         }
-        let command = Command::Resume(resume);
-        self.decide(command, ctx, |actor, decision, ctx| match decision {
+        self.decide_resume(resume, answer, ctx, |actor, answer, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
                 actor.record(batch, AppendExtras { idempotency, timers: Vec::new() }, ctx);
@@ -75,10 +77,39 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.pass_on(path, child, resume, idempotency, answer, ctx);
             }
+            Ok(Decision::Admit { .. }) => answer.refuse(Unavailable::ActorLost),
             Err(NotRecorded::Refused(refusal)) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal)));
             }
             Err(NotRecorded::Dropped(why)) => answer.refuse(why),
+        });
+    }
+
+    /// Decides a resume, if need be with those who are asked now. Passes the caller and the decision
+    /// to `then`.
+    fn decide_resume<C: Refuse + 'static>(
+        &mut self,
+        resume: Resume,
+        caller: C,
+        ctx: &mut Context<Self>,
+        then: impl FnOnce(&mut Self, C, Result<Decision, NotRecorded>, &mut Context<Self>) + 'static,
+    ) {
+        self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Admit { suspension_id, opened_with, resume }) => {
+                let shared = Arc::clone(&actor.shared);
+                let read =
+                    async move { shared.store.ask(&format!("{ASK_PREFIX}{suspension_id}")).await };
+                actor.query_for(caller, read, ctx, move |actor, caller, found, ctx| match found {
+                    Ok(found) => {
+                        let opened_with = || opened_with.map(Arc::unwrap_or_clone);
+                        let rules = found.map(|ask| ask.rules).or_else(opened_with);
+                        let rules = Some(rules.unwrap_or_default());
+                        actor.decide_resume(Resume { rules, ..resume }, caller, ctx, then);
+                    }
+                    Err(error) => caller.refuse(error.into()),
+                });
+            }
+            decided => then(actor, caller, decided, ctx),
         });
     }
 
@@ -171,6 +202,7 @@ fn resume_error(refusal: Refusal) -> ResumeError {
         Refusal::Ambiguous { step, paths } => ResumeError::Ambiguous { step, paths },
         Refusal::SeveralWait { paths } => ResumeError::SeveralWait { paths },
         Refusal::SuspensionPassed { id, waiting } => ResumeError::SuspensionPassed { id, waiting },
+        Refusal::NotAssigned => ResumeError::NotAssigned,
         Refusal::InvalidData(detail) => ResumeError::InvalidData(detail),
     }
 }

@@ -1,13 +1,15 @@
 //! Asks, as callers see and answer them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::domain::assignment::{Answerer, Assignee};
 use crate::domain::principal::Principal;
 use crate::domain::schema::Schema;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Ask, AskState, ConversationKey};
+use crate::ports::store::{Ask, AskState, Claim, ConversationKey};
 use crate::requests::{IdempotencyKey, Unavailable};
 use crate::visibility::Visibility;
 
@@ -32,10 +34,11 @@ pub struct Answered {
 }
 
 /// An answer to an ask.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AnswerAsk {
     pub data: Value,
     pub by: Option<Principal>,
+    pub access: AskAccess,
     pub idempotency: Option<IdempotencyKey>,
 }
 
@@ -58,6 +61,8 @@ pub struct ContinueChat {
     pub replies: Vec<ChatReply>,
     pub visibility: Visibility,
     pub by: Option<Principal>,
+    /// Who has to be one of those who are asked. `None` for the program itself.
+    pub answerer: Option<Answerer>,
 }
 
 /// An answer in a message of a chat.
@@ -80,6 +85,69 @@ pub enum Reply {
     Given(Value),
 }
 
+/// Duration of a claim that names none.
+pub const CLAIM_DEFAULT: Duration = Duration::from_secs(30 * 60);
+
+/// Maximum duration of a claim.
+pub const CLAIM_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A change of who is asked, or of who is about to answer.
+#[derive(Debug, Clone)]
+pub enum AskUpdate {
+    /// Tells others that this user is about to answer; at most [`CLAIM_MAX`].
+    Claim { by: Arc<str>, lasts: Duration },
+    /// Ends a claim.
+    Release,
+    /// Asks these in place of those before.
+    Assign { to: Vec<Assignee> },
+}
+
+/// Conditions of an answer or a change of an ask. By default there are none.
+#[derive(Debug, Clone, Default)]
+pub struct AskAccess {
+    /// Who has to be one of those who are asked, and respects the claims of others. `None` for the
+    /// program itself.
+    pub answerer: Option<Answerer>,
+    /// Passes over claims of others, and assigns what others are asked.
+    pub is_forced: bool,
+    /// The revision that the caller has seen; the ask must not have changed since.
+    pub revision: Option<u64>,
+}
+
+impl AskAccess {
+    /// Checks the conditions of an answer: revision, assignment and claim, in this order.
+    pub(crate) fn check(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
+        self.check_revision(ask)?;
+        self.check_assigned(ask)?;
+        self.check_claim(ask, now)
+    }
+
+    pub(crate) fn check_revision(&self, ask: &Ask) -> Result<(), AskError> {
+        let is_known = self.revision.is_none_or(|seen| seen == ask.revision);
+        if is_known { Ok(()) } else { Err(AskError::Changed { revision: ask.revision }) }
+    }
+
+    pub(crate) fn check_assigned(&self, ask: &Ask) -> Result<(), AskError> {
+        let Some(Answerer { user, roles }) = &self.answerer else { return Ok(()) };
+        let is_asked = ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref());
+        if is_asked { Ok(()) } else { Err(AskError::NotAssigned) }
+    }
+
+    pub(crate) fn check_claim(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
+        match ask.claim_at(now).filter(|claim| !self.is_forced && !self.is_own(claim)) {
+            Some(Claim { by, until }) => {
+                Err(AskError::Claimed { by: Arc::clone(by), until: *until })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns true if a claim is none of others.
+    pub(crate) fn is_own(&self, claim: &Claim) -> bool {
+        self.answerer.as_ref().is_none_or(|answerer| answerer.user.as_ref() == Some(&claim.by))
+    }
+}
+
 /// Reason why an ask was not answered, or not found.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AskError {
@@ -92,6 +160,13 @@ pub enum AskError {
         /// Principal that answered it, if known.
         by: Option<Arc<Principal>>,
     },
+    /// It has changed since the revision that the caller has seen.
+    #[error("the ask has changed")]
+    Changed { revision: u64 },
+    #[error("others are asked")]
+    NotAssigned,
+    #[error("{by} is about to answer")]
+    Claimed { by: Arc<str>, until: Timestamp },
     /// The data does not match the schema, or is too deep.
     #[error("{0}")]
     InvalidData(String),

@@ -14,8 +14,8 @@ use crate::domain::schema::Schema;
 use crate::ports::store::{Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall};
 use crate::ports::workers::Lane;
 use crate::requests::{
-    AnswerAsk, Answered, ApproveCall, AskDetail, AskError, ChatReply, ContinueChat, Reply,
-    Unavailable,
+    AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, ChatReply, ContinueChat,
+    Reply, Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::agents::{FailedGeneration, StreamedGeneration};
@@ -73,7 +73,10 @@ impl Runtime {
         answer: AnswerAsk,
     ) -> Result<AskDetail, AskError> {
         let AskSubject::Call(call) = &ask.subject else { return Err(AskError::NotFound) };
-        let AnswerAsk { data, by, idempotency, .. } = answer;
+        let AnswerAsk { data, by, access, idempotency } = answer;
+        if ask.closed_at.is_none() {
+            access.check(&ask, self.shared.clock.now())?;
+        }
         let (data, by) = (Arc::new(data), by.map(Arc::new));
         let settled = self.settle_ask(&ask.id, call, Arc::clone(&data), by.clone()).await;
         match settled {
@@ -175,7 +178,7 @@ impl Runtime {
     }
 
     /// Returns the refusal of an answer to an ask of a call that is closed.
-    async fn closed_call_ask(&self, ask: &Ask) -> Result<AskError, AskError> {
+    pub(super) async fn closed_call_ask(&self, ask: &Ask) -> Result<AskError, AskError> {
         let now = self.find_ask(&ask.id, &Visibility::Everything).await?;
         let content = self.shared.store.ask_content(&ask.id).await?;
         let state = match now.state {
@@ -230,9 +233,13 @@ impl Runtime {
                 _ => continue,
             };
             let ask = self.find_ask(&pending.ask_id, &chat.visibility).await;
-            let AskSubject::Call(call) = ask.map_err(ContinueChatError::Ask)?.subject else {
+            let ask = ask.map_err(ContinueChatError::Ask)?;
+            let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
+            if let Err(error) = access.check(&ask, self.shared.clock.now()) {
+                first_refusal = first_refusal.or(Some(error));
                 continue;
-            };
+            }
+            let AskSubject::Call(call) = ask.subject else { continue };
             let by = chat.by.clone().map(Arc::new);
             match self.settle_ask(&pending.ask_id, &call, Arc::new(data), by).await {
                 Ok(is_ready) => {

@@ -31,14 +31,19 @@ struct Recollection {
 }
 
 impl Runtime {
-    /// Returns asks: open ones by deadline, closed ones with the last closed first.
+    /// Returns asks: open ones by deadline, closed ones with the last closed first. The time of the
+    /// filter is now.
     pub async fn inbox(
         &self,
         filter: &AskFilter,
         after: Option<AskCursor>,
         limit: usize,
     ) -> Result<AskPage, Unavailable> {
-        Ok(self.shared.store.asks(filter, after, limit).await?)
+        let now = self.shared.clock.now();
+        let filter = AskFilter { now, ..filter.clone() };
+        let mut page = self.shared.store.asks(&filter, after, limit).await?;
+        page.asks.iter_mut().for_each(|ask| forget_ended_claim(ask, now));
+        Ok(page)
     }
 
     /// Returns true while asks are missing that older versions did not record.
@@ -49,7 +54,10 @@ impl Runtime {
     /// Finds an ask that is visible to a caller.
     pub async fn find_ask(&self, id: &str, visibility: &Visibility) -> Result<Ask, AskError> {
         let found = self.shared.store.ask(id).await?;
-        found.filter(|ask| visibility.reaches(ask.user_id.as_deref())).ok_or(AskError::NotFound)
+        let seen = found.filter(|ask| visibility.reaches(ask.user_id.as_deref()));
+        let mut ask = seen.ok_or(AskError::NotFound)?;
+        forget_ended_claim(&mut ask, self.shared.clock.now());
+        Ok(ask)
     }
 
     /// Returns what a person needs to answer an ask, and the answer once there is one.
@@ -74,10 +82,11 @@ impl Runtime {
     /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known
     /// idempotency key, returns the ask as the first call with it left it.
     pub async fn answer_ask(&self, ask: Ask, answer: AnswerAsk) -> Result<AskDetail, AskError> {
-        if matches!(ask.subject, AskSubject::Call(_)) {
+        let AskSubject::Step(step) = &ask.subject else {
             return self.answer_call_ask(ask, answer).await;
-        }
-        let AnswerAsk { data, by, idempotency: key } = answer;
+        };
+        let target = target_of(step);
+        let AnswerAsk { data, by, access, idempotency: key } = answer;
         if let Some(key) = &key
             && self.is_known(key).await?
         {
@@ -86,10 +95,9 @@ impl Runtime {
         if let Some(at) = ask.closed_at {
             return Err(self.closed(&ask, at).await?);
         }
+        access.check(&ask, self.shared.clock.now())?;
         check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| AskError::InvalidData(too_deep.to_string()))?;
-        let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
-        let target = target_of(step);
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let resume = Resume {
@@ -97,6 +105,7 @@ impl Runtime {
             suspension_id: Some(suspension_of(&ask).to_owned()),
             data: Arc::new(data),
             by: by.map(Arc::new),
+            ..Resume::default()
         };
         let subject = Some((&target).into());
         let command =
@@ -135,17 +144,19 @@ impl Runtime {
         Err(self.closed(&now, at).await?)
     }
 
-    async fn describe_again(&self, ask: &Ask) -> Result<AskDetail, AskError> {
+    pub(super) async fn describe_again(&self, ask: &Ask) -> Result<AskDetail, AskError> {
         let now = self.find_ask(&ask.id, &Visibility::Everything).await?;
         self.describe_ask(now).await
     }
 
     /// Returns the refusal of an answer to an ask that is closed. One that a version without asks
     /// has ended may still be stored as open.
-    async fn closed(&self, ask: &Ask, at: Timestamp) -> Result<AskError, AskError> {
+    pub(super) async fn closed(&self, ask: &Ask, at: Timestamp) -> Result<AskError, AskError> {
         let (state, by) = match ask.state {
             AskState::Answered => {
-                let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+                let AskSubject::Step(step) = &ask.subject else {
+                    return self.closed_call_ask(ask).await;
+                };
                 let answer = self.recollect(ask, &step.execution_id).await?.answer;
                 (AskState::Answered, answer.and_then(|answer| answer.by))
             }
@@ -181,6 +192,10 @@ impl Runtime {
             }
         }
     }
+}
+
+fn forget_ended_claim(ask: &mut Ask, now: Timestamp) {
+    ask.claim = ask.claim_at(now).cloned();
 }
 
 fn target_of(step: &AskedStep) -> Target {

@@ -28,6 +28,7 @@ use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::arbiters::{Arbiters, Placement};
 use crate::shard::ask_backfill::fill_in_asks;
+use crate::shard::ask_reminders::remind;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::messages::Committed;
 use crate::shard::scheduler::Scheduler;
@@ -102,6 +103,7 @@ impl Runtime {
         start_checks(&shared);
         serve_slots(&shared, first).await;
         actix::spawn(fill_in_asks(Arc::downgrade(&shared)));
+        actix::spawn(remind(Arc::downgrade(&shared)));
         for id in set_aside {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;

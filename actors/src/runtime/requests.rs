@@ -170,13 +170,14 @@ impl Runtime {
         {
             return Ok(outcome);
         }
-        let ResumeExecution { step_id, suspension_id, data, by, idempotency: key } = request;
+        let ResumeExecution { step_id, suspension_id, data, by, answerer, idempotency: key } =
+            request;
         check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let (data, by) = (Arc::new(data), by.map(Arc::new));
-        let resume = Resume { step_id, suspension_id, data, by };
+        let resume = Resume { step_id, suspension_id, data, by, answerer, rules: None };
         let subject = target.into();
         let command = |answer| {
             ExecutionCommand::Resume(Box::new(ResumeCommand {

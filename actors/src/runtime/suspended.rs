@@ -217,10 +217,9 @@ impl Runtime {
         let wait = restored.machine.node(&origin.path).and_then(|(_, node)| node.wait());
         let Some(wait) = wait else { return Ok(()) };
         let resume = Resume {
-            step_id: None,
             suspension_id: Some(wait.id.to_string()),
-            data: Arc::default(),
             by: by.cloned().map(Arc::new),
+            ..Resume::default()
         };
         let target = Target {
             workflow_id: restored.header.workflow_id.to_string(),

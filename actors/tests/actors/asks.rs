@@ -7,7 +7,9 @@ use futures_util::future::join_all;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::principal::Principal;
-use greenroom_actors::ports::store::{Ask, AskFilter, AskKind, AskState, Asks as _, Status};
+use greenroom_actors::ports::store::{
+    Ask, AskFilter, AskKind, AskState, AskSubject, AskedStep, Asks as _, Status,
+};
 use greenroom_actors::requests::{AnswerAsk, AskDetail, AskError, IdempotencyKey, StartExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::visibility::Visibility;
@@ -23,7 +25,7 @@ async fn world(definitions: Vec<WorkflowDefinition>) -> World {
     World::launch(registry, RuntimeLimits::default()).await
 }
 
-fn open_ones() -> AskFilter {
+pub(crate) fn open_ones() -> AskFilter {
     AskFilter { is_open: true, ..AskFilter::default() }
 }
 
@@ -32,20 +34,27 @@ async fn listed(world: &World, is_open: bool) -> Vec<Ask> {
     world.runtime.inbox(&filter, None, 100).await.unwrap().asks
 }
 
-async fn only_open(world: &World) -> Ask {
+pub(crate) async fn only_open(world: &World) -> Ask {
     let mut open = listed(world, true).await;
     assert_eq!(open.len(), 1, "{open:?}");
     open.remove(0)
 }
 
+pub(crate) fn step_of(ask: &Ask) -> &AskedStep {
+    match &ask.subject {
+        AskSubject::Step(step) => step,
+        AskSubject::Call(call) => panic!("a call waits: {call:?}"),
+    }
+}
+
 /// Returns paths and states of the closed asks, the last closed first.
 async fn closed(world: &World) -> Vec<(String, AskState)> {
     let asks = listed(world, false).await;
-    asks.into_iter().map(|ask| (ask.path.to_string(), ask.state)).collect()
+    asks.into_iter().map(|ask| (step_of(&ask).path.to_string(), ask.state)).collect()
 }
 
 fn answer(data: Value) -> AnswerAsk {
-    AnswerAsk { data, by: Some(Principal::verified("lea")), idempotency: None }
+    AnswerAsk { data, by: Some(Principal::verified("lea")), ..AnswerAsk::default() }
 }
 
 fn keyed(data: Value, body: &str) -> AnswerAsk {
@@ -68,8 +77,9 @@ async fn a_step_that_waits_is_listed_and_answered_once() {
     let request = StartExecution { user_id: Some("ann".to_owned()), ..start("w", "e", json!({})) };
     world.runtime.execute(request).await.unwrap();
     let open = only_open(&world).await;
-    assert_eq!((open.kind, open.state, &*open.path), (AskKind::Step, AskState::Open, "manager"));
-    assert_eq!((open.execution_id.as_str(), open.user_id.as_deref()), ("e", Some("ann")));
+    let AskedStep { execution_id, path, .. } = step_of(&open);
+    assert_eq!((open.kind, open.state, &**path), (AskKind::Step, AskState::Open, "manager"));
+    assert_eq!((execution_id.as_str(), open.user_id.as_deref()), ("e", Some("ann")));
 
     let find = async |visibility| world.runtime.find_ask(&open.id, &visibility).await;
     assert_eq!(find(Visibility::Of("ann".into())).await, Ok(open.clone()));
@@ -248,7 +258,7 @@ async fn what_a_child_waits_for_is_listed_once() {
         world(vec![workflow("w", vec![child("part", "part"), map("after", json!(1))]), part]).await;
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     let open = only_open(&world).await;
-    assert_eq!((&*open.workflow_id, &*open.path), ("part", "ask"));
+    assert_eq!((&*step_of(&open).workflow_id, &*step_of(&open).path), ("part", "ask"));
     world.runtime.answer_ask(open, answer(json!({ "approved": 1 }))).await.unwrap();
     pass(Duration::from_secs(6)).await;
     assert_eq!(status(&world, "e").await, Status::Completed);
@@ -263,7 +273,7 @@ async fn an_ask_is_answered_through_any_process() {
     for _ in 0..8 {
         let id = first.start("w").await;
         let page = second.runtime.inbox(&open_ones(), None, 100).await.unwrap();
-        let open = page.asks.into_iter().find(|ask| ask.execution_id == id).unwrap();
+        let open = page.asks.into_iter().find(|ask| step_of(ask).execution_id == id).unwrap();
         let data = || answer(json!({ "approved": 1 }));
         let answers = [&first, &second, &first, &second]
             .map(|process| process.runtime.answer_ask(open.clone(), data()));

@@ -161,12 +161,14 @@ impl Machine {
             Some(reason) => reason.render(&scope).map_err(|error| failure("reason", error))?,
             None => default_reason(step),
         };
+        let ask = rule.asking.render(&scope)?;
         Ok(Fact::StepSuspended {
             id: Some(suspension_id(&self.state.id, &path, node.asked + 1)),
             path,
             reason: recorded_reason(&reason),
             payload: shown_payload(payload.map(Arc::new)),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
+            ask: ask.map(Arc::new),
         })
     }
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::assignment::AskRules;
 use crate::effort::{self, Effort, within};
 use crate::fact::Suspension;
 use crate::failure::ErrorKind;
@@ -81,6 +82,9 @@ pub enum Decision {
     Recorded(Batch),
     /// The resume is for a child, which decides it.
     Forward { path: StepPath, child: ExecutionId, resume: Resume },
+    /// The resume is to be repeated with the rules of this suspension's ask, as they are now. If the
+    /// ask is not stored yet, nobody has changed those that it opened with.
+    Admit { suspension_id: Arc<str>, opened_with: Option<Arc<AskRules>>, resume: Resume },
 }
 
 /// Reason why a command was refused. The state is unchanged.
@@ -104,6 +108,8 @@ pub enum Refusal {
         id: String,
         waiting: Vec<Suspension>,
     },
+    /// Others are asked.
+    NotAssigned,
     InvalidData(String),
 }
 
@@ -112,7 +118,7 @@ impl Decision {
     pub fn has_facts(&self) -> bool {
         match self {
             Self::Recorded(batch) => !batch.facts.is_empty(),
-            Self::Forward { .. } => false,
+            Self::Forward { .. } | Self::Admit { .. } => false,
         }
     }
 }

@@ -178,6 +178,7 @@ impl Machine {
             reason: recorded_reason(&reason),
             payload: shown_payload(payload),
             deadline: None,
+            ask: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::assignment::{Answerer, AskRules};
 use crate::fact::{Fact, ResumedBy};
 use crate::ids::{StepPath, step_id_of};
 use crate::machine::command::{Decision, Refusal};
@@ -25,6 +26,12 @@ pub struct Resume {
     pub suspension_id: Option<String>,
     pub data: Arc<Value>,
     pub by: Option<Arc<Principal>>,
+    /// Who has to be one of those who are asked. `None` resumes whoever is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answerer: Option<Answerer>,
+    /// Who is asked now, once that is known.
+    #[serde(skip)]
+    pub rules: Option<AskRules>,
 }
 
 /// The suspension that a resume ends.
@@ -35,7 +42,7 @@ enum Addressee {
 
 impl Machine {
     /// Resumes a step or a paused execution. Checks, in this order: suspended, step, suspension,
-    /// data.
+    /// assignment, data.
     pub(super) fn resume(
         &mut self,
         resume: Resume,
@@ -51,6 +58,13 @@ impl Machine {
             Addressee::Node(path) => path,
         };
         let Some((step, node)) = self.node(&path) else { return Err(Refusal::NotSuspended) };
+        if let Some(answerer) = &resume.answerer {
+            match &resume.rules {
+                Some(rules) => self.check_asked(rules, answerer)?,
+                None => return Ok(admission(node, resume)),
+            }
+        }
+        let resume = Resume { answerer: None, rules: None, ..resume };
         if let Some(child) = &node.child {
             let child = child.id.clone();
             let suspension_id = self.suspension_of_child(&path, node);
@@ -70,6 +84,13 @@ impl Machine {
         }
         self.record(resumed, moment, batch);
         Ok(None)
+    }
+
+    fn check_asked(&self, rules: &AskRules, answerer: &Answerer) -> Result<(), Refusal> {
+        let Answerer { user, roles } = answerer;
+        let owner = self.state.start.user_id.as_deref();
+        let is_asked = rules.admits(user.as_deref(), roles, owner);
+        if is_asked { Ok(()) } else { Err(Refusal::NotAssigned) }
     }
 
     /// Creates the fact that ends the suspension of a node.
@@ -184,6 +205,15 @@ impl Machine {
         });
         paths
     }
+}
+
+/// Returns the question who is asked now, about the suspension that the resume ends.
+fn admission(node: &Node, resume: Resume) -> Option<Decision> {
+    let wait = node.wait()?;
+    let (suspension_id, opened_with) = (Arc::clone(&wait.id), wait.ask.clone());
+    let named = Some(suspension_id.to_string());
+    let resume = Resume { step_id: None, suspension_id: named, ..resume };
+    Some(Decision::Admit { suspension_id, opened_with, resume })
 }
 
 /// Suspensions that a step refers to: at least one node, or the pause at that step.

@@ -1,5 +1,6 @@
 //! Compilation of definitions, which collects all problems.
 
+mod asking;
 mod call;
 
 pub use self::call::compile_command;
@@ -333,6 +334,7 @@ impl Compiler {
             payload: self.projection("suspend.payload", rule.payload.as_ref()),
             deadline_ms: rule.deadline_ms,
             on_timeout,
+            asking: self.asking(rule),
         }
     }
 

@@ -222,8 +222,11 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
-        Fact::StepSuspended { reason, payload, deadline, id, .. } => {
+        Fact::StepSuspended { reason, payload, deadline, id, ask, .. } => {
             wait(node, (id, reason, payload), *deadline, recorded);
+            if let Phase::Waiting(wait) = &mut node.phase {
+                wait.ask.clone_from(ask);
+            }
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
@@ -351,6 +354,7 @@ fn wait(
         seq,
         deadline,
         fired: false,
+        ask: None,
     }));
 }
 

@@ -41,11 +41,13 @@ pub(super) fn bytes_of(fact: &Fact) -> u64 {
     fact.step_values().iter().map(size).sum::<u64>() + more
 }
 
-/// Returns the length of the reason of a step's suspension.
+/// Returns the length of the reason of a step's suspension, and of its assignment.
 fn reason_bytes(fact: &Fact) -> u64 {
-    if let Fact::StepSuspended { reason, .. } | Fact::ChildSuspended { reason, .. } = fact {
-        reason.len() as u64
-    } else {
-        0
+    match fact {
+        Fact::StepSuspended { reason, ask, .. } => {
+            reason.len() as u64 + ask.as_ref().map_or(0, |rules| rules.bytes())
+        }
+        Fact::ChildSuspended { reason, .. } => reason.len() as u64,
+        _ => 0,
     }
 }

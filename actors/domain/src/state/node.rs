@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::assignment::AskRules;
 use crate::failure::{AttemptError, ErrorClass};
 use crate::ids::ExecutionId;
 use crate::plan::{Step, Work};
@@ -142,6 +143,9 @@ pub struct Wait {
     pub deadline: Option<Timestamp>,
     /// The deadline has passed.
     pub fired: bool,
+    /// Who was asked when it began, if the step rules it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Arc<AskRules>>,
 }
 
 /// End of a node or a sequence, as its container sees it.

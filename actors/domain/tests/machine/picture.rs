@@ -1,5 +1,6 @@
 //! Facts as text.
 
+use greenroom_domain::assignment::{AskRules, Assignee};
 use greenroom_domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy};
 use greenroom_domain::time::Timestamp;
 use greenroom_domain::usage::Usage;
@@ -41,8 +42,9 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is released"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
-        Fact::StepSuspended { path, reason, payload, deadline, id: _ } => {
-            format!("{path} asks: {reason}{}{}", shown(payload.as_deref()), until(*deadline, zero))
+        Fact::StepSuspended { path, reason, payload, deadline, id: _, ask } => {
+            let (shown, until) = (shown(payload.as_deref()), until(*deadline, zero));
+            format!("{path} asks{}: {reason}{shown}{until}", asked(ask.as_deref()))
         }
         Fact::StepResumed { path, data, by, id: _ } => match by {
             ResumedBy::Caller => format!("{path} is answered {data}"),
@@ -84,6 +86,14 @@ fn used(usage: Option<&Usage>) -> String {
 
 fn until(deadline: Option<Timestamp>, zero: Timestamp) -> String {
     deadline.map_or(String::new(), |time| format!(" until {}", time.ms_since(zero)))
+}
+
+fn asked(rules: Option<&AskRules>) -> String {
+    let of = |to: &[Assignee]| to.iter().map(|it| format!(" {it}")).collect::<String>();
+    let Some(AskRules { to, remind_ms, escalate }) = rules else { return String::new() };
+    let remind = remind_ms.iter().map(|ms| format!(" again at {ms}")).collect::<String>();
+    let escalate = escalate.iter().map(|it| format!(" at {}{}", it.after_ms, of(&it.to)));
+    format!("{}{remind}{}", of(to), escalate.collect::<String>())
 }
 
 fn shown(payload: Option<&Value>) -> String {

@@ -247,7 +247,7 @@ impl Drama {
                 step_id: step_id.clone(),
                 suspension_id: suspension_id.clone(),
                 data: Arc::clone(&data),
-                by: None,
+                ..Resume::default()
             };
             match self.world.try_send(Command::Resume(resume)) {
                 Ok(Handled::Decided(Decision::Recorded(_))) => {
@@ -257,6 +257,9 @@ impl Drama {
                     assert!(self.answers() > before, "a resume left no trace");
                 }
                 Ok(Handled::PutOff(_)) => panic!("no command is that costly"),
+                Ok(Handled::Decided(Decision::Admit { .. })) | Err(Refusal::NotAssigned) => {
+                    panic!("nobody is named")
+                }
                 Ok(Handled::Decided(Decision::Forward { path, child, .. })) => {
                     let (known, seq) = self.child(&path);
                     assert_eq!(known, child);

@@ -50,6 +50,7 @@ fn happens(world: &mut World, happening: &str) -> String {
             picture::lines(&batch.facts, ZERO).join("; ")
         }
         Ok(Handled::Decided(Decision::Forward { .. })) => panic!("there is no child"),
+        Ok(Handled::Decided(Decision::Admit { .. })) => panic!("nobody is named"),
         Ok(Handled::PutOff(_)) => panic!("no command is that costly"),
         Err(refusal) => format!("refused: {refusal:?}"),
     }

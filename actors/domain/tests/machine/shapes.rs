@@ -181,5 +181,6 @@ fn rule(ask: Ask) -> SuspendRule {
         deadline_ms: ask.deadline.map(|(ms, _)| ms),
         on_timeout: answer
             .map_or(OnTimeout::Fail, |source| OnTimeout::Resume(Projection(json!(source)))),
+        ..SuspendRule::default()
     }
 }

@@ -30,7 +30,7 @@ fn answer(step: Option<&str>, id: &str, data: impl Into<Value>) -> Command {
         step_id: step.map(str::to_owned),
         suspension_id: Some(id.to_owned()),
         data: Arc::new(data.into()),
-        by: None,
+        ..Resume::default()
     })
 }
 

@@ -231,7 +231,10 @@ impl World {
                 self.take(batch.clone());
                 Ok(Handled::Decided(Decision::Recorded(batch)))
             }
-            Ok(other @ (Handled::Decided(Decision::Forward { .. }) | Handled::PutOff(_))) => {
+            Ok(
+                other @ (Handled::Decided(Decision::Forward { .. } | Decision::Admit { .. })
+                | Handled::PutOff(_)),
+            ) => {
                 assert_eq!(*self.machine.state(), before, "the state changed without a decision");
                 Ok(other)
             }

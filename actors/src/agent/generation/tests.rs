@@ -33,7 +33,7 @@ use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::store::{
     AppendError, ConversationKey, GenerationEntry, GenerationPage, GenerationRecord,
-    GenerationStatus, GenerationWrite, Read,
+    GenerationStatus, GenerationWrite, Read, Row, StoredContinuation, Written,
 };
 use crate::registry::Registry;
 use crate::visibility::Visibility;

@@ -349,6 +349,17 @@ impl Ask {
         }
     }
 
+    /// Returns the time of what is due next under these rules: a reminder, an escalation or, of a
+    /// call, the deadline.
+    pub fn next_due(&self, rules: &AskRules) -> Option<Timestamp> {
+        let deadline = match self.subject {
+            // the timer of the step is for that
+            AskSubject::Step(_) => None,
+            AskSubject::Call(_) => self.deadline,
+        };
+        rules.next_due(self.opened_at, Timestamp(i64::MIN)).into_iter().chain(deadline).min()
+    }
+
     /// Returns the claim, if it has not ended.
     pub fn claim_at(&self, now: Timestamp) -> Option<&Claim> {
         self.claim.as_ref().filter(|claim| claim.until > now)

@@ -39,16 +39,8 @@ pub(super) fn of_result(definition: &WorkflowDefinition) -> Vec<Text<'_>> {
 /// Returns those of a step, without the steps inside it.
 pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
     let mut texts = Texts::new(Timing::BeforeResume);
-    if let Some(SuspendRule { when, reason, payload, deadline_ms: _, on_timeout }) = &step.suspend {
-        texts.expression(&["suspend", "when"], when.as_deref());
-        texts.template(&["suspend", "reason"], reason.as_deref());
-        texts.projection(&["suspend", "payload"], payload.as_ref());
-        match on_timeout {
-            OnTimeout::Fail => {}
-            OnTimeout::Resume(value) => {
-                texts.projection(&["suspend", "on_timeout", "resume"], Some(value));
-            }
-        }
+    if let Some(rule) = &step.suspend {
+        texts.suspend(rule);
     }
     texts.timing = Timing::InBody;
     texts.kind(&step.kind);
@@ -111,6 +103,34 @@ impl<'d> Texts<'d> {
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn suspend(&mut self, rule: &'d SuspendRule) {
+        let SuspendRule {
+            when,
+            reason,
+            payload,
+            deadline_ms: _,
+            on_timeout,
+            to,
+            remind_ms: _,
+            escalate,
+        } = rule;
+        self.expression(&["suspend", "when"], when.as_deref());
+        self.template(&["suspend", "reason"], reason.as_deref());
+        self.projection(&["suspend", "payload"], payload.as_ref());
+        match on_timeout {
+            OnTimeout::Fail => {}
+            OnTimeout::Resume(value) => {
+                self.projection(&["suspend", "on_timeout", "resume"], Some(value));
+            }
+        }
+        for (index, assignee) in to.iter().enumerate() {
+            self.template(&["suspend", "to", &index.to_string()], Some(assignee));
+        }
+        for (index, assignee) in escalate.iter().flat_map(|it| &it.to).enumerate() {
+            self.template(&["suspend", "escalate", "to", &index.to_string()], Some(assignee));
         }
     }
 

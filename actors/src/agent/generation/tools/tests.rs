@@ -77,6 +77,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
         object_repairs: 1,
         steps_max: 5,
         bytes_max: 65_536,
+        crash_attempts: 3,
     }
 }
 

@@ -89,7 +89,14 @@ impl Story {
 
     fn suspended(ms: i64, path: &str) -> Recorded {
         let (path, reason) = (Arc::from(path), Arc::from("ask"));
-        let fact = Fact::StepSuspended { path, reason, payload: None, deadline: None, id: None };
+        let fact = Fact::StepSuspended {
+            path,
+            reason,
+            payload: None,
+            deadline: None,
+            id: None,
+            ask: None,
+        };
         Recorded { seq: ms.unsigned_abs(), ..at(ms, fact) }
     }
 

@@ -1,0 +1,80 @@
+//! Changes of asks: claims, and who is asked.
+
+use std::time::Duration;
+
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Ask, AskRevision, Claim};
+use crate::requests::{AskAccess, AskDetail, AskError, AskUpdate, Unavailable};
+use crate::runtime::Runtime;
+use crate::visibility::Visibility;
+
+/// Number of tries of a change while others change the ask as well.
+const TRIES: usize = 8;
+
+impl Runtime {
+    /// Changes an open ask; resolves once that is durable.
+    pub async fn update_ask(
+        &self,
+        mut ask: Ask,
+        update: &AskUpdate,
+        access: &AskAccess,
+    ) -> Result<AskDetail, AskError> {
+        let shared = &self.shared;
+        shared.accepts_writes()?;
+        for _ in 0..TRIES {
+            if let Some(at) = ask.closed_at {
+                return Err(self.closed(&ask, at).await?);
+            }
+            let Some(revision) = update.revise(&ask, access, shared.clock.now())? else {
+                return self.describe_ask(ask).await;
+            };
+            let is_taken = shared.store.revise_ask(revision).await.map_err(Unavailable::from)?;
+            ask = self.find_ask(&ask.id, &Visibility::Everything).await?;
+            if is_taken {
+                return self.describe_ask(ask).await;
+            }
+        }
+        Err(Unavailable::Busy { execution: None }.into())
+    }
+}
+
+impl AskUpdate {
+    /// Returns the change of an ask; `None` if nothing has to change.
+    fn revise(
+        &self,
+        ask: &Ask,
+        access: &AskAccess,
+        now: Timestamp,
+    ) -> Result<Option<AskRevision>, AskError> {
+        let (mut rules, mut claim) = (ask.rules.clone(), ask.claim_at(now).cloned());
+        match self {
+            Self::Claim { by, lasts } => {
+                access.check(ask, now)?;
+                claim = Some(Claim { by: by.clone(), until: now.plus_ms(milliseconds(*lasts)) });
+            }
+            Self::Release => {
+                access.check_revision(ask)?;
+                access.check_claim(ask, now)?;
+                if claim.take().is_none() {
+                    return Ok(None);
+                }
+            }
+            Self::Assign { to } => {
+                access.check_revision(ask)?;
+                if !access.is_forced {
+                    access.check_assigned(ask)?;
+                }
+                access.check_claim(ask, now)?;
+                rules.to.clone_from(to);
+                // of another who is passed over
+                claim = claim.filter(|claim| access.is_own(claim));
+            }
+        }
+        let (id, next_due) = (ask.id.clone(), ask.next_due(&rules));
+        Ok(Some(AskRevision { id, revision: ask.revision, rules, claim, next_due }))
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

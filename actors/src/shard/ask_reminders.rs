@@ -1,0 +1,92 @@
+//! Reminders and escalations of asks, and the deadlines of those that no execution has.
+//!
+//! One process looks for what is due. An ask is changed only if nobody has changed it meanwhile, so
+//! that nothing happens twice while another process takes the work over.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use crate::domain::assignment::{AskRules, Passed};
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Ask, AskRevision, AskSubject};
+use crate::requests::Unavailable;
+use crate::shared::Shared;
+
+/// Interval between looks, which cost one read: the longest delay of a reminder.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+
+/// Asks that are read at once.
+const PAGE: usize = 100;
+
+/// Does what is due until the runtime drains or is dropped.
+pub(crate) async fn remind(shared: Weak<Shared>) {
+    loop {
+        let Some(shared) = shared.upgrade().filter(|shared| !shared.is_draining()) else { return };
+        if shared.ownership.does_housework()
+            && let Err(why) = look(&shared).await
+        {
+            let level = shared.level_of_failure(log::Level::Warn);
+            log::log!(level, "cannot remind of what waits in the inbox, trying again: {why}");
+        }
+        drop(shared);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn look(shared: &Shared) -> Result<(), Unavailable> {
+    loop {
+        let now = shared.clock.now();
+        let due = shared.store.due_asks(now, PAGE).await?;
+        let is_last = due.len() < PAGE;
+        let mut has_changed = false;
+        for ask in due {
+            if shared.is_draining() {
+                return Ok(());
+            }
+            has_changed |= pass(shared, ask, now).await?;
+        }
+        // what could not be changed would be found again at once
+        if is_last || !has_changed {
+            return Ok(());
+        }
+    }
+}
+
+/// Does what is due of an ask. Returns false if it has changed meanwhile.
+async fn pass(shared: &Shared, ask: Ask, now: Timestamp) -> Result<bool, Unavailable> {
+    let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
+    match &ask.subject {
+        AskSubject::Call(_) if is_over => return expire_call(shared, &ask).await,
+        AskSubject::Call(_) | AskSubject::Step(_) => {}
+    }
+    let (rules, passed) = ask.rules.clone().pass(ask.opened_at, now);
+    let revision = AskRevision {
+        id: ask.id.clone(),
+        revision: ask.revision,
+        next_due: ask.next_due(&rules),
+        rules: rules.clone(),
+        claim: ask.claim.clone(),
+    };
+    let is_first = shared.store.revise_ask(revision).await?;
+    if is_first {
+        log_passed(&ask, &rules, passed);
+    }
+    Ok(is_first)
+}
+
+/// Ends the wait of a call whose deadline has passed.
+async fn expire_call(_: &Shared, _: &Ask) -> Result<bool, Unavailable> {
+    Ok(false)
+}
+
+fn log_passed(ask: &Ask, rules: &AskRules, passed: Passed) {
+    let Ask { id, reason, opened_at, .. } = ask;
+    let asked = rules.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let since = opened_at.to_iso();
+    if passed.is_escalated {
+        log::info!("nobody has answered ask {id} since {since}, now asking {asked}: {reason}");
+    } else if passed.is_reminded {
+        let asked = if asked.is_empty() { "somebody" } else { &asked };
+        log::info!("ask {id} waits for {asked} since {since}: {reason}");
+    }
+}
