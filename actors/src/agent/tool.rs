@@ -16,6 +16,10 @@ use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
 use crate::ports::model::ToolSpec;
 
+/// Name of the built-in tool with which an agent asks a person. Agents list it like any other tool;
+/// none can be registered under this name.
+pub const ASK_USER: &str = "ask_user";
+
 /// A tool, ready to be called.
 #[derive(Clone)]
 pub struct ToolDefinition {
