@@ -141,6 +141,7 @@ impl Caller {
                 | ResumeError::Ambiguous { .. }
                 | ResumeError::SeveralWait { .. }
                 | ResumeError::SuspensionPassed { .. }
+                | ResumeError::NotAssigned
                 | ResumeError::InvalidData(_)
                 | ResumeError::KeyReused,
             ) => Known::Refused,
@@ -174,7 +175,7 @@ impl Caller {
             self.runtime.find_ask(&format!("{ASK_PREFIX}{meant}"), &Visibility::Everything).await;
         let reply = match asked {
             Ok(ask) => {
-                let answer = AnswerAsk { data, by: None, idempotency };
+                let answer = AnswerAsk { data, idempotency, ..AnswerAsk::default() };
                 self.runtime.answer_ask(ask, answer).await
             }
             Err(error) => Err(error),
@@ -191,6 +192,9 @@ impl Caller {
             Err(
                 AskError::NotFound
                 | AskError::Closed { .. }
+                | AskError::Changed { .. }
+                | AskError::NotAssigned
+                | AskError::Claimed { .. }
                 | AskError::InvalidData(_)
                 | AskError::KeyReused,
             ) => Known::Refused,

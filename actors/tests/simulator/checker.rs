@@ -102,10 +102,12 @@ pub(crate) fn the_inbox_follows_the_record(stage: &Stage) {
     let open = AskFilter { is_open: true, ..AskFilter::default() };
     let page = stage.disk().asks(&open, None, usize::MAX).now_or_never().unwrap().unwrap();
     let suspension = |id: &str| id.trim_start_matches(ASK_PREFIX).to_owned();
-    let listed = page
-        .asks
-        .into_iter()
-        .map(|ask| (ask.execution_id.to_string(), ask.path.to_string(), suspension(&ask.id)));
+    let listed = page.asks.into_iter().filter_map(|ask| match &ask.subject {
+        AskSubject::Step(step) => {
+            Some((step.execution_id.to_string(), step.path.to_string(), suspension(&ask.id)))
+        }
+        AskSubject::Call(_) => None,
+    });
     let listed: BTreeSet<_> = listed.collect();
     stage.require(listed == waiting, || {
         format!("the inbox has {listed:?}, and what waits is {waiting:?}")

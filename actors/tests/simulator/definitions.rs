@@ -206,6 +206,7 @@ impl Author<'_> {
                 .then(|| Projection(json!(self.dice.pick(&["input", "input", COSTLY])))),
             deadline_ms,
             on_timeout,
+            ..SuspendRule::default()
         }
     }
 

@@ -9,12 +9,13 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{
-    Ask, AskCursor, AskFilter, AskPage, Asks, Conversation, ConversationFilter, ConversationKey,
-    ConversationPatch, Conversations, CountsOfUser, Cursor, Definitions, Ended, EndedExecutions,
-    EndedGenerations, ExecutionCount, ExecutionFilter, Executions, GenerationEntry, GenerationPage,
-    GenerationWrite, Generations, IdempotencyRecord, LogFilter, LogNumber, LogPage, Logs,
-    MissingAsks, Place, Portion, Projection, Read, Retention, RootCursor, RootFilter, RootPage,
-    Row, StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces, Written,
+    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, Conversation,
+    ConversationFilter, ConversationKey, ConversationPatch, Conversations, CountsOfUser, Cursor,
+    Definitions, Ended, EndedExecutions, EndedGenerations, ExecutionCount, ExecutionFilter,
+    Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord,
+    LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection,
+    Read, Retention, RootCursor, RootFilter, RootPage, Row, StoredExecution, StoredMessage, Timer,
+    TraceQuery, TraceRecord, Traces, Written,
 };
 use serde_json::Value;
 
@@ -55,6 +56,10 @@ forward! { Asks []
     late ask<'a>(id: &'a str) -> Read<'a, Option<Ask>>;
     late asks<'a>(filter: &'a AskFilter, after: Option<AskCursor>, limit: usize)
         -> Read<'a, AskPage>;
+    late ask_content<'a>(id: &'a str) -> Read<'a, AskContent>;
+    late due_asks(now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
+    late open_ask_counts() -> Read<'_, OpenAskCounts>;
+    now revise_ask(revision: AskRevision) -> Written<bool>;
     late executions_without_asks(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
     now put_asks(missing: MissingAsks) -> Written<bool>;
 }
