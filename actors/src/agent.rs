@@ -1,11 +1,13 @@
 //! Agents: their definitions and tools, and the generations that run them.
 
+mod ask;
 mod definition;
 pub mod event;
 pub mod generation;
 mod outcome;
 pub mod tool;
 
+pub use ask::{Approval, InvalidApproval, OnCrash, OnTimeout, ToolAsk};
 pub use definition::{AgentDefinition, AgentHooks, Budget, Choice, ChoiceFunction, Hooks, RunInfo};
 pub use event::FailureKind;
-pub use outcome::{GenerateError, Generation};
+pub use outcome::{GenerateError, Generation, PendingAsk};

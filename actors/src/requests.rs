@@ -25,7 +25,8 @@ use crate::ports::store::{Header, Status};
 use crate::visibility::Visibility;
 
 pub use self::inbox::{
-    AnswerAsk, Answered, AskAccess, AskDetail, AskError, AskUpdate, CLAIM_DEFAULT, CLAIM_MAX,
+    AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, AskUpdate, CLAIM_DEFAULT,
+    CLAIM_MAX, ChatReply, ContinueChat, Reply,
 };
 pub use self::unavailable::Unavailable;
 pub(crate) use self::unavailable::is_refused_as;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod ask_updates;
+mod call_asks;
 mod exchange;
 mod health;
 mod inbox;
@@ -13,6 +14,7 @@ mod replay_key;
 mod requests;
 mod rows;
 mod stats;
+mod suspended;
 mod tools;
 mod traces;
 mod workflow_runs;

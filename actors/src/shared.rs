@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use actix::Recipient;
 use actix::dev::SendError;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
@@ -62,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) pulse: Pulse,
     pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
+    /// Notified when generations of another process were left behind.
+    pub(crate) abandoned: Arc<Notify>,
     pub(crate) routes: OnceLock<Routes>,
     /// Dependencies of generations, without the registry. Set once, with the routes.
     pub(crate) generations: OnceLock<GenerationDeps>,
@@ -117,6 +120,7 @@ impl Shared {
             .map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan)))
             .collect();
         Self {
+            abandoned: Arc::default(),
             current: Current::new(registry),
             ownership: Ownership::new(members, links),
             evaluations: Arc::new(evaluations),

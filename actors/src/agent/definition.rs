@@ -33,7 +33,17 @@ pub struct AgentDefinition {
     pub options: ModelOptions,
     /// True if a chat continues after its subscriber disconnects, to be picked up later.
     pub is_resumable: bool,
+    /// True if a crash ends runs instead of interrupting them. Runs that wait for people survive
+    /// it nevertheless.
+    pub is_volatile: bool,
     pub hooks: Option<Hooks>,
+}
+
+impl AgentDefinition {
+    /// Returns true if the agent has tools or sub-agents, or may have them.
+    pub fn has_tools(&self) -> bool {
+        !self.sub_agents.is_empty() || self.tools.fixed().is_none_or(|names| !names.is_empty())
+    }
 }
 
 /// Limits of one run; `None` leaves the server's limit.

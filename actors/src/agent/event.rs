@@ -6,6 +6,7 @@ use actix::{Message, Recipient};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::outcome::PendingAsk;
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::observe::disconnect::Disconnect;
 use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
@@ -58,6 +59,9 @@ pub enum GenerationEvent {
     ToolCall(ToolCall),
     /// A result or an error, sent after its call.
     ToolResult(ToolResult),
+    /// A call waits for a person. The run is put down: `Finish` follows once all other calls of
+    /// the turn have results.
+    Ask(Box<PendingAsk>),
     /// `usage` covers this turn.
     StepFinish {
         finish_reason: FinishReason,

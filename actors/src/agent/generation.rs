@@ -8,18 +8,22 @@
 mod active;
 pub(crate) mod actor;
 mod compiled;
+pub(crate) mod continuation;
 mod control;
 mod generation_registry;
 mod handle;
 mod memory;
 mod object;
 mod options;
+pub(crate) mod put_away;
 mod recording;
 mod run;
 mod sequencer;
 mod subscribers;
 pub(crate) mod tools;
 mod turn;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -41,7 +45,7 @@ pub use generation_registry::GenerationRegistry;
 pub use handle::{GenerationDeps, GenerationHandle, PauseHandle, spawn_generation};
 pub use options::effective_options;
 
-/// Prefix of the ids of generations that workflow steps start. Callers cannot choose an id with it.
+/// Prefix of the ids of generations that workflow steps and tools start. Callers cannot choose an id with it.
 pub const STEP_GENERATION_PREFIX: &str = "step-";
 
 /// Asks an agent for a text, or for an object with a schema.
@@ -82,6 +86,11 @@ pub struct GenerationRequest {
     pub begins: Begins,
     /// Agents and workflows above this one.
     pub depth: u32,
+    /// True if a generation of this id may be interrupted or suspended: it is then continued, and
+    /// the rest of the request is ignored.
+    pub continues: bool,
+    /// The generation whose tool asks.
+    pub parent: Option<Arc<str>>,
 }
 
 /// The moment at which a run counts as begun. A failure before it is returned to the caller, a

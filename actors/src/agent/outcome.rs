@@ -1,10 +1,15 @@
 //! Outcome of a generation: an answer, or the reason for its failure.
 
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::event::FailureKind;
 use crate::domain::message::{ToolCall, ToolResult};
+use crate::domain::time::Timestamp;
 use crate::ports::model::{FinishReason, Served, Usage};
+use crate::ports::store::AskKind;
 use crate::requests::Unavailable;
 
 /// Answer of an agent.
@@ -26,6 +31,45 @@ pub struct Generation {
     pub tool_results: Vec<ToolResult>,
     /// The model of the last turn, if it was a fallback of the configured one.
     pub stand_in: Option<Box<Served>>,
+    /// What waits for people; the generation is suspended if there is any, and continues once all
+    /// of it is answered.
+    pub asks: Vec<PendingAsk>,
+}
+
+impl Generation {
+    /// Returns true if the generation waits for people.
+    pub fn is_suspended(&self) -> bool {
+        !self.asks.is_empty()
+    }
+}
+
+/// An open ask of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingAsk {
+    pub ask_id: Arc<str>,
+    pub kind: AskKind,
+    pub tool_call_id: Arc<str>,
+    pub tool_name: Arc<str>,
+    /// Arguments of the call.
+    pub input: Value,
+    /// What people read.
+    pub reason: String,
+    /// JSON Schema of the answer; not for approvals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Call of the run whose sub-agent asks; `None`: the run itself asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_at: Option<Arc<str>>,
+}
+
+impl PendingAsk {
+    /// Returns the call of the run that waits for the answer.
+    pub fn waiting_call(&self) -> &Arc<str> {
+        self.shown_at.as_ref().unwrap_or(&self.tool_call_id)
+    }
 }
 
 /// Failure of a generation.

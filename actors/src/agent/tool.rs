@@ -1,6 +1,7 @@
 //! Tools, called by agents and directly by callers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -8,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::ask::{Approval, OnCrash, ToolAsk};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
@@ -26,6 +28,10 @@ pub struct ToolDefinition {
     pub timeout: Option<Duration>,
     /// Limits concurrent calls over all agents; further calls wait. `None`: unlimited.
     pub permits: Option<Arc<Semaphore>>,
+    /// Approval that calls of agents need.
+    pub approval: Option<Arc<Approval>>,
+    /// What happens to a call of an agent that a crash interrupted.
+    pub on_crash: OnCrash,
 }
 
 /// Implementation of a tool.
@@ -39,6 +45,8 @@ pub enum ToolBody {
     Agent(String),
     /// Asks the agent named by the argument `agent`, one of these, with the argument `task`.
     Delegate(Vec<String>),
+    /// Asks a person the argument `question`; the answer is the result.
+    AskUser,
 }
 
 /// Context of one call, for a tool's function.
@@ -61,23 +69,59 @@ pub struct ToolContext {
     /// Trace of the call, below the call's own span; pass it on to what the tool calls, over HTTP
     /// with [`Trace::headers`]. For a direct call, the caller's trace, if it sent one.
     pub trace: Option<Trace>,
+    /// Answers of people to earlier makings of this call.
+    pub answers: Arc<Answers>,
+}
+
+/// Answers to the questions of a call, in the order in which it asked them.
+#[derive(Debug, Default)]
+pub struct Answers {
+    given: Vec<Value>,
+    taken: AtomicUsize,
+}
+
+impl Answers {
+    pub(crate) fn new(given: Vec<Value>) -> Self {
+        Self { given, taken: AtomicUsize::new(0) }
+    }
+
+    fn next(&self) -> Option<&Value> {
+        self.given.get(self.taken.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl ToolContext {
+    /// Asks a person, and waits for the answer for as long as it takes: the call ends with this
+    /// error, the generation is put down, and once there is an answer the tool is called again, with
+    /// the same arguments and idempotency key. This then returns the answer. A tool that asks
+    /// several questions has to ask them in the same order each time.
+    ///
+    /// Only calls of agents can wait; others fail.
+    pub fn ask(&self, ask: ToolAsk) -> Result<Value, ToolError> {
+        self.answers.next().cloned().ok_or_else(|| ToolError::Waits(Box::new(ask)))
+    }
 }
 
 /// Failure of a tool. Its message goes to the model and to callers; the retry of a step reads its
 /// class.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolError(pub AttemptFailure);
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ToolError {
+    #[error("{0}")]
+    Failed(AttemptFailure),
+    /// The result of [`ToolContext::ask`] without an answer.
+    #[error("waits for an answer")]
+    Waits(Box<ToolAsk>),
+}
 
 impl From<AttemptFailure> for ToolError {
     fn from(failure: AttemptFailure) -> Self {
-        Self(failure)
+        Self::Failed(failure)
     }
 }
 
 impl From<String> for ToolError {
     fn from(message: String) -> Self {
-        Self(AttemptFailure::new(ErrorKind::Tool, message))
+        Self::Failed(AttemptFailure::new(ErrorKind::Tool, message))
     }
 }
 
@@ -96,7 +140,8 @@ impl ToolDefinition {
     /// Compiles the schema of the arguments.
     pub fn new(spec: ToolSpec, body: ToolBody) -> Result<Self, SchemaError> {
         let arguments = Arc::new(Schema::compile(&spec.parameters)?);
-        Ok(Self { spec, arguments, body, timeout: None, permits: None })
+        let on_crash = OnCrash::default();
+        Ok(Self { spec, arguments, body, timeout: None, permits: None, approval: None, on_crash })
     }
 
     /// Creates a tool that runs a workflow. Parameters default to the workflow's input schema, the
@@ -145,6 +190,7 @@ impl std::fmt::Debug for ToolDefinition {
             ToolBody::Workflow(_) => "workflow",
             ToolBody::Agent(_) => "agent",
             ToolBody::Delegate(_) => "delegate",
+            ToolBody::AskUser => "ask_user",
         };
         f.debug_struct("ToolDefinition")
             .field("spec", &self.spec)

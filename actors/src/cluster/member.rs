@@ -178,7 +178,10 @@ impl SlotKeeper {
             return;
         }
         match shared.store.interrupt_working(shared.clock.now()).await {
-            Ok(()) => self.has_abandoned = false,
+            Ok(()) => {
+                self.has_abandoned = false;
+                shared.abandoned.notify_one();
+            }
             // the next view brings another attempt
             Err(error) => {
                 let level = shared.level_of_failure(log::Level::Warn);

@@ -58,7 +58,8 @@ impl ExecutionActor {
         let limit_ms = call.timeout_ms;
         let start = &life.machine.state().start;
         let trace = start.trace.below(attempt_span(&start.trace, &self.id, path, attempt));
-        let request = request(&self.id, path, start, trace, call);
+        let mut request = request(&self.id, path, start, trace, call);
+        request.continues = attempt > 1;
         let subscriber = relay.as_ref().map(|relay| relay.subscriber());
         let history = Arc::clone(&deps.generations);
         let arbiter = Arbiter::current();
@@ -191,9 +192,23 @@ async fn run(
 }
 
 fn completed(generation: Generation) -> BodyEnd {
+    if generation.is_suspended() {
+        return waiting(&generation);
+    }
     let Generation { object, text, usage, .. } = generation;
     let output = object.unwrap_or_else(|| json!({ "text": text, "usage": usage }));
     BodyEnd { result: StepResult::Completed(Arc::new(output)), usage: Some(usage) }
+}
+
+/// Suspends the step while its generation waits for people. The asks are the generation's.
+fn waiting(generation: &Generation) -> BodyEnd {
+    let reason = match generation.asks.as_slice() {
+        [ask] => ask.reason.clone(),
+        asks => format!("{} calls of tools wait for people", asks.len()),
+    };
+    let payload = json!({ "generationId": generation.id, "asks": generation.asks });
+    let (reason, payload) = (Some(reason), Some(Arc::new(payload)));
+    BodyEnd { result: StepResult::Suspended { reason, payload }, usage: None }
 }
 
 fn failed(error: &GenerateError) -> StepResult {

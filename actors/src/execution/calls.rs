@@ -137,7 +137,8 @@ impl ExecutionActor {
                     let depth_max = deps.tool_limits.value_depth_max;
                     match checked(&deps.evaluations, lane, &tool, args, depth_max).await {
                         Ok(arguments) => {
-                            let invocation = Invocation { arguments, context, depth };
+                            let invocation =
+                                Invocation { arguments, context, depth, is_repeated: false };
                             returned(invoke(deps, tool, invocation).await)
                         }
                         Err(why) => failed(ErrorKind::Schema, format!("invalid arguments: {why}")),
@@ -206,6 +207,7 @@ impl ExecutionActor {
             idempotency_key,
             cancellation,
             trace: Some(self.trace_below(life, path, attempt)),
+            answers: Arc::default(),
         }
     }
 
@@ -266,7 +268,7 @@ fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
 
 /// Returns the end of a tool call; usage of an agent behind the tool is the step's.
 fn returned(returned: ToolReturn) -> BodyEnd {
-    let ToolReturn { outcome, usage, failure } = returned;
+    let ToolReturn { outcome, usage, failure, waits: _ } = returned;
     let result = match outcome {
         ToolOutcome::Output(output) => StepResult::Completed(Arc::new(output)),
         ToolOutcome::Error(message) | ToolOutcome::Denied(message) => {

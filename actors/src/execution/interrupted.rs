@@ -1,21 +1,24 @@
-//! Generations of an earlier process whose steps end without running again: their history entries
-//! end with the step.
+//! Generations whose steps end while nothing works on them: those of an earlier process, and those
+//! that wait for people. Their history entries end with the step.
 
 use std::sync::Arc;
 
 use actix::Context;
 
+use crate::agent::generation::put_away::{PutAway, end_kept};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::plan::Work;
+use crate::domain::time::Timestamp;
 use crate::execution::agent::generation_id;
 use crate::execution::{ExecutionActor, LiveExecution};
-use crate::ports::store::{
-    ContinuationChange, GenerationRecord, GenerationStatus, GenerationWrite,
-};
+use crate::ports::store::{GenerationStatus, Store};
+use crate::requests::Unavailable;
 
-/// A generation of an earlier process, and its end.
+/// A generation, and its end.
 struct Interrupted {
     id: String,
+    /// True if an earlier process worked on it.
+    is_of_earlier: bool,
     status: GenerationStatus,
     /// Error of its step, unless it was cancelled.
     error: Option<String>,
@@ -23,34 +26,44 @@ struct Interrupted {
 
 impl ExecutionActor {
     /// Ends the history entries of generations whose steps end without running again. A generation
-    /// of this process ends its own entry.
+    /// that this process runs ends its own entry.
     pub(super) fn end_interrupted(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let ended: Vec<_> = durable.iter().filter_map(|it| life.interrupted_by(&it.fact)).collect();
         for interrupted in ended {
             let (store, now) = (Arc::clone(&self.shared.store), self.shared.clock.now());
             let ending = async move {
-                let found = store.generation(&interrupted.id).await.ok().flatten();
-                let working = found.filter(|it| it.record.status == GenerationStatus::Working);
-                let Some(entry) = working else { return };
-                let Interrupted { id, status, error } = interrupted;
-                let record =
-                    GenerationRecord { status, error, end_time: Some(now), ..entry.record };
-                // the entry exists and keeps its row
-                let write = GenerationWrite {
-                    row: 0,
-                    record,
-                    steps: Vec::new(),
-                    messages: None,
-                    continuation: ContinuationChange::Keep,
-                };
-                if let Err(why) = store.record_generation(write).await {
-                    log::warn!("generation {id} stays `working` in the history: {why}");
+                if let Err(why) = end(&*store, &interrupted, now).await {
+                    log::warn!("generation {} does not end with its step: {why}", interrupted.id);
                 }
             };
             self.background_query(ending, ctx, |_, (), _| {});
         }
     }
+}
+
+/// Ends a generation, if nothing works on it, and what its tools have asked.
+async fn end(
+    store: &dyn Store,
+    interrupted: &Interrupted,
+    at: Timestamp,
+) -> Result<(), Unavailable> {
+    let Interrupted { id, is_of_earlier, status, error } = interrupted;
+    let Some(entry) = store.generation(id).await? else { return Ok(()) };
+    let is_left = match entry.record.status {
+        GenerationStatus::Working => *is_of_earlier,
+        GenerationStatus::Suspended => true,
+        GenerationStatus::Completed | GenerationStatus::Error | GenerationStatus::Cancelled => {
+            false
+        }
+    };
+    if !is_left {
+        return Ok(());
+    }
+    let end =
+        PutAway { status: *status, error: error.clone(), why: "the step has ended".to_owned(), at };
+    end_kept(store, id, end).await?;
+    Ok(())
 }
 
 impl LiveExecution {
@@ -63,10 +76,10 @@ impl LiveExecution {
             return None;
         };
         let (step, node) = self.machine.node(path)?;
-        let began_earlier = node.attempt > 0 && node.since_seq <= self.restored_seq;
-        if !began_earlier || !matches!(step.work, Work::Agent(_)) {
+        if node.attempt == 0 || !matches!(step.work, Work::Agent(_)) {
             return None;
         }
+        let is_of_earlier = node.since_seq <= self.restored_seq;
         // The failure has been counted; the attempt was named before it.
         let retry = node.failures.saturating_sub(u32::from(failed.is_some()));
         let status = match failed {
@@ -74,6 +87,7 @@ impl LiveExecution {
             None => GenerationStatus::Cancelled,
         };
         let id = generation_id(&self.header.id, path, retry);
-        Some(Interrupted { id, status, error: failed.map(|error| error.to_string()) })
+        let error = failed.map(|error| error.to_string());
+        Some(Interrupted { id, is_of_earlier, status, error })
     }
 }

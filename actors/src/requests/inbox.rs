@@ -9,8 +9,9 @@ use crate::domain::assignment::{Answerer, Assignee};
 use crate::domain::principal::Principal;
 use crate::domain::schema::Schema;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Ask, AskState, Claim};
+use crate::ports::store::{Ask, AskState, Claim, ConversationKey};
 use crate::requests::{IdempotencyKey, Unavailable};
+use crate::visibility::Visibility;
 
 /// An ask with what a person needs to answer it.
 #[derive(Debug, Clone)]
@@ -39,6 +40,49 @@ pub struct AnswerAsk {
     pub by: Option<Principal>,
     pub access: AskAccess,
     pub idempotency: Option<IdempotencyKey>,
+}
+
+/// An answer about a call of a generation.
+#[derive(Debug)]
+pub struct ApproveCall {
+    pub agent_id: String,
+    pub generation_id: String,
+    pub tool_call_id: String,
+    pub visibility: Visibility,
+    pub answer: AnswerAsk,
+}
+
+/// Answers in a message of a chat.
+#[derive(Debug)]
+pub struct ContinueChat {
+    pub agent_id: String,
+    /// `None` if the chat has no stored conversation.
+    pub conversation: Option<ConversationKey>,
+    pub replies: Vec<ChatReply>,
+    pub visibility: Visibility,
+    pub by: Option<Principal>,
+    /// Who has to be one of those who are asked. `None` for the program itself.
+    pub answerer: Option<Answerer>,
+}
+
+/// An answer in a message of a chat.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatReply {
+    pub tool_call_id: String,
+    /// Id of the ask.
+    pub approval_id: Option<String>,
+    pub reply: Reply,
+}
+
+/// What a chat client says about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Decided {
+        approved: bool,
+        reason: Option<String>,
+    },
+    /// The result of a call that asks a person.
+    Given(Value),
 }
 
 /// Duration of a claim that names none.

@@ -23,6 +23,12 @@ pub struct StreamedGeneration {
     _handle: GenerationHandle,
 }
 
+impl StreamedGeneration {
+    pub(super) fn new(id: Arc<str>, handle: GenerationHandle) -> Self {
+        Self { id, _handle: handle }
+    }
+}
+
 /// A generation that continues without its caller.
 #[derive(Debug)]
 pub struct BegunGeneration {
@@ -70,6 +76,7 @@ impl Runtime {
         &self,
         request: GenerationRequest,
     ) -> Result<Generation, FailedGeneration> {
+        self.withdraw_in_chat(&request).await?;
         let (id, generation) = self.spawn(request, None)?;
         let id = generation.is_started().then_some(id);
         let recording = generation.recording();
@@ -94,6 +101,7 @@ impl Runtime {
         request: GenerationRequest,
     ) -> Result<BegunGeneration, FailedGeneration> {
         let request = GenerationRequest { begins: Begins::OnceRecorded, ..request };
+        self.withdraw_in_chat(&request).await?;
         let (id, mut handle) = self.spawn(request, None)?;
         self.wait_until_begun(&id, &mut handle).await?;
         handle.detach();
@@ -111,6 +119,7 @@ impl Runtime {
         let registry = self.registry();
         let agent = registry.agents.get(&request.agent_id);
         let is_detached = agent.is_some_and(|agent| request.is_resumable_chat(agent));
+        self.withdraw_in_chat(&request).await?;
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
         if is_detached {
             handle.detach();
@@ -180,6 +189,13 @@ impl Runtime {
             status = self.generation_status(agent_id, generation_id, visibility).await?;
         }
         let id = || generation_id.to_owned();
+        if status == Some(GenerationStatus::Suspended) {
+            let cancelled = GenerationStatus::Cancelled;
+            return match self.end_kept(generation_id, cancelled, None, "cancelled").await? {
+                true => Ok(()),
+                false => Err(CancelGenerationError::NotFound(id())),
+            };
+        }
         match status {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),

@@ -62,7 +62,9 @@ impl Runtime {
 
     /// Returns what a person needs to answer an ask, and the answer once there is one.
     pub async fn describe_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
-        let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+        let AskSubject::Step(step) = &ask.subject else {
+            return self.describe_call_ask(ask).await;
+        };
         let (target, path) = (target_of(step), Arc::clone(&step.path));
         let state = self.describe(&target).await?;
         let plan = self.shared.plan(&state.header.definition_hash).await?;
@@ -80,6 +82,10 @@ impl Runtime {
     /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known
     /// idempotency key, returns the ask as the first call with it left it.
     pub async fn answer_ask(&self, ask: Ask, answer: AnswerAsk) -> Result<AskDetail, AskError> {
+        let AskSubject::Step(step) = &ask.subject else {
+            return self.answer_call_ask(ask, answer).await;
+        };
+        let target = target_of(step);
         let AnswerAsk { data, by, access, idempotency: key } = answer;
         if let Some(key) = &key
             && self.is_known(key).await?
@@ -92,8 +98,6 @@ impl Runtime {
         access.check(&ask, self.shared.clock.now())?;
         check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| AskError::InvalidData(too_deep.to_string()))?;
-        let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
-        let target = target_of(step);
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let resume = Resume {
@@ -150,7 +154,9 @@ impl Runtime {
     pub(super) async fn closed(&self, ask: &Ask, at: Timestamp) -> Result<AskError, AskError> {
         let (state, by) = match ask.state {
             AskState::Answered => {
-                let AskSubject::Step(step) = &ask.subject else { return Err(AskError::NotFound) };
+                let AskSubject::Step(step) = &ask.subject else {
+                    return self.closed_call_ask(ask).await;
+                };
                 let answer = self.recollect(ask, &step.execution_id).await?.answer;
                 (AskState::Answered, answer.and_then(|answer| answer.by))
             }

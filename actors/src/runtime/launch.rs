@@ -22,6 +22,7 @@ use crate::ports::store::{Acknowledgement, CommitSink, Header, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
+use crate::runtime::suspended::tend_generations;
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;
@@ -96,6 +97,7 @@ impl Runtime {
             object_repairs: shared.limits.object_repairs,
             steps_max: shared.limits.generation_steps_max,
             bytes_max: shared.limits.generation_bytes_max,
+            crash_attempts: shared.limits.machine.crash_attempts,
         };
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);
@@ -107,7 +109,9 @@ impl Runtime {
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
-        Ok(Self { shared, system, arbiters, generations, row_reads })
+        let runtime = Self { shared, system, arbiters, generations, row_reads };
+        tend_generations(&runtime);
+        Ok(runtime)
     }
 }
 

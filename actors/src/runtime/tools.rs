@@ -66,7 +66,7 @@ impl Runtime {
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
         let context = ToolContext { trace, ..direct_context(id, user_id, context) };
-        let invocation = Invocation { arguments, context, depth: 0 };
+        let invocation = Invocation { arguments, context, depth: 0, is_repeated: false };
         let work = invoke(deps, tool, invocation);
         let (mut answer, reply) = oneshot::channel();
         let (running, ending) = (self.shared.bodies.enter(None), self.shared.ending.clone());
@@ -96,7 +96,9 @@ fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<
         ToolBody::Workflow(id) => (EntityType::Workflow, id),
         ToolBody::Agent(id) => (EntityType::Agent, id),
         // a function has no root; the target of a delegate is known from the call only
-        ToolBody::Function(_) | ToolBody::Delegate(_) => (EntityType::Agent, &tool.spec.name),
+        ToolBody::Function(_) | ToolBody::Delegate(_) | ToolBody::AskUser => {
+            (EntityType::Agent, &tool.spec.name)
+        }
     };
     let root_id = Arc::from(root_id.as_str());
     (origin != TraceOrigin::New).then(|| Trace::of(id, root_type, &root_id, origin))
@@ -121,5 +123,6 @@ fn direct_context(
         context: Arc::new(context),
         cancellation: CancellationToken::new(),
         trace: None,
+        answers: Arc::default(),
     }
 }

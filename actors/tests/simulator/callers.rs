@@ -6,7 +6,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::Machine;
 use greenroom_actors::ports::store::{ASK_PREFIX, AskState};
 use greenroom_actors::requests::{
-    AnswerAsk, AskError, ControlError, DescribeError, ExecutionOutcome, ExecutionState,
+    AnswerAsk, AskAccess, AskError, ControlError, DescribeError, ExecutionOutcome, ExecutionState,
     IdempotencyKey, ResumeError, ResumeExecution, StartError, StartExecution, Target, TraceOrigin,
     Unavailable,
 };
@@ -141,8 +141,8 @@ impl Caller {
                 | ResumeError::Ambiguous { .. }
                 | ResumeError::SeveralWait { .. }
                 | ResumeError::SuspensionPassed { .. }
-                | ResumeError::NotAssigned
                 | ResumeError::InvalidData(_)
+                | ResumeError::NotAssigned
                 | ResumeError::KeyReused,
             ) => Known::Refused,
         };
@@ -175,7 +175,8 @@ impl Caller {
             self.runtime.find_ask(&format!("{ASK_PREFIX}{meant}"), &Visibility::Everything).await;
         let reply = match asked {
             Ok(ask) => {
-                let answer = AnswerAsk { data, idempotency, ..AnswerAsk::default() };
+                let answer =
+                    AnswerAsk { data, by: None, access: AskAccess::default(), idempotency };
                 self.runtime.answer_ask(ask, answer).await
             }
             Err(error) => Err(error),

@@ -13,7 +13,7 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::state::{Outcome, State};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    ASK_PREFIX, AskFilter, Asks as _, Executions, Projection, Status,
+    ASK_PREFIX, AskFilter, AskSubject, AskedStep, Asks as _, Executions, Projection, Status,
 };
 use greenroom_actors::requests::StepStatus;
 use greenroom_actors::runtime::RuntimeStats;
@@ -102,9 +102,9 @@ pub(crate) fn the_inbox_follows_the_record(stage: &Stage) {
     let open = AskFilter { is_open: true, ..AskFilter::default() };
     let page = stage.disk().asks(&open, None, usize::MAX).now_or_never().unwrap().unwrap();
     let suspension = |id: &str| id.trim_start_matches(ASK_PREFIX).to_owned();
-    let listed = page.asks.into_iter().filter_map(|ask| match &ask.subject {
-        AskSubject::Step(step) => {
-            Some((step.execution_id.to_string(), step.path.to_string(), suspension(&ask.id)))
+    let listed = page.asks.into_iter().filter_map(|ask| match ask.subject {
+        AskSubject::Step(AskedStep { execution_id, path, .. }) => {
+            Some((execution_id.to_string(), path.to_string(), suspension(&ask.id)))
         }
         AskSubject::Call(_) => None,
     });

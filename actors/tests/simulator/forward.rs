@@ -14,8 +14,8 @@ use greenroom_actors::ports::store::{
     Definitions, Ended, EndedExecutions, EndedGenerations, ExecutionCount, ExecutionFilter,
     Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord,
     LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection,
-    Read, Retention, RootCursor, RootFilter, RootPage, Row, StoredExecution, StoredMessage, Timer,
-    TraceQuery, TraceRecord, Traces, Written,
+    Read, Retention, RootCursor, RootFilter, RootPage, Row, StoredContinuation, StoredExecution,
+    StoredMessage, Timer, TraceQuery, TraceRecord, Traces, Written,
 };
 use serde_json::Value;
 
@@ -56,12 +56,12 @@ forward! { Asks []
     late ask<'a>(id: &'a str) -> Read<'a, Option<Ask>>;
     late asks<'a>(filter: &'a AskFilter, after: Option<AskCursor>, limit: usize)
         -> Read<'a, AskPage>;
+    late executions_without_asks(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
+    now put_asks(missing: MissingAsks) -> Written<bool>;
     late ask_content<'a>(id: &'a str) -> Read<'a, AskContent>;
     late due_asks(now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
     late open_ask_counts() -> Read<'_, OpenAskCounts>;
     now revise_ask(revision: AskRevision) -> Written<bool>;
-    late executions_without_asks(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
-    now put_asks(missing: MissingAsks) -> Written<bool>;
 }
 
 forward! { Definitions []
@@ -79,6 +79,10 @@ forward! { Generations [
     late generations<'a>(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, limit: usize)
         -> Read<'a, GenerationPage>;
     now interrupt_working(now: Timestamp) -> Written<()>;
+    now settle_generation(revision: u64, write: GenerationWrite) -> Written<bool>;
+    late continuation<'a>(id: &'a str) -> Read<'a, Option<StoredContinuation>>;
+    late suspended_in<'a>(key: &'a ConversationKey) -> Read<'a, Vec<String>>;
+    now adopt_interrupted(after: Row, limit: usize) -> Written<Vec<(Row, String)>>;
 }
 
 forward! { Conversations []

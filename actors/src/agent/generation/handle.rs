@@ -56,6 +56,8 @@ pub struct GenerationDeps {
     pub steps_max: u32,
     /// Maximum bytes of model output of one run, and separately of its tool results.
     pub bytes_max: usize,
+    /// Interruptions of one turn after which a run fails.
+    pub crash_attempts: u32,
 }
 
 impl std::fmt::Debug for GenerationDeps {

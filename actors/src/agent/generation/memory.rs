@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent::generation::GenerationRequest;
 use crate::domain::message::{Message, Part, Role, keep_whole_calls};
 use crate::domain::time::Timestamp;
@@ -64,8 +66,19 @@ pub(super) struct Remembered {
     continued: Continued,
 }
 
+/// The conversation of a run that is put down. What is read was read before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ContinuedMemory {
+    key: ConversationKey,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cut_after: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    input: Vec<StoredMessage>,
+    continued: Continued,
+}
+
 /// The assistant's message that a run continues or begins.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Continued {
     message_id: String,
     parts: Vec<Part>,
@@ -137,6 +150,17 @@ impl Remembered {
         Self { key, working_memory, older, cut_after, input, continued }
     }
 
+    /// Returns what a run that takes this one up has to write.
+    pub(super) fn kept(&self) -> ContinuedMemory {
+        let Self { key, cut_after, input, continued, .. } = self;
+        ContinuedMemory {
+            key: key.clone(),
+            cut_after: cut_after.clone(),
+            input: input.clone(),
+            continued: continued.clone(),
+        }
+    }
+
     /// Returns the write that adds the assistant's parts to the conversation.
     pub(super) fn write(
         self,
@@ -157,6 +181,20 @@ impl Remembered {
             });
         }
         ConversationWrite { key, cut_after, messages, at }
+    }
+}
+
+impl ContinuedMemory {
+    /// Returns the same without the caller's messages, which are stored now.
+    pub(super) fn stored(self) -> Self {
+        Self { cut_after: None, input: Vec::new(), ..self }
+    }
+}
+
+impl From<ContinuedMemory> for Remembered {
+    fn from(kept: ContinuedMemory) -> Self {
+        let ContinuedMemory { key, cut_after, input, continued } = kept;
+        Self { key, working_memory: None, older: Vec::new(), cut_after, input, continued }
     }
 }
 

@@ -10,7 +10,9 @@ mod publish;
 mod record;
 mod remember;
 mod start;
+mod take_up;
 mod tools;
+mod waiting;
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -26,12 +28,15 @@ use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
+use crate::agent::generation::continuation::Continuation;
 use crate::agent::generation::object::{Unfit, read_object};
+use crate::agent::outcome::PendingAsk;
 use crate::domain::effort::{Budget, within};
+use crate::domain::message::ToolApproval;
 use crate::domain::schema::Schema;
 use crate::observe::trace::generation::PublishedSpans;
-use crate::ports::model::LanguageModel;
-use crate::ports::store::{ConversationKey, GenerationRecord, Period, Row};
+use crate::ports::model::{FinishReason, LanguageModel};
+use crate::ports::store::{AskChange, ConversationKey, GenerationRecord, Period, Row};
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::shard::evaluation::Cancel;
@@ -55,11 +60,21 @@ use super::{Begins, GenerateError, Generation, GenerationDeps, GenerationEvent};
 pub(super) use start::Start;
 
 use start::RunInput;
+use tools::Called;
 
 /// Time limit of the end hook of a stopped run.
 const LAST_HOOK_MAX: Duration = Duration::from_secs(1);
 
 type Outcome = Result<Generation, GenerateError>;
+
+/// The point at which a run stops asking the model.
+enum Halt {
+    Ended(Ended),
+    /// Calls wait for people. The asks are new.
+    PutDown(Vec<AskChange>),
+    /// Calls have been waiting for people since before this run was taken up.
+    StillWaiting,
+}
 
 /// A running generation.
 pub(super) struct Run {
@@ -80,6 +95,21 @@ pub(super) struct Run {
     /// Bytes left for results of tools.
     results_left: usize,
     memory: Option<Remembered>,
+    /// State in front of the calls of the last turn, until all of them have results.
+    continuation: Option<Continuation>,
+    /// True if the store has a continuation.
+    has_continuation: bool,
+    /// True if a crash has interrupted the calls of the last turn.
+    is_interrupted: bool,
+    /// Approvals of calls of all turns.
+    approvals: Vec<ToolApproval>,
+    /// Asks that open when the run is put down.
+    opened: Vec<AskChange>,
+    /// True if the record of the run is not to be changed.
+    is_unchanged: bool,
+    /// The generation whose tool asks.
+    parent: Option<Arc<str>>,
+    is_chat: bool,
     /// Time of reading `memory`; taken by the first turn.
     memory_read: Option<Period>,
     /// Spans published so far.
@@ -138,6 +168,14 @@ impl Run {
             recording,
             transcript: Transcript::default(),
             memory: None,
+            continuation: None,
+            has_continuation: false,
+            is_interrupted: false,
+            approvals: Vec::new(),
+            opened: Vec::new(),
+            is_unchanged: false,
+            parent: input.parent.clone(),
+            is_chat: input.is_chat,
             memory_read: None,
             published: PublishedSpans::default(),
             shared: None,
@@ -168,7 +206,7 @@ impl Run {
                 (ended.unwrap_or_else(|_| Err(defect())), false)
             }
         };
-        let outcome = outcome.map(|ended| self.generation(ended));
+        let outcome = outcome.map(|halt| self.generation(halt));
         let hook = self.end_hook(&outcome);
         match is_stopped {
             true => drop(tokio::time::timeout(LAST_HOOK_MAX, hook).await),
@@ -177,8 +215,13 @@ impl Run {
         self.end(outcome).await
     }
 
-    async fn work(&mut self, input: RunInput) -> Result<Ended, GenerateError> {
+    async fn work(&mut self, input: RunInput) -> Result<Halt, GenerateError> {
         self.claim_id().await?;
+        if input.continues
+            && let Some(recorded) = self.recorded().await?
+        {
+            return self.take_up(recorded).await;
+        }
         let (mut turns, toolset) = self.prepare(input).await?;
         // subscribers get output as soon as there is any
         if self.sequencer.is_some() || self.begins == Begins::OnceRecorded {
@@ -194,10 +237,23 @@ impl Run {
             }
         }
         self.start_hook().await?;
+        self.run_turns(&mut turns, &toolset, None).await
+    }
+
+    /// Runs turns until the run ends or has to wait, beginning with what is next in the current one.
+    async fn run_turns(
+        &mut self,
+        turns: &mut Turns,
+        toolset: &Toolset,
+        mut next: Option<Next>,
+    ) -> Result<Halt, GenerateError> {
         loop {
-            match self.turn(&mut turns, &toolset).await? {
-                ControlFlow::Continue(()) => {}
-                ControlFlow::Break(ended) => return Ok(ended),
+            let next = match next.take() {
+                Some(next) => next,
+                None => self.question(turns).await?,
+            };
+            if let ControlFlow::Break(halt) = self.proceed(turns, toolset, next).await? {
+                return Ok(halt);
             }
         }
     }
@@ -257,12 +313,8 @@ impl Run {
         Ok((Turns::new(question, bounds), toolset))
     }
 
-    /// Runs one turn: asks the model and calls the tools that it requests.
-    async fn turn(
-        &mut self,
-        turns: &mut Turns,
-        toolset: &Toolset,
-    ) -> Result<ControlFlow<Ended>, GenerateError> {
+    /// Asks the model.
+    async fn question(&mut self, turns: &mut Turns) -> Result<Next, GenerateError> {
         unpaused(&mut self.control).await;
         if self.model.is_remote() {
             self.record_progress().await?;
@@ -272,13 +324,27 @@ impl Run {
             Some(schema) => Some(self.read_object(&answer.text, schema).await?),
             None => None,
         };
-        let mut next = turns.answered(answer, read, &mut self.transcript)?;
+        turns.answered(answer, read, &mut self.transcript)
+    }
+
+    /// Calls the tools that the model requests, and ends the turn.
+    async fn proceed(
+        &mut self,
+        turns: &mut Turns,
+        toolset: &Toolset,
+        mut next: Next,
+    ) -> Result<ControlFlow<Halt>, GenerateError> {
         if let Next::Call(planned) = next {
-            let results = self.call_tools(toolset, planned).await?;
+            let results = match self.call_tools(turns, toolset, planned).await? {
+                Called::All(results) => results,
+                Called::Waiting(asks) => return Ok(ControlFlow::Break(Halt::PutDown(asks))),
+            };
+            self.continuation = None;
+            self.is_interrupted = false;
             next = turns.tools_returned(results, &self.transcript)?;
         }
         match next {
-            Next::Done(ended) => return Ok(ControlFlow::Break(ended)),
+            Next::Done(ended) => return Ok(ControlFlow::Break(Halt::Ended(ended))),
             Next::Call(_) | Next::Ask => self.finish_turn(),
             Next::Repair { detail } => {
                 self.finish_turn();
@@ -370,7 +436,19 @@ impl Run {
         }
     }
 
-    fn generation(&self, ended: Ended) -> Generation {
+    fn generation(&mut self, halt: Halt) -> Generation {
+        let waiting = || Ended { finish_reason: FinishReason::ToolCalls, object: None };
+        let (ended, asks) = match halt {
+            Halt::Ended(ended) => (ended, Vec::new()),
+            Halt::PutDown(opened) => {
+                self.opened = opened;
+                (waiting(), self.asks())
+            }
+            Halt::StillWaiting => {
+                self.is_unchanged = true;
+                (waiting(), self.asks())
+            }
+        };
         let Ended { finish_reason, object } = ended;
         let transcript = &self.transcript;
         Generation {
@@ -383,7 +461,13 @@ impl Run {
             tool_calls: transcript.tool_calls().cloned().collect(),
             tool_results: transcript.tool_results().cloned().collect(),
             stand_in: transcript.last().and_then(|step| step.stand_in()).cloned().map(Box::new),
+            asks,
         }
+    }
+
+    /// Returns what the run waits for.
+    fn asks(&self) -> Vec<PendingAsk> {
+        self.continuation.as_ref().map(Continuation::asks).unwrap_or_default()
     }
 
     /// Records the end, then notifies caller and subscribers.
@@ -405,7 +489,8 @@ impl Run {
             subscribers.borrow_mut().forget_first();
         }
         if let Some(mut sequencer) = sequencer {
-            if let (Ok(_), Some(step)) = (&outcome, transcript.last()) {
+            if let (Ok(generation), Some(step)) = (&outcome, transcript.last()) {
+                generation.asks.iter().for_each(|ask| sequencer.ask(ask.clone()));
                 sequencer.finish_turn(step.finish_reason, step.usage);
             }
             let object = outcome.as_ref().ok().and_then(|generation| generation.object.clone());

@@ -8,6 +8,7 @@ use crate::domain::message::{ToolCall, ToolResult};
 use crate::ports::model::{FinishReason, ModelEvent, Usage};
 
 use crate::agent::event::GenerationEvent;
+use crate::agent::outcome::PendingAsk;
 
 /// Makes events in the order that [`GenerationEvent`] promises, for any order of input.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ enum Stage {
     NotStarted,
     BetweenTurns,
     InTurn,
+    /// In a turn that began before the run was put down.
+    Continued,
     Finished,
 }
 
@@ -93,10 +96,27 @@ impl EventSequencer {
 
     /// Ends the turn.
     pub(super) fn finish_turn(&mut self, finish_reason: FinishReason, usage: Usage) {
+        if self.stage == Stage::Continued {
+            self.stage = Stage::BetweenTurns;
+            return;
+        }
         self.enter_turn();
         self.close_all();
         self.stage = Stage::BetweenTurns;
         self.pending.push(GenerationEvent::StepFinish { finish_reason, usage });
+    }
+
+    /// Begins in the middle of a turn, whose start and end earlier subscribers got.
+    pub(super) fn take_up(&mut self) {
+        self.start();
+        self.stage = Stage::Continued;
+    }
+
+    /// Adds a question to a person.
+    pub(super) fn ask(&mut self, ask: PendingAsk) {
+        self.start();
+        self.close();
+        self.pending.push(GenerationEvent::Ask(Box::new(ask)));
     }
 
     /// Marks the answer of the turn as rejected.
@@ -247,6 +267,7 @@ mod tests {
             GenerationEvent::ToolInputEnd { tool_call_id } => format!("{tool_call_id})"),
             GenerationEvent::ToolCall(call) => format!("{}!", call.tool_call_id),
             GenerationEvent::ToolResult(result) => format!("{}=", result.tool_call_id),
+            GenerationEvent::Ask(ask) => format!("{}?", ask.ask_id),
             GenerationEvent::StepFinish { .. } => "step.".to_owned(),
             GenerationEvent::ObjectRejected { .. } => "rejected".to_owned(),
             GenerationEvent::Object(_) => "object".to_owned(),

@@ -164,6 +164,7 @@ fn bytes_of(event: &GenerationEvent) -> usize {
         GenerationEvent::ObjectRejected { detail } => detail.len(),
         GenerationEvent::Object(_)
         | GenerationEvent::ToolCall(_)
+        | GenerationEvent::Ask(_)
         | GenerationEvent::Start { .. }
         | GenerationEvent::StepStart
         | GenerationEvent::TextStart { .. }

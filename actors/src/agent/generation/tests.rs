@@ -33,7 +33,7 @@ use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::store::{
     AppendError, ConversationKey, GenerationEntry, GenerationPage, GenerationRecord,
-    GenerationStatus, GenerationWrite, Read,
+    GenerationStatus, GenerationWrite, Read, Row, StoredContinuation, Written,
 };
 use crate::registry::Registry;
 use crate::visibility::Visibility;
@@ -123,6 +123,23 @@ impl crate::ports::store::Generations for History {
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
         self.store.generation(id)
+    }
+
+    fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
+        self.writes.lock().unwrap().push(write.clone());
+        self.store.settle_generation(revision, write)
+    }
+
+    fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {
+        self.store.continuation(id)
+    }
+
+    fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {
+        self.store.suspended_in(key)
+    }
+
+    fn adopt_interrupted(&self, after: Row, limit: usize) -> Written<Vec<(Row, String)>> {
+        self.store.adopt_interrupted(after, limit)
     }
 
     fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {

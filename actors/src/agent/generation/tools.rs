@@ -5,8 +5,10 @@
 //! arguments, a tool neither with time nor with the size of its result.
 
 mod agent;
+mod ask_user;
 mod call;
 mod delegate;
+mod gate;
 mod workflow;
 
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
-use crate::agent::tool::{ToolContext, ToolDefinition};
+use crate::agent::ask::OnCrash;
+use crate::agent::tool::{Answers, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -31,12 +34,17 @@ use super::GenerationDeps;
 
 pub(super) use call::bytes_within;
 pub(crate) use call::{Invocation, check_shape, checked, invoke};
+pub(crate) use gate::{ApprovalAsk, Waiting};
 #[cfg(test)]
 pub(crate) use workflow::NoWorkflows;
 pub(crate) use workflow::RunWorkflow;
 
 /// Maximum characters of an error message: a model reads it, and it costs tokens.
 const MESSAGE_CHARS_MAX: usize = 2_000;
+/// Outcome of a call that has to wait for a person, for callers that cannot wait.
+const CANNOT_WAIT: &str = "the tool has to ask a person, for which only calls of agents can wait";
+/// Outcome of an interrupted call that is not repeated.
+const INTERRUPTED: &str = "interrupted by a restart; it may or may not have had its effect";
 /// Maximum characters of an unknown tool's name in the error.
 const NAME_CHARS_SHOWN: usize = 100;
 
@@ -89,6 +97,20 @@ pub(crate) struct Caller {
     pub(crate) depth: u32,
     /// Number of earlier calls of the generation with the same id.
     pub(crate) repetition: usize,
+    /// True if the call may have been made before, by a process that was interrupted or by this run
+    /// before it was put down.
+    pub(crate) is_repeated: bool,
+    /// Answers to the questions of the tool in earlier makings of the call.
+    pub(crate) answers: Vec<Value>,
+}
+
+/// What people and earlier processes have to do with a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Permission {
+    /// True if a person has approved the call.
+    pub(crate) is_approved: bool,
+    /// True if a crash may have interrupted the call since it was last approved.
+    pub(crate) is_interrupted: bool,
 }
 
 /// Result of a call.
@@ -99,6 +121,8 @@ pub(crate) struct ToolReturn {
     pub(crate) usage: Usage,
     /// Details of an error.
     pub(crate) failure: Option<Box<AttemptFailure>>,
+    /// What the call waits for. The outcome is for callers that cannot wait.
+    pub(crate) waits: Option<Box<Waiting>>,
 }
 
 /// Returns the tools of these names without duplicates, then `delegate_task` if there are
@@ -110,6 +134,11 @@ pub(crate) fn tools_of(
 ) -> Result<Vec<Arc<ToolDefinition>>, String> {
     let mut tools: Vec<Arc<ToolDefinition>> = Vec::with_capacity(names.len() + 1);
     for name in names {
+        if name == ask_user::NAME {
+            let made = ask_user::tool().map_err(|error| format!("tool {name}: {error}"))?;
+            tools.push(Arc::new(made));
+            continue;
+        }
         let tool = registry.tools.get(name);
         let tool = tool.ok_or_else(|| format!("tool {name} is not registered"))?;
         if !tools.iter().any(|known| Arc::ptr_eq(known, tool)) {
@@ -161,18 +190,67 @@ impl Toolset {
         call: ToolCall,
     ) -> BoxFuture<'static, ToolReturn> {
         let ToolCall { tool_call_id, tool_name, input } = call;
-        let Some(tool) = self.tools.iter().find(|tool| tool.spec.name == tool_name) else {
+        let Some(tool) = self.find(&tool_name) else {
             return ready(ToolReturn::error(self.not_available(&tool_name))).boxed();
         };
         let context = caller.tool_context(tool_call_id.into());
         let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
         let (deps, tool, depth) = (deps.clone(), Arc::clone(tool), caller.depth + 1);
+        let is_repeated = caller.is_repeated;
         async move {
             let depth_max = deps.tool_limits.value_depth_max;
             match checked(&deps.evaluations, lane, &tool, or_empty_object(input), depth_max).await {
-                Ok(arguments) => invoke(deps, tool, Invocation { arguments, context, depth }).await,
+                Ok(arguments) => {
+                    let invocation = Invocation { arguments, context, depth, is_repeated };
+                    invoke(deps, tool, invocation).await
+                }
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
             }
+        }
+        .boxed()
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        self.tools.iter().find(|tool| tool.spec.name == name)
+    }
+
+    /// Returns true if calls of the tool are not always made at once.
+    pub(crate) fn is_gated(&self, name: &str, permission: &Permission) -> bool {
+        self.find(name).is_some_and(|tool| {
+            let needs_approval = tool.approval.is_some() && !permission.is_approved;
+            needs_approval || (permission.is_interrupted && tool.on_crash != OnCrash::Repeat)
+        })
+    }
+
+    /// Returns what keeps a call from being made now: an approval that it needs, or the refusal to
+    /// repeat it. A call whose arguments are invalid is not kept: it fails when it is made.
+    pub(crate) fn gate(
+        &self,
+        deps: &GenerationDeps,
+        caller: &Caller,
+        call: &ToolCall,
+        permission: Permission,
+    ) -> BoxFuture<'static, Option<ToolReturn>> {
+        let Some(tool) = self.find(&call.tool_name).cloned() else { return ready(None).boxed() };
+        let (deps, context) = (deps.clone(), Arc::clone(&caller.context));
+        let lane = Lane::of(&tool.spec.name, caller.user_id.as_deref());
+        let arguments = or_empty_object(call.input.clone());
+        async move {
+            if permission.is_interrupted && tool.on_crash == OnCrash::Tell {
+                return Some(ToolReturn::error(INTERRUPTED));
+            }
+            let depth_max = deps.tool_limits.value_depth_max;
+            let checked = checked(&deps.evaluations, lane, &tool, arguments, depth_max).await;
+            let arguments = checked.ok()?;
+            let needed = match permission.is_interrupted {
+                true => gate::approval_after_crash(&tool),
+                false => None,
+            };
+            let needed = needed.or_else(|| {
+                let is_asked = !permission.is_approved;
+                is_asked.then(|| gate::approval_of(&tool, &arguments, &context)).flatten()
+            })?;
+            Some(ToolReturn::waiting(Waiting::Approval(needed)))
         }
         .boxed()
     }
@@ -214,18 +292,28 @@ impl Caller {
             context: Arc::clone(&self.context),
             cancellation: CancellationToken::new(),
             trace: Some(self.trace.clone()),
+            answers: Arc::new(Answers::new(self.answers.clone())),
         }
     }
 }
 
 impl ToolReturn {
     fn output(output: Value) -> Self {
-        Self { outcome: ToolOutcome::Output(output), usage: Usage::default(), failure: None }
+        Self::of(ToolOutcome::Output(output))
     }
 
     fn error(message: impl Into<String>) -> Self {
         let message = shortened(message.into(), MESSAGE_CHARS_MAX);
-        Self { outcome: ToolOutcome::Error(message), usage: Usage::default(), failure: None }
+        Self::of(ToolOutcome::Error(message))
+    }
+
+    /// Returns the result of a call without usage and details.
+    pub(crate) fn of(outcome: ToolOutcome) -> Self {
+        Self { outcome, usage: Usage::default(), failure: None, waits: None }
+    }
+
+    pub(crate) fn waiting(waits: Waiting) -> Self {
+        Self { waits: Some(Box::new(waits)), ..Self::error(CANNOT_WAIT) }
     }
 
     fn failure(failure: AttemptFailure) -> Self {

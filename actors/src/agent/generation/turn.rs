@@ -8,13 +8,18 @@ mod transcript;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::message::{Message, Role, ToolCall, ToolResult};
+use crate::domain::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::domain::schema::{Schema, SchemaError};
-use crate::ports::model::{FinishReason, ModelAnswer, ModelOptions, ModelRequest, ToolSpec};
+use crate::ports::model::{
+    FinishReason, ModelAnswer, ModelOptions, ModelRequest, ProviderState, ToolSpec,
+};
+use crate::ports::store::GenerationStep;
 
 use super::GenerateError;
+use super::continuation::Continuation;
 use super::object::Unfit;
 
 pub(super) use answer::AnswerBuffer;
@@ -27,7 +32,8 @@ pub(super) const STEPS_DEFAULT: u32 = 10;
 pub(super) const CALLS_PER_TURN_MAX: usize = 64;
 
 /// Limits of one run's turns.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Bounds {
     /// At least 1. Repairs of an object do not count.
     pub(super) steps: u32,
@@ -54,8 +60,22 @@ pub(super) struct Turns {
     bounds: Bounds,
     repairs: u32,
     calls_made: u32,
+    /// Calls before those of the last turn.
+    calls_before: u32,
     /// The model's last answer, while its tools run.
     asked_for_tools: Option<ModelAnswer>,
+}
+
+/// State of a run in front of the calls of its last turn.
+#[derive(Debug)]
+pub(super) struct KeptTurns {
+    pub(super) messages: Arc<Vec<Message>>,
+    pub(super) schema: Option<Arc<Value>>,
+    pub(super) options: ModelOptions,
+    pub(super) provider_state: Option<Part>,
+    pub(super) bounds: Bounds,
+    pub(super) repairs: u32,
+    pub(super) calls_made: u32,
 }
 
 /// Next action of a run.
@@ -95,7 +115,82 @@ impl Turns {
         let schema = schema.map(Arc::new);
         let messages = Arc::new(messages);
         let prompt = ModelRequest { messages, tools, schema, options, trace: None };
-        Self { prompt, schema: compiled, bounds, repairs: 0, calls_made: 0, asked_for_tools: None }
+        Self {
+            prompt,
+            schema: compiled,
+            bounds,
+            repairs: 0,
+            calls_made: 0,
+            calls_before: 0,
+            asked_for_tools: None,
+        }
+    }
+
+    /// Takes up a run in front of the calls of its last turn; returns the calls too.
+    pub(super) fn restored(
+        kept: &Continuation,
+        schema: Option<Schema>,
+        tools: Arc<[ToolSpec]>,
+        last: &GenerationStep,
+    ) -> (Self, Vec<Planned>) {
+        let provider_state = match &kept.provider_state {
+            Some(Part::ProviderState { provider, state }) => {
+                Some(ProviderState { provider: provider.clone(), state: state.clone() })
+            }
+            _ => None,
+        };
+        let answer = ModelAnswer {
+            text: last.text.clone(),
+            reasoning: last.reasoning.clone(),
+            tool_calls: last.tool_calls.clone(),
+            usage: last.usage,
+            finish_reason: last.finish_reason,
+            provider_state,
+            served: None,
+        };
+        let prompt = ModelRequest {
+            messages: Arc::clone(&kept.messages),
+            tools,
+            schema: kept.schema.clone(),
+            options: kept.options.clone(),
+            trace: None,
+        };
+        let mut turns = Self {
+            prompt,
+            schema,
+            bounds: kept.bounds.clone(),
+            repairs: kept.repairs,
+            calls_made: kept.calls_made,
+            calls_before: kept.calls_made,
+            asked_for_tools: None,
+        };
+        let planned = turns.plan(answer);
+        (turns, planned)
+    }
+
+    /// Returns the state in front of the calls of the last turn.
+    pub(super) fn kept(&self) -> KeptTurns {
+        let asked = self.asked_for_tools.as_ref();
+        let provider_state = asked.and_then(|answer| answer.provider_state.clone());
+        let ModelRequest { messages, schema, options, .. } = self.prompt.clone();
+        KeptTurns {
+            messages,
+            schema,
+            options,
+            provider_state: provider_state
+                .map(|ProviderState { provider, state }| Part::ProviderState { provider, state }),
+            bounds: self.bounds.clone(),
+            repairs: self.repairs,
+            calls_made: self.calls_before,
+        }
+    }
+
+    /// Replaces the arguments of a call of the last turn by those that a person has edited.
+    pub(super) fn edit_call(&mut self, number: usize, input: &Value) {
+        let asked = self.asked_for_tools.as_mut();
+        if let Some(call) = asked.and_then(|answer| answer.tool_calls.get_mut(number)) {
+            call.input = input.clone();
+        }
     }
 
     /// Returns the next question.
@@ -168,6 +263,11 @@ impl Turns {
         if self.is_spent(transcript) {
             return self.break_off(FinishReason::Length);
         }
+        Ok(Next::Call(self.plan(answer)))
+    }
+
+    fn plan(&mut self, answer: ModelAnswer) -> Vec<Planned> {
+        self.calls_before = self.calls_made;
         let mut planned = Vec::with_capacity(answer.tool_calls.len());
         for (number, call) in answer.tool_calls.iter().cloned().enumerate() {
             let refusal = self.refusal(number);
@@ -177,7 +277,7 @@ impl Turns {
             planned.push(Planned { call, refusal });
         }
         self.asked_for_tools = Some(answer);
-        Ok(Next::Call(planned))
+        planned
     }
 
     /// Returns the reason for not making the call with this index, if any.

@@ -105,6 +105,7 @@ fn everything() -> State {
         seq: 11,
         deadline: Some(Timestamp(1012)),
         fired: true,
+        ask: None,
     };
     let lifted = Resumed { at: Timestamp(1016), by: None, by_deadline: false, id: None };
     let inside = Sequence { data: value(json!(null)), nodes: vec![node(Phase::Cancelled)] };

@@ -22,7 +22,8 @@ pub const ASK_REASON_BYTES_MAX: usize = 500;
 pub const ASK_PREFIX: &str = "ask_";
 
 /// Origin of an ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AskKind {
     /// A step suspends before it runs.
     Step,

@@ -33,7 +33,7 @@ pub struct Conversation {
 
 /// A stored message. Never of the roles `system` or `tool`: a run of the assistant is one message
 /// with its calls and their results.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredMessage {
     /// Unique in its conversation.
     pub id: String,

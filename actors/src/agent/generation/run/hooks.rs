@@ -7,6 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::tools::ToolReturn;
+use crate::agent::outcome::Generation;
 use crate::agent::{Hooks, RunInfo};
 use crate::domain::message::{ToolCall, ToolResult};
 
@@ -36,10 +37,11 @@ impl Run {
     }
 
     /// Calls `on_end` once the end is decided, before it is recorded; not if `on_start` was not
-    /// called.
+    /// called, or the run is only put down.
     pub(super) async fn end_hook(&self, outcome: &Outcome) {
-        let Some(Hooks(hooks)) = self.agent.hooks.as_ref().filter(|_| self.is_start_hook_called)
-        else {
+        let is_end = !outcome.as_ref().is_ok_and(Generation::is_suspended);
+        let is_called = self.is_start_hook_called && is_end;
+        let Some(Hooks(hooks)) = self.agent.hooks.as_ref().filter(|_| is_called) else {
             return;
         };
         let info = self.info();

@@ -28,12 +28,21 @@ impl Run {
 
     /// Records like [`Run::record_progress`], without publishing spans.
     pub(super) async fn record_turns(&mut self) -> Result<(), GenerateError> {
+        self.record_with(ContinuationChange::Keep).await
+    }
+
+    /// Records like [`Run::record_turns`], with a change of the continuation.
+    pub(super) async fn record_with(
+        &mut self,
+        continuation: ContinuationChange,
+    ) -> Result<(), GenerateError> {
+        self.has_continuation |= matches!(continuation, ContinuationChange::Put { .. });
         let write = GenerationWrite {
             row: self.row,
             record: self.record.clone(),
             steps: self.transcript.unrecorded(),
             messages: None,
-            continuation: ContinuationChange::Keep,
+            continuation,
         };
         let recorded = self.deps.generations.record_generation(write);
         self.recording.during(recorded).await.map_err(Unavailable::from)?;
@@ -45,6 +54,15 @@ impl Run {
     /// Records the end, and the messages of the conversation.
     pub(super) async fn record_end(&mut self, outcome: &Outcome) -> Result<(), GenerateError> {
         let at = self.deps.clock.now();
+        if self.is_unchanged {
+            return Ok(());
+        }
+        if outcome.as_ref().is_ok_and(Generation::is_suspended) {
+            return self.record_put_down(at).await;
+        }
+        if self.is_interrupted_by_shutdown(outcome) {
+            return self.record_release().await;
+        }
         let status = self.end_status(outcome).filter(|_| self.is_id_ours);
         let Some(status) = status else { return Ok(()) };
         let messages = self.conversation_write(outcome, at);
@@ -62,7 +80,10 @@ impl Run {
             }
         };
         let steps = self.transcript.unrecorded();
-        let continuation = ContinuationChange::Keep;
+        let continuation = match self.has_continuation {
+            true => ContinuationChange::Remove { asks: Vec::new() },
+            false => ContinuationChange::Keep,
+        };
         let write = GenerationWrite { row: self.row, record, steps, messages, continuation };
         let recorded = self.deps.generations.record_generation(write);
         self.recording.during(recorded).await.map_err(Unavailable::from)?;
@@ -71,10 +92,54 @@ impl Run {
         Ok(())
     }
 
+    /// Records that the run waits for people, with the asks and the conversation so far.
+    async fn record_put_down(&mut self, at: Timestamp) -> Result<(), GenerateError> {
+        let parts = self.transcript.parts(&self.approvals, &self.open_call_ids());
+        let messages = self.memory.take().map(|memory| {
+            if let Some(kept) = &mut self.continuation {
+                kept.memory = Some(memory.kept().stored());
+            }
+            memory.write(parts, &self.record.id, at)
+        });
+        self.record.status = GenerationStatus::Suspended;
+        self.record.usage = Some(self.transcript.usage());
+        let opened = std::mem::take(&mut self.opened);
+        let write = GenerationWrite {
+            row: self.row,
+            record: self.record.clone(),
+            steps: self.transcript.unrecorded(),
+            messages,
+            continuation: self.put_continuation(opened),
+        };
+        let recorded = self.deps.generations.record_generation(write);
+        self.recording.during(recorded).await.map_err(Unavailable::from)?;
+        self.transcript.mark_recorded();
+        self.publish_spans();
+        Ok(())
+    }
+
+    /// Returns true if the process ends and another one continues the run.
+    fn is_interrupted_by_shutdown(&self, outcome: &Outcome) -> bool {
+        let is_draining =
+            matches!(outcome, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
+        is_draining && self.has_continuation && self.is_id_ours
+    }
+
+    /// Records that an orderly shutdown interrupts the run, which does not count as a crash.
+    async fn record_release(&mut self) -> Result<(), GenerateError> {
+        let Some(kept) = &mut self.continuation else { return Ok(()) };
+        kept.is_released = true;
+        let change = self.put_continuation(Vec::new());
+        self.record_with(change).await
+    }
+
     /// Logs the end. Ids come from the log scope of the run.
     pub(super) fn log_end(&self, outcome: &Outcome) {
         let agent = self.record.agent_id.as_str();
         match outcome {
+            Ok(generation) if generation.is_suspended() => {
+                log::info!("agent {agent}: generation {} waits for people", self.id);
+            }
             Ok(_) => log::debug!("agent {agent}: generation {} completed", self.id),
             Err(GenerateError::Cancelled) => {
                 log::debug!("agent {agent}: generation {} cancelled", self.id);
@@ -116,9 +181,9 @@ impl Run {
         at: Timestamp,
     ) -> Option<ConversationWrite> {
         let parts = match outcome {
-            Ok(_) => self.transcript.parts(),
+            Ok(_) => self.transcript.parts(&self.approvals, &[]),
             Err(GenerateError::Cancelled) => {
-                let parts = self.transcript.parts();
+                let parts = self.transcript.parts(&self.approvals, &[]);
                 let has_text = parts.iter().any(|part| matches!(part, Part::Text { .. }));
                 has_text.then_some(parts)?
             }

@@ -57,6 +57,9 @@ pub(in crate::agent::generation) struct RunInput {
     pub(super) context_limit: u32,
     pub(super) context: Arc<Map<String, Value>>,
     pub(super) depth: u32,
+    pub(super) continues: bool,
+    pub(super) parent: Option<Arc<str>>,
+    pub(super) is_chat: bool,
 }
 
 impl Start {
@@ -117,6 +120,9 @@ impl Start {
                 .min(CONTEXT_LIMIT_MAX),
             context: Arc::new(context),
             depth: request.depth,
+            continues: request.continues,
+            parent: request.parent,
+            is_chat: request.is_chat,
         };
         let id = Arc::from(record.id.as_str());
         let scope = scope_of(&record, &id);

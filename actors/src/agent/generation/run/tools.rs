@@ -6,12 +6,13 @@ use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::agent::generation::GenerateError;
+use crate::agent::generation::continuation::CallState;
 use crate::agent::generation::tools::{Caller, ToolReturn, Toolset, bytes_within};
-use crate::agent::generation::turn::Planned;
-use crate::domain::message::{ToolOutcome, ToolResult};
+use crate::agent::generation::turn::{Planned, Turns};
+use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::observe::log_record::LogScope;
 use crate::observe::trace::generation::call_span;
-use crate::ports::model::Usage;
+use crate::ports::store::AskChange;
 
 use super::Run;
 use super::hooks::hooked;
@@ -19,16 +20,26 @@ use super::hooks::hooked;
 /// Maximum number of results recorded and published together.
 const BATCH_MAX: usize = 64;
 
+/// Outcome of the calls of a turn.
+pub(super) enum Called {
+    /// Results in the order of their calls.
+    All(Vec<ToolResult>),
+    /// Some calls wait for people, whose asks are new.
+    Waiting(Vec<AskChange>),
+}
+
 impl Run {
-    /// Returns the results in the order of their calls. Dropping the future cancels the calls.
+    /// Makes the calls of a turn that have no results. Dropping the future cancels the calls.
     pub(super) async fn call_tools(
         &mut self,
+        turns: &mut Turns,
         toolset: &Toolset,
         planned: Vec<Planned>,
-    ) -> Result<Vec<ToolResult>, GenerateError> {
+    ) -> Result<Called, GenerateError> {
         // the record until there are results
         self.transcript.call(self.deps.clock.now());
-        self.record_turns().await?;
+        self.record_calls(turns).await?;
+        self.edit_calls(turns);
         self.transcript.call(self.deps.clock.now());
         self.publish_spans();
         let caller = self.caller();
@@ -37,19 +48,25 @@ impl Run {
         let calls: FuturesUnordered<_> = planned
             .into_iter()
             .enumerate()
+            .filter(|(number, _)| !self.transcript.has_result(*number))
             .map(|(number, planned)| {
                 let repetition = repetitions.get(number).copied().unwrap_or_default();
                 let span = call_span(&self.record.trace, &self.id, turn, number);
                 let clock = Arc::clone(&self.deps.clock);
                 let scope = LogScope::current().unwrap_or_default().at(span);
                 scope
-                    .during(self.call(toolset, caller.below(span, repetition), planned))
+                    .during(self.call(toolset, caller.below(span, repetition), number, planned))
                     .map(move |returned| (number, returned, clock.now()))
             })
             .collect();
         let mut calls = calls.ready_chunks(BATCH_MAX);
+        let mut waiting = Vec::new();
         while let Some(batch) = calls.next().await {
-            for (number, ToolReturn { outcome, usage, failure: _ }, at) in batch {
+            for (number, ToolReturn { outcome, usage, failure: _, waits }, at) in batch {
+                if let Some(waits) = waits {
+                    waiting.push((number, *waits));
+                    continue;
+                }
                 let outcome = self.within_budget(outcome);
                 let result = self.transcript.returned(number, outcome, usage, at);
                 if let Some(result) = &result {
@@ -64,8 +81,36 @@ impl Run {
                 self.publish().await?;
             }
         }
+        if !waiting.is_empty() {
+            waiting.sort_by_key(|(number, _)| *number);
+            if self.continuation.is_none() {
+                self.continuation = Some(self.kept(turns));
+            }
+            return Ok(Called::Waiting(self.open_calls(waiting)));
+        }
         let results = self.transcript.last().map(|step| step.tool_results.clone());
-        Ok(results.unwrap_or_default())
+        Ok(Called::All(results.unwrap_or_default()))
+    }
+
+    /// Records the calls, with what another process needs to continue here.
+    async fn record_calls(&mut self, turns: &Turns) -> Result<(), GenerateError> {
+        // a run that is taken up has recorded it
+        if self.continuation.is_some() || self.agent.is_volatile {
+            return self.record_turns().await;
+        }
+        self.continuation = Some(self.kept(turns));
+        let change = self.put_continuation(Vec::new());
+        self.record_with(change).await
+    }
+
+    /// Gives calls the arguments that people have edited.
+    fn edit_calls(&mut self, turns: &mut Turns) {
+        for call in self.continuation.iter().flat_map(|kept| &kept.calls) {
+            if let CallState::Approved { input: Some(input) } = &call.state {
+                turns.edit_call(call.number, input);
+                self.transcript.edit_call(call.number, input.clone());
+            }
+        }
     }
 
     /// Replaces a result by an error if the results of the run become too large: all of them stay
@@ -89,12 +134,50 @@ impl Run {
         &self,
         toolset: &Toolset,
         caller: Caller,
+        number: usize,
         planned: Planned,
     ) -> BoxFuture<'static, ToolReturn> {
-        let Planned { call, refusal } = planned;
+        let Planned { mut call, refusal } = planned;
         if let Some(why) = refusal {
             return ready(refused(why)).boxed();
         }
+        let earlier = self.continuation.as_ref().and_then(|kept| kept.call(number));
+        match earlier.map(|earlier| &earlier.state) {
+            Some(CallState::Refused { reason }) => {
+                let denied = ToolOutcome::Denied(reason.clone());
+                return ready(ToolReturn::of(denied)).boxed();
+            }
+            Some(CallState::Approved { input: Some(input) }) => call.input = input.clone(),
+            _ => {}
+        }
+        let permission = self.permission(earlier);
+        let caller = Caller {
+            is_repeated: earlier.is_some() || self.is_interrupted,
+            answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),
+            ..caller
+        };
+        let gate = toolset
+            .is_gated(&call.tool_name, &permission)
+            .then(|| toolset.gate(&self.deps, &caller, &call, permission));
+        let made = self.made(toolset, caller, call);
+        match gate {
+            None => made,
+            Some(gate) => async move {
+                match gate.await {
+                    Some(kept) => kept,
+                    None => made.await,
+                }
+            }
+            .boxed(),
+        }
+    }
+
+    fn made(
+        &self,
+        toolset: &Toolset,
+        caller: Caller,
+        call: ToolCall,
+    ) -> BoxFuture<'static, ToolReturn> {
         match &self.agent.hooks {
             None => toolset.call(&self.deps, &caller, call),
             Some(hooks) => {
@@ -115,6 +198,8 @@ impl Run {
             depth: self.depth,
             trace: self.record.trace.clone(),
             repetition: 0,
+            is_repeated: false,
+            answers: Vec::new(),
         }
     }
 }
@@ -127,5 +212,5 @@ fn log_failure(result: &ToolResult) {
 
 /// Returns the result of a call that is not made.
 pub(super) fn refused(why: String) -> ToolReturn {
-    ToolReturn { outcome: ToolOutcome::Error(why), usage: Usage::default(), failure: None }
+    ToolReturn::of(ToolOutcome::Error(why))
 }

@@ -110,7 +110,7 @@ async fn tool_results_of_a_run_are_bounded_together() {
         .tool_results
         .iter()
         .filter_map(|result| match &result.outcome {
-            ToolOutcome::Output(_) => None,
+            ToolOutcome::Output(_) | ToolOutcome::Denied(_) => None,
             ToolOutcome::Error(error) => Some(error.as_str()),
         })
         .collect();

@@ -6,14 +6,16 @@ use actix::Arbiter;
 use serde_json::{Map, Value};
 
 use crate::agent::generation::{
-    GenerateError, GenerationDeps, GenerationRequest, spawn_generation,
+    GenerateError, GenerationDeps, GenerationRequest, STEP_GENERATION_PREFIX, spawn_generation,
 };
 use crate::agent::tool::ToolContext;
+use crate::domain::hash::long_hash;
 use crate::domain::message::{Message, Role};
 use crate::ports::model::Usage;
+use crate::ports::store::{GenerationEntry, GenerationStatus};
 use crate::requests::Unavailable;
 
-use super::{ToolReturn, unavailable_for_model};
+use super::{ToolReturn, Waiting, unavailable_for_model};
 
 /// Asks the agent and waits for its text. Failures report the agent's usage too. Dropping the
 /// future cancels the generation.
@@ -23,6 +25,7 @@ pub(super) async fn ask(
     prompt: &str,
     context: &ToolContext,
     depth: u32,
+    is_repeated: bool,
 ) -> ToolReturn {
     let limits = deps.tool_limits;
     if depth > limits.depth_max {
@@ -31,11 +34,18 @@ pub(super) async fn ask(
     if deps.active.live() >= limits.generations_live_max {
         return ToolReturn::error(Unavailable::Busy { execution: None }.to_string());
     }
-    let id = deps.clock.new_id();
-    let request = request(agent_id, prompt, context, depth);
+    let id = generation_id(&deps, context);
+    if is_repeated && let Some(answer) = answer_of(&deps, &id).await {
+        return answer;
+    }
+    let mut request = request(agent_id, prompt, context, depth);
+    request.continues = is_repeated;
     let arbiter = Arbiter::current();
     let generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
     match generation.outcome().await {
+        Ok(answer) if answer.is_suspended() => {
+            ToolReturn::waiting(Waiting::Child { generation_id: id, asks: answer.asks })
+        }
         Ok(answer) => {
             ToolReturn { usage: answer.usage, ..ToolReturn::output(Value::from(answer.text)) }
         }
@@ -62,8 +72,31 @@ fn request(agent_id: &str, prompt: &str, context: &ToolContext, depth: u32) -> G
         context: Map::clone(&context.context),
         depth,
         trace: context.trace.clone().into(),
+        parent: context.generation_id.clone(),
         ..GenerationRequest::default()
     }
+}
+
+/// Returns the id of the generation that a call asks: the same for a repeated call, so that the
+/// generation continues.
+fn generation_id(deps: &GenerationDeps, context: &ToolContext) -> Arc<str> {
+    match &context.generation_id {
+        None => deps.clock.new_id(),
+        Some(_) => {
+            let hash = long_hash(&[&context.idempotency_key]);
+            Arc::from(format!("{STEP_GENERATION_PREFIX}{hash}"))
+        }
+    }
+}
+
+/// Returns the answer of a generation that has completed before.
+async fn answer_of(deps: &GenerationDeps, id: &str) -> Option<ToolReturn> {
+    let GenerationEntry { record, steps } = deps.generations.generation(id).await.ok()??;
+    (record.status == GenerationStatus::Completed).then(|| {
+        let text = steps.last().map(|step| step.text.clone()).unwrap_or_default();
+        let usage = record.usage.unwrap_or_default();
+        ToolReturn { usage, ..ToolReturn::output(Value::from(text)) }
+    })
 }
 
 /// Returns the usage of a failed generation, from the history.
@@ -99,6 +132,7 @@ mod tests {
             idempotency_key: String::new(),
             cancellation: CancellationToken::new(),
             trace: None,
+            answers: Arc::default(),
         };
         let request = request("clerk", "how much?", &context, 4);
         assert_eq!(request.depth, 4);

@@ -11,14 +11,14 @@ use serde_json::Value;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
-use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition};
+use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, depth_exceeded_at};
 use crate::ports::workers::Lane;
 use crate::shard::evaluation::Evaluations;
 
-use super::{GenerationDeps, ToolReturn, agent, delegate, workflow};
+use super::{GenerationDeps, ToolReturn, Waiting, agent, ask_user, delegate, workflow};
 
 /// A call with checked arguments.
 pub(crate) struct Invocation {
@@ -26,6 +26,8 @@ pub(crate) struct Invocation {
     pub(crate) context: ToolContext,
     /// Number of agents and workflows above the one that the call starts, if any.
     pub(crate) depth: u32,
+    /// True if the call may have been made before.
+    pub(crate) is_repeated: bool,
 }
 
 /// Rejects arguments that no tool could have.
@@ -107,7 +109,7 @@ pub(super) fn time_limit(
     arguments: &Value,
 ) -> Duration {
     let agent = match &tool.body {
-        ToolBody::Function(_) | ToolBody::Workflow(_) => None,
+        ToolBody::Function(_) | ToolBody::Workflow(_) | ToolBody::AskUser => None,
         ToolBody::Agent(id) => Some(id),
         ToolBody::Delegate(ids) => delegate::chosen(ids, arguments),
     };
@@ -130,21 +132,30 @@ async fn perform(
     tool: Arc<ToolDefinition>,
     invocation: Invocation,
 ) -> ToolReturn {
-    let Invocation { arguments, context, depth } = invocation;
+    let Invocation { arguments, context, depth, is_repeated } = invocation;
     match &tool.body {
-        ToolBody::Function(function) => {
-            let result = function(arguments, context).await;
-            result.map_or_else(|error| ToolReturn::failure(error.0), ToolReturn::output)
-        }
+        ToolBody::Function(function) => returned(function(arguments, context).await),
         ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
         ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
-            Some(prompt) => agent::ask(deps, id, prompt, &context, depth).await,
+            Some(prompt) => agent::ask(deps, id, prompt, &context, depth, is_repeated).await,
             None => ToolReturn::error("invalid arguments: prompt: must be a string"),
         },
         ToolBody::Delegate(ids) => match delegate::task(ids, &arguments) {
-            Ok((id, task)) => agent::ask(deps, id, task, &context, depth).await,
+            Ok((id, task)) => agent::ask(deps, id, task, &context, depth, is_repeated).await,
             Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
         },
+        ToolBody::AskUser => match ask_user::question(&arguments) {
+            Ok(question) => returned(context.ask(question)),
+            Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
+        },
+    }
+}
+
+fn returned(result: Result<Value, ToolError>) -> ToolReturn {
+    match result {
+        Ok(output) => ToolReturn::output(output),
+        Err(ToolError::Failed(failure)) => ToolReturn::failure(failure),
+        Err(ToolError::Waits(ask)) => ToolReturn::waiting(Waiting::Input(*ask)),
     }
 }
 

@@ -77,6 +77,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
         object_repairs: 1,
         steps_max: 5,
         bytes_max: 65_536,
+        crash_attempts: 3,
     }
 }
 
@@ -90,6 +91,8 @@ fn caller() -> Caller {
         depth: 0,
         trace: Trace::of("g1", EntityType::Agent, &Arc::from("writer"), TraceOrigin::New),
         repetition: 0,
+        is_repeated: false,
+        answers: Vec::new(),
     }
 }
 

@@ -143,6 +143,7 @@ mod tests {
             context: Arc::default(),
             cancellation: CancellationToken::new(),
             trace: None,
+            answers: Arc::default(),
         };
         execution_id(&context).to_string()
     }

@@ -43,6 +43,16 @@ impl AnswerBuffer {
         }
     }
 
+    /// Returns the bytes left for all further answers.
+    pub(in crate::agent::generation) fn bytes_left(&self) -> usize {
+        self.bytes_left
+    }
+
+    /// Sets the bytes left for all further answers.
+    pub(in crate::agent::generation) fn set_bytes_left(&mut self, bytes_left: usize) {
+        self.bytes_left = bytes_left.min(self.bytes_max);
+    }
+
     /// Converts arguments that nest too deep to text, like those that are not JSON; the tool then
     /// rejects them with the reason.
     pub(in crate::agent::generation) fn normalized(&self, event: ModelEvent) -> ModelEvent {

@@ -119,7 +119,7 @@ fn an_object_that_misses_its_schema_is_asked_for_again() {
     let next = answer_with(&mut turns, answer(r#"{"n":1}"#), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, Some(json!({ "n": 1 })))));
     assert_eq!(transcript.usage().total_tokens, 10, "both turns count");
-    let said = Message { id: None, role: Role::Assistant, parts: transcript.parts() };
+    let said = Message { id: None, role: Role::Assistant, parts: transcript.parts(&[], &[]) };
     assert_eq!(said.plain_text(), r#"{"n":1}"#, "rejected answers are left out");
 }
 

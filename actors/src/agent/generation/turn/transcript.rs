@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::domain::message::{Part, ToolCall, ToolOutcome, ToolResult};
+use serde_json::Value;
+
+use crate::domain::message::{Part, ToolApproval, ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelAnswer, Usage};
 use crate::ports::store::{GenerationStep, Period, TurnError, TurnTiming};
@@ -27,6 +29,33 @@ struct Turn {
 }
 
 impl Transcript {
+    /// Returns the recorded turns of a run that is taken up, which has used that much.
+    pub(in crate::agent::generation) fn restored(steps: Vec<GenerationStep>, usage: Usage) -> Self {
+        let recorded = steps.len();
+        let turns = steps.into_iter().map(|step| {
+            let calls = 0..step.tool_calls.len();
+            let results = calls.map(|call| step.result_of(call).cloned()).collect();
+            Turn { step: Arc::new(step), results }
+        });
+        Self { turns: turns.collect(), usage, recorded, asking: None }
+    }
+
+    /// Returns true if the call of the last turn with this index has a result.
+    pub(in crate::agent::generation) fn has_result(&self, number: usize) -> bool {
+        let results = self.turns.last().and_then(|turn| turn.results.get(number));
+        results.is_some_and(Option::is_some)
+    }
+
+    /// Replaces the arguments of a call of the last turn by those that a person has edited.
+    pub(in crate::agent::generation) fn edit_call(&mut self, number: usize, input: Value) {
+        let Some(last) = self.turns.len().checked_sub(1) else { return };
+        let step = Arc::make_mut(&mut self.turns[last].step);
+        if let Some(call) = step.tool_calls.get_mut(number) {
+            call.input = input;
+            self.recorded = self.recorded.min(last);
+        }
+    }
+
     /// Begins a question to the model.
     pub(in crate::agent::generation) fn ask(&mut self, timing: TurnTiming) {
         self.asking = Some(timing);
@@ -68,11 +97,15 @@ impl Transcript {
         self.turns.push(Turn { step: Arc::new(step), results });
     }
 
-    /// Marks the calls of the last turn as started.
+    /// Marks the calls of the last turn that have no result as started.
     pub(in crate::agent::generation) fn call(&mut self, at: Timestamp) {
         if let Some((number, turn)) = self.turns.iter_mut().enumerate().next_back() {
             let step = Arc::make_mut(&mut turn.step);
-            step.timing.calls = vec![Period { start: at, end: None }; step.tool_calls.len()];
+            let started = Period { start: at, end: None };
+            step.timing.calls.resize(step.tool_calls.len(), started);
+            for call in step.timing.calls.iter_mut().filter(|call| call.end.is_none()) {
+                *call = started;
+            }
             self.recorded = self.recorded.min(number);
         }
     }
@@ -167,9 +200,16 @@ impl Transcript {
         self.recorded = self.turns.len();
     }
 
-    /// Returns all turns that were not rejected, as the parts of one message. Calls without a
-    /// result are left out.
-    pub(in crate::agent::generation) fn parts(&self) -> Vec<Part> {
+    /// Returns all turns that were not rejected, as the parts of one message, approvals after their
+    /// calls. Calls without a result are left out, but for these.
+    pub(in crate::agent::generation) fn parts(
+        &self,
+        approvals: &[ToolApproval],
+        waiting: &[Arc<str>],
+    ) -> Vec<Part> {
+        let approval_of = |call: &ToolCall| {
+            approvals.iter().find(|approval| approval.tool_call_id == call.tool_call_id)
+        };
         let mut parts = Vec::new();
         for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.step.timing.is_rejected) {
             if !step.reasoning.is_empty() {
@@ -178,10 +218,15 @@ impl Transcript {
             if !step.text.is_empty() {
                 parts.push(Part::Text { text: step.text.clone() });
             }
-            let is_whole = |call: &&ToolCall| {
+            let is_whole = |call: &ToolCall| {
                 step.tool_results.iter().any(|result| result.tool_call_id == call.tool_call_id)
             };
-            parts.extend(step.tool_calls.iter().filter(is_whole).cloned().map(Part::ToolCall));
+            for call in &step.tool_calls {
+                if is_whole(call) || waiting.iter().any(|id| **id == *call.tool_call_id) {
+                    parts.push(Part::ToolCall(call.clone()));
+                    parts.extend(approval_of(call).cloned().map(Part::ToolApproval));
+                }
+            }
             parts.extend(step.tool_results.iter().cloned().map(Part::ToolResult));
         }
         parts

@@ -1,0 +1,167 @@
+//! What tools ask people: approvals of calls, and input.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::domain::assignment::Assignee;
+use crate::domain::expression::{Expression, Template};
+
+/// Requires the approval of a person for calls of a tool.
+///
+/// ```
+/// use greenroom_actors::agent::Approval;
+/// use std::time::Duration;
+///
+/// let approval = Approval::when("args.amount > 100")?
+///     .reason("Refund {{ args.amount }} for {{ args.order }}")?
+///     .to(["role:support".parse()?, "!self".parse()?])
+///     .deadline(Duration::from_secs(3600))
+///     .edit();
+/// # drop(approval);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Approval {
+    pub(crate) when: When,
+    pub(crate) reason: Option<Template>,
+    pub(crate) to: Vec<Assignee>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) on_timeout: OnTimeout,
+    pub(crate) is_editable: bool,
+}
+
+/// Calls that need an approval.
+#[derive(Clone, Default)]
+pub(crate) enum When {
+    #[default]
+    Always,
+    Expression(Arc<Expression>),
+    Function(Arc<dyn Fn(&Value, &Map<String, Value>) -> bool + Send + Sync>),
+}
+
+/// Answer that counts once the deadline of an approval has passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnTimeout {
+    #[default]
+    Refuse,
+    Approve,
+}
+
+/// What happens to a call that a crash interrupted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnCrash {
+    /// It is made again, under the same idempotency key.
+    #[default]
+    Repeat,
+    /// The model is told that it was interrupted.
+    Tell,
+    /// A person decides whether it is made again.
+    Ask,
+}
+
+/// Text that is not a template or an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidApproval(String);
+
+impl Approval {
+    /// Requires approval of every call.
+    pub fn always() -> Self {
+        Self::default()
+    }
+
+    /// Requires approval of calls for which an expression over `args`, `context` and `user` is
+    /// true. A call for which it cannot be evaluated needs approval too.
+    pub fn when(expression: &str) -> Result<Self, InvalidApproval> {
+        let compiled = Expression::compile(expression);
+        let compiled = compiled.map_err(|error| InvalidApproval(error.to_string()))?;
+        Ok(Self { when: When::Expression(Arc::new(compiled)), ..Self::default() })
+    }
+
+    /// Requires approval of calls for which a function of the arguments and the context returns
+    /// true. A call for which it panics needs approval too.
+    pub fn when_fn(
+        is_needed: impl Fn(&Value, &Map<String, Value>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { when: When::Function(Arc::new(is_needed)), ..Self::default() }
+    }
+
+    /// Sets what people read: a template over `args`, `context` and `user`.
+    pub fn reason(mut self, template: &str) -> Result<Self, InvalidApproval> {
+        let compiled = Template::compile(template);
+        self.reason = Some(compiled.map_err(|error| InvalidApproval(error.to_string()))?);
+        Ok(self)
+    }
+
+    /// Sets who may answer.
+    pub fn to(mut self, to: impl IntoIterator<Item = Assignee>) -> Self {
+        self.to = to.into_iter().collect();
+        self
+    }
+
+    /// Sets the time after which the call counts as refused, or as [`Approval::on_timeout`] says.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets the answer that counts once the deadline has passed.
+    pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
+        self.on_timeout = on_timeout;
+        self
+    }
+
+    /// Lets people change the arguments of the call when they approve it.
+    pub fn edit(mut self) -> Self {
+        self.is_editable = true;
+        self
+    }
+}
+
+impl std::fmt::Debug for Approval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Approval")
+            .field("to", &self.to)
+            .field("deadline", &self.deadline)
+            .field("on_timeout", &self.on_timeout)
+            .field("is_editable", &self.is_editable)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A question of a tool to a person, for [`crate::agent::tool::ToolContext::ask`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolAsk {
+    /// What people read.
+    pub question: String,
+    /// JSON Schema of the answer; `None` accepts everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// Who may answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<Assignee>,
+}
+
+impl ToolAsk {
+    /// Asks a question.
+    pub fn new(question: impl Into<String>) -> Self {
+        Self { question: question.into(), ..Self::default() }
+    }
+
+    /// Sets the JSON Schema of the answer.
+    pub fn schema(mut self, schema: Value) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// Sets who may answer.
+    pub fn to(mut self, to: impl IntoIterator<Item = Assignee>) -> Self {
+        self.to = to.into_iter().collect();
+        self
+    }
+}

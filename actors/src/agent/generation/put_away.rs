@@ -1,0 +1,112 @@
+//! Ends a generation that nothing works on: one that waits for people, or cannot be continued.
+
+use std::sync::Arc;
+
+use crate::domain::message::{ToolApproval, ToolOutcome};
+use crate::domain::time::Timestamp;
+use crate::ports::model::Usage;
+use crate::ports::store::{
+    AskChange, AskState, ContinuationChange, GenerationEntry, GenerationStatus, GenerationStep,
+    GenerationWrite, Generations, StoredContinuation,
+};
+use crate::requests::Unavailable;
+
+use super::continuation::{CallState, Continuation};
+use super::memory::Remembered;
+use super::turn::Transcript;
+
+/// Attempts to end a generation while others change it too.
+const ATTEMPTS_MAX: usize = 200;
+
+/// The end of a generation.
+#[derive(Clone)]
+pub(crate) struct PutAway {
+    pub(crate) status: GenerationStatus,
+    pub(crate) error: Option<String>,
+    /// What the model and callers read about the calls that are not made.
+    pub(crate) why: String,
+    pub(crate) at: Timestamp,
+}
+
+/// Records the end of a generation, and of those that its tools have asked and that wait. One without
+/// a continuation ends if it is `working`. Returns the record if this has ended it.
+pub(crate) async fn end_kept(
+    store: &dyn Generations,
+    id: &str,
+    end: PutAway,
+) -> Result<Option<GenerationEntry>, Unavailable> {
+    for _ in 0..ATTEMPTS_MAX {
+        let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
+        let Some(entry) = entry.filter(|entry| !entry.record.status.is_final()) else {
+            return Ok(None);
+        };
+        let kept: Option<(u64, Continuation)> = match stored {
+            Some(StoredContinuation { revision, body }) => {
+                let kept = serde_json::from_str(&body);
+                let kept = kept.map_err(|_| Unavailable::Corrupt(Arc::from(id)))?;
+                Some((revision, kept))
+            }
+            None => None,
+        };
+        let revision = kept.as_ref().map_or(0, |(revision, _)| *revision);
+        let kept = kept.map(|(_, kept)| kept);
+        let children: Vec<_> = kept.iter().flat_map(Continuation::children).collect();
+        let write = put_away(entry, kept, end.clone());
+        let steps = write.steps.iter().map(|(_, step)| GenerationStep::clone(step)).collect();
+        let ended = GenerationEntry { record: write.record.clone(), steps };
+        if store.settle_generation(revision, write).await.map_err(Unavailable::from)? {
+            for child in children {
+                let cancelled = GenerationStatus::Cancelled;
+                let end = PutAway { status: cancelled, error: None, ..end.clone() };
+                Box::pin(end_kept(store, &child, end)).await?;
+            }
+            return Ok(Some(ended));
+        }
+    }
+    Err(Unavailable::Busy { execution: None })
+}
+
+/// Returns the record of the end. Open asks are withdrawn, and their calls count as denied.
+fn put_away(entry: GenerationEntry, kept: Option<Continuation>, end: PutAway) -> GenerationWrite {
+    let PutAway { status, error, why, at } = end;
+    let GenerationEntry { mut record, steps } = entry;
+    (record.status, record.end_time, record.error) = (status, Some(at), error);
+    let Some(kept) = kept else {
+        // the entry exists and keeps its row
+        let (row, continuation) = (0, ContinuationChange::Keep);
+        return GenerationWrite { row, record, steps: Vec::new(), messages: None, continuation };
+    };
+    let mut transcript = Transcript::restored(steps, kept.usage);
+    let mut asks = Vec::new();
+    for call in &kept.calls {
+        if let CallState::Asked(asked) = &call.state {
+            let (id, state) = (Arc::clone(&asked.ask.ask_id), AskState::Withdrawn);
+            asks.push(AskChange::Close { id, state, at, answer: None });
+        }
+        if !transcript.has_result(call.number) {
+            let denied = ToolOutcome::Denied(why.clone());
+            drop(transcript.returned(call.number, denied, Usage::default(), at));
+        }
+    }
+    let approvals: Vec<_> = kept.approvals.into_iter().map(|it| decided(it, &why)).collect();
+    let parts = transcript.parts(&approvals, &[]);
+    let memory = kept.memory.map(Remembered::from);
+    let messages = memory.map(|memory| memory.write(parts, &record.id, at));
+    record.usage = Some(transcript.usage());
+    GenerationWrite {
+        // the entry exists and keeps its row
+        row: 0,
+        record,
+        steps: transcript.unrecorded(),
+        messages,
+        continuation: ContinuationChange::Remove { asks },
+    }
+}
+
+/// Returns an approval that counts as refused unless it was answered.
+fn decided(approval: ToolApproval, why: &str) -> ToolApproval {
+    match approval.approved {
+        Some(_) => approval,
+        None => ToolApproval { approved: Some(false), reason: Some(why.to_owned()), ..approval },
+    }
+}

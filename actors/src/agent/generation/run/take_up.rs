@@ -1,0 +1,139 @@
+//! Continues a run that was interrupted or put down.
+
+use std::sync::Arc;
+
+use crate::agent::generation::GenerateError;
+use crate::agent::generation::continuation::Continuation;
+use crate::agent::generation::sequencer::EventSequencer;
+use crate::agent::generation::turn::{Next, Transcript, Turns, compile_schema};
+use crate::observe::trace::generation::new_spans;
+use crate::ports::store::{
+    GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
+    StoredContinuation,
+};
+use crate::requests::Unavailable;
+
+use super::{Halt, Run};
+
+/// A run as it was recorded last.
+pub(super) struct Recorded {
+    entry: GenerationEntry,
+    kept: Continuation,
+    revision: u64,
+}
+
+impl Run {
+    /// Reads what is recorded of this run; `None` if it has to start from the beginning.
+    pub(super) async fn recorded(&mut self) -> Result<Option<Recorded>, GenerateError> {
+        let store = &self.deps.generations;
+        let (entry, stored) =
+            tokio::try_join!(store.generation(&self.id), store.continuation(&self.id))
+                .map_err(Unavailable::from)?;
+        match (entry, stored) {
+            (Some(entry), Some(StoredContinuation { revision, body })) => {
+                let kept = serde_json::from_str(&body).map_err(|error| {
+                    log::error!("the continuation of generation {} is damaged: {error}", self.id);
+                    GenerateError::Failed("the generation cannot be continued".to_owned())
+                })?;
+                Ok(Some(Recorded { entry, kept, revision }))
+            }
+            (Some(entry), None) if self.is_free() && entry.record.status.is_final() => {
+                // nothing of this run may be recorded over its end
+                self.is_id_ours = false;
+                Err(GenerateError::Exists(self.record.id.clone()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// True if nobody waits for the run: no step, and no other generation.
+    fn is_free(&self) -> bool {
+        self.record.origin.is_none() && self.parent.is_none()
+    }
+
+    /// Continues a run in front of the calls of its last turn. One that still waits for people is
+    /// left as it is.
+    pub(super) async fn take_up(&mut self, recorded: Recorded) -> Result<Halt, GenerateError> {
+        let Recorded { entry: GenerationEntry { record, steps }, kept, revision } = recorded;
+        let is_waiting = record.status == GenerationStatus::Suspended;
+        self.restore(record, steps, &kept);
+        if is_waiting {
+            self.continuation = Some(kept);
+            return Ok(Halt::StillWaiting);
+        }
+        self.claim(kept, revision).await?;
+        if let Some(sequencer) = &mut self.sequencer {
+            sequencer.take_up();
+        }
+        self.publish().await?;
+        let schema = self.continuation.as_ref().and_then(|kept| kept.schema.clone());
+        let schema = schema.map(|schema| compile_schema((*schema).clone())).transpose()?;
+        let (_, toolset) = self.chosen().await?;
+        let (Some(kept), Some(last)) = (&self.continuation, self.transcript.last()) else {
+            return Err(GenerateError::Failed("the generation has no turn".to_owned()));
+        };
+        let schema = schema.map(|(_, compiled)| compiled);
+        let (mut turns, planned) = Turns::restored(kept, schema, toolset.specs(), last);
+        self.run_turns(&mut turns, &toolset, Some(Next::Call(planned))).await
+    }
+
+    fn restore(
+        &mut self,
+        record: GenerationRecord,
+        steps: Vec<GenerationStep>,
+        kept: &Continuation,
+    ) {
+        self.record = record;
+        self.transcript = Transcript::restored(steps, kept.usage);
+        self.answer.set_bytes_left(kept.answer_left);
+        self.results_left = kept.results_left;
+        self.message_id.clone_from(&kept.message_id);
+        self.memory = kept.memory.clone().map(Into::into);
+        self.approvals.clone_from(&kept.approvals);
+        self.context = Arc::clone(&kept.context);
+        self.depth = kept.depth;
+        self.parent.clone_from(&kept.parent);
+        self.is_chat = kept.is_chat;
+        self.is_recorded = true;
+        self.has_continuation = true;
+        // called by the process that began the run
+        self.is_start_hook_called = true;
+        if self.sequencer.is_some() {
+            let message_id = Arc::from(self.message_id.as_str());
+            self.sequencer = Some(EventSequencer::new(Arc::clone(&self.id), message_id));
+        }
+        // spans of earlier turns were published when they were recorded
+        drop(new_spans(
+            &Arc::new(self.record.clone()),
+            self.transcript.steps(),
+            &mut self.published,
+        ));
+    }
+
+    /// Makes this run the one that continues, and counts interruptions.
+    async fn claim(&mut self, mut kept: Continuation, revision: u64) -> Result<(), GenerateError> {
+        self.is_interrupted = !kept.is_released;
+        kept.crashes += u32::from(self.is_interrupted);
+        kept.is_released = false;
+        let crashes = kept.crashes;
+        self.continuation = Some(kept);
+        self.record.status = GenerationStatus::Working;
+        let write = GenerationWrite {
+            row: self.row,
+            record: self.record.clone(),
+            steps: Vec::new(),
+            messages: None,
+            continuation: self.put_continuation(Vec::new()),
+        };
+        let claimed = self.deps.generations.settle_generation(revision, write).await;
+        if !claimed.map_err(Unavailable::from)? {
+            self.is_id_ours = false;
+            return Err(GenerateError::Exists(self.record.id.clone()));
+        }
+        let crash_attempts = self.deps.crash_attempts;
+        if crashes >= crash_attempts {
+            return Err(GenerateError::Failed(format!("interrupted {crash_attempts} times")));
+        }
+        Ok(())
+    }
+}

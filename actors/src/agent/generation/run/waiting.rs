@@ -1,0 +1,195 @@
+//! Calls that wait for people: the state of the run that is kept, and the asks.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::agent::generation::continuation::{
+    CallAsk, CallState, Continuation, OpenCall, ask_id, deadline_of,
+};
+use crate::agent::generation::tools::{ApprovalAsk, Permission, Waiting};
+use crate::agent::generation::turn::{KeptTurns, Turns};
+use crate::agent::outcome::PendingAsk;
+use crate::domain::assignment::{AskRules, Assignee};
+use crate::domain::failure::shortened;
+use crate::domain::message::{ToolApproval, ToolCall};
+use crate::domain::time::Timestamp;
+use crate::ports::store::{ASK_REASON_BYTES_MAX, AskChange, AskKind, ContinuationChange, NewAsk};
+
+use super::Run;
+
+impl Run {
+    /// Returns the state in front of the calls of the last turn.
+    pub(super) fn kept(&self, turns: &Turns) -> Continuation {
+        let KeptTurns { messages, schema, options, provider_state, bounds, repairs, calls_made } =
+            turns.kept();
+        Continuation {
+            messages,
+            schema,
+            options,
+            provider_state,
+            bounds,
+            repairs,
+            calls_made,
+            context: Arc::clone(&self.context),
+            depth: self.depth,
+            message_id: self.message_id.clone(),
+            is_chat: self.is_chat,
+            answer_left: self.answer.bytes_left(),
+            results_left: self.results_left,
+            memory: self.memory.as_ref().map(|memory| memory.kept()),
+            usage: self.transcript.usage(),
+            crashes: 0,
+            is_released: false,
+            parent: self.parent.clone(),
+            calls: Vec::new(),
+            approvals: self.approvals.clone(),
+        }
+    }
+
+    /// Returns what earlier answers and crashes have to do with a call of the last turn.
+    pub(super) fn permission(&self, call: Option<&OpenCall>) -> Permission {
+        let crashes = self.continuation.as_ref().map_or(0, |kept| kept.crashes);
+        let is_settled = call.is_some_and(|call| call.settled_at == crashes);
+        Permission {
+            is_approved: call.is_some_and(|call| call.is_approved),
+            is_interrupted: self.is_interrupted && !is_settled,
+        }
+    }
+
+    /// Notes the calls of the last turn that wait. Returns the changes of asks.
+    pub(super) fn open_calls(&mut self, waiting: Vec<(usize, Waiting)>) -> Vec<AskChange> {
+        let now = self.deps.clock.now();
+        let turn = self.transcript.len();
+        let Some(step) = self.transcript.last() else { return Vec::new() };
+        let Some(kept) = &mut self.continuation else { return Vec::new() };
+        let (mut calls, mut asks) = (Vec::new(), Vec::new());
+        for (number, waits) in waiting {
+            let Some(call) = step.tool_calls.get(number) else { continue };
+            let before = kept.call(number).cloned();
+            let answers = before.as_ref().map(|it| it.answers.clone()).unwrap_or_default();
+            let questions = answers.len() + kept.crashes as usize;
+            let opened = Opened { ask_id: ask_id(&self.id, turn, number, questions), now, call };
+            let (state, ask) = opened.state(waits);
+            asks.extend(ask.map(AskChange::Open));
+            calls.push(OpenCall {
+                number,
+                tool_call_id: Arc::from(call.tool_call_id.as_str()),
+                tool_name: Arc::from(call.tool_name.as_str()),
+                state,
+                answers,
+                is_approved: before.as_ref().is_some_and(|it| it.is_approved),
+                settled_at: before.map_or(0, |it| it.settled_at),
+            });
+        }
+        kept.calls = calls;
+        kept.is_released = false;
+        let shown = kept.asks();
+        for ask in shown.iter().filter(|ask| ask.kind == AskKind::Approval) {
+            let known = |it: &ToolApproval| it.approval_id == *ask.ask_id;
+            if !self.approvals.iter().any(known) {
+                self.approvals.push(ToolApproval {
+                    approval_id: ask.ask_id.to_string(),
+                    tool_call_id: ask.waiting_call().to_string(),
+                    approved: None,
+                    reason: Some(ask.reason.clone()),
+                });
+            }
+        }
+        kept.approvals.clone_from(&self.approvals);
+        (kept.usage, kept.results_left) = (self.transcript.usage(), self.results_left);
+        asks
+    }
+
+    /// Returns the ids of calls that wait, for the message of the conversation.
+    pub(super) fn open_call_ids(&self) -> Vec<Arc<str>> {
+        let calls = self.continuation.iter().flat_map(|kept| &kept.calls);
+        calls.map(|call| Arc::clone(&call.tool_call_id)).collect()
+    }
+
+    /// Returns the change that stores the continuation.
+    pub(super) fn put_continuation(&self, asks: Vec<AskChange>) -> ContinuationChange {
+        match self.continuation.as_ref().map(serde_json::to_string) {
+            Some(Ok(body)) => ContinuationChange::Put { body: Arc::from(body), asks },
+            Some(Err(error)) => {
+                log::error!("generation {} cannot be kept: {error}", self.id);
+                ContinuationChange::Keep
+            }
+            None => ContinuationChange::Keep,
+        }
+    }
+}
+
+/// A call that begins to wait.
+struct Opened<'a> {
+    ask_id: Arc<str>,
+    now: Timestamp,
+    call: &'a ToolCall,
+}
+
+impl Opened<'_> {
+    /// Returns the state of the call, and its ask, unless a sub-agent has it.
+    fn state(&self, waits: Waiting) -> (CallState, Option<NewAsk>) {
+        match waits {
+            Waiting::Child { generation_id, asks } => {
+                (CallState::Child { generation_id, asks, is_ready: false }, None)
+            }
+            Waiting::Approval(approval) => {
+                let ApprovalAsk { reason, to, deadline, on_timeout, is_editable } = approval;
+                let deadline = deadline_of(self.now, deadline);
+                let ask = self.ask(AskKind::Approval, reason, None, deadline);
+                let new = self.new_ask(
+                    &ask,
+                    to,
+                    json!({
+                        "input": ask.input, "edit": is_editable, "onTimeout": on_timeout
+                    }),
+                );
+                (CallState::Asked(CallAsk { ask, on_timeout, is_editable }), Some(new))
+            }
+            Waiting::Input(question) => {
+                let reason = shortened(&question.question, ASK_REASON_BYTES_MAX).to_owned();
+                let ask = self.ask(AskKind::Input, reason, question.schema, None);
+                let details = json!({ "input": ask.input, "schema": ask.schema });
+                let new = self.new_ask(&ask, question.to, details);
+                let (on_timeout, is_editable) = Default::default();
+                (CallState::Asked(CallAsk { ask, on_timeout, is_editable }), Some(new))
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        kind: AskKind,
+        reason: String,
+        schema: Option<Value>,
+        deadline: Option<Timestamp>,
+    ) -> PendingAsk {
+        PendingAsk {
+            ask_id: Arc::clone(&self.ask_id),
+            kind,
+            tool_call_id: Arc::from(self.call.tool_call_id.as_str()),
+            tool_name: Arc::from(self.call.tool_name.as_str()),
+            input: self.call.input.clone(),
+            reason,
+            schema,
+            deadline,
+            shown_at: None,
+        }
+    }
+
+    fn new_ask(&self, ask: &PendingAsk, to: Vec<Assignee>, details: Value) -> NewAsk {
+        NewAsk {
+            id: Arc::clone(&ask.ask_id),
+            kind: ask.kind,
+            place: Arc::clone(&ask.tool_call_id),
+            tool_name: Some(Arc::clone(&ask.tool_name)),
+            reason: Arc::from(ask.reason.as_str()),
+            opened_at: self.now,
+            deadline: ask.deadline,
+            rules: AskRules { to, ..AskRules::default() },
+            next_due: ask.deadline,
+            details: Some(Arc::new(details)),
+        }
+    }
+}

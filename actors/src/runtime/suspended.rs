@@ -1,0 +1,410 @@
+//! Generations that wait for people or were interrupted: how they are read, changed, continued and
+//! ended.
+//!
+//! Every change is a write that succeeds only if nothing else was written since it was decided, so
+//! that of many answers, deadlines and withdrawals, in whatever process, one wins.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde_json::Map;
+
+use crate::agent::generation::continuation::{Continuation, answer_of_timeout};
+use crate::agent::generation::put_away::{PutAway, end_kept};
+use crate::agent::generation::{
+    GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
+};
+use crate::commands::ExecutionCommand;
+use crate::domain::machine::Resume;
+use crate::domain::principal::Principal;
+use crate::domain::time::Timestamp;
+use crate::domain::trace::TraceOrigin;
+use crate::execution::restore;
+use crate::ports::store::{
+    AskChange, AskState, AskSubject, ContinuationChange, ConversationKey, GenerationEntry,
+    GenerationStatus, GenerationWrite, Generations, Row, StepOrigin, StoredContinuation,
+};
+use crate::requests::{ResumeError, Target, Unavailable};
+use crate::runtime::{Runtime, SystemActors};
+use crate::shard::arbiters::Arbiters;
+use crate::shared::Shared;
+use crate::visibility::Visibility;
+
+use super::rows::RowReads;
+
+/// Attempts to change a generation while others change it too. Each of them makes progress, and a
+/// turn has few calls.
+const ATTEMPTS_MAX: usize = 200;
+
+/// Interval between looks for asks of calls whose deadline has passed.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Generations that are taken over at once, and asks that are read at once.
+const PAGE: usize = 100;
+
+/// Pause while too many generations run to take up another one.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A generation with its continuation.
+pub(super) struct Kept {
+    pub(super) entry: GenerationEntry,
+    pub(super) kept: Continuation,
+    pub(super) revision: u64,
+}
+
+/// Decision about a generation with a continuation.
+pub(super) enum Change<T> {
+    /// Nothing is to be changed.
+    None(T),
+    /// Stores the continuation; the generation can go on if it is ready.
+    Put { kept: Box<Continuation>, asks: Vec<AskChange>, value: T },
+}
+
+impl Runtime {
+    /// Reads a generation and its continuation; `None` if it has none.
+    pub(super) async fn kept(&self, id: &str) -> Result<Option<Kept>, Unavailable> {
+        let store = &self.shared.store;
+        let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
+        let (Some(entry), Some(StoredContinuation { revision, body })) = (entry, stored) else {
+            return Ok(None);
+        };
+        let kept = serde_json::from_str(&body).map_err(|error| {
+            self.shared.corrupt(format!("the continuation of {id}"), &error.to_string())
+        })?;
+        Ok(Some(Kept { entry, kept, revision }))
+    }
+
+    /// Reads a generation that has a continuation, decides, and writes; again if it was changed
+    /// meanwhile. Returns `None` if it has none, and whether it can go on since this change.
+    pub(super) async fn change_kept<T, E: From<Unavailable>>(
+        &self,
+        id: &str,
+        decide: impl AsyncFn(&Kept) -> Result<Change<T>, E>,
+    ) -> Result<Option<(T, bool)>, E> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(found) = self.kept(id).await? else { return Ok(None) };
+            let (kept, asks, value) = match decide(&found).await? {
+                Change::None(value) => return Ok(Some((value, false))),
+                Change::Put { kept, asks, value } => (kept, asks, value),
+            };
+            let is_ready = kept.is_ready();
+            let mut record = found.entry.record;
+            record.status = match is_ready {
+                true => GenerationStatus::Working,
+                false => GenerationStatus::Suspended,
+            };
+            let body = serde_json::to_string(&*kept).map_err(|error| {
+                self.shared.corrupt(format!("the continuation of {id}"), &error.to_string())
+            })?;
+            let write = GenerationWrite {
+                // the entry exists and keeps its row
+                row: 0,
+                record,
+                steps: Vec::new(),
+                messages: None,
+                continuation: ContinuationChange::Put { body: Arc::from(body), asks },
+            };
+            let settled = self.shared.store.settle_generation(found.revision, write).await;
+            if settled.map_err(Unavailable::from)? {
+                return Ok(Some((value, is_ready)));
+            }
+        }
+        Err(Unavailable::Busy { execution: None }.into())
+    }
+
+    /// Continues a generation that can go on, or what waits for it: the generation whose tool asked
+    /// it, or the step. Returns the generation that runs now.
+    pub(super) async fn go_on(
+        &self,
+        id: &str,
+        by: Option<&Principal>,
+        subscriber: Option<GenerationSubscriber>,
+    ) -> Result<Option<(Arc<str>, GenerationHandle)>, Unavailable> {
+        let mut id: Arc<str> = Arc::from(id);
+        loop {
+            let Some(found) = self.kept(&id).await? else { return Ok(None) };
+            let Some(parent) = found.kept.parent.clone() else {
+                return self.go_on_with(found, by, subscriber).await;
+            };
+            let child = Arc::clone(&id);
+            let noted = self.change_kept(&parent, async |above: &Kept| {
+                let mut kept = above.kept.clone();
+                let is_noted = above.entry.record.status == GenerationStatus::Suspended
+                    && kept.child_is_ready(&child);
+                Ok::<_, Unavailable>(match is_noted {
+                    true => Change::Put { kept: Box::new(kept), asks: Vec::new(), value: true },
+                    false => Change::None(above.entry.record.status == GenerationStatus::Working),
+                })
+            });
+            match noted.await? {
+                // it waits for others, or runs and has its own answer
+                Some((true, false)) | Some((false, _)) => return Ok(None),
+                Some((true, true)) => id = parent,
+                // nobody waits for the child any more
+                None => {
+                    let why = "the generation that asked has ended";
+                    self.end_kept(&id, GenerationStatus::Cancelled, None, why).await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    async fn go_on_with(
+        &self,
+        found: Kept,
+        by: Option<&Principal>,
+        subscriber: Option<GenerationSubscriber>,
+    ) -> Result<Option<(Arc<str>, GenerationHandle)>, Unavailable> {
+        if found.entry.record.status != GenerationStatus::Working {
+            return Ok(None);
+        }
+        if let Some(origin) = found.entry.record.origin.clone() {
+            self.resume_step(&origin, by).await?;
+            return Ok(None);
+        }
+        if self.shared.is_draining() {
+            // stays `working`: the next process takes it up
+            return Ok(None);
+        }
+        let id: Arc<str> = Arc::from(found.entry.record.id.as_str());
+        let is_watched = subscriber.is_some();
+        let mut handle = self.take_up(&found, subscriber)?;
+        if !handle.is_started() {
+            let error = handle.outcome().await.err().map(|error| error.to_string());
+            let why = error.clone().unwrap_or_default();
+            self.end_kept(&id, GenerationStatus::Error, error, &why).await?;
+            return Ok(None);
+        }
+        if !is_watched || found.kept.is_chat {
+            handle.detach();
+        }
+        Ok(Some((id, handle)))
+    }
+
+    fn take_up(
+        &self,
+        found: &Kept,
+        subscriber: Option<GenerationSubscriber>,
+    ) -> Result<GenerationHandle, Unavailable> {
+        let record = &found.entry.record;
+        let kept = &found.kept;
+        let request = GenerationRequest {
+            agent_id: record.agent_id.clone(),
+            input: record.input.clone(),
+            user_id: record.user_id.clone(),
+            conversation_id: record.conversation_id.clone(),
+            context: Map::clone(&kept.context),
+            is_chat: kept.is_chat,
+            trace: TraceOrigin::Within(record.trace.clone()),
+            depth: kept.depth,
+            continues: true,
+            ..GenerationRequest::default()
+        };
+        let arbiter = self.arbiters.spread(&record.id).ok_or(Unavailable::ActorLost)?;
+        let deps = self.generation_deps();
+        Ok(spawn_generation(arbiter, deps, request, record.id.clone(), subscriber))
+    }
+
+    /// Resumes the step whose generation can go on. Does nothing if it does not wait.
+    async fn resume_step(
+        &self,
+        origin: &StepOrigin,
+        by: Option<&Principal>,
+    ) -> Result<(), Unavailable> {
+        let id = &origin.execution_id;
+        let Some(restored) = restore(&self.shared, id).await? else { return Ok(()) };
+        let wait = restored.machine.node(&origin.path).and_then(|(_, node)| node.wait());
+        let Some(wait) = wait else { return Ok(()) };
+        let resume = Resume {
+            suspension_id: Some(wait.id.to_string()),
+            by: by.cloned().map(Arc::new),
+            ..Resume::default()
+        };
+        let target = Target {
+            workflow_id: restored.header.workflow_id.to_string(),
+            execution_id: id.clone(),
+            visibility: Visibility::Everything,
+        };
+        let command = |answer| ExecutionCommand::PassResume {
+            subject: None,
+            resume,
+            idempotency: None,
+            answer,
+        };
+        let resumed: Result<u64, ResumeError> = self.change(&target, command).await;
+        match resumed {
+            // refused: it does not wait any more
+            Ok(_) => Ok(()),
+            Err(ResumeError::Unavailable(why)) => Err(why),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Ends a generation that nothing works on, and those that its tools have asked; withdraws their
+    /// asks. Returns false if it has ended before.
+    pub(super) async fn end_kept(
+        &self,
+        id: &str,
+        status: GenerationStatus,
+        error: Option<String>,
+        why: &str,
+    ) -> Result<bool, Unavailable> {
+        let end = PutAway { status, error, why: why.to_owned(), at: self.shared.clock.now() };
+        let store: &dyn Generations = &*self.shared.store;
+        let Some(GenerationEntry { record, steps }) = end_kept(store, id, end).await? else {
+            return Ok(false);
+        };
+        self.shared.meter.generation_ended(&record, &mut steps.iter());
+        Ok(true)
+    }
+
+    /// Withdraws what an agent asks in a conversation that goes on without answers.
+    pub(super) async fn withdraw_in_chat(
+        &self,
+        request: &GenerationRequest,
+    ) -> Result<(), Unavailable> {
+        let registry = self.registry();
+        let agent = registry.agents.get(&request.agent_id);
+        let may_ask = agent.is_some_and(|agent| agent.memory && agent.has_tools());
+        let Some(conversation_id) = request.conversation_id.as_deref().filter(|_| may_ask) else {
+            return Ok(());
+        };
+        let key = ConversationKey {
+            agent_id: Arc::from(request.agent_id.as_str()),
+            user_id: request.user_id.as_deref().map(Arc::from),
+            conversation_id: Arc::from(conversation_id),
+        };
+        for id in self.shared.store.suspended_in(&key).await? {
+            let why = "not approved: the user went on";
+            self.end_kept(&id, GenerationStatus::Cancelled, None, why).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes over generations whose processes are gone, and continues them.
+    async fn take_up_interrupted(&self) -> Result<(), Unavailable> {
+        let mut after = Row::MIN;
+        loop {
+            let page = self.shared.store.adopt_interrupted(after, PAGE).await;
+            let page = page.map_err(Unavailable::from)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = *last;
+            for (_, id) in page {
+                while self.generations.active.live() >= self.shared.limits.generations_live_max {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                if self.shared.is_draining() {
+                    return Ok(());
+                }
+                if let Err(why) = self.go_on(&id, None, None).await {
+                    log::warn!("generation {id} cannot be continued now: {why}");
+                }
+            }
+        }
+    }
+
+    /// Ends asks of calls whose deadline has passed.
+    async fn expire_calls(&self) -> Result<(), Unavailable> {
+        let now = self.shared.clock.now();
+        for ask in self.shared.store.due_asks(now, PAGE).await? {
+            let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
+            if let AskSubject::Call(call) = &ask.subject
+                && is_over
+            {
+                self.expire_call(&ask.id, &call.generation_id, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn expire_call(
+        &self,
+        ask_id: &Arc<str>,
+        generation_id: &str,
+        at: Timestamp,
+    ) -> Result<(), Unavailable> {
+        let changed = self.change_kept(generation_id, async |found: &Kept| {
+            let mut kept = found.kept.clone();
+            let Some((_, asked)) = found.kept.asked(ask_id) else {
+                return Ok::<_, Unavailable>(Change::None(()));
+            };
+            kept.answer(ask_id, answer_of_timeout(asked.on_timeout));
+            let (id, state) = (Arc::clone(ask_id), AskState::Expired);
+            let asks = vec![AskChange::Close { id, state, at, answer: None }];
+            Ok(Change::Put { kept: Box::new(kept), asks, value: () })
+        });
+        if let Some(((), true)) = changed.await? {
+            drop(self.go_on(generation_id, None, None).await?);
+        }
+        Ok(())
+    }
+
+    fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime {
+            shared: Arc::downgrade(&self.shared),
+            system: Arc::downgrade(&self.system),
+            arbiters: Arc::downgrade(&self.arbiters),
+            row_reads: self.row_reads.clone(),
+        }
+    }
+}
+
+/// A runtime that this does not keep alive.
+struct WeakRuntime {
+    shared: Weak<Shared>,
+    system: Weak<SystemActors>,
+    arbiters: Weak<Arbiters>,
+    row_reads: RowReads,
+}
+
+impl WeakRuntime {
+    fn upgrade(&self) -> Option<Runtime> {
+        let shared = self.shared.upgrade()?;
+        Some(Runtime {
+            generations: shared.generations.get()?.clone(),
+            shared,
+            system: self.system.upgrade()?,
+            arbiters: self.arbiters.upgrade()?,
+            row_reads: self.row_reads.clone(),
+        })
+    }
+}
+
+/// Continues interrupted generations, now and whenever another process is gone, and ends asks whose
+/// deadline has passed, until the runtime drains or is dropped.
+pub(super) fn tend_generations(runtime: &Runtime) {
+    let weak = runtime.downgrade();
+    actix::spawn(async move {
+        let mut is_abandoned = true;
+        loop {
+            let Some(runtime) = weak.upgrade() else { return };
+            let shared = &runtime.shared;
+            if shared.is_draining() {
+                return;
+            }
+            if is_abandoned {
+                is_abandoned = match runtime.take_up_interrupted().await {
+                    Ok(()) => false,
+                    Err(why) => {
+                        let level = shared.level_of_failure(log::Level::Warn);
+                        log::log!(level, "cannot continue interrupted generations: {why}");
+                        true
+                    }
+                };
+            }
+            if shared.ownership.does_housework()
+                && let Err(why) = runtime.expire_calls().await
+            {
+                let level = shared.level_of_failure(log::Level::Warn);
+                log::log!(level, "cannot end asks whose deadline has passed: {why}");
+            }
+            let abandoned = Arc::clone(&shared.abandoned);
+            drop(runtime);
+            tokio::select! {
+                () = abandoned.notified() => is_abandoned = true,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    });
+}
