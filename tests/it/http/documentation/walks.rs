@@ -1,6 +1,6 @@
 //! Calls of every route of a running server, by area.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::site::at;
 use super::{Documented, Headers};
