@@ -5,6 +5,8 @@
 
 mod asks;
 mod bench;
+mod calls;
+mod continuations;
 mod conversations;
 mod counts;
 mod executions;
@@ -47,6 +49,7 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     lists::running_executions_are_listed(bench().await).await;
     Box::pin(counts::run(&bench)).await;
     Box::pin(asks::run(&bench)).await;
+    Box::pin(calls::run(&bench)).await;
     timers::timers_are_armed_moved_and_disarmed(bench().await).await;
     timers::timers_of_one_time_have_an_order(bench().await).await;
     timers::an_end_drops_timers_of_nodes(bench().await).await;
@@ -55,6 +58,7 @@ pub async fn run<S: Store + 'static>(fresh: impl AsyncFn() -> Arc<S>) {
     timers::facts_are_published_before_they_are_acknowledged(bench().await).await;
     // boxed: many rules in one future would overflow the stack of a test
     Box::pin(generations::run(&bench)).await;
+    Box::pin(continuations::run(&bench)).await;
     Box::pin(conversations::run(&bench)).await;
     Box::pin(recall::run(&bench)).await;
     Box::pin(traces::run(&bench)).await;

@@ -157,7 +157,7 @@ mod tests {
     fn an_unknown_code_is_named() {
         assert_eq!(status_of(9).unwrap_err().to_string(), "9 is not a status");
         assert_eq!(generation_status_of(-1).unwrap_err().to_string(), "-1 is not a status");
-        assert_eq!(ask_kind_of(2).unwrap_err().to_string(), "2 is not a kind of asks");
+        assert_eq!(ask_kind_of(4).unwrap_err().to_string(), "4 is not a kind of asks");
         assert_eq!(ask_state_of(4).unwrap_err().to_string(), "4 is not a state of an ask");
         assert_eq!(role_of(4).unwrap_err().to_string(), "4 is not a role");
         assert_eq!(level_of(5).unwrap_err().to_string(), "5 is not a level");

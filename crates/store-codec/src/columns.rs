@@ -120,6 +120,15 @@ pub trait Columns {
         self.checked(column, json::parse_optional(self.optional_bytes(column)?))
     }
 
+    /// Decodes JSON that is stored as text, if there is any.
+    fn optional_text_json<T: DeserializeOwned + Send>(
+        &self,
+        column: usize,
+    ) -> Result<Option<T>, Self::Error> {
+        let text = self.optional_text(column)?;
+        self.checked(column, json::parse_optional(text.as_deref().map(str::as_bytes)))
+    }
+
     /// Names the row by the text in a column, for reports of damage.
     fn named(&self, kind: &str, column: usize) -> String {
         let name = self.text(column).unwrap_or(Cow::Borrowed("without a name"));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::fact::{Others, Recorded, Suspension};
 pub use greenroom_actors::domain::principal::written_prefix;
+use greenroom_actors::ports::store::AskAnswer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -39,6 +40,12 @@ pub fn suspensions_without(bytes: &[u8], user: &str) -> Result<Option<Vec<u8>>, 
         });
     }
     without(bytes, |shown: &mut Suspension| shown.forget(user))
+}
+
+/// Returns a stored answer without the user who gave it; `None` if it was another one.
+pub fn answer_without(json: &str, user: &str) -> Result<Option<String>, Damaged> {
+    let struck = without(json.as_bytes(), |answer: &mut AskAnswer| answer.forget(user))?;
+    struck.map(String::from_utf8).transpose().map_err(Damaged::new)
 }
 
 fn without<T: DeserializeOwned + Serialize + Send>(
@@ -107,6 +114,15 @@ mod tests {
         assert!(!left.contains("ann") && left.contains("bob") && left.contains(FORGOTTEN));
         assert_eq!(facts_without(&stored, "an").unwrap(), None);
         assert!(facts_without(&stored[1..], "ann").is_err());
+    }
+
+    #[test]
+    fn a_user_is_removed_from_an_answer() {
+        let stored = r#"{"by":{"id":"ann","verified":true},"data":{"reason":"ann says so"}}"#;
+        let left = answer_without(stored, "ann").unwrap().unwrap();
+        let forgotten = r#"{"by":{"id":"(forgotten)","verified":true},"data":null}"#;
+        assert_eq!(left, forgotten);
+        assert_eq!(answer_without(stored, "bob").unwrap(), None);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, Row,
-    StoredMessage, Written,
+    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, ReadError,
+    Row, StoredContinuation, StoredMessage, Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 
@@ -18,13 +18,13 @@ use super::changes::Change;
 use super::defects::Reading;
 use super::job::Job;
 use super::reader::Lane;
-use super::{SqliteStore, history, search};
+use super::{SqliteStore, continuations, history, search};
 
 /// Number of messages that a generation usually reads, which is not worth another thread.
 const MESSAGES_AT_HAND: usize = 20;
 
 /// Returns the refusal of a value that cannot be serialized.
-fn refusal<T: Send + 'static>(error: &serde_json::Error) -> Written<T> {
+pub(super) fn refusal<T: Send + 'static>(error: &serde_json::Error) -> Written<T> {
     Box::pin(ready(Err(AppendError::Unavailable(Arc::from(error.to_string())))))
 }
 
@@ -60,6 +60,30 @@ impl Generations for SqliteStore {
             }
             Err(error) => refusal(&error),
         }
+    }
+
+    fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
+        match PreparedGeneration::new(write) {
+            Ok(prepared) => self.change_one(Change::Settle { revision, write: Box::new(prepared) }),
+            Err(error) => refusal(&error),
+        }
+    }
+
+    fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {
+        let record = move || format!("the continuation of generation {id}");
+        self.read(record, move |it| continuations::continuation(it, id))
+    }
+
+    fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {
+        self.read(move || record_of(key), move |it| continuations::suspended_in(it, key))
+    }
+
+    /// Reads them only: this process alone has the file.
+    fn adopt_interrupted(&self, after: Row, limit: usize) -> Written<Vec<(Row, String)>> {
+        let record = || "interrupted generations".to_owned();
+        let found = self.readers.read(record, |it| continuations::interrupted(it, after, limit));
+        let refused = |error: ReadError| AppendError::Unavailable(Arc::from(error.to_string()));
+        Box::pin(ready(found.map_err(refused)))
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {

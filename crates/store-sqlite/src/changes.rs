@@ -1,12 +1,15 @@
-//! Changes of conversations, and deletions.
+//! Changes of conversations and asks, and deletions.
 //!
 //! Long changes are made in parts, one per commit, so that other requests wait only for a part.
 
 use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{AppendError, ConversationKey, MissingAsks, Row};
-use greenroom_store_codec::prepared::{PreparedConversation, PreparedPatch};
+use greenroom_actors::ports::store::{AppendError, ConversationKey, Row};
+use greenroom_store_codec::prepared::{
+    PreparedAskRevision, PreparedConversation, PreparedGeneration, PreparedMissingAsks,
+    PreparedPatch,
+};
 use rusqlite::Result;
 
 use super::defects::Defects;
@@ -39,7 +42,13 @@ pub(super) enum Change {
     /// Deletes those of the rows that have ended.
     DropExecutions(Vec<Row>),
     DropGenerations(Vec<Row>),
-    PutAsks(Box<MissingAsks>),
+    PutAsks(Box<PreparedMissingAsks>),
+    ReviseAsk(Box<PreparedAskRevision>),
+    /// Writes a generation if its continuation has this revision.
+    Settle {
+        revision: u64,
+        write: Box<PreparedGeneration>,
+    },
 }
 
 /// Result of one part of a change.
@@ -86,6 +95,10 @@ impl Session<'_> {
             Change::DropExecutions(rows) => self.drops.executions(rows, &mut self.counts).map(Ok),
             Change::DropGenerations(rows) => self.generations.drop_ended(rows, PART).map(Ok),
             Change::PutAsks(missing) => self.asks.put(missing).map(|was_put| Ok(whole(was_put))),
+            Change::ReviseAsk(change) => self.asks.revise(change).map(|it| Ok(whole(it))),
+            Change::Settle { revision, write } => {
+                self.settle(*revision, write).map(|was_newest| Ok(whole(was_newest)))
+            }
         }
     }
 
@@ -99,6 +112,9 @@ impl Session<'_> {
         }
         if rows < PART {
             rows += self.acted.forget(user, PART - rows, defects)?;
+        }
+        if rows < PART {
+            rows += self.asks.forget(user, PART - rows, defects)?;
         }
         Ok(Part { changed, is_last: rows < PART })
     }

@@ -23,6 +23,8 @@ pub(super) struct Generations<'c> {
     ended: Statement<'c>,
     drop_steps: Statement<'c>,
     drop_steps_of: Statement<'c>,
+    drop_continuation: Statement<'c>,
+    drop_asks: Statement<'c>,
     drop_row: Statement<'c>,
     count_hole: Statement<'c>,
     /// Cache of the newest number of each agent. Agents are few: those of the registry.
@@ -50,16 +52,22 @@ pub(super) const NEWEST: &str = "SELECT max(
     ifnull((SELECT last FROM forgotten WHERE agent = ?1 ORDER BY block DESC LIMIT 1), 0))";
 
 const INTERRUPT: &str = "UPDATE generations SET status = ?1, ended = ?2,
-    error = 'interrupted by a restart' WHERE status = 0 AND execution IS NULL";
+    error = 'interrupted by a restart' WHERE status = 0 AND execution IS NULL
+    AND NOT EXISTS (SELECT 1 FROM continuations WHERE generation = generations.n)";
 
 const OF_USER: &str = "SELECT n, agent, number FROM generations WHERE user_id = ?1 LIMIT ?2";
 
-const ENDED: &str = "SELECT agent, number FROM generations WHERE n = ?1 AND ended IS NOT NULL";
+const ENDED: &str = "SELECT agent, number FROM generations
+    WHERE n = ?1 AND ended IS NOT NULL AND status NOT IN (0, 4)";
 
 const DROP_STEPS: &str = "DELETE FROM steps WHERE generation = ?1";
 
 const DROP_STEPS_OF: &str =
     "DELETE FROM steps WHERE generation = (SELECT n FROM generations WHERE id = ?1)";
+
+const DROP_CONTINUATION: &str = "DELETE FROM continuations WHERE generation = ?1";
+
+const DROP_ASKS: &str = "DELETE FROM asks WHERE generation = ?1";
 
 const DROP_ROW: &str = "DELETE FROM generations WHERE n = ?1";
 
@@ -85,6 +93,8 @@ impl<'c> Generations<'c> {
             ended: connection.prepare(ENDED)?,
             drop_steps: connection.prepare(DROP_STEPS)?,
             drop_steps_of: connection.prepare(DROP_STEPS_OF)?,
+            drop_continuation: connection.prepare(DROP_CONTINUATION)?,
+            drop_asks: connection.prepare(DROP_ASKS)?,
             drop_row: connection.prepare(DROP_ROW)?,
             count_hole: connection.prepare(COUNT_HOLE)?,
             numbers: HashMap::new(),
@@ -96,7 +106,7 @@ impl<'c> Generations<'c> {
         self.numbers.clear();
     }
 
-    /// Writes the generation and its turns, but not its messages.
+    /// Writes the generation and its turns, but neither its messages nor its continuation.
     pub(super) fn put(&mut self, prepared: &PreparedGeneration) -> Result<()> {
         let PreparedGeneration { row, record, input, output, usage, steps, trace, .. } = prepared;
         let TraceColumns { joined, around } = trace;
@@ -219,9 +229,10 @@ impl<'c> Generations<'c> {
     /// Deletes a generation; returns the number of touched rows.
     fn drop(&mut self, n: i64, agent: &str, number: i64) -> Result<usize> {
         let steps = self.drop_steps.execute([n])?;
+        let waits = self.drop_continuation.execute([n])? + self.drop_asks.execute([n])?;
         self.drop_row.execute([n])?;
         self.count_hole.execute(params![agent, number / BLOCK, number])?;
-        Ok(steps + 1)
+        Ok(steps + waits + 1)
     }
 }
 
@@ -242,6 +253,8 @@ mod tests {
             ENDED,
             DROP_STEPS,
             DROP_STEPS_OF,
+            DROP_CONTINUATION,
+            DROP_ASKS,
             DROP_ROW,
             COUNT_HOLE,
             LAST_ROW,

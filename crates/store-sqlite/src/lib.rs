@@ -9,6 +9,7 @@ mod asks;
 mod backup;
 mod changes;
 mod codec;
+mod continuations;
 mod conversations;
 mod counts;
 mod defects;

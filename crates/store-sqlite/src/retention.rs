@@ -32,7 +32,8 @@ const IS_OPEN: &str = "SELECT 1 FROM executions WHERE id = ?1 AND status IN (0, 
 const AGENT_AFTER: &str = "SELECT agent FROM generations INDEXED BY generations_by_agent
     WHERE agent > ?1 ORDER BY agent LIMIT 1";
 
-const ENDED_GENERATIONS: &str = "SELECT n, number, started, ended FROM generations
+const ENDED_GENERATIONS: &str = "SELECT n, number, started, iif(status IN (0, 4), NULL, ended)
+    FROM generations
     WHERE agent = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
 
 fn name_after(connection: &Connection, sql: &str, name: &str) -> Result<Option<Arc<str>>> {
@@ -99,7 +100,7 @@ fn ended_generations(
         }
         looked_at += 1;
         found.next = Some(unsigned_of(row, 1)?);
-        // NULL while it runs
+        // NULL while it runs or waits
         let ended: Option<i64> = row.get(3)?;
         if ended.map(Timestamp).is_some_and(|ended| ended < *before) {
             found.rows.push(row.get(0)?);

@@ -46,9 +46,14 @@
 //!   indexes of generations are grouped by agent.
 //! - `execution_counts` is updated once per commit for all executions whose status changes: one
 //!   more page in the log, whatever the number of executions.
-//! - `asks` has what waits for a person. Lists of open asks have an index each for all, for a workflow
-//!   and for a user, which closed asks leave; those of closed ones follow the time of closing. An ask
-//!   without a deadline has the last time there is, so that it comes last.
+//! - `asks` has what waits for a person: a step of an execution, or a call of a generation, whose id
+//!   is in `path`. Lists of open asks have an index each for all, for a workflow, for an agent and for
+//!   a user, which closed asks leave; those of closed ones follow the time of closing. An ask without
+//!   a deadline has the last time there is, so that it comes last. Reminders follow `asks_due`.
+//! - `asks_claimed` and `asks_answered` serve only the removal of a user. `answered_by` repeats a name
+//!   in `answer`.
+//! - `continuations` has what a generation needs that is interrupted or waits for people. Most
+//!   generations never have one, and their writes do not touch it.
 //! - `has_asks` is 0 for executions of versions without asks, until theirs are filled in; those that
 //!   have not ended are in an index, which every other one never enters.
 //! - `error` is the excerpt that lists show; the whole error is in the facts.
@@ -338,30 +343,55 @@ UPDATE executions SET revision = counted.chunks
     WHERE counted.execution = executions.n;
 ";
 
-/// Executions of older versions have no asks here.
+/// Executions of older versions have no asks here, and generations no continuations.
 const V8: &str = "
 ALTER TABLE executions ADD COLUMN has_asks INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX executions_without_asks ON executions (n) WHERE has_asks = 0 AND ended IS NULL;
 CREATE TABLE asks (
-    n         INTEGER PRIMARY KEY,
-    id        TEXT    NOT NULL UNIQUE,
-    execution INTEGER NOT NULL,
-    kind      INTEGER NOT NULL,
-    state     INTEGER NOT NULL,
-    opened    INTEGER NOT NULL,
-    due       INTEGER NOT NULL,
-    closed    INTEGER,
-    workflow  TEXT    NOT NULL,
-    path      TEXT    NOT NULL,
-    user_id   TEXT,
-    reason    TEXT    NOT NULL
+    n             INTEGER PRIMARY KEY,
+    id            TEXT    NOT NULL UNIQUE,
+    execution     INTEGER,
+    generation    INTEGER,
+    kind          INTEGER NOT NULL,
+    state         INTEGER NOT NULL,
+    opened        INTEGER NOT NULL,
+    due           INTEGER NOT NULL,
+    closed        INTEGER,
+    workflow      TEXT,
+    agent         TEXT,
+    path          TEXT    NOT NULL,
+    tool          TEXT,
+    user_id       TEXT,
+    reason        TEXT    NOT NULL,
+    revision      INTEGER NOT NULL DEFAULT 0,
+    rules         TEXT,
+    claimed_by    TEXT,
+    claimed_until INTEGER,
+    next_due      INTEGER,
+    details       TEXT,
+    answer        TEXT,
+    answered_by   TEXT
 ) STRICT;
 CREATE INDEX asks_open ON asks (due, opened) WHERE state = 0;
-CREATE INDEX asks_open_by_workflow ON asks (workflow, due, opened) WHERE state = 0;
+CREATE INDEX asks_open_by_workflow ON asks (workflow, due, opened)
+    WHERE state = 0 AND workflow IS NOT NULL;
+CREATE INDEX asks_open_by_agent ON asks (agent, due, opened)
+    WHERE state = 0 AND agent IS NOT NULL;
 CREATE INDEX asks_open_by_user ON asks (user_id, due, opened)
     WHERE state = 0 AND user_id IS NOT NULL;
+CREATE INDEX asks_due ON asks (next_due) WHERE state = 0 AND next_due IS NOT NULL;
 CREATE INDEX asks_closed ON asks (closed) WHERE closed IS NOT NULL;
-CREATE INDEX asks_of ON asks (execution);
+CREATE INDEX asks_claimed ON asks (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX asks_answered ON asks (answered_by) WHERE answered_by IS NOT NULL;
+CREATE INDEX asks_of ON asks (execution) WHERE execution IS NOT NULL;
+CREATE INDEX asks_of_generation ON asks (generation) WHERE generation IS NOT NULL;
+
+CREATE TABLE continuations (
+    generation INTEGER PRIMARY KEY,
+    revision   INTEGER NOT NULL,
+    body       TEXT    NOT NULL
+) STRICT;
+CREATE INDEX suspended ON generations (conversation) WHERE status = 4;
 ";
 
 /// Size of the write-ahead log, in pages, from which a commit copies it into the database.

@@ -8,8 +8,9 @@ use greenroom_store_codec::prepared::{PreparedAppend, PreparedGeneration};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::acted::Acted;
-use super::asks::AskWrites;
+use super::asks::{AskWrites, Owner};
 use super::codec::{limit_of, signed, status_code, status_of, timer_key_text};
+use super::continuations::Continuations;
 use super::conversations::Conversations;
 use super::counts::Counts;
 use super::generations::Generations;
@@ -41,6 +42,7 @@ pub(super) struct Session<'c> {
     purge_keys: Statement<'c>,
     put_definition: Statement<'c>,
     pub(super) generations: Generations<'c>,
+    pub(super) continuations: Continuations<'c>,
     pub(super) conversations: Conversations<'c>,
     pub(super) logs: LogWrites<'c>,
     pub(super) drops: Drops<'c>,
@@ -121,6 +123,7 @@ impl<'c> Session<'c> {
             purge_keys: connection.prepare(PURGE_KEYS)?,
             put_definition: connection.prepare(PUT_DEFINITION)?,
             generations: Generations::prepare(connection)?,
+            continuations: Continuations::prepare(connection)?,
             conversations: Conversations::prepare(connection)?,
             logs: LogWrites::prepare(connection)?,
             drops: Drops::prepare(connection)?,
@@ -170,7 +173,8 @@ impl<'c> Session<'c> {
         }
         self.acted.note(&prepared.users, append.row)?;
         self.change_timers(&append.timers)?;
-        self.asks.change(append)?;
+        let of = Owner::Execution { row: append.row, header: &projection.header };
+        self.asks.change(of, &prepared.asks)?;
         // most executions end in the append that creates them and have no timers
         let may_have_timers = append.revision > 0 || !append.timers.is_empty();
         if projection.status.is_terminal() && may_have_timers {
@@ -305,9 +309,10 @@ impl<'c> Session<'c> {
         self.put_definition.execute(params![hash, body]).map(drop)
     }
 
-    /// Writes a generation and the messages that it adds to a conversation.
+    /// Writes a generation with its continuation, and the messages that it adds to a conversation.
     pub(super) fn put_generation(&mut self, write: &PreparedGeneration) -> Result<()> {
         self.generations.put(write)?;
+        self.change_continuation(write)?;
         match &write.messages {
             Some(messages) => self.conversations.write(messages),
             None => Ok(()),

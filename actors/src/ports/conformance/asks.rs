@@ -1,4 +1,4 @@
-//! Rules of asks.
+//! Rules of asks of executions, and of lists.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     asks_of_older_versions_are_filled_in(bench().await).await;
 }
 
-fn ask(id: &str, opened: i64, deadline: Option<i64>) -> NewAsk {
+pub(super) fn ask(id: &str, opened: i64, deadline: Option<i64>) -> NewAsk {
     NewAsk {
         id: Arc::from(id),
         kind: AskKind::Step,
@@ -52,12 +52,12 @@ async fn change(bench: &mut Bench, before: &Draft, asks: Vec<AskChange>) -> Draf
     next
 }
 
-async fn listed(bench: &Bench, filter: &AskFilter) -> Vec<String> {
+pub(super) async fn listed(bench: &Bench, filter: &AskFilter) -> Vec<String> {
     paged(bench, filter, usize::MAX).await.concat()
 }
 
 /// Returns the ids of all asks, page by page.
-async fn paged(bench: &Bench, filter: &AskFilter, limit: usize) -> Vec<Vec<String>> {
+pub(super) async fn paged(bench: &Bench, filter: &AskFilter, limit: usize) -> Vec<Vec<String>> {
     let (mut pages, mut after) = (Vec::new(), None::<AskCursor>);
     loop {
         let page = read(bench.store.asks(filter, after, limit)).await;
@@ -70,7 +70,7 @@ async fn paged(bench: &Bench, filter: &AskFilter, limit: usize) -> Vec<Vec<Strin
     }
 }
 
-fn open_ones() -> AskFilter {
+pub(super) fn open_ones() -> AskFilter {
     AskFilter { is_open: true, ..AskFilter::default() }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn completed(id: &str) -> GenerationRecord {
     }
 }
 
-fn step(text: &str) -> Arc<GenerationStep> {
+pub(super) fn step(text: &str) -> Arc<GenerationStep> {
     Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() })
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn record(bench: &Bench, write: GenerationWrite) {
     assert_eq!(bench.store.record_generation(write).await, Ok(()), "record {id}");
 }
 
-async fn entry(bench: &Bench, id: &str) -> Option<GenerationEntry> {
+pub(super) async fn entry(bench: &Bench, id: &str) -> Option<GenerationEntry> {
     read(bench.store.generation(id)).await
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::bench::{Bench, step_started};
+use super::continuations::with_continuation;
 use super::generations::working;
 use super::read;
 use crate::domain::cluster::NodeId;
@@ -11,8 +12,8 @@ use crate::domain::slot::{Slot, SlotSet};
 use crate::domain::time::Timestamp;
 use crate::ports::members::{MemberState, Members, View};
 use crate::ports::store::{
-    AppendError, ContinuationChange, GenerationStatus, GenerationWrite, Snapshot, Store, Timer,
-    TimerChange, TimerKey,
+    AppendError, ContinuationChange, GenerationStatus, GenerationWrite, Row, Snapshot, Store,
+    Timer, TimerChange, TimerKey,
 };
 
 /// Execution in slot 1.
@@ -51,6 +52,8 @@ pub async fn run_over_members(fresh: impl AsyncFn(usize) -> Vec<NewMember>) {
     Box::pin(a_leaving_member_is_shown_and_takes_nothing(with(&[1]).await)).await;
     Box::pin(a_member_that_closes_frees_its_slots(with(&[1, 2]).await)).await;
     Box::pin(generations_of_gone_members_are_interrupted(shared().await)).await;
+    Box::pin(one_of_two_members_adopts_a_generation(processes(fresh(3).await))).await;
+    Box::pin(a_fenced_member_settles_nothing(shared().await)).await;
 }
 
 /// A member under test.
@@ -340,4 +343,44 @@ async fn generations_of_gone_members_are_interrupted((one, two): (Process, Proce
     assert_eq!(two.bench.store.interrupt_working(Timestamp(9)).await, Ok(()));
     assert_eq!(two.status_of("g1").await, Some(GenerationStatus::Error), "one is gone");
     assert_eq!(two.status_of("g2").await, Some(GenerationStatus::Working), "two is alive");
+}
+
+/// Adopts interrupted generations; returns their ids.
+async fn adopted(process: &Process) -> Vec<String> {
+    let adopted = process.bench.store.adopt_interrupted(Row::MIN, 10).await;
+    adopted.expect("the store can be written").into_iter().map(|(_, id)| id).collect()
+}
+
+async fn one_of_two_members_adopts_a_generation([one, two, three]: [Process; 3]) {
+    for id in ["g1", "g2", "g3"] {
+        let row = one.bench.generation_row();
+        let write = GenerationWrite { row, ..with_continuation(&working(id), "{}") };
+        assert_eq!(one.bench.store.record_generation(write).await, Ok(()));
+    }
+    assert_eq!(one.record("without").await, Ok(()));
+    assert_eq!(adopted(&two).await, [""; 0], "one is alive");
+    assert_eq!(adopted(&one).await, [""; 0], "and works on its own");
+    two.fence(&one).await;
+    assert_eq!(two.bench.store.interrupt_working(Timestamp(9)).await, Ok(()));
+    let (of_two, of_three) = futures_util::future::join(adopted(&two), adopted(&three)).await;
+    let mut all = [of_two, of_three].concat();
+    all.sort();
+    assert_eq!(all, ["g1", "g2", "g3"], "each once");
+    assert_eq!(adopted(&two).await, [""; 0], "they have been adopted");
+    assert_eq!(two.status_of("g1").await, Some(GenerationStatus::Working));
+    assert_eq!(two.status_of("without").await, Some(GenerationStatus::Error));
+    let late = one.bench.store.adopt_interrupted(Row::MIN, 10).await;
+    assert!(late.is_err() || late == Ok(Vec::new()), "one is gone");
+}
+
+async fn a_fenced_member_settles_nothing((one, two): (Process, Process)) {
+    let write = |process: &Process| {
+        let row = process.bench.generation_row();
+        GenerationWrite { row, ..with_continuation(&working("g1"), "{}") }
+    };
+    assert_eq!(one.bench.store.record_generation(write(&one)).await, Ok(()));
+    two.fence(&one).await;
+    let late = one.bench.store.settle_generation(1, write(&one)).await;
+    assert_eq!(late, Err(AppendError::Lost), "it is gone");
+    assert_eq!(two.bench.store.settle_generation(1, write(&two)).await, Ok(true));
 }

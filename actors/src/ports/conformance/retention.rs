@@ -164,8 +164,7 @@ async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) ->
     agent.clone_into(&mut record.agent_id);
     record.start_time = Timestamp(n * 1000);
     record.status = status;
-    let has_ended = status != GenerationStatus::Working;
-    record.end_time = has_ended.then_some(Timestamp(n * 1000 + 1));
+    record.end_time = status.is_final().then_some(Timestamp(n * 1000 + 1));
     let row = bench.generation_row();
     let write = GenerationWrite {
         row,
@@ -181,7 +180,11 @@ async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) ->
 async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
     let mut rows = Vec::new();
     for n in 1..=9 {
-        let status = if n == 3 { GenerationStatus::Working } else { GenerationStatus::Completed };
+        let status = match n {
+            3 => GenerationStatus::Working,
+            5 => GenerationStatus::Suspended,
+            _ => GenerationStatus::Completed,
+        };
         rows.push(record(&bench, "clerk", n, status).await);
     }
     record(&bench, "porter", 1, GenerationStatus::Completed).await;
@@ -199,25 +202,25 @@ async fn old_generations_are_deleted_and_pages_move_up(bench: Bench) {
     let pages = pages.await;
     let searches = pages.len();
     let mut old: Vec<_> = pages.into_iter().flatten().collect();
-    let wanted = [&rows[..2], &rows[3..5]].concat();
+    let wanted = [&rows[..2], &rows[3..4]].concat();
     assert_eq!(
         (&old, searches),
         (&wanted, 3),
-        "six started before; one is working and one ended at it"
+        "six started before; one is working, one waits and one ended at it"
     );
-    old.push(rows[2]);
-    assert_eq!(bench.store.drop_generations(old.clone()).await, Ok(4), "the working one is kept");
+    old.extend([rows[2], rows[4]]);
+    assert_eq!(bench.store.drop_generations(old.clone()).await, Ok(3), "those two are kept");
     assert_eq!(bench.store.drop_generations(old).await, Ok(0), "they are gone");
 
-    let left: Vec<String> = [9, 8, 7, 6, 3].iter().map(|n| format!("clerk-{n}")).collect();
-    for offset in 0..6 {
+    let left: Vec<String> = [9, 8, 7, 6, 5, 3].iter().map(|n| format!("clerk-{n}")).collect();
+    for offset in 0..7 {
         for limit in [1, 2, 10] {
             let page = read(bench.store.generations("clerk", None, offset, limit)).await;
             let ids: Vec<_> = page.entries.iter().map(|it| it.record.id.clone()).collect();
             let from = usize::try_from(offset).expect("small");
             let wanted: Vec<_> = left.iter().skip(from).take(limit).cloned().collect();
             assert_eq!(ids, wanted, "{limit} from {offset} on");
-            assert_eq!(page.total, 5, "{limit} from {offset} on");
+            assert_eq!(page.total, 6, "{limit} from {offset} on");
         }
     }
     assert!(read(bench.store.generation("clerk-1")).await.is_none(), "gone by its id, too");

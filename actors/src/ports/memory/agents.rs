@@ -470,6 +470,7 @@ impl Conversations for MemoryStore {
         self.written(|state| {
             state.logs.forget_user(&user_id);
             state.forget_user(&user_id);
+            state.asks.forget_user(&user_id);
             let (conversations, generations) = state.agents.forget_user(&user_id);
             state.drop_asks_of(&generations);
             conversations

@@ -113,6 +113,19 @@ impl StoredAsks {
         self.by_id.retain(|_, row| self.asks.contains_key(row));
     }
 
+    /// Ends the claims of a user, and removes the user from answers.
+    pub(super) fn forget_user(&mut self, user: &str) {
+        for StoredAsk { ask, content, .. } in self.asks.values_mut() {
+            if ask.claim.as_ref().is_some_and(|claim| *claim.by == *user) {
+                ask.claim = None;
+                ask.revision += 1;
+            }
+            if let Some(answer) = &mut content.answer {
+                answer.forget(user);
+            }
+        }
+    }
+
     fn due(&self, now: Timestamp, limit: usize) -> Vec<Ask> {
         let is_due = |stored: &&StoredAsk| {
             stored.ask.state == AskState::Open && stored.next_due.is_some_and(|due| due <= now)

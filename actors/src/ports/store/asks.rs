@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::domain::assignment::{AskRules, Assignee};
 use crate::domain::ids::{ExecutionId, StepPath};
-use crate::domain::principal::Principal;
+use crate::domain::principal::{Principal, strike};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Header, Read, Row, Written};
 
@@ -311,6 +311,18 @@ impl AskFilter {
             && self.to.as_ref().is_none_or(|to| to.includes(ask))
             && self.is_claimed.is_none_or(|claimed| ask.claim_at(self.now).is_some() == claimed)
             && self.due_before.is_none_or(|time| ask.deadline.is_some_and(|due| due < time))
+    }
+}
+
+impl AskAnswer {
+    /// Removes the user who gave the answer, and what the user wrote; returns true if it was this
+    /// one.
+    pub fn forget(&mut self, user: &str) -> bool {
+        let is_by_user = strike(&mut self.by, user);
+        if is_by_user {
+            self.data = Arc::new(Value::Null);
+        }
+        is_by_user
     }
 }
 

@@ -26,7 +26,9 @@ pub enum Kind {
     Snapshots,
     /// Execution, key, due.
     Timers,
-    /// Number, id, execution, kind, state, opened, deadline, closed, workflow, path, user, reason.
+    /// Number, id, execution, generation, kind, state, opened, deadline, closed, workflow, agent, path
+    /// or id of the call, tool, user, reason, revision, rules, user who claims it, end of the claim,
+    /// next time, details, answer, user who gave it.
     Asks,
     /// Scope, hash of the body, execution, event before the answer, expiry.
     Keys,
@@ -39,6 +41,8 @@ pub enum Kind {
     Generations,
     /// Generation, number, turn.
     Turns,
+    /// Generation, revision, body.
+    Continuations,
     /// Agent, block of places in its history, number of deleted ones, last of them.
     Holes,
     /// Number, agent, owner.
@@ -64,7 +68,7 @@ pub const MESSAGE_PLACE: usize = 7;
 
 impl Kind {
     /// All kinds, in the order in which they are copied.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Definitions,
         Self::Executions,
         Self::Chunks,
@@ -76,6 +80,7 @@ impl Kind {
         Self::Counts,
         Self::Generations,
         Self::Turns,
+        Self::Continuations,
         Self::Holes,
         Self::Memories,
         Self::Conversations,
@@ -95,7 +100,10 @@ impl Kind {
             Self::Chunks => &[Int, Int, Int, Bytes],
             Self::Snapshots => &[Int, Int, Int, Int, Bytes],
             Self::Timers => &[Text, Text, Int],
-            Self::Asks => &[Int, Text, Int, Int, Int, Int, Int, Int, Text, Text, Text, Text],
+            Self::Asks => &[
+                Int, Text, Int, Int, Int, Int, Int, Int, Int, Text, Text, Text, Text, Text, Text,
+                Int, Text, Text, Int, Int, Text, Text, Text,
+            ],
             Self::Keys => &[Text, Text, Text, Int, Int],
             Self::Users => &[Text, Int],
             Self::Counts => &[Text, Int, Int],
@@ -104,6 +112,7 @@ impl Kind {
                 Text, Bytes, Text, Int, Bytes,
             ],
             Self::Turns => &[Int, Int, Bytes],
+            Self::Continuations => &[Int, Int, Text],
             Self::Holes => &[Text, Int, Int, Int],
             Self::Memories => &[Int, Text, Text],
             Self::Conversations => &[Int, Int, Text, Text, Text, Text, Bytes, Text, Int, Int],
@@ -130,6 +139,7 @@ impl fmt::Display for Kind {
             Self::Counts => "counts of executions",
             Self::Generations => "generations",
             Self::Turns => "turns of generations",
+            Self::Continuations => "continuations of generations",
             Self::Holes => "holes in histories",
             Self::Memories => "memories",
             Self::Conversations => "conversations",

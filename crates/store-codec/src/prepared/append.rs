@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::ports::store::{Append, Status};
 
+use super::PreparedAskChange;
 use crate::json::suspensions_bytes;
 use crate::numbers::signed;
 use crate::trace::{TraceColumns, execution_columns};
@@ -18,6 +19,7 @@ const INLINE_BYTES_MAX: usize = 1024;
 /// A serialized append.
 #[derive(Debug)]
 pub struct PreparedAppend {
+    /// Without changes of asks, which are serialized.
     pub append: Append,
     /// The facts, as one JSON array.
     pub events: Vec<u8>,
@@ -27,13 +29,14 @@ pub struct PreparedAppend {
     pub error: Option<Vec<u8>>,
     /// Users named in the facts.
     pub users: Vec<Arc<str>>,
+    pub asks: Vec<PreparedAskChange>,
     /// Trace columns, if the append creates the execution.
     pub trace: TraceColumns,
 }
 
 impl PreparedAppend {
     /// Serializes an append.
-    pub fn new(append: Append) -> serde_json::Result<Self> {
+    pub fn new(mut append: Append) -> serde_json::Result<Self> {
         let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
         serde_json::to_writer(&mut events, &append.facts)?;
         let suspension = suspensions_bytes(&append.projection)?;
@@ -43,7 +46,8 @@ impl PreparedAppend {
             _ => TraceColumns::default(),
         };
         let users = users_in(&append.facts);
-        Ok(Self { suspension, error, users, events, trace, append })
+        let asks = PreparedAskChange::all(std::mem::take(&mut append.asks))?;
+        Ok(Self { suspension, error, users, asks, events, trace, append })
     }
 
     /// Returns true if the facts of a creation go into the row of the execution, which has this

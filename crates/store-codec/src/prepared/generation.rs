@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, GenerationWrite, Row};
+use greenroom_actors::ports::store::{
+    ContinuationChange, GenerationRecord, GenerationStep, GenerationWrite, Row,
+};
 
-use super::PreparedMessages;
+use super::{PreparedAskChange, PreparedMessages};
 use crate::trace::{TraceColumns, generation_columns};
 
 /// A serialized generation.
@@ -25,12 +27,48 @@ pub struct PreparedGeneration {
     pub trace: TraceColumns,
     /// Messages that the generation adds to a conversation.
     pub messages: Option<PreparedMessages>,
+    pub continuation: PreparedContinuation,
+}
+
+/// A serialized change of a continuation and the asks of a generation.
+#[derive(Debug)]
+pub enum PreparedContinuation {
+    Keep,
+    Put { body: Arc<str>, asks: Vec<PreparedAskChange> },
+    Remove { asks: Vec<PreparedAskChange> },
+}
+
+impl PreparedContinuation {
+    fn new(change: ContinuationChange) -> serde_json::Result<Self> {
+        Ok(match change {
+            ContinuationChange::Keep => Self::Keep,
+            ContinuationChange::Put { body, asks } => {
+                Self::Put { body, asks: PreparedAskChange::all(asks)? }
+            }
+            ContinuationChange::Remove { asks } => {
+                Self::Remove { asks: PreparedAskChange::all(asks)? }
+            }
+        })
+    }
+
+    /// Returns true if neither the continuation nor an ask changes.
+    pub fn is_kept(&self) -> bool {
+        matches!(self, Self::Keep)
+    }
+
+    /// Returns the changes of asks.
+    pub fn asks(&self) -> &[PreparedAskChange] {
+        match self {
+            Self::Keep => &[],
+            Self::Put { asks, .. } | Self::Remove { asks } => asks,
+        }
+    }
 }
 
 impl PreparedGeneration {
     /// Serializes a generation.
     pub fn new(write: GenerationWrite) -> serde_json::Result<Self> {
-        let GenerationWrite { row, mut record, steps, messages, continuation: _ } = write;
+        let GenerationWrite { row, mut record, steps, messages, continuation } = write;
         // taken, so that the writer's thread need not free them
         let (input, output) = (record.input.take(), record.output.take());
         Ok(Self {
@@ -41,6 +79,7 @@ impl PreparedGeneration {
             steps: PreparedSteps::new(&steps)?,
             trace: generation_columns(&record, row)?,
             messages: messages.map(PreparedMessages::new).transpose()?,
+            continuation: PreparedContinuation::new(continuation)?,
             record,
         })
     }

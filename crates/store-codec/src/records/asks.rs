@@ -1,17 +1,22 @@
 //! Asks.
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Ask, AskCursor, AskFilter, AskPage, Row};
+use greenroom_actors::ports::store::{
+    Ask, AskContent, AskCursor, AskFilter, AskPage, AskSubject, AskedCall, AskedStep, Claim,
+    OpenAskCounts, Row,
+};
 
 use crate::codes::{ask_kind_of, ask_state_of};
 use crate::columns::Columns;
 
-/// Columns of an ask `a` of an execution `e`, for [`ask_of`](crate::records::ask_of).
+/// Columns of an ask `a` of an execution `e` or a generation `g`, for
+/// [`ask_of`](crate::records::ask_of).
 #[macro_export]
 macro_rules! ask_columns {
     () => {
         "a.n, a.id, a.kind, a.state, e.id, a.workflow, a.path, a.user_id, a.reason, a.opened, \
-         a.due, a.closed"
+         a.due, a.closed, g.id, a.agent, a.tool, a.revision, a.rules, a.claimed_by, \
+         a.claimed_until"
     };
 }
 
@@ -27,15 +32,51 @@ pub fn ask_of<C: Columns>(row: &C) -> Result<Ask, C::Error> {
         id: row.shared(1)?,
         kind: row.code(2, ask_kind_of)?,
         state: row.code(3, ask_state_of)?,
-        execution_id: row.execution_id(4)?,
-        workflow_id: row.shared(5)?,
-        path: row.shared(6)?,
+        subject: subject_of(row)?,
         user_id: row.optional_shared(7)?,
         reason: row.shared(8)?,
         opened_at: row.time(9)?,
         deadline: Some(row.time(10)?).filter(|due| *due != NO_DEADLINE),
         closed_at: row.optional_time(11)?,
+        revision: row.unsigned(15)?,
+        rules: row.optional_text_json(16)?.unwrap_or_default(),
+        claim: claim_of(row)?,
     })
+}
+
+fn subject_of<C: Columns>(row: &C) -> Result<AskSubject, C::Error> {
+    let place = row.shared(6)?;
+    Ok(match row.optional_shared(13)? {
+        None => AskSubject::Step(AskedStep {
+            execution_id: row.execution_id(4)?,
+            workflow_id: row.shared(5)?,
+            path: place,
+        }),
+        Some(agent_id) => AskSubject::Call(AskedCall {
+            generation_id: row.shared(12)?,
+            agent_id,
+            tool_call_id: place,
+            tool_name: row.optional_shared(14)?.unwrap_or_default(),
+        }),
+    })
+}
+
+fn claim_of<C: Columns>(row: &C) -> Result<Option<Claim>, C::Error> {
+    let claim = row.optional_shared(17)?.zip(row.optional_time(18)?);
+    Ok(claim.map(|(by, until)| Claim { by, until }))
+}
+
+/// Decodes what lists do not show: details and answer.
+pub fn ask_content_of<C: Columns>(row: &C) -> Result<AskContent, C::Error> {
+    Ok(AskContent { details: row.optional_text_json(0)?, answer: row.optional_text_json(1)? })
+}
+
+/// Adds open asks of a kind to counts: kind, number, time when the oldest one opened.
+pub fn count_open_asks<C: Columns>(counts: &mut OpenAskCounts, row: &C) -> Result<(), C::Error> {
+    counts.by_kind.push((row.code(0, ask_kind_of)?, row.unsigned(1)?));
+    let oldest = row.optional_time(2)?;
+    counts.oldest = counts.oldest.into_iter().chain(oldest).min();
+    Ok(())
 }
 
 /// Decodes the place of an ask in its list, which needs only columns of indexes.

@@ -64,9 +64,11 @@ fn statements(kind: Kind) -> Statements {
         }
         Kind::Asks => table!(
             "asks",
-            "n, id, execution, kind, state, opened, due, closed, workflow, path, user_id, reason",
+            "n, id, execution, generation, kind, state, opened, due, closed, workflow, agent, path, \
+            tool, user_id, reason, revision, rules, claimed_by, claimed_until, next_due, details, \
+            answer, answered_by",
             "ORDER BY n",
-            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
         ),
         Kind::Keys => table!(
             "idempotency",
@@ -91,6 +93,9 @@ fn statements(kind: Kind) -> Statements {
         ),
         Kind::Turns => {
             table!("steps", "generation, number, body", "ORDER BY generation, number", "?, ?, ?")
+        }
+        Kind::Continuations => {
+            table!("continuations", "generation, revision, body", "ORDER BY generation", "?, ?, ?")
         }
         Kind::Holes => {
             table!("forgotten", "agent, block, count, last", "ORDER BY agent, block", "?, ?, ?, ?")

@@ -7,9 +7,9 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
-    ConversationFilter, ConversationWrite, Conversations as _, GenerationStep, GenerationWrite,
-    LogFilter, Logs as _, ReadError, Retention as _, Root, RootFilter, StoredMessage, TimerKey,
-    TraceQuery, Traces as _,
+    ContinuationChange, ConversationFilter, ConversationWrite, Conversations as _, GenerationStep,
+    GenerationWrite, LogFilter, Logs as _, ReadError, Retention as _, Root, RootFilter,
+    StoredMessage, TimerKey, TraceQuery, Traces as _,
 };
 use serde_json::json;
 
@@ -75,6 +75,7 @@ fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
             messages: vec![message],
             at: Timestamp(1000),
         }),
+        continuation: ContinuationChange::Keep,
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::ports::store::{
-    ContinuationChange, ConversationWrite, Conversations as _, GenerationWrite, StoredMessage,
+    AskChange, AskKind, AskSubject, Asks as _, ContinuationChange, ConversationWrite,
+    Conversations as _, GenerationWrite, Generations as _, NewAsk, StoredMessage,
 };
 use greenroom_store_codec::dump::{Kind, Target as _, Value, copy};
 
@@ -50,8 +52,8 @@ fn copies_read_along_keys() {
     }
 }
 
-/// Adds a generation with two messages.
-async fn add_messages(store: &SqliteStore) {
+/// Adds a generation with two messages, an ask and a continuation.
+async fn add_generation(store: &SqliteStore) {
     let message = |text: &str| StoredMessage {
         id: format!("id of {text}"),
         role: Role::User,
@@ -62,14 +64,23 @@ async fn add_messages(store: &SqliteStore) {
     let messages = vec![message("first text"), message("second text")];
     let (key, at) = (key("talk"), Timestamp(1000));
     let messages = Some(ConversationWrite { key, cut_after: None, messages, at });
-    let row = store.next_generation_row().unwrap();
-    let write = GenerationWrite {
-        row,
-        record: record("g1"),
-        steps: Vec::new(),
-        messages,
-        continuation: ContinuationChange::Keep,
+    let ask = NewAsk {
+        id: Arc::from("ask_1"),
+        kind: AskKind::Input,
+        place: Arc::from("call"),
+        tool_name: Some(Arc::from("ask_person")),
+        reason: Arc::from("which one?"),
+        opened_at: Timestamp(1000),
+        deadline: None,
+        rules: AskRules { remind_ms: vec![10], ..AskRules::default() },
+        next_due: Some(Timestamp(1010)),
+        details: Some(Arc::new(serde_json::json!({ "from": 2 }))),
     };
+    let continuation =
+        ContinuationChange::Put { body: Arc::from("{}"), asks: vec![AskChange::Open(ask)] };
+    let row = store.next_generation_row().unwrap();
+    let write =
+        GenerationWrite { row, record: record("g1"), steps: Vec::new(), messages, continuation };
     store.record_generation(write).await.unwrap();
 }
 
@@ -78,7 +89,7 @@ async fn a_file_is_copied_to_another_one() {
     let (directory, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let drafts = filled(&database(&directory)).await;
     let store = open(&database(&directory));
-    add_messages(&store).await;
+    add_generation(&store).await;
     drop(store);
     let target = database(&copies);
     // what an earlier copy left when its process was killed
@@ -89,6 +100,7 @@ async fn a_file_is_copied_to_another_one() {
     assert!(SqliteStore::open(&target, Durability::Normal).is_err(), "the target is locked");
     let copied = copy(&mut source, &mut filling, &mut |_| {}).unwrap();
     assert_eq!((copied.count(Kind::Executions), copied.count(Kind::Messages)), (3, 2));
+    assert_eq!((copied.count(Kind::Asks), copied.count(Kind::Continuations)), (1, 1));
     drop((source, filling));
     let names: Vec<_> = std::fs::read_dir(copies.path()).unwrap().collect();
     assert_eq!(names.len(), 2, "the store and its lock: {names:?}");
@@ -96,6 +108,10 @@ async fn a_file_is_copied_to_another_one() {
     assert_has(&*store, &drafts).await;
     let found = store.search_messages("clerk", Some("u1"), "SECOND", 10).await.unwrap();
     assert_eq!(found.len(), 1, "the text is searched");
+    let ask = store.due_asks(Timestamp(1010), 10).await.unwrap().remove(0);
+    let AskSubject::Call(call) = ask.subject else { panic!("an ask of a call") };
+    assert_eq!((&*call.generation_id, &*call.tool_name), ("g1", "ask_person"));
+    assert_eq!(store.continuation("g1").await.unwrap().unwrap().revision, 1);
     let row = store.next_row().unwrap();
     assert!(drafts.iter().all(|draft| draft.row < row), "numbers continue");
 }
