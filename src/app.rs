@@ -407,6 +407,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
         storage: Storage { name: storage, is_persistent },
+        force_roles: config.inbox.force_roles.clone(),
         observed_content: telemetry.content,
         is_telemetry_enabled: false,
         binding: Binding::default(),

@@ -67,6 +67,11 @@ impl User {
         &self.profile
     }
 
+    /// Returns the roles.
+    pub fn roles(&self) -> &[String] {
+        &self.roles
+    }
+
     /// Returns true if the user has one of these roles.
     pub fn has_one_of(&self, roles: &[String]) -> bool {
         self.roles.iter().any(|role| roles.contains(role))

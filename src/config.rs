@@ -14,6 +14,7 @@ mod document;
 mod entry;
 mod environment;
 mod files;
+mod inbox;
 mod include;
 mod keys;
 mod limits;
@@ -64,6 +65,7 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub(crate) use self::files::Files;
+pub use self::inbox::InboxConfig;
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
@@ -111,6 +113,8 @@ pub struct Config {
     pub cors: CorsConfig,
     /// `[docs]`
     pub docs: DocsConfig,
+    /// `[inbox]`
+    pub inbox: InboxConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[logs]`

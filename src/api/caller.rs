@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::requests::Principal;
+use greenroom_actors::requests::{Answerer, Principal};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Map, Value};
 
@@ -59,6 +59,15 @@ impl Caller {
         named.map_or(Ok(()), |named| check_id("options.userId", named))?;
         let verified = self.own_id().map(Principal::verified);
         Ok(verified.or_else(|| named.map(Principal::claimed)))
+    }
+
+    /// Returns who answers an ask: the user of the token with its roles, or without authentication
+    /// the named one.
+    pub fn answerer(&self, named: Option<&str>) -> Answerer {
+        let named = named.filter(|_| self.is_auth_off());
+        let user = self.own_id().or(named).map(Arc::from);
+        let roles = self.user().map(User::roles).unwrap_or_default();
+        Answerer { user, roles: roles.iter().map(|role| Arc::from(role.as_str())).collect() }
     }
 
     /// Returns true if user ids in requests are believed; otherwise they are only validated.

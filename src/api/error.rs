@@ -409,6 +409,7 @@ fn generation_status(status: GenerationStatus) -> &'static str {
         GenerationStatus::Completed => "completed",
         GenerationStatus::Error => "error",
         GenerationStatus::Cancelled => "cancelled",
+        GenerationStatus::Suspended => "suspended",
     }
 }
 

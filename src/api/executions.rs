@@ -219,10 +219,11 @@ fn read_resume(
     let ResumeOptions { step_id, suspension_id, user_id } = options;
     let subject = target.execution_id.as_str();
     let by = caller.principal(user_id.as_deref())?;
+    let answerer = Some(caller.answerer(user_id.as_deref()));
     let user_id = caller.user_id(user_id);
     let idempotency = idempotency(key, "resume", subject, user_id.as_deref(), bytes)?;
     let data = resume_data.unwrap_or(Value::Null);
-    Ok(ResumeExecution { step_id, suspension_id, data, by, idempotency })
+    Ok(ResumeExecution { step_id, suspension_id, data, by, answerer, idempotency })
 }
 
 fn read_replay(

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::{OnTimeout, Projection, RetryPolicy, SuspendRule};
+use greenroom_actors::domain::definition::{
+    EscalateRule, OnTimeout, Projection, RetryPolicy, SuspendRule,
+};
 use serde_json::Value;
 
 use crate::config::milliseconds;
@@ -18,6 +20,7 @@ use crate::config::milliseconds;
 /// let rule = Suspend::when("input.amount > 500")
 ///     .reason("{{ input.employee }} asks for {{ input.amount }}")
 ///     .payload(json!({ "amount": "input.amount" }))
+///     .to(["role:manager", "user:{{ input.owner }}", "!self"])
 ///     .deadline(Duration::from_secs(48 * 3600))
 ///     .on_timeout_resume(json!({ "approved": false }));
 /// # drop(rule);
@@ -55,6 +58,31 @@ impl Suspend {
     /// [`Suspend::on_timeout_resume`].
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.rule.deadline_ms = Some(milliseconds(deadline));
+        self
+    }
+
+    /// Sets who may resume the step: templates of `user:<id>` and `role:<name>`. `!self` excludes the
+    /// user who started the execution.
+    pub fn to<T: Into<String>>(mut self, assignees: impl IntoIterator<Item = T>) -> Self {
+        self.rule.to = assignees.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the times of reminders, after the step has suspended.
+    pub fn remind(mut self, times: impl IntoIterator<Item = Duration>) -> Self {
+        self.rule.remind_ms = times.into_iter().map(milliseconds).collect();
+        self
+    }
+
+    /// Asks others in addition if the step still waits after a while; templates as those of
+    /// [`Suspend::to`].
+    pub fn escalate<T: Into<String>>(
+        mut self,
+        after: Duration,
+        assignees: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let to = assignees.into_iter().map(Into::into).collect();
+        self.rule.escalate = Some(EscalateRule { after_ms: milliseconds(after), to });
         self
     }
 

@@ -16,6 +16,7 @@ use crate::auth::{self, ApiKeyProvider, ApiKeySettings};
 
 pub use self::jwt::JwtConfig;
 pub use self::keys::KeySource;
+pub(super) use self::routes::roles_of;
 pub use self::routes::{RoutePattern, RouteRule};
 pub use crate::auth::DefaultAccess;
 

@@ -85,7 +85,8 @@ async fn gzip_on_thread(bytes: Bytes) -> Bytes {
     compressing.await.unwrap_or_else(|_| gzip(&bytes, Compression::fast()))
 }
 
-/// True for compressible types. Answers with an ETag are files, which bring their own encoding.
+/// True for compressible types. Answers with an ETag are files, which bring their own encoding, or
+/// asks, whose tag would have to be another one.
 fn shrinks(headers: &HeaderMap) -> bool {
     if headers.contains_key(CONTENT_ENCODING) || headers.contains_key(ETAG) {
         return false;

@@ -40,11 +40,11 @@ const REQUEST_ID_CHARS_MAX: usize = 128;
 /// Headers that pages of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "x-request-id, x-execution-id, x-generation-id, x-trace-id, x-error-code, x-model-fallback, \
-     retry-after, location, preference-applied",
+     retry-after, location, preference-applied, etag",
 );
 /// Headers that pages of other origins may send, if the preflight names none.
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, last-event-id, prefer, traceparent, \
+    "authorization, content-type, idempotency-key, if-match, last-event-id, prefer, traceparent, \
      tracestate, x-api-key, x-request-id",
 );
 const METHODS_ALLOWED: HeaderValue =

@@ -60,6 +60,8 @@ pub(crate) struct WebConfig {
     pub binding: Binding,
     /// Storage of traces and logs.
     pub storage: Storage,
+    /// Roles that may pass over claims and assignments of asks.
+    pub force_roles: Vec<String>,
     /// True if spans include inputs and outputs.
     pub observed_content: bool,
     /// True if spans are exported to another service.

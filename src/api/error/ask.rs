@@ -17,6 +17,12 @@ pub enum AskRefusal {
     Expired { id: String, at: Timestamp },
     #[error("Ask {id} was withdrawn {}: what waited for it has ended", at_time(*.at))]
     Withdrawn { id: String, at: Timestamp },
+    #[error("Others are asked, not this caller")]
+    NotAssigned,
+    #[error("{by} is about to answer ask {id}, until {}", .until.to_iso())]
+    Claimed { id: String, by: String, until: Timestamp },
+    #[error("Ask {id} has changed: its revision is {revision}")]
+    Changed { id: String, revision: u64 },
     #[error("Invalid answer: {0}")]
     InvalidData(String),
 }
@@ -36,6 +42,9 @@ impl AskRefusal {
             Self::Answered { .. } => ErrorCode::AskAnswered,
             Self::Expired { .. } => ErrorCode::AskExpired,
             Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
+            Self::NotAssigned => ErrorCode::NotAssigned,
+            Self::Claimed { .. } => ErrorCode::AskClaimed,
+            Self::Changed { .. } => ErrorCode::AskChanged,
             Self::InvalidData(_) => ErrorCode::AnswerInvalid,
         }
     }
@@ -54,6 +63,11 @@ impl ApiError {
                 AskState::Expired => AskRefusal::Expired { id, at },
                 AskState::Withdrawn | AskState::Open => AskRefusal::Withdrawn { id, at },
             },
+            AskError::NotAssigned => AskRefusal::NotAssigned,
+            AskError::Claimed { by, until } => {
+                AskRefusal::Claimed { id, by: by.to_string(), until }
+            }
+            AskError::Changed { revision } => AskRefusal::Changed { id, revision },
             AskError::InvalidData(why) => AskRefusal::InvalidData(why),
             AskError::KeyReused => return Self::KeyReused,
             AskError::Unavailable(why) => return why.into(),

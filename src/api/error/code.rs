@@ -233,6 +233,19 @@ codes! {
             "Ask withdrawn",
             "What waited for the answer was cancelled or has ended.",
             "Check the state of the execution.";
+        NotAssigned "not_assigned" 403:
+            "Not assigned",
+            "The ask names users or roles, and the caller is none of them, or the one who asked.",
+            "`to` of the ask says who is asked; one of them answers, or assigns it anew.";
+        AskClaimed "ask_claimed" 409:
+            "Ask claimed",
+            "Another user has claimed the ask and is about to answer; nothing was changed.",
+            "The text names the user and the end of the claim; `force` of a role in \
+             `inbox.force_roles` passes over it.";
+        AskChanged "ask_changed" 412:
+            "Ask changed",
+            "The ask has another revision than `If-Match` names; nothing was changed.",
+            "Read the ask again, and repeat the request with its `ETag`.";
         AnswerInvalid "answer_invalid" 400:
             "Invalid answer",
             "`data` does not match the schema of the ask, which stays open.",

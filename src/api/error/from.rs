@@ -9,7 +9,7 @@ use greenroom_actors::requests::{
 };
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayError};
 
-use crate::api::error::{ApiError, GenerationFailure, Product, Recorded, Shortage};
+use crate::api::error::{ApiError, AskRefusal, GenerationFailure, Product, Recorded, Shortage};
 
 impl ApiError {
     /// Converts the refusal of a start.
@@ -45,6 +45,7 @@ impl ApiError {
                 let why = not_answered(&id, &waiting);
                 Self::SuspensionPassed { id, why }
             }
+            ResumeError::NotAssigned => Self::Ask(AskRefusal::NotAssigned),
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
             ResumeError::Unavailable(cause) => cause.into(),

@@ -128,6 +128,36 @@ fn an_ask_that_is_closed_says_when_and_by_whom() {
 }
 
 #[test]
+fn an_ask_of_others_says_why() {
+    let until = Timestamp(1_790_000_000_000);
+    let rows = [
+        (
+            AskError::NotAssigned,
+            403,
+            "not_assigned",
+            "Others are asked, not this caller".to_owned(),
+        ),
+        (
+            AskError::Claimed { by: "lea".into(), until },
+            409,
+            "ask_claimed",
+            format!("lea is about to answer ask ask_1, until {}", until.to_iso()),
+        ),
+        (
+            AskError::Changed { revision: 4 },
+            412,
+            "ask_changed",
+            "Ask ask_1 has changed: its revision is 4".to_owned(),
+        ),
+    ];
+    for (error, status, code, text) in rows {
+        let error = ApiError::from_ask("ask_1", error);
+        assert_eq!((error.status(), error.code().as_str()), (status, code));
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
 fn a_failed_generation_names_its_product_and_cause() {
     let model = |kind| GenerateError::Model(ModelError::new(kind, "no luck"));
     let text = "Failed to generate text: no luck";

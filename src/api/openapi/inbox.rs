@@ -2,13 +2,15 @@
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::AskKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::components::Components;
 use super::described::Described;
 use super::parts;
 use crate::api::error::{ApiError, AskRefusal};
-use crate::api::wire::inbox::{AnswerOptions, AskDetailView, AsksView};
+use crate::api::wire::inbox::{
+    AskDetailView, AskOptions, AsksView, AssignBody, ClaimBody, ReleaseBody,
+};
 
 const ID: &str = "ask_9f86d081884c7d65";
 
@@ -16,10 +18,12 @@ pub(super) fn list(components: &mut Components) -> Described {
     let data = components.answer::<AsksView<'_>>();
     let kinds = json!({ "type": "string", "enum": AskKind::ALL.map(AskKind::as_str) });
     let cursors = json!({ "type": "string", "pattern": "^[oc][0-9a-fA-F]{48}$" });
+    let assignees = json!({ "type": "string", "pattern": "^(me|none|(user|role):.*[^ ].*)$" });
+    let claimed = json!({ "type": "boolean" });
     let states = json!({ "type": "string", "enum": ["open", "closed", "all"], "default": "open" });
     Described::new("listAsks")
         .about(
-            "An ask is a suspended step that waits for an answer. Open asks are sorted by deadline, \
+            "An ask is a suspended step, or a call of a tool, that waits for an answer. Open asks are sorted by deadline, \
              then by age; closed ones by the time of their end, the last first. A page may be \
              shorter than `limit`; only `nextCursor` shows whether more follow.",
         )
@@ -27,7 +31,10 @@ pub(super) fn list(components: &mut Components) -> Described {
             parts::query("state", "Open asks, those that are closed, or first one, then the other", states),
             parts::query("kind", "`step`: by the rule of a step; `function`: by its function", kinds),
             parts::query("workflowId", "Only asks of this workflow", parts::name()),
-            parts::query("userId", "Only asks of executions of this user", parts::name()),
+            parts::query("agentId", "Only asks of generations of this agent", parts::name()),
+            parts::query("userId", "Only asks of executions and generations of this user", parts::name()),
+            parts::query("to", "Only asks that the caller may answer (`me`), that name nobody (`none`), or that name this user or role", assignees),
+            parts::query("claimed", "Only asks that somebody has claimed, or only others", claimed),
             parts::query("due", "Only asks whose deadline is before this time", parts::time()),
             parts::query("limit", "Maximum number of asks", parts::number(1, 200, 50)),
             parts::query("cursor", "`nextCursor` of the page before", cursors),
@@ -50,7 +57,7 @@ fn not_found() -> ApiError {
 
 pub(super) fn describe(components: &mut Components) -> Described {
     let data = components.answer::<AskDetailView<'_>>();
-    of_ask("describeAsk").answering(200, parts::json_answer("The ask", data))
+    of_ask("describeAsk").answering(200, tagged("The ask", data))
 }
 
 pub(super) fn answer(components: &mut Components) -> Described {
@@ -59,27 +66,82 @@ pub(super) fn answer(components: &mut Components) -> Described {
         "type": "object",
         "properties": {
             "data": { "description": "Data for the step; matches `schema` of the ask" },
-            "options": { "oneOf": [{ "type": "null" }, components.body::<AnswerOptions>()] },
+            "force": { "description": "Passes over the claim of another user, for roles in `inbox.force_roles`", "type": "boolean" },
+            "options": { "oneOf": [{ "type": "null" }, components.body::<AskOptions>()] },
         },
         "additionalProperties": false,
     });
-    let (id, at) = (|| ID.to_owned(), Timestamp(1_790_000_000_000));
-    let by = Some("lea".to_owned());
-    of_ask("answerAsk")
-        .using_memory()
+    changing("answerAsk")
         .about(
             "Responds when the answer is recorded, without waiting for what follows from it. If \
              several answers arrive at once, exactly one succeeds.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .with_body(body, false, json!({ "data": { "approved": true } }))
-        .answering(200, parts::json_answer("The answered ask", data))
+        .answering(200, tagged("The answered ask", data))
         .refusing([
-            ApiError::Ask(AskRefusal::Answered { id: id(), at, by }),
-            ApiError::Ask(AskRefusal::Expired { id: id(), at }),
-            ApiError::Ask(AskRefusal::Withdrawn { id: id(), at }),
+            not_assigned(),
             ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned())),
             super::workflows::key_invalid(),
             ApiError::KeyReused,
         ])
+}
+
+pub(super) fn claim(components: &mut Components) -> Described {
+    let data = components.answer::<AskDetailView<'_>>();
+    changing("claimAsk")
+        .about(
+            "Tells others that the caller is about to answer. Until the claim ends, their answers \
+             and changes are refused. A claim of one's own is made anew.",
+        )
+        .with_body(components.body::<ClaimBody>(), false, json!({ "for": "30m" }))
+        .answering(200, tagged("The claimed ask", data))
+        .refusing([not_assigned(), ApiError::Unauthenticated, ApiError::NotYours])
+}
+
+pub(super) fn release(components: &mut Components) -> Described {
+    let data = components.answer::<AskDetailView<'_>>();
+    changing("releaseAsk")
+        .about("Ends the claim of the caller. Without a claim, nothing changes.")
+        .with_body(components.body::<ReleaseBody>(), false, json!({}))
+        .answering(200, tagged("The ask", data))
+}
+
+pub(super) fn assign(components: &mut Components) -> Described {
+    let data = components.answer::<AskDetailView<'_>>();
+    changing("assignAsk")
+        .about("Asks other users and roles in place of those before.")
+        .with_body(components.body::<AssignBody>(), true, json!({ "to": ["role:manager"] }))
+        .answering(200, tagged("The ask", data))
+        .refusing([not_assigned()])
+}
+
+/// Describes a change of an ask.
+fn changing(operation_id: &'static str) -> Described {
+    let (id, at) = (|| ID.to_owned(), Timestamp(1_790_000_000_000));
+    let by = Some("lea".to_owned());
+    let tags = json!({ "type": "string", "pattern": r#"^(\*|"[0-9]{1,19}")$"# });
+    let what = "must be the ETag of the ask, which is its revision in quotes".to_owned();
+    of_ask(operation_id)
+        .using_memory()
+        .with([parts::header("If-Match", "`ETag` of the ask that the client has seen", tags)])
+        .refusing([
+            ApiError::Ask(AskRefusal::Answered { id: id(), at, by }),
+            ApiError::Ask(AskRefusal::Expired { id: id(), at }),
+            ApiError::Ask(AskRefusal::Withdrawn { id: id(), at }),
+            ApiError::Ask(AskRefusal::Claimed { id: id(), by: "bob".to_owned(), until: at }),
+            ApiError::Ask(AskRefusal::Changed { id: id(), revision: 2 }),
+            ApiError::InvalidHeader { name: "If-Match", what },
+        ])
+}
+
+fn not_assigned() -> ApiError {
+    ApiError::Ask(AskRefusal::NotAssigned)
+}
+
+/// Describes an answer with the revision of the ask.
+fn tagged(about: &str, data: Value) -> Value {
+    let mut answer = parts::json_answer(about, data);
+    answer["headers"]["etag"] = parts::reference("headers", parts::ETAG);
+    answer
 }

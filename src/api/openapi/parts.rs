@@ -225,7 +225,7 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
         WEBSOCKET_VERSION: { "description": "Supported version.",
                              "schema": { "const": "13" } },
         ENCODINGS: { "description": "Supported encoding.", "schema": { "const": "identity" } },
-        ETAG: text("Version of the content, for `If-None-Match`."),
+        ETAG: text("Version of the content, for `If-None-Match` or `If-Match`."),
         LOCATION: text("The address with or without the trailing slash."),
         OUTCOME_LOCATION: text("The address of the state and the outcome."),
         PREFERENCE_APPLIED: { "description": "The preference that was followed.",

@@ -261,7 +261,7 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
                 ..frame
             }
         }
-        Fact::StepSuspended { path, reason, payload, deadline, id } => {
+        Fact::StepSuspended { path, reason, payload, deadline, id, .. } => {
             let frame = EventFrame { deadline: deadline.map(Iso), ..frame };
             asking(frame, at(path), (id.as_deref(), reason, payload.as_deref()))
         }

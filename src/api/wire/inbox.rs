@@ -1,16 +1,18 @@
 //! Asks on the wire.
 
+mod bodies;
+
 use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Ask, AskCursor, AskKind, AskState};
+use greenroom_actors::ports::store::{Ask, AskCursor, AskKind, AskState, AskSubject};
 use greenroom_actors::requests::AskDetail;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object as Schema;
 
-use crate::api::json::{Closed, Object, present};
+pub use self::bodies::{AnswerBody, AskOptions, AssignBody, ClaimBody, ReleaseBody};
 use crate::api::wire::Iso;
 use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::form::{FieldView, form_of};
@@ -39,11 +41,22 @@ pub struct AskView<'a> {
     pub kind: &'static str,
     #[schema(schema_with = ask_state)]
     pub state: &'static str,
+    /// Number of changes of who is asked and who has claimed it; its `ETag`.
+    pub revision: u64,
     /// Shortened, if it is very long; the state of the execution has the whole.
     pub reason: &'a str,
-    /// The step that waits.
-    pub of: AskedStepView<'a>,
-    /// User of the execution.
+    /// The step that waits, or the call of a tool.
+    pub of: AskedView<'a>,
+    /// Who is asked: `user:<id>`, `role:<name>`, and `!self` if the one who asked is not. Empty:
+    /// everyone who sees it.
+    pub to: Vec<String>,
+    /// User who is about to answer.
+    #[schema(required)]
+    pub claimed_by: Option<&'a str>,
+    /// End of the claim.
+    #[schema(required)]
+    pub claimed_until: Option<Iso>,
+    /// User of the execution or the generation.
     #[schema(required)]
     pub user_id: Option<&'a str>,
     pub opened_at: Iso,
@@ -51,6 +64,15 @@ pub struct AskView<'a> {
     pub deadline: Option<Iso>,
     #[schema(required)]
     pub closed_at: Option<Iso>,
+}
+
+/// What waits for a person.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Asked)]
+#[serde(untagged)]
+pub enum AskedView<'a> {
+    Step(AskedStepView<'a>),
+    Call(AskedCallView<'a>),
 }
 
 /// A step that waits for a person.
@@ -62,6 +84,17 @@ pub struct AskedStepView<'a> {
     pub execution_id: &'a str,
     pub step_id: &'a str,
     pub path: &'a str,
+}
+
+/// A call of a tool that waits for a person.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskedCall)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedCallView<'a> {
+    pub agent_id: &'a str,
+    pub generation_id: &'a str,
+    pub tool_call_id: &'a str,
+    pub tool_name: &'a str,
 }
 
 /// An ask with what is needed to answer it.
@@ -89,20 +122,38 @@ pub struct AskDetailView<'a> {
     pub answered_by: Option<PrincipalView<'a>>,
 }
 
+impl<'a> AskedView<'a> {
+    fn of(subject: &'a AskSubject) -> Self {
+        match subject {
+            AskSubject::Step(step) => Self::Step(AskedStepView {
+                workflow_id: &step.workflow_id,
+                execution_id: step.execution_id.as_str(),
+                step_id: step_id_of(&step.path),
+                path: &step.path,
+            }),
+            AskSubject::Call(call) => Self::Call(AskedCallView {
+                agent_id: &call.agent_id,
+                generation_id: &call.generation_id,
+                tool_call_id: &call.tool_call_id,
+                tool_name: &call.tool_name,
+            }),
+        }
+    }
+}
+
 impl<'a> AskView<'a> {
-    /// Shows an ask.
+    /// Shows an ask whose claim, if it has one, lasts.
     pub fn of(ask: &'a Ask) -> Self {
         Self {
             ask_id: &ask.id,
             kind: ask.kind.as_str(),
             state: ask.state.as_str(),
+            revision: ask.revision,
             reason: &ask.reason,
-            of: AskedStepView {
-                workflow_id: &ask.workflow_id,
-                execution_id: ask.execution_id.as_str(),
-                step_id: step_id_of(&ask.path),
-                path: &ask.path,
-            },
+            of: AskedView::of(&ask.subject),
+            to: ask.rules.to.iter().map(ToString::to_string).collect(),
+            claimed_by: ask.claim.as_ref().map(|claim| &*claim.by),
+            claimed_until: ask.claim.as_ref().map(|claim| Iso(claim.until)),
             user_id: ask.user_id.as_deref(),
             opened_at: Iso(ask.opened_at),
             deadline: ask.deadline.map(Iso),
@@ -126,28 +177,6 @@ impl<'a> AskDetailView<'a> {
             answered_by: answer.and_then(|answer| answer.by.as_deref()).map(PrincipalView::of),
         }
     }
-}
-
-/// Body of an answer.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AnswerBody {
-    #[serde(default, deserialize_with = "present")]
-    pub data: Option<Value>,
-    #[serde(default)]
-    pub options: Option<Object<AnswerOptions>>,
-}
-
-impl Closed for AnswerBody {
-    const KEYS: &'static [&'static str] = &["data", "options", "options.userId"];
-}
-
-/// `options` of an answer.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AnswerOptions {
-    /// User of the request, if no token names one. Part of the scope of `Idempotency-Key`.
-    pub user_id: Option<String>,
 }
 
 /// Formats a place in the list of open asks, or of closed ones, as an opaque cursor.

@@ -70,6 +70,11 @@ pub(super) fn owner_roles(section: Section<'_>) -> Vec<String> {
     roles
 }
 
+/// Reads an array of roles.
+pub(in crate::config) fn roles_of(entry: &Entry<'_>) -> Option<Vec<String>> {
+    Some(roles(&entry.items()?))
+}
+
 fn roles(items: &[Entry<'_>]) -> Vec<String> {
     let role = |item: &Entry<'_>| {
         let role = item.filled_text()?;

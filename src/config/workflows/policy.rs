@@ -1,6 +1,8 @@
 //! Policies of a step: suspension, retry and handling of failures.
 
-use greenroom_actors::domain::definition::{OnError, OnTimeout, RetryPolicy, SuspendRule};
+use greenroom_actors::domain::definition::{
+    EscalateRule, OnError, OnTimeout, RetryPolicy, SuspendRule,
+};
 use toml::de::DeValue;
 
 use crate::config::entry::{Entry, milliseconds};
@@ -21,9 +23,24 @@ pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
         payload: section.get("payload").and_then(|entry| entry.projection()),
         deadline_ms: deadline.and_then(|entry| entry.milliseconds()),
         on_timeout: on_timeout.and_then(|entry| timeout_action(&entry)).unwrap_or_default(),
+        to: section.get("to").and_then(|entry| entry.texts()).unwrap_or_default(),
+        remind_ms: section.get("remind").map(|entry| durations(&entry)).unwrap_or_default(),
+        escalate: section.section("escalate").and_then(escalate),
     };
     section.close();
     rule
+}
+
+fn durations(entry: &Entry<'_>) -> Vec<u64> {
+    let items = entry.items().unwrap_or_default();
+    items.iter().filter_map(Entry::milliseconds).collect()
+}
+
+fn escalate(section: Section<'_>) -> Option<EscalateRule> {
+    let after_ms = section.required("after").and_then(|entry| entry.milliseconds());
+    let to = section.required("to").and_then(|entry| entry.texts());
+    section.close();
+    Some(EscalateRule { after_ms: after_ms?, to: to? })
 }
 
 fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {

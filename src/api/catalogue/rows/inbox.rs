@@ -8,4 +8,7 @@ pub(super) const ROWS: &[Route] = &[
     row(Get, "/inbox", RouteName::ListAsks, "List what waits for a person").owned(),
     row(Get, "/inbox/:askId", RouteName::DescribeAsk, "Show an ask and how to answer it").owned(),
     row(Post, "/inbox/:askId/answer", RouteName::AnswerAsk, "Answer an ask").owned(),
+    row(Post, "/inbox/:askId/claim", RouteName::ClaimAsk, "Claim an ask for a while").owned(),
+    row(Post, "/inbox/:askId/release", RouteName::ReleaseAsk, "Give up a claim").owned(),
+    row(Post, "/inbox/:askId/assign", RouteName::AssignAsk, "Change who is asked").owned(),
 ];

@@ -117,6 +117,7 @@ fn events_of_waits_name_the_suspension() {
         payload,
         deadline,
         id: id_of(),
+        ask: None,
     };
     assert_eq!(
         data(suspended),
