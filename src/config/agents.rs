@@ -52,6 +52,7 @@ pub(crate) fn read(
         budget,
         options,
         is_resumable,
+        is_volatile: false,
         hooks: None,
     })
 }

@@ -49,10 +49,15 @@ fn words_of(part: &Part) -> u64 {
     match part {
         Part::Text { text } | Part::Reasoning { text } => count(text),
         Part::ToolResult(result) => match &result.outcome {
-            ToolOutcome::Output(Value::String(text)) | ToolOutcome::Error(text) => count(text),
+            ToolOutcome::Output(Value::String(text))
+            | ToolOutcome::Error(text)
+            | ToolOutcome::Denied(text) => count(text),
             ToolOutcome::Output(output) => count(&output.to_string()),
         },
-        Part::File { .. } | Part::ToolCall(_) | Part::ProviderState { .. } => 0,
+        Part::File { .. }
+        | Part::ToolCall(_)
+        | Part::ToolApproval(_)
+        | Part::ProviderState { .. } => 0,
     }
 }
 

@@ -93,6 +93,7 @@ fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Vec<Value>, Mo
             Part::Reasoning { .. }
             | Part::ToolCall(_)
             | Part::ToolResult(_)
+            | Part::ToolApproval(_)
             | Part::ProviderState { .. } => {}
         }
     }
@@ -136,6 +137,7 @@ fn assistant_content(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
         Part::Reasoning { .. }
         | Part::File { .. }
         | Part::ToolResult(_)
+        | Part::ToolApproval(_)
         | Part::ProviderState { .. } => None,
     }));
     content
@@ -153,8 +155,10 @@ fn results(message: &Message) -> Vec<Value> {
                     let content = output.to_string();
                     json!({ "type": "tool_result", "tool_use_id": id, "content": content })
                 }
-                ToolOutcome::Error(error) => json!({ "type": "tool_result", "tool_use_id": id,
-                                                     "content": error, "is_error": true }),
+                ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
+                    json!({ "type": "tool_result", "tool_use_id": id,
+                                                     "content": error, "is_error": true })
+                }
             })
         }
         _ => None,

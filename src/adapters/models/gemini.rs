@@ -99,6 +99,7 @@ fn user_parts(message: &Message) -> Vec<Value> {
         Part::Reasoning { .. }
         | Part::ToolCall(_)
         | Part::ToolResult(_)
+        | Part::ToolApproval(_)
         | Part::ProviderState { .. } => None,
     });
     parts.collect()
@@ -143,7 +144,7 @@ fn results(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
             let name = prompt.names.wire(&result.tool_name);
             let response = match &result.outcome {
                 ToolOutcome::Output(output) => json!({ "output": output }),
-                ToolOutcome::Error(error) => json!({ "error": error }),
+                ToolOutcome::Error(error) | ToolOutcome::Denied(error) => json!({ "error": error }),
             };
             Some(json!({ "functionResponse": { "name": name, "response": response } }))
         }

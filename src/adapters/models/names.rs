@@ -34,6 +34,7 @@ impl ToolNames {
                 Part::Text { .. }
                 | Part::Reasoning { .. }
                 | Part::File { .. }
+                | Part::ToolApproval(_)
                 | Part::ProviderState { .. } => {}
             }
         }

@@ -89,7 +89,9 @@ fn shown(outcome: &ToolOutcome) -> String {
     match outcome {
         ToolOutcome::Output(Value::String(text)) => text.clone(),
         ToolOutcome::Output(output) => output.to_string(),
-        ToolOutcome::Error(message) => json!({ "error": message }).to_string(),
+        ToolOutcome::Error(message) | ToolOutcome::Denied(message) => {
+            json!({ "error": message }).to_string()
+        }
     }
 }
 
@@ -145,6 +147,7 @@ fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Value, ModelEr
             Part::Reasoning { .. }
             | Part::ToolCall(_)
             | Part::ToolResult(_)
+            | Part::ToolApproval(_)
             | Part::ProviderState { .. } => {}
         }
     }

@@ -128,9 +128,10 @@ fn read_content_part(place: &str, role: Role, part: &Value) -> Result<Part, ApiE
 fn check_speaker(place: &str, role: Role, part: &Part) -> Result<(), ApiError> {
     let is_fit = match part {
         Part::Text { .. } | Part::File { .. } => role != Role::Tool,
-        Part::Reasoning { .. } | Part::ToolCall(_) | Part::ProviderState { .. } => {
-            role == Role::Assistant
-        }
+        Part::Reasoning { .. }
+        | Part::ToolCall(_)
+        | Part::ToolApproval(_)
+        | Part::ProviderState { .. } => role == Role::Assistant,
         Part::ToolResult(_) => matches!(role, Role::Assistant | Role::Tool),
     };
     if is_fit {

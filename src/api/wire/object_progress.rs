@@ -50,6 +50,7 @@ impl<'a> ObjectProgress<'a> {
             | GenerationEvent::ToolInputEnd { .. }
             | GenerationEvent::ToolCall(_)
             | GenerationEvent::ToolResult(_)
+            | GenerationEvent::Ask(_)
             | GenerationEvent::StepFinish { .. } => return None,
         })
     }

@@ -63,6 +63,15 @@ pub enum RawEvent<'a> {
     ToolCall(CallFields<'a>),
     ToolResult(ResultFields<'a, OutputField<'a>>),
     ToolError(ResultFields<'a, ErrorField<'a>>),
+    /// A call waits for a person; `approvalId` is the id of its ask.
+    #[schema(rename_all = "camelCase")]
+    ToolApprovalRequest {
+        approval_id: &'a str,
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+        input: &'a Value,
+        reason: &'a str,
+    },
     #[schema(rename_all = "camelCase")]
     FinishStep {
         #[schema(value_type = FinishReasonShape)]
@@ -157,6 +166,13 @@ pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
         GenerationEvent::Start { generation_id, message_id } => {
             RawEvent::Start { message_id, generation_id }
         }
+        GenerationEvent::Ask(ask) => RawEvent::ToolApprovalRequest {
+            approval_id: &ask.ask_id,
+            tool_call_id: ask.waiting_call(),
+            tool_name: &ask.tool_name,
+            input: &ask.input,
+            reason: &ask.reason,
+        },
         GenerationEvent::StepStart => RawEvent::StartStep,
         GenerationEvent::TextStart { id } => RawEvent::TextStart { id },
         GenerationEvent::TextDelta { id, delta } => RawEvent::TextDelta { id, delta, text: delta },
@@ -206,11 +222,13 @@ fn raw_result(result: &ToolResult) -> RawEvent<'_> {
             input,
             outcome: OutputField { output },
         }),
-        ToolOutcome::Error(error) => RawEvent::ToolError(ResultFields {
-            tool_call_id,
-            tool_name,
-            input,
-            outcome: ErrorField { error },
-        }),
+        ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
+            RawEvent::ToolError(ResultFields {
+                tool_call_id,
+                tool_name,
+                input,
+                outcome: ErrorField { error },
+            })
+        }
     }
 }

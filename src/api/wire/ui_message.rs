@@ -137,8 +137,8 @@ fn parts_of(parts: &[Part]) -> Vec<UiPart<'_>> {
                     None => shown.push(UiPart::Tool(ended)),
                 }
             }
-            // Only for its provider.
-            Part::ProviderState { .. } => {}
+            // The inbox has the first, and the other is only for its provider.
+            Part::ToolApproval(_) | Part::ProviderState { .. } => {}
         }
     }
     shown
@@ -166,7 +166,9 @@ impl<'a> UiTool<'a> {
     fn ended(result: &'a ToolResult) -> Self {
         let (state, output, error_text) = match &result.outcome {
             ToolOutcome::Output(output) => ("output-available", Some(output), None),
-            ToolOutcome::Error(error) => ("output-error", None, Some(error.as_str())),
+            ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
+                ("output-error", None, Some(error.as_str()))
+            }
         };
         Self {
             kind: format!("tool-{}", result.tool_name),

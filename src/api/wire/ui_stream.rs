@@ -121,7 +121,9 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
         }
         GenerationEvent::ToolResult(ToolResult { tool_call_id, outcome, .. }) => match outcome {
             ToolOutcome::Output(output) => UiChunk::ToolOutputAvailable { tool_call_id, output },
-            ToolOutcome::Error(error_text) => UiChunk::ToolOutputError { tool_call_id, error_text },
+            ToolOutcome::Error(error_text) | ToolOutcome::Denied(error_text) => {
+                UiChunk::ToolOutputError { tool_call_id, error_text }
+            }
         },
         GenerationEvent::StepFinish { .. } => UiChunk::FinishStep,
         GenerationEvent::Finish { finish_reason, usage, stand_in } => UiChunk::Finish {
@@ -134,6 +136,7 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
         GenerationEvent::Abort => UiChunk::Abort,
         GenerationEvent::Error { message, .. } => UiChunk::Error { error_text: message },
         GenerationEvent::ToolInputEnd { .. }
+        | GenerationEvent::Ask(_)
         | GenerationEvent::ObjectRejected { .. }
         | GenerationEvent::Object(_) => return None,
     })

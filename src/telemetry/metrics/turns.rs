@@ -148,7 +148,7 @@ impl Turns {
             let Some(period) = turn.timing.calls.get(index) else { continue };
             let end = match turn.result_of(index).map(|result| &result.outcome) {
                 Some(ToolOutcome::Output(_)) => 0,
-                Some(ToolOutcome::Error(_)) => 1,
+                Some(ToolOutcome::Error(_) | ToolOutcome::Denied(_)) => 1,
                 None => 2,
             };
             let labels = [known(&names.tools, &call.tool_name), TOOL_ENDS[end]];

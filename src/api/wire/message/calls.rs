@@ -30,6 +30,7 @@ pub(super) fn check(key: &str, messages: &[Message], has_memory: bool) -> Result
                 Part::Text { .. }
                 | Part::Reasoning { .. }
                 | Part::File { .. }
+                | Part::ToolApproval(_)
                 | Part::ProviderState { .. } => {}
             }
         }
