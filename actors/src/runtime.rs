@@ -51,6 +51,7 @@ pub use crate::cluster::figures::ClusterStats;
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use call_asks::{ContinueChatError, ContinuedChat, WaitingChat};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
