@@ -53,6 +53,7 @@ pub(crate) fn read(
         options,
         is_resumable,
         is_volatile: false,
+        has_data_approvals: false,
         hooks: None,
     })
 }
