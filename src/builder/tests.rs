@@ -136,7 +136,13 @@ fn spine() -> Workflow {
         .step(
             Step::workflow("child", "other")
                 .input(json!({ "n": "data" }))
-                .suspend(Suspend::always().deadline(Duration::from_secs(1)))
+                .suspend(
+                    Suspend::always()
+                        .deadline(Duration::from_secs(1))
+                        .to(["role:manager", "user:{{ data }}", "!self"])
+                        .remind([Duration::from_millis(200), Duration::from_millis(400)])
+                        .escalate(Duration::from_millis(300), ["role:director"]),
+                )
                 .retry(Retry::attempts(2)),
         )
         .step(
@@ -160,7 +166,7 @@ fn every_key_can_be_built() {
         steps = [
           { id = "log", name = "Log", purpose = "Keeps a trace", type = "andTap", map = ["data", 1], on_error = "ignore" },
           { id = "first", type = "andRace", blocks = ["slow", "fast"], on_error = { value = { x = "data" } } },
-          { id = "child", type = "andWorkflow", workflow = "other", input = { n = "data" }, suspend = { deadline = "1s" }, retry = { attempts = 2 } },
+          { id = "child", type = "andWorkflow", workflow = "other", input = { n = "data" }, suspend = { deadline = "1s", to = ["role:manager", "user:{{ data }}", "!self"], remind = ["200ms", "400ms"], escalate = { after = "300ms", to = ["role:director"] } }, retry = { attempts = 2 } },
           { id = "ask", type = "andAgent", agent = "assistant", schema = { type = "object" }, options = { seed = 1, temperature = 0, stop_sequences = ["END"], max_steps = 3, context_limit = 0 }, input_schema = { type = "object" }, output_schema = { type = "object" }, suspend_schema = { type = "object" } },
         ]
         blocks.slow = [{ id = "nap", type = "andSleep", duration = "1.5s" }]

@@ -9,19 +9,19 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
     Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, ReadError,
-    Row, StoredMessage, Written,
+    Row, StoredContinuation, StoredMessage, Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::generations::GenerationJob;
+use crate::generations::{GenerationJob, continuations};
 use crate::pool::Failure;
 use crate::store::PostgresStore;
 use crate::{conversations, forget, generations, history, search};
 
 /// Returns the refusal of a value that cannot be serialized, or of a closed store.
-fn refusal<T: Send + 'static>(reason: &str) -> Written<T> {
+pub(crate) fn refusal<T: Send + 'static>(reason: &str) -> Written<T> {
     Box::pin(ready(Err(closed(reason))))
 }
 
@@ -34,6 +34,20 @@ fn record_of(key: &ConversationKey) -> String {
     format!("conversation {}", key.conversation_id)
 }
 
+impl PostgresStore {
+    /// Queues the record of a generation, whose continuation must have a revision perhaps.
+    fn queue_generation(&self, write: GenerationWrite, revision: Option<u64>) -> Written<()> {
+        let write = match PreparedGeneration::new(write) {
+            Ok(prepared) => Box::new(prepared),
+            Err(error) => return refusal(&error.to_string()),
+        };
+        let (done, recorded) = oneshot::channel();
+        // refused: `done` is dropped with the request
+        let _ = self.lanes.queue_generation(GenerationJob { write, revision, done });
+        async { recorded.await.unwrap_or_else(|_| Err(closed("the store is closed"))) }.boxed()
+    }
+}
+
 impl Generations for PostgresStore {
     fn next_generation_row(&self) -> Option<Row> {
         self.shared.generation_rows.next()
@@ -43,14 +57,35 @@ impl Generations for PostgresStore {
         &self,
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let write = match PreparedGeneration::new(write) {
-            Ok(prepared) => Box::new(prepared),
-            Err(error) => return refusal(&error.to_string()),
-        };
-        let (done, recorded) = oneshot::channel();
-        // refused: `done` is dropped with the request
-        let _ = self.lanes.queue_generation(GenerationJob { write, done });
-        async { recorded.await.unwrap_or_else(|_| Err(closed("the store is closed"))) }.boxed()
+        self.queue_generation(write, None)
+    }
+
+    fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
+        let settling = self.queue_generation(write, Some(revision));
+        async {
+            match settling.await {
+                Ok(()) => Ok(true),
+                Err(AppendError::Stale) => Ok(false),
+                Err(error) => Err(error),
+            }
+        }
+        .boxed()
+    }
+
+    fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {
+        let record = move || format!("the continuation of generation {id}");
+        self.shared.pool.read(record, move |it| continuations::continuation(it, id))
+    }
+
+    fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {
+        let suspended = move |it| continuations::suspended_in(it, key);
+        self.shared.pool.read(move || record_of(key), suspended)
+    }
+
+    fn adopt_interrupted(&self, after: Row, limit: usize) -> Written<Vec<(Row, String)>> {
+        self.change(async move |shared| {
+            continuations::adopt_interrupted(&shared, after, limit).await.map(Ok)
+        })
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {

@@ -1,21 +1,29 @@
-//! Asks of executions, for lists.
+//! Asks of executions and generations.
 //!
 //! Pages follow an index: open asks by deadline, closed ones by the time of closing. Filters that
 //! the index does not serve are checked on a limited number of rows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Ask, AskCursor, AskFilter, AskPage, AskState, Asks, MissingAsks, NewAsk, Read, Row, Written,
+    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, AskState, Asks, MissingAsks,
+    NewAsk, OpenAskCounts, Read, Row, Written,
 };
 use greenroom_store_codec::ask_columns;
 use greenroom_store_codec::codes::{ask_kind_code, ask_state_code};
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::numbers::{limit_of, signed};
+use greenroom_store_codec::prepared::{PreparedAskRevision, PreparedMissingAsks};
 use greenroom_store_codec::records::{
-    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_cursor_of, ask_of,
+    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
+    count_open_asks,
 };
+use greenroom_store_codec::users::answer_without;
 
-use crate::changes::Changing;
+use crate::agents::refusal;
+use crate::changes::{Changing, PART, Part};
 use crate::columns::Stored;
 use crate::defects::Defects;
 use crate::lane::parameters::code;
@@ -23,13 +31,26 @@ use crate::pool::{Failure, Pool, Reading, Values};
 use crate::store::PostgresStore;
 use crate::text::Text;
 
-pub(crate) const ONE: &str = concat!(
-    "SELECT ",
-    ask_columns!(),
-    " FROM asks a JOIN executions e ON e.n = ANY (ARRAY[a.execution]) WHERE a.id = $1"
-);
+/// The execution or the generation of an ask. One without either is left over from a deletion by a
+/// server of an older version.
+macro_rules! owners {
+    () => {
+        " LEFT JOIN executions e ON e.n = ANY (ARRAY[a.execution])
+        LEFT JOIN generations g ON g.n = ANY (ARRAY[a.generation])
+        WHERE coalesce(e.n, g.n) IS NOT NULL"
+    };
+}
 
-/// Selects `$1` asks in the order of an index, and then their executions.
+pub(crate) const ONE: &str =
+    concat!("SELECT ", ask_columns!(), " FROM asks a", owners!(), " AND a.id = $1");
+
+pub(crate) const CONTENT: &str = "SELECT details, answer FROM asks WHERE id = $1";
+
+/// Reads every open ask.
+pub(crate) const COUNT: &str = "SELECT kind, count(*), min(opened) FROM asks
+    WHERE state = 0 GROUP BY kind ORDER BY kind";
+
+/// Selects `$1` asks in the order of an index, and then what they belong to.
 macro_rules! page {
     ($condition:expr, $order:literal) => {
         concat!(
@@ -39,7 +60,9 @@ macro_rules! page {
             $condition,
             " ORDER BY ",
             $order,
-            " LIMIT $1) a JOIN executions e ON e.n = ANY (ARRAY[a.execution]) ORDER BY ",
+            " LIMIT $1) a",
+            owners!(),
+            " ORDER BY ",
             $order
         )
     };
@@ -62,11 +85,16 @@ pub(crate) const OPEN: &str = open!("");
 
 pub(crate) const OPEN_OF_WORKFLOW: &str = open!("a.workflow = $6 AND ");
 
+pub(crate) const OPEN_OF_AGENT: &str = open!("a.agent = $6 AND ");
+
 pub(crate) const OPEN_OF_USER: &str = open!("a.user_id = $6 AND ");
 
 /// Selects closed asks before a place (`$2`, `$3`).
 pub(crate) const CLOSED: &str =
     page!("a.closed IS NOT NULL AND (a.closed, a.n) < ($2, $3)", "a.closed DESC, a.n DESC");
+
+/// Selects open asks with something due at `$2` or before.
+pub(crate) const DUE: &str = page!("a.state = 0 AND a.next_due <= $2", "a.next_due, a.n");
 
 async fn one(reading: Reading, id: &str) -> Result<Option<Ask>, Failure> {
     let rows = reading.rows(ONE, &[&Text(id)]).await?;
@@ -79,29 +107,30 @@ async fn page(
     after: Option<AskCursor>,
     limit: usize,
 ) -> Result<AskPage, Failure> {
-    let workflow = filter.workflow_id.as_deref().map(Text);
-    let user = filter.user_id.as_deref().map(Text);
-    let is_indexed = filter.kind.is_none()
-        && if filter.is_open {
-            workflow.is_none() || user.is_none()
-        } else {
-            workflow.is_none() && user.is_none() && filter.due_before.is_none()
-        };
+    let AskFilter { is_open, kind, workflow_id, agent_id, user_id, to, is_claimed, .. } = filter;
+    let text = |subject: &'_ Option<String>| subject.as_deref().map(|it| Text(it.to_owned()));
+    let (workflow, agent, user) = (text(workflow_id), text(agent_id), text(user_id));
+    let subjects = [&workflow, &agent, &user].into_iter().flatten().count();
+    let is_indexed = kind.is_none()
+        && to.is_none()
+        && is_claimed.is_none()
+        && if *is_open { subjects <= 1 } else { subjects == 0 && filter.due_before.is_none() };
     // one more, to detect another page
     let scanned = if is_indexed { limit.min(ASKS_SCANNED_MAX) } else { ASKS_SCANNED_MAX };
     let most = limit_of(scanned.saturating_add(1));
     let start = if filter.is_open { i64::MIN } else { i64::MAX };
     let (at, then, row) = after.map_or((start, start, start), |it| (it.at.0, it.then.0, it.row));
     let last = filter.due_before.map_or(i64::MAX, |time| time.0.saturating_sub(1));
-    let rows = match (filter.is_open, &user, &workflow) {
-        (false, ..) => reading.rows(CLOSED, &[&most, &at, &row]).await?,
-        (true, Some(user), _) => {
-            reading.rows(OPEN_OF_USER, &[&most, &at, &then, &row, &last, user]).await?
-        }
-        (true, None, Some(workflow)) => {
-            reading.rows(OPEN_OF_WORKFLOW, &[&most, &at, &then, &row, &last, workflow]).await?
-        }
-        (true, None, None) => reading.rows(OPEN, &[&most, &at, &then, &row, &last]).await?,
+    let (open, subject) = match (&user, &agent, &workflow) {
+        (Some(user), ..) => (OPEN_OF_USER, Some(user)),
+        (None, Some(agent), _) => (OPEN_OF_AGENT, Some(agent)),
+        (None, None, Some(workflow)) => (OPEN_OF_WORKFLOW, Some(workflow)),
+        (None, None, None) => (OPEN, None),
+    };
+    let rows = match subject {
+        _ if !filter.is_open => reading.rows(CLOSED, &[&most, &at, &row]).await?,
+        Some(subject) => reading.rows(open, &[&most, &at, &then, &row, &last, subject]).await?,
+        None => reading.rows(open, &[&most, &at, &then, &row, &last]).await?,
     };
     page_of(&rows, filter, limit, &reading.defects)
 }
@@ -143,9 +172,10 @@ pub(crate) const WITHDRAW: &str = "UPDATE asks SET state = $4, closed = $3
     WHERE execution = $1 AND closed IS NULL AND id <> ALL ($2::text[])";
 
 pub(crate) const PUT: &str =
-    "INSERT INTO asks (execution, workflow, user_id, state, id, kind, opened, due, path, reason)
+    "INSERT INTO asks (execution, workflow, user_id, state, id, kind, opened, due, path, reason,
+        rules, next_due, details)
     SELECT $1, $2, $3, 0, u.* FROM unnest($4::text[], $5::smallint[], $6::bigint[], $7::bigint[],
-        $8::text[], $9::text[]) AS u
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[]) AS u
     ON CONFLICT (id) DO NOTHING";
 
 /// Marks an execution whose asks are stored, unless a server of an older version is there, which
@@ -162,14 +192,18 @@ async fn without(
     rows.iter().map(|row| Ok((row.integer(0)?, row.execution_id(1)?))).collect()
 }
 
-async fn put(pool: &Pool, missing: &MissingAsks) -> Result<bool, Failure> {
-    let MissingAsks { header, row, revision, asks, at } = missing;
-    let column = |of: fn(&NewAsk) -> &str| asks.iter().map(|ask| Text(of(ask))).collect::<Vec<_>>();
+async fn put(pool: &Pool, missing: &PreparedMissingAsks) -> Result<bool, Failure> {
+    let PreparedMissingAsks { header, row, revision, asks, at } = missing;
+    let column =
+        |of: fn(&NewAsk) -> &str| asks.iter().map(|it| Text(of(&it.ask))).collect::<Vec<_>>();
     let ids = column(|ask| &ask.id);
-    let kinds: Vec<_> = asks.iter().map(|ask| code(ask_kind_code(ask.kind))).collect();
-    let opened: Vec<_> = asks.iter().map(|ask| ask.opened_at.0).collect();
-    let due: Vec<_> = asks.iter().map(|ask| ask.deadline.unwrap_or(NO_DEADLINE).0).collect();
-    let (paths, reasons) = (column(|ask| &ask.path), column(|ask| &ask.reason));
+    let kinds: Vec<_> = asks.iter().map(|it| code(ask_kind_code(it.ask.kind))).collect();
+    let opened: Vec<_> = asks.iter().map(|it| it.ask.opened_at.0).collect();
+    let due: Vec<_> = asks.iter().map(|it| it.ask.deadline.unwrap_or(NO_DEADLINE).0).collect();
+    let (paths, reasons) = (column(|ask| &ask.place), column(|ask| &ask.reason));
+    let rules: Vec<_> = asks.iter().map(|it| it.rules.as_deref().map(Text)).collect();
+    let next_due: Vec<_> = asks.iter().map(|it| it.ask.next_due.map(|at| at.0)).collect();
+    let details: Vec<_> = asks.iter().map(|it| it.details.as_deref().map(Text)).collect();
     let user = header.user_id.as_deref().map(Text);
     let withdrawn = code(ask_state_code(AskState::Withdrawn));
     pool.change(async |mut changing: Changing| {
@@ -183,8 +217,10 @@ async fn put(pool: &Pool, missing: &MissingAsks) -> Result<bool, Failure> {
         }
         change.execute(WITHDRAW, &[row, &ids, &at.0, &withdrawn]).await?;
         let workflow = Text(&*header.workflow_id);
-        let values: Values<'_> =
-            &[row, &workflow, &user, &ids, &kinds, &opened, &due, &paths, &reasons];
+        let values: Values<'_> = &[
+            row, &workflow, &user, &ids, &kinds, &opened, &due, &paths, &reasons, &rules,
+            &next_due, &details,
+        ];
         change.execute(PUT, values).await?;
         change.execute(MARK, &[row]).await?;
         change.commit().await?;
@@ -193,9 +229,130 @@ async fn put(pool: &Pool, missing: &MissingAsks) -> Result<bool, Failure> {
     .await
 }
 
+pub(crate) const REVISE: &str = "UPDATE asks SET revision = revision + 1, rules = $3,
+        claimed_by = $4, claimed_until = $5, next_due = $6
+    WHERE id = $1 AND revision = $2 AND closed IS NULL";
+
+/// Finds an open ask as [`REVISE`] leaves it.
+pub(crate) const REVISED: &str = "SELECT 1 FROM asks
+    WHERE id = $1 AND revision = $2::bigint + 1 AND closed IS NULL
+        AND (rules, claimed_by, claimed_until, next_due)
+            IS NOT DISTINCT FROM ($3::text, $4::text, $5::bigint, $6::bigint)";
+
+async fn revise(pool: &Pool, change: &PreparedAskRevision) -> Result<bool, Failure> {
+    let AskRevision { id, revision, claim, next_due, .. } = &change.revision;
+    let (id, revision) = (Text(&**id), signed(*revision));
+    let rules = change.rules.as_deref().map(Text);
+    let claimed_by = claim.as_ref().map(|claim| Text(&*claim.by));
+    let claimed_until = claim.as_ref().map(|claim| claim.until.0);
+    let next_due = next_due.map(|at| at.0);
+    let values: Values<'_> = &[&id, &revision, &rules, &claimed_by, &claimed_until, &next_due];
+    let is_repeated = AtomicBool::new(false);
+    pool.change(async |changing: Changing| {
+        let was_tried = is_repeated.swap(true, Ordering::Relaxed);
+        if changing.execute(REVISE, values).await? == 1 {
+            return Ok(true);
+        }
+        // a first attempt, whose answer is unknown, may have changed it
+        Ok(was_tried && changing.row(REVISED, values).await?.is_some())
+    })
+    .await
+}
+
+pub(crate) const END_CLAIMS: &str = "UPDATE asks
+    SET revision = revision + 1, claimed_by = NULL, claimed_until = NULL
+    WHERE n = ANY (ARRAY(SELECT n FROM asks WHERE claimed_by = $1 LIMIT $2)) AND claimed_by = $1";
+
+/// Finds answers of a user behind a row. The range of the two columns has the same rows as an
+/// equality, but only one index has its order.
+pub(crate) const ANSWERED: &str = "SELECT n, id, answer FROM asks
+    WHERE answered_by <= $1 AND (answered_by, n) > ($1, $2) ORDER BY answered_by, n LIMIT $3";
+
+pub(crate) const STRIKE: &str = "UPDATE asks SET answer = u.answer, answered_by = NULL
+    FROM unnest($1::bigint[], $2::text[]) AS u (n, answer) WHERE asks.n = ANY (ARRAY[u.n])";
+
+/// Ends claims of a user and removes the user from answers, in parts.
+pub(crate) async fn forget(pool: &Pool, user: &str) -> Result<(), Failure> {
+    let end_claims = async |changing: Changing| {
+        let changed = changing.execute(END_CLAIMS, &[&Text(user), &limit_of(PART)]).await?;
+        Ok(Part { changed, is_last: changed < PART as u64 })
+    };
+    pool.change_in_parts(end_claims).await?;
+    let mut after = Row::MIN;
+    while let Some(last) = strike_answers(pool, user, after).await? {
+        after = last;
+    }
+    Ok(())
+}
+
+/// Removes a user from answers behind a row; returns the row of the last one. Damaged answers are
+/// reported and stay.
+async fn strike_answers(pool: &Pool, user: &str, after: Row) -> Result<Option<Row>, Failure> {
+    let find = async |changing: Changing| {
+        changing.rows(ANSWERED, &[&Text(user), &after, &limit_of(PART)]).await
+    };
+    let found = pool.change(find).await?;
+    let (mut rows, mut answers, mut last) = (Vec::new(), Vec::new(), None);
+    for row in &found {
+        let n: Row = row.integer(0)?;
+        last = Some(n);
+        let struck = answer_without(&row.text(2)?, user).map_err(Failure::from);
+        if let Some(answer) = pool.defects().readable(|| row.named("ask", 1), struck)?.flatten() {
+            rows.push(n);
+            answers.push(Text(answer));
+        }
+    }
+    let strike = async |changing: Changing| changing.execute(STRIKE, &[&rows, &answers]).await;
+    pool.change(strike).await?;
+    Ok(last)
+}
+
+async fn content(reading: Reading, id: &str) -> Result<AskContent, Failure> {
+    let row = reading.row(CONTENT, &[&Text(id)]).await?;
+    row.map_or_else(|| Ok(AskContent::default()), |row| ask_content_of(&row))
+}
+
+async fn due(reading: Reading, now: Timestamp, limit: usize) -> Result<Vec<Ask>, Failure> {
+    let rows = reading.rows(DUE, &[&limit_of(limit), &now.0]).await?;
+    let mut due = Vec::with_capacity(rows.len());
+    for row in &rows {
+        due.extend(reading.defects.readable(|| row.named("ask", 1), ask_of(row))?);
+    }
+    Ok(due)
+}
+
+async fn counts(reading: Reading) -> Result<OpenAskCounts, Failure> {
+    let mut counts = OpenAskCounts::default();
+    for row in &reading.rows(COUNT, &[]).await? {
+        count_open_asks(&mut counts, row)?;
+    }
+    Ok(counts)
+}
+
 impl Asks for PostgresStore {
     fn ask<'a>(&'a self, id: &'a str) -> Read<'a, Option<Ask>> {
         self.shared.pool.read(move || format!("ask {id}"), move |it| one(it, id))
+    }
+
+    fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent> {
+        self.shared.pool.read(move || format!("ask {id}"), move |it| content(it, id))
+    }
+
+    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
+        self.shared.pool.read(|| "asks that are due".to_owned(), move |it| due(it, now, limit))
+    }
+
+    fn open_ask_counts(&self) -> Read<'_, OpenAskCounts> {
+        self.shared.pool.read(|| "the counts of asks".to_owned(), counts)
+    }
+
+    fn revise_ask(&self, revision: AskRevision) -> Written<bool> {
+        match PreparedAskRevision::new(revision) {
+            Ok(prepared) => {
+                self.change(async move |shared| revise(&shared.pool, &prepared).await.map(Ok))
+            }
+            Err(error) => refusal(&error.to_string()),
+        }
     }
 
     fn asks<'a>(
@@ -218,6 +375,11 @@ impl Asks for PostgresStore {
     }
 
     fn put_asks(&self, missing: MissingAsks) -> Written<bool> {
-        self.change(|shared| async move { put(&shared.pool, &missing).await.map(Ok) })
+        match PreparedMissingAsks::new(missing) {
+            Ok(prepared) => {
+                self.change(async move |shared| put(&shared.pool, &prepared).await.map(Ok))
+            }
+            Err(error) => refusal(&error.to_string()),
+        }
     }
 }

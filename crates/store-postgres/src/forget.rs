@@ -8,7 +8,7 @@ use crate::changes::{Changing, Part};
 use crate::conversations::drop_some;
 use crate::pool::{Failure, Pool};
 use crate::text::Text;
-use crate::{acted, log_writes, retention};
+use crate::{acted, asks, log_writes, retention};
 
 /// Maximum number of conversations that a part locks.
 const LOCKED_MAX: usize = 100;
@@ -17,12 +17,13 @@ pub(crate) const OF_OWNER: &str =
     "SELECT n, agent, id FROM conversations WHERE owner = $1 LIMIT $2";
 
 /// Deletes a user's conversations, generations and log records, and removes the user from facts of
-/// executions, in parts. Returns the number of conversations.
+/// executions and from asks, in parts. Returns the number of conversations.
 pub(crate) async fn forget_user(pool: &Pool, user: &str) -> Result<u64, Failure> {
     let conversations = forget_conversations(pool, user).await?;
     retention::forget_generations(pool, user).await?;
     log_writes::forget(pool, user).await?;
     acted::forget(pool, user).await?;
+    asks::forget(pool, user).await?;
     Ok(conversations)
 }
 

@@ -2,8 +2,10 @@
 //!
 //! They have one because an agent's row, which has the newest number of its history, stays locked
 //! for the length of a commit: executions do not wait for that. A batch without messages is one
-//! statement. With messages it is a transaction: their conversations are locked first.
+//! statement. With messages it is a transaction: their conversations are locked first. So it is if a
+//! continuation changes, after the generations.
 
+pub(crate) mod continuations;
 pub(crate) mod messages;
 pub(crate) mod statement;
 
@@ -16,8 +18,10 @@ use greenroom_store_codec::codes::generation_code;
 use greenroom_store_codec::prepared::{PreparedGeneration, PreparedMessages};
 use tokio::sync::oneshot;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Statement, Transaction};
 
+use self::continuations::{Continuations, FoldedContinuations};
 use self::messages::Messages;
 use self::statement::{STORE, parameters};
 use crate::changes::{Changing, Verdict};
@@ -27,23 +31,27 @@ use crate::lane::work::Work;
 use crate::pool::Failure;
 use crate::store::Shared;
 
-/// Marks generations without a workflow step as failed if the process that worked on them has
-/// ended, or is the given one.
+/// Marks generations without a workflow step and without a continuation as failed if the process
+/// that worked on them has ended, or is the given one.
 pub(crate) const INTERRUPT: &str = "UPDATE generations g SET status = $1, ended = $2,
     error = 'interrupted by a restart'
     WHERE status = 0 AND execution IS NULL AND (node = $3
-        OR NOT EXISTS (SELECT FROM nodes n WHERE n.node = g.node AND n.state < 2))";
+        OR NOT EXISTS (SELECT FROM nodes n WHERE n.node = g.node AND n.state < 2))
+    AND NOT EXISTS (SELECT FROM continuations WHERE generation = ANY (ARRAY[g.n]))";
 
 /// A request to record a generation.
 pub(crate) struct GenerationJob {
     pub(crate) write: Box<PreparedGeneration>,
+    /// The revision that the stored continuation must have, if it matters.
+    pub(crate) revision: Option<u64>,
     pub(crate) done: oneshot::Sender<Verdict<()>>,
 }
 
-/// Records of generations, with their messages.
+/// Records of generations, with their messages and continuations.
 pub(crate) struct Generations {
     store: Statement,
     messages: Messages,
+    continuations: Continuations,
 }
 
 /// Generations of a batch: no two have the same id, or messages for the same conversation, because
@@ -53,11 +61,13 @@ pub(crate) struct Folded<'b> {
     generations: Vec<&'b PreparedGeneration>,
     ids: HashSet<&'b str>,
     conversations: HashSet<&'b ConversationKey>,
+    continuations: FoldedContinuations<'b>,
 }
 
 impl<'b> Folded<'b> {
     /// Adds a generation; returns false if one that is there must be committed first.
-    fn add(&mut self, write: &'b PreparedGeneration) -> bool {
+    fn add(&mut self, job: &'b GenerationJob) -> bool {
+        let write = &*job.write;
         let key = write.messages.as_ref().map(|messages| &messages.key);
         if self.ids.contains(&*write.record.id)
             || key.is_some_and(|key| self.conversations.contains(key))
@@ -67,6 +77,7 @@ impl<'b> Folded<'b> {
         self.ids.insert(&write.record.id);
         self.conversations.extend(key);
         self.generations.push(write);
+        self.continuations.add(write, job.revision);
         true
     }
 
@@ -83,12 +94,13 @@ impl Work for Generations {
     const BATCH_MAX: usize = 128;
 
     fn size(job: &GenerationJob) -> usize {
-        let PreparedGeneration { input, output, steps, messages, .. } = &*job.write;
+        let PreparedGeneration { input, output, steps, messages, continuation, .. } = &*job.write;
         let messages = messages.iter().flat_map(|it| &it.messages);
         input.len()
             + output.as_ref().map_or(0, Vec::len)
             + steps.iter().map(|(_, body)| body.len()).sum::<usize>()
             + messages.map(|it| it.parts.len() + it.text.len()).sum::<usize>()
+            + continuation.size()
     }
 
     fn name(job: &GenerationJob) -> String {
@@ -97,7 +109,7 @@ impl Work for Generations {
 
     fn fold(jobs: &[GenerationJob]) -> (Folded<'_>, usize) {
         let mut folded = Folded::default();
-        let count = jobs.iter().take_while(|job| folded.add(&job.write)).count();
+        let count = jobs.iter().take_while(|job| folded.add(job)).count();
         (folded, count)
     }
 
@@ -107,7 +119,8 @@ impl Work for Generations {
 
     async fn prepare(client: &Client) -> Result<Self, Error> {
         let store = client.prepare(STORE).await?;
-        Ok(Self { store, messages: Messages::prepare(client).await? })
+        let messages = Messages::prepare(client).await?;
+        Ok(Self { store, messages, continuations: Continuations::prepare(client).await? })
     }
 
     async fn commit(
@@ -125,13 +138,15 @@ impl Work for Generations {
         }
     }
 
+    /// Returns the refusal of a generation whose continuation has another revision.
     async fn reason_of(
         &self,
         _: &Client,
         _: &GenerationJob,
-        _: &Error,
+        error: &Error,
     ) -> Result<Option<AppendError>, Error> {
-        Ok(None)
+        let is_other = error.code() == Some(&SqlState::DIVISION_BY_ZERO);
+        Ok(is_other.then_some(AppendError::Stale))
     }
 
     fn answer(_: &Shared, jobs: Vec<GenerationJob>, result: &Result<(), AppendError>) {
@@ -151,20 +166,37 @@ impl Generations {
     ) -> Result<Answer, Error> {
         let parameters = parameters(&folded.generations, fence);
         let values = parameters.values();
-        if folded.conversations.is_empty() {
+        if folded.conversations.is_empty() && folded.continuations.is_empty() {
             return Answer::of(&client.query_one(&self.store, &values).await?);
         }
         // dropping it undoes everything
         let transaction = client.transaction().await?;
-        let additions = self.messages.lock(&transaction, folded.messages()).await?;
-        let adding = self.messages.add(&transaction, &additions);
-        let storing = transaction.query_one(&self.store, &values);
-        let ((), row) = try_join(adding, storing).await?;
-        let answer = Answer::of(&row)?;
-        if answer == Answer::Stored {
-            transaction.commit().await?;
+        let answer = self.store(&transaction, folded, &values).await?;
+        if answer != Answer::Stored {
+            return Ok(answer);
         }
+        if !folded.continuations.is_empty() {
+            self.continuations.change(&transaction, &folded.continuations).await?;
+        }
+        transaction.commit().await?;
         Ok(answer)
+    }
+
+    /// Stores generations with their messages in a transaction.
+    async fn store(
+        &self,
+        transaction: &Transaction<'_>,
+        folded: &Folded<'_>,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Answer, Error> {
+        let storing = transaction.query_one(&self.store, values);
+        if folded.conversations.is_empty() {
+            return Answer::of(&storing.await?);
+        }
+        let additions = self.messages.lock(transaction, folded.messages()).await?;
+        let adding = self.messages.add(transaction, &additions);
+        let ((), row) = try_join(adding, storing).await?;
+        Answer::of(&row)
     }
 }
 

@@ -5,6 +5,7 @@
 //! that is queued is refused: the lane connects again, learns whether the last batch was committed,
 //! and continues.
 
+pub(crate) mod asks;
 mod executions;
 pub(crate) mod fold;
 pub(crate) mod outage;

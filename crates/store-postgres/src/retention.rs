@@ -36,7 +36,8 @@ pub(crate) const ENDED: &str = "SELECT e.n, e.ended,
 pub(crate) const AGENT_AFTER: &str =
     "SELECT agent FROM generations WHERE agent > $1 ORDER BY agent LIMIT 1";
 
-pub(crate) const ENDED_GENERATIONS: &str = "SELECT n, number, started, ended FROM generations
+pub(crate) const ENDED_GENERATIONS: &str = "SELECT n, number, started,
+        CASE WHEN status NOT IN (0, 4) THEN ended END FROM generations
     WHERE agent = $1 AND number > $2 ORDER BY number LIMIT $3";
 
 /// Deletes those of the executions that have ended, and counts them out, in the row of this server
@@ -61,7 +62,7 @@ pub(crate) const DROP_EXECUTIONS: &str = "WITH over AS (
         ON CONFLICT (workflow, status, node, lane) DO UPDATE SET count = c.count + excluded.count)
     SELECT count(*) FROM gone";
 
-/// Deletes generations that match a condition, with their turns, and counts the holes that they
+/// Deletes generations that match a condition, with all that belongs to them, and counts the holes that they
 /// leave in the numbers of their agents, by blocks of
 /// [`BLOCK`](greenroom_store_codec::history::BLOCK) numbers.
 macro_rules! drop_generations {
@@ -71,6 +72,9 @@ macro_rules! drop_generations {
             $condition,
             " RETURNING n, agent, number),
             no_steps AS (DELETE FROM steps WHERE generation = ANY (ARRAY(SELECT n FROM gone))),
+            no_asks AS (DELETE FROM asks WHERE generation = ANY (ARRAY(SELECT n FROM gone))),
+            no_continuations AS (
+                DELETE FROM continuations WHERE generation = ANY (ARRAY(SELECT n FROM gone))),
             holes AS (
                 INSERT INTO forgotten AS f (agent, block, count, last)
                 SELECT agent, number / 1024, count(*), max(number) FROM gone GROUP BY 1, 2
@@ -83,7 +87,7 @@ macro_rules! drop_generations {
 }
 
 pub(crate) const DROP_GENERATIONS: &str =
-    drop_generations!("n = ANY ($1::bigint[]) AND ended IS NOT NULL");
+    drop_generations!("n = ANY ($1::bigint[]) AND ended IS NOT NULL AND status NOT IN (0, 4)");
 
 /// Deletes up to `$2` generations of a user. The range of the two columns has the same rows as an
 /// equality, but only one index has its order.
@@ -209,7 +213,7 @@ async fn ended_generations(
             return Ok(found);
         }
         found.next = Some(row.unsigned(1)?);
-        // null while it runs
+        // null while it runs or waits
         if row.optional_time(3)?.is_some_and(|ended: Timestamp| ended < *before) {
             found.rows.push(row.integer(0)?);
         }

@@ -22,7 +22,9 @@
 //!   0, 1 for a member that leaves, and 2 for one that is gone.
 //! - `slots` has the owner of each slot while members share the database; `meta.map` counts its
 //!   changes, so that members need not read it with each beat.
-//! - Rows of `asks` are updated once, which takes them out of the indexes of open ones.
+//! - Rows of `asks` are updated when they close, which takes them out of the indexes of open ones,
+//!   and when somebody claims them or their assignment changes, which is rare.
+//! - `continuations` is written with each turn of those generations that have one.
 //! - Running executions have two indexes: one in the order in which they are listed, and one for
 //!   lists of few slots.
 
@@ -297,23 +299,48 @@ ALTER TABLE executions ADD COLUMN has_asks smallint NOT NULL DEFAULT 0;
 CREATE INDEX executions_without_asks ON executions (n) WHERE has_asks = 0 AND ended IS NULL;
 CREATE INDEX nodes_by_schema ON nodes (schema) WHERE state < 2;
 CREATE TABLE asks (
-    n         bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    execution bigint   NOT NULL,
-    opened    bigint   NOT NULL,
-    due       bigint   NOT NULL,
-    closed    bigint,
-    kind      smallint NOT NULL,
-    state     smallint NOT NULL,
-    id        text     COLLATE "C" NOT NULL UNIQUE,
-    workflow  text     COLLATE "C" NOT NULL,
-    path      text     COLLATE "C" NOT NULL,
-    user_id   text     COLLATE "C",
-    reason    text     COLLATE "C" NOT NULL
+    n             bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    execution     bigint,
+    generation    bigint,
+    opened        bigint   NOT NULL,
+    due           bigint   NOT NULL,
+    closed        bigint,
+    next_due      bigint,
+    claimed_until bigint,
+    revision      bigint   NOT NULL DEFAULT 0,
+    kind          smallint NOT NULL,
+    state         smallint NOT NULL,
+    id            text     COLLATE "C" NOT NULL UNIQUE,
+    workflow      text     COLLATE "C",
+    agent         text     COLLATE "C",
+    path          text     COLLATE "C" NOT NULL,
+    tool          text     COLLATE "C",
+    user_id       text     COLLATE "C",
+    claimed_by    text     COLLATE "C",
+    answered_by   text     COLLATE "C",
+    reason        text     COLLATE "C" NOT NULL,
+    rules         text     COLLATE "C",
+    details       text     COLLATE "C",
+    answer        text     COLLATE "C"
 );
 CREATE INDEX asks_open ON asks (due, opened, n) WHERE state = 0;
-CREATE INDEX asks_open_by_workflow ON asks (workflow, due, opened, n) WHERE state = 0;
+CREATE INDEX asks_open_by_workflow ON asks (workflow, due, opened, n)
+    WHERE state = 0 AND workflow IS NOT NULL;
+CREATE INDEX asks_open_by_agent ON asks (agent, due, opened, n)
+    WHERE state = 0 AND agent IS NOT NULL;
 CREATE INDEX asks_open_by_user ON asks (user_id, due, opened, n)
     WHERE state = 0 AND user_id IS NOT NULL;
+CREATE INDEX asks_due ON asks (next_due, n) WHERE state = 0 AND next_due IS NOT NULL;
 CREATE INDEX asks_closed ON asks (closed, n) WHERE closed IS NOT NULL;
-CREATE INDEX asks_of ON asks (execution);
+CREATE INDEX asks_claimed ON asks (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX asks_answered ON asks (answered_by, n) WHERE answered_by IS NOT NULL;
+CREATE INDEX asks_of ON asks (execution) WHERE execution IS NOT NULL;
+CREATE INDEX asks_of_generation ON asks (generation) WHERE generation IS NOT NULL;
+
+CREATE TABLE continuations (
+    generation bigint PRIMARY KEY,
+    revision   bigint NOT NULL,
+    body       text   COLLATE "C" NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX suspended ON generations (conversation, agent, n) WHERE status = 4;
 "#;

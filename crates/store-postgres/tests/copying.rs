@@ -99,7 +99,7 @@ async fn a_copy_continues_where_the_original_ended() {
     new.asks = vec![AskChange::Open(fill::ask("new", None))];
     bench.take(&new).await;
     let asked = store.ask("new").await.unwrap().unwrap();
-    assert_eq!(asked.execution_id.as_str(), "new", "its number is new");
+    assert_eq!(asked.workflow_id(), Some("order"), "its number is new");
     let before = store.generations("clerk", None, 0, 100).await.unwrap();
     let write = fill::generation("new", Some(("talk", &["again"])));
     let row = store.next_generation_row().unwrap();

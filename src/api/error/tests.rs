@@ -267,6 +267,9 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Answered { id: id(), at, by: None },
         AskRefusal::Expired { id: id(), at },
         AskRefusal::Withdrawn { id: id(), at },
+        AskRefusal::NotAssigned,
+        AskRefusal::Claimed { id: id(), by: id(), until: at },
+        AskRefusal::Changed { id: id(), revision: 1 },
         AskRefusal::InvalidData(id()),
     ];
     refusals.map(ApiError::Ask).into()

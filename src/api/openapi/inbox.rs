@@ -96,7 +96,7 @@ pub(super) fn claim(components: &mut Components) -> Described {
         )
         .with_body(components.body::<ClaimBody>(), false, json!({ "for": "30m" }))
         .answering(200, tagged("The claimed ask", data))
-        .refusing([not_assigned(), ApiError::Unauthenticated, ApiError::NotYours])
+        .refusing([not_assigned(), ApiError::NotYours])
 }
 
 pub(super) fn release(components: &mut Components) -> Described {

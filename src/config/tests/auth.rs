@@ -193,6 +193,15 @@ fn mistakes_in_rules_and_api_keys() {
             ],
         ),
         (
+            "[inbox]\nforce_roles = [\"\", \"a b\", 3]\nforce_role = [\"a\"]\n",
+            &[
+                "c.toml:2:16: inbox.force_roles[0]: must not be empty",
+                "c.toml:2:20: inbox.force_roles[1]: must not contain spaces",
+                "c.toml:2:27: inbox.force_roles[2]: must be a string, not an integer",
+                "c.toml:3:1: inbox.force_role: unknown key; did you mean force_roles?",
+            ],
+        ),
+        (
             "[auth]\nprovider = \"none\"\njwt = {}\n[[auth.api_keys]]\nid = \"a/b\"\n\
              hash = \"canary\"\nuser = { id = \"\" }\n",
             &[

@@ -314,6 +314,38 @@ fn modifiers_of_a_step() {
             ],
         ),
         (
+            "map = 1\nsuspend = { deadline = \"1h\", to = [\"role:a\", \"manager\", \"{{ x \"] }",
+            &[
+                "4:46: steps.a.suspend.to[1]: must be user:<id>, role:<name> or !self",
+                "4:57: steps.a.suspend.to[2]: syntax error: unexpected end of input, expected end \
+                 of variable block in `{{ x`",
+            ],
+        ),
+        (
+            "map = 1\nsuspend = { deadline = \"1h\", to = \"role:a\", remind = [\"1h\", 3] }",
+            &[
+                "4:35: steps.a.suspend.to: must be an array, not a string",
+                "4:55: steps.a.suspend.remind[0]: must be shorter than the `deadline`",
+                "4:61: steps.a.suspend.remind[1]: must be a duration such as \"500ms\", \"3s\" or \
+                 \"48h\", not an integer",
+            ],
+        ),
+        (
+            "map = 1\nsuspend = { deadline = \"1h\", escalate = { after = \"2h\", too = [\"role:b\"] } }",
+            &[
+                "4:41: steps.a.suspend.escalate: key `to` is missing",
+                "4:57: steps.a.suspend.escalate.too: unknown key; did you mean to?",
+            ],
+        ),
+        (
+            "map = 1\nsuspend = { deadline = \"1h\", escalate = { after = \"2h\", to = [\"b\"] } }",
+            &[
+                "4:41: steps.a.suspend.escalate: requires a user or a role in `to`",
+                "4:51: steps.a.suspend.escalate.after: must be shorter than the `deadline`",
+                "4:63: steps.a.suspend.escalate.to[0]: must be user:<id>, role:<name> or !self",
+            ],
+        ),
+        (
             "map = 1\ninput_schema = { type = \"strng\" }",
             &["4:16: steps.a.input_schema: schema at /type: \"strng\" is not a type; expected \
              array, \

@@ -104,7 +104,7 @@ fn values_reach_their_sections() {
     let config = parsed(
         "[server]\nport = 0\nbody_timeout = \"1m 30s\"\n\
          [store]\nurl = \"memory:\"\ndurability = \"normal\"\npassivate_after = \"250ms\"\n\
-         [cors]\norigins = []\n[limits]\narbiters = 3\nvalue_bytes_max = 1_000\n\
+         [cors]\norigins = []\n[inbox]\nforce_roles = [\"lead\"]\n[limits]\narbiters = 3\nvalue_bytes_max = 1_000\n\
          executions_memory_max = 2_147_483_648\n\
          generation_steps_max = 7\ngeneration_bytes_max = 9\n",
     );
@@ -115,6 +115,7 @@ fn values_reach_their_sections() {
         (StoreUrl::Memory, Durability::Normal)
     );
     assert!(config.cors.origins.is_empty());
+    assert_eq!(config.inbox.force_roles, ["lead"]);
     let limits = config.runtime_limits();
     assert_eq!((limits.placement, limits.machine.value_bytes_max), (Placement::Threads(3), 1000));
     assert_eq!(limits.executions_memory_max, 2 << 30);

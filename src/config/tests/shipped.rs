@@ -10,8 +10,8 @@ use super::problems_of;
 use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
-    AuthConfig, ClusterConfig, Config, CorsConfig, LimitsConfig, LogsConfig, Names, ServerConfig,
-    StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
+    AuthConfig, ClusterConfig, Config, CorsConfig, InboxConfig, LimitsConfig, LogsConfig, Names,
+    ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
 pub(super) const SHIPPED: &str = include_str!("../../../config.toml");
@@ -82,6 +82,7 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.cluster, ClusterConfig::default());
     assert_eq!(config.auth, AuthConfig::default());
     assert_eq!(config.cors, CorsConfig::default());
+    assert_eq!(config.inbox, InboxConfig::default());
     assert_eq!(config.limits, LimitsConfig::default());
     assert_eq!(config.logs, LogsConfig::default());
     assert_eq!(config.retention, RetentionRules::default());

@@ -51,9 +51,19 @@ impl PreparedContinuation {
         })
     }
 
-    /// Returns true if neither the continuation nor an ask changes.
-    pub fn is_kept(&self) -> bool {
-        matches!(self, Self::Keep)
+    /// Returns the size of its largest parts, in bytes.
+    pub fn size(&self) -> usize {
+        let body = match self {
+            Self::Put { body, .. } => body.len(),
+            Self::Keep | Self::Remove { .. } => 0,
+        };
+        let details = self.asks().iter().map(|change| match change {
+            PreparedAskChange::Open(ask) => ask.details.as_ref().map_or(0, String::len),
+            PreparedAskChange::Close { answer, .. } => {
+                answer.as_ref().map_or(0, |answer| answer.json.len())
+            }
+        });
+        body + details.sum::<usize>()
     }
 
     /// Returns the changes of asks.

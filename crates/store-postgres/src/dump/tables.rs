@@ -76,7 +76,9 @@ impl Table {
             Kind::Asks => Self::new(
                 kind,
                 "asks",
-                "n, id, execution, kind, state, opened, due, closed, workflow, path, user_id, reason",
+                "n, id, execution, generation, kind, state, opened, due, closed, workflow, agent, \
+            path, tool, user_id, reason, revision, rules, claimed_by, claimed_until, next_due, \
+            details, answer, answered_by",
                 "ORDER BY n",
             ),
             Kind::Keys => Self::new(
@@ -102,6 +104,12 @@ impl Table {
             Kind::Turns => {
                 Self::new(kind, "steps", "generation, number, body", "ORDER BY generation, number")
             }
+            Kind::Continuations => Self::new(
+                kind,
+                "continuations",
+                "generation, revision, body",
+                "ORDER BY generation",
+            ),
             Kind::Holes => {
                 Self::new(kind, "forgotten", "agent, block, count, last", "ORDER BY agent, block")
             }

@@ -14,12 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AskChange, AskState, Header, IdempotencyRecord, NewAsk, Projection,
-    Row, Snapshot, TimerChange, TimerKey,
+    Acknowledgement, Append, Header, IdempotencyRecord, Projection, Row, Snapshot, TimerChange,
+    TimerKey,
 };
 use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::prepared::PreparedAppend;
 use tokio::sync::oneshot;
+
+use super::asks::{FoldedAsks, Owner};
 
 /// One request to a lane.
 pub(crate) enum Job {
@@ -62,25 +64,7 @@ pub(crate) struct Folded<'b> {
     pub(super) unloaded: BTreeMap<Row, &'b Snapshot>,
     /// Users named in facts, each with the execution.
     pub(super) users: BTreeSet<(&'b str, Row)>,
-    /// Changes of asks, by id.
-    pub(super) asks: BTreeMap<&'b str, FoldedAsk<'b>>,
-}
-
-/// Changes of an ask in a batch.
-#[derive(Default)]
-pub(super) struct FoldedAsk<'b> {
-    /// Stored, unless the ask is there.
-    pub(super) opened: Option<OpenedAsk<'b>>,
-    /// Closes an ask that is stored before the batch.
-    pub(super) closed: Option<(AskState, Timestamp)>,
-}
-
-/// An ask that a batch opens, and closes again perhaps.
-pub(super) struct OpenedAsk<'b> {
-    pub(super) ask: &'b NewAsk,
-    pub(super) row: Row,
-    pub(super) header: &'b Header,
-    pub(super) closed: Option<(AskState, Timestamp)>,
+    pub(super) asks: FoldedAsks<'b>,
 }
 
 /// Content of a batch, which decides the statement for it. The larger statements do all that the
@@ -239,27 +223,9 @@ impl<'b> Folded<'b> {
             self.keys_at = Some(self.keys_at.map_or(at, |earliest| earliest.min(at)));
         }
         self.users.extend(prepared.users.iter().map(|user| (&**user, *row)));
-        self.change_asks(&prepared.append);
+        let of = Owner::Execution { row: *row, header: &projection.header };
+        self.asks.add(of, &prepared.asks);
         true
-    }
-
-    fn change_asks(&mut self, append: &'b Append) {
-        for change in &append.asks {
-            match change {
-                AskChange::Open(ask) => {
-                    let (row, header) = (append.row, &*append.projection.header);
-                    let opened = OpenedAsk { ask, row, header, closed: None };
-                    self.asks.entry(&ask.id).or_default().opened.get_or_insert(opened);
-                }
-                AskChange::Close { id, state, at } => {
-                    let folded = self.asks.entry(id).or_default();
-                    if let Some(opened) = &mut folded.opened {
-                        opened.closed.get_or_insert((*state, *at));
-                    }
-                    folded.closed.get_or_insert((*state, *at));
-                }
-            }
-        }
     }
 
     /// Adds a snapshot, unless a newer append of the batch makes it outdated.

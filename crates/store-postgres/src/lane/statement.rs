@@ -10,13 +10,11 @@
 //! condition there is none.
 
 use greenroom_actors::domain::slot::slot_of;
-use greenroom_actors::ports::store::AskState;
-use greenroom_store_codec::codes::{ask_kind_code, ask_state_code, status_code};
+use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::keys::timer_key_text;
 use greenroom_store_codec::numbers::signed;
-use greenroom_store_codec::records::NO_DEADLINE;
 
-use super::fold::{Folded, Folding, OpenedAsk, Shape};
+use super::fold::{Folded, Folding, Shape};
 use super::parameters::{Parameters, code};
 use super::session::Fence;
 use crate::text::Text;
@@ -162,15 +160,17 @@ pub(crate) const EVERYTHING: &str = concat!(
         INSERT INTO acted (user_id, execution) SELECT * FROM unnest($67::text[], $68::bigint[])
         WHERE EXISTS (SELECT FROM fence) ON CONFLICT DO NOTHING),
     opened AS (
-        INSERT INTO asks (id, execution, opened, due, closed, kind, state, workflow, path, user_id,
-            reason)
+        INSERT INTO asks (id, opened, due, closed, kind, state, path, user_id, reason, rules,
+            next_due, details, answer, answered_by, execution, workflow)
         SELECT * FROM unnest($69::text[], $70::bigint[], $71::bigint[], $72::bigint[],
-            $73::bigint[], $74::smallint[], $75::smallint[], $76::text[], $77::text[], $78::text[],
-            $79::text[])
+            $73::smallint[], $74::smallint[], $75::text[], $76::text[], $77::text[], $78::text[],
+            $79::bigint[], $80::text[], $81::text[], $82::text[], $83::bigint[], $84::text[])
         WHERE EXISTS (SELECT FROM fence) ON CONFLICT (id) DO NOTHING),
     closed AS (
-        UPDATE asks a SET state = u.state, closed = u.closed
-        FROM unnest($80::text[], $81::smallint[], $82::bigint[]) AS u (id, state, closed)
+        UPDATE asks a SET state = u.state, closed = u.closed, answer = u.answer,
+            answered_by = u.answered_by
+        FROM unnest($85::text[], $86::smallint[], $87::bigint[], $88::text[], $89::text[])
+            AS u (id, state, closed, answer, answered_by)
         WHERE a.id = ANY (ARRAY[u.id]) AND a.closed IS NULL AND EXISTS (SELECT FROM fence)),
     ",
     dropped!(),
@@ -311,24 +311,12 @@ impl<'b> Parameters<'b> {
     }
 
     fn change_asks(&mut self, folded: &Folded<'b>) {
-        let opened: Vec<_> = folded.asks.values().filter_map(|it| it.opened.as_ref()).collect();
-        self.column(&opened, |it| Text(&*it.ask.id));
-        self.column(&opened, |it| it.row);
-        self.column(&opened, |it| it.ask.opened_at.0);
-        self.column(&opened, |it| it.ask.deadline.unwrap_or(NO_DEADLINE).0);
-        self.column(&opened, |it| it.closed.map(|(_, at)| at.0));
-        self.column(&opened, |it| code(ask_kind_code(it.ask.kind)));
-        let state = |it: &&OpenedAsk<'b>| it.closed.map_or(AskState::Open, |(state, _)| state);
-        self.column(&opened, |it| code(ask_state_code(state(it))));
-        self.column(&opened, |it| Text(&*it.header.workflow_id));
-        self.column(&opened, |it| Text(&*it.ask.path));
-        self.column(&opened, |it| it.header.user_id.as_deref().map(Text));
-        self.column(&opened, |it| Text(&*it.ask.reason));
-        let closed = folded.asks.iter().filter_map(|(id, it)| Some((*id, it.closed?)));
-        let closed: Vec<_> = closed.collect();
-        self.column(&closed, |(id, _)| Text(*id));
-        self.column(&closed, |(_, (state, _))| code(ask_state_code(*state)));
-        self.column(&closed, |(_, (_, at))| at.0);
+        let opened = folded.asks.opened_by_executions();
+        let asks: Vec<_> = opened.iter().map(|(ask, ..)| *ask).collect();
+        self.open_asks(&asks);
+        self.column(&opened, |(_, row, _)| *row);
+        self.column(&opened, |(.., header)| Text(&*header.workflow_id));
+        self.close_asks(&folded.asks);
     }
 
     fn drop_timers(&mut self, folded: &Folded<'b>) {

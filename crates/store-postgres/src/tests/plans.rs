@@ -80,8 +80,13 @@ const CASES: &[Case] = &[
     of!(acted::ROW, "1"),
     of!(acted::FINISH, "1, 'a', 'b', 'c', 'user 0', true"),
     of!(asks::ONE, "'ask 1'"),
+    of!(asks::CONTENT, "'ask 1'"),
+    // counts all open ones
+    of!(asks::COUNT, "").reading(20_000),
+    of!(asks::DUE, "101, 50000"),
     of!(asks::OPEN, "5001, 1, 0, 0, 9223372036854775807"),
     of!(asks::OPEN_OF_WORKFLOW, "5001, 1, 0, 0, 9223372036854775807, 'workflow 1'"),
+    of!(asks::OPEN_OF_AGENT, "5001, 1, 0, 0, 9223372036854775807, 'agent 1'"),
     of!(asks::OPEN_OF_USER, "5001, 1, 0, 0, 9223372036854775807, 'user 0'"),
     // behind half of those that were closed at one time
     of!(asks::CLOSED, "5001, 1000, 50000"),
@@ -91,9 +96,15 @@ const CASES: &[Case] = &[
     of!(asks::WITHDRAW, "1, '{new}', 1, 3::smallint"),
     of!(
         asks::PUT,
-        "1, 'workflow 1', NULL, '{ask 1, new}', '{0, 0}', '{1, 1}', '{1, 1}', '{a, a}', '{a, a}'"
+        "1, 'workflow 1', NULL, '{ask 1, new}', '{0, 0}', '{1, 1}', '{1, 1}', '{a, a}', '{a, a}',
+        '{NULL, a}', '{NULL, 1}', '{NULL, a}'"
     ),
     of!(asks::MARK, "1"),
+    of!(asks::REVISE, "'ask 1', 0, NULL, 'user 1', 1, NULL"),
+    of!(asks::REVISED, "'ask 1', 0, NULL, 'user 1', 1, NULL"),
+    of!(asks::END_CLAIMS, "'user 0', 500"),
+    of!(asks::ANSWERED, "'user 0', 0, 500"),
+    of!(asks::STRIKE, "'{1, 2}', '{a, a}'"),
     of!(changes::MARK, ""),
     of!(conversations::NEXT_NUMBER, ""),
     of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
@@ -112,6 +123,25 @@ const CASES: &[Case] = &[
     of!(counts::COUNTS_OF_USER, "'user 0', 1000"),
     of!(forget::OF_OWNER, "'=user 1', 100"),
     of!(generations::INTERRUPT, "2, 1, 1"),
+    of!(generations::continuations::CHECK, "'{generation 6, new}', '{1, 0}'").in_lane(),
+    of!(generations::continuations::PUT, "'{generation 1, generation 6}', '{a, a}'").in_lane(),
+    of!(generations::continuations::REMOVE, "'{generation 6, new}'").in_lane(),
+    of!(
+        generations::continuations::CLOSE_ASKS,
+        "'{ask 11, new}', '{1, 1}', '{1, 1}', '{NULL, a}', '{NULL, a}'"
+    )
+    .in_lane(),
+    of!(
+        generations::continuations::OPEN_ASKS,
+        "'{ask 1, new}', '{1, 1}', '{1, 1}', '{NULL, 2}', '{0, 0}', '{0, 1}', '{a, a}',
+        '{NULL, user 1}', '{a, a}', '{NULL, a}', '{NULL, 1}', '{NULL, a}', '{NULL, a}', '{NULL, a}',
+        '{generation 1, generation 6}', '{agent 1, agent 1}', '{a, NULL}'"
+    )
+    .in_lane(),
+    of!(generations::continuations::FIND, "'generation 6'"),
+    of!(generations::continuations::SUSPENDED_IN, "'conversation 1', 'agent 1', NULL"),
+    of!(generations::continuations::ABANDONED, "0, 1, 100"),
+    of!(generations::continuations::ADOPT, "'{6, 400}', 1, NULL"),
     of!(
         generations::messages::CREATE,
         "'{=user 1, new}', '{agent 1, new}', '{new, new}', '{1, 1}'"
@@ -174,9 +204,10 @@ const CASES: &[Case] = &[
         '{NULL, NULL}', '{1, 11}', '{900000, 50}', '{2, 2}', '{a, b}', '{execution 11}',
         '{new}', '{a}', '{new}', '{1}', '{1}', 1, '{1}', '{1}', '{1}', '{2}', '{a}', '{21}', '{1}',
         '{a}', '{execution 1}', '{node:b}', '{1}', '{1}', '{execution 1}', '{node:a}', '{user 1}',
-        '{1}', '{ask 1, new}', '{1, 1}', '{1, 1}', '{1, 1}', '{NULL, 2}', '{0, 0}', '{0, 1}',
-        '{workflow 1, workflow 1}', '{a, a}', '{NULL, user 1}', '{a, a}', '{ask 11, ask 2}',
-        '{1, 2}', '{1, 1}'"
+        '{1}', '{ask 1, new}', '{1, 1}', '{1, 1}', '{NULL, 2}', '{0, 0}', '{0, 1}', '{a, a}',
+        '{NULL, user 1}', '{a, a}', '{NULL, a}', '{NULL, 1}', '{NULL, a}', '{NULL, a}', '{NULL, a}',
+        '{1, 1}', '{workflow 1, workflow 1}', '{ask 11, ask 2}', '{1, 2}', '{1, 1}', '{NULL, a}',
+        '{NULL, a}'"
     )
     .in_lane(),
     of!(lane::statement::REASON, "'scope 1', 1, 'execution 1'"),

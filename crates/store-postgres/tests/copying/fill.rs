@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::message::{Part, Role};
@@ -63,7 +64,7 @@ async fn executions(bench: &mut Bench) -> Draft {
     second.asks = vec![
         AskChange::Open(ask("first \u{0000}", Some(Timestamp(7000)))),
         AskChange::Open(ask("second", None)),
-        AskChange::Close { id: Arc::from("first \u{0000}"), state, at },
+        AskChange::Close { id: Arc::from("first \u{0000}"), state, at, answer: None },
     ];
     bench.take(&second).await;
     let resumed = Recorded {
@@ -83,9 +84,18 @@ async fn executions(bench: &mut Bench) -> Draft {
 }
 
 pub(super) fn ask(id: &str, deadline: Option<Timestamp>) -> NewAsk {
-    let (kind, path) = (AskKind::Function, Arc::from("a"));
-    let (reason, opened_at) = (Arc::from("may I \u{0000}?"), Timestamp(1000));
-    NewAsk { id: Arc::from(id), kind, path, reason, opened_at, deadline }
+    NewAsk {
+        id: Arc::from(id),
+        kind: AskKind::Function,
+        place: Arc::from("a"),
+        tool_name: None,
+        reason: Arc::from("may I \u{0000}?"),
+        opened_at: Timestamp(1000),
+        deadline,
+        rules: AskRules::default(),
+        next_due: None,
+        details: None,
+    }
 }
 
 async fn generations(store: &dyn Store) {

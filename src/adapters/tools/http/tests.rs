@@ -64,6 +64,7 @@ fn context() -> ToolContext {
         idempotency_key: "g1/c 1\u{7}é".to_owned(),
         cancellation: Default::default(),
         trace: None,
+        answers: Default::default(),
     }
 }
 

@@ -52,9 +52,30 @@ fn walk_inbox(documented: &Documented) {
     };
     let (place, cancelled) = (place_of("x-11"), place_of("x-12"));
     documented.get(one, &place);
+    let approved = json!({ "data": { "approved": true }, "options": { "userId": "ada" } });
+    let lea = |mut body: Value| {
+        body["options"] = json!({ "userId": "lea" });
+        body
+    };
+    for (what, body, status) in [
+        ("claim", lea(json!({ "for": "1h" })), 200),
+        ("claim", json!({ "options": { "userId": "bob" } }), 409),
+        ("claim", json!({}), 400),
+        ("assign", lea(json!({ "to": ["user:ada", "role:manager"] })), 200),
+        ("assign", lea(json!({ "to": ["user:ada"] })), 403),
+        ("assign", lea(json!({ "to": ["ada"] })), 400),
+        ("release", lea(json!({})), 200),
+    ] {
+        let reply = documented.post(&format!("{one}/{what}"), &format!("{place}/{what}"), &body);
+        assert_eq!(reply.status, status, "{what} {body}");
+    }
+    documented.get("/inbox", "/inbox?to=user:ada&claimed=false&agentId=none");
+    let seen = [("if-match", "\"0\"")];
+    let changed =
+        documented.ask("POST", answer, &format!("{place}/answer"), &seen, Some(&approved));
+    assert_eq!(changed.status, 412);
     let cancel = format!("{EXECUTION}/cancel");
     documented.post(&cancel, &at("approval", "x-12", "cancel"), &json!({}));
-    let approved = json!({ "data": { "approved": true }, "options": { "userId": "ada" } });
     for (place, body, status) in [
         (&place, json!({ "data": { "approved": 1 } }), 400),
         (&place, approved.clone(), 200),

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::ports::conformance::{held, step_started};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
-    AppendError, Ask, AskFilter, AskKind, Asks, CommitSink, Executions as _, Journal as _, Read,
-    Status, Timer,
+    AppendError, Ask, AskChange, AskFilter, AskKind, AskState, Asks, CommitSink, Executions as _,
+    Journal as _, NewAsk, Read, Status, Timer,
 };
 use proptest::prelude::*;
 
@@ -251,15 +252,20 @@ impl OneByOne {
     fn ask(&self, number: u8, state: AskState) -> AskChange {
         let (id, at) = (Arc::from(format!("ask {number}")), Timestamp(self.time));
         if state != AskState::Open {
-            return AskChange::Close { id, state, at };
+            return AskChange::Close { id, state, at, answer: None };
         }
+        let remind_ms = number.is_multiple_of(3).then_some(5).into_iter().collect();
         AskChange::Open(NewAsk {
             id,
             kind: AskKind::Step,
-            path: Arc::from("a"),
+            place: Arc::from("a"),
+            tool_name: None,
             reason: Arc::from(format!("opened at {}", at.0)),
             opened_at: at,
             deadline: number.is_multiple_of(2).then_some(at),
+            rules: AskRules { remind_ms, ..AskRules::default() },
+            next_due: number.is_multiple_of(3).then_some(at.plus_ms(5)),
+            details: None,
         })
     }
 
@@ -369,7 +375,7 @@ fn a_batch_has_the_smallest_shape_that_fits() {
     assert_eq!(shape(&[append(1, 0), Job::Timers(vec![disarm])]), Shape::Everything);
     let mut asking = draft("e1", 1, 0);
     let (id, state, at) = (Arc::from("ask"), AskState::Answered, Timestamp(1));
-    asking.asks = vec![AskChange::Close { id, state, at }];
+    asking.asks = vec![AskChange::Close { id, state, at, answer: None }];
     let asking = Job::Append(Box::new(PreparedAppend::new(asking).unwrap()));
     assert_eq!(shape(&[asking]), Shape::Everything);
 }

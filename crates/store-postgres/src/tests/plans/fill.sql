@@ -29,11 +29,16 @@ INSERT INTO timers (execution, key, slot, due)
 SELECT 'execution ' || n, 'node:a', n % 3, CASE WHEN n % 5 = 0 THEN 1000 ELSE n END
 FROM generate_series(1, 100000) n;
 
-INSERT INTO asks (execution, opened, due, closed, kind, state, id, workflow, path, user_id, reason)
-SELECT n, 10 * n, CASE WHEN n % 3 = 0 THEN n ELSE 9223372036854775807 END,
+INSERT INTO asks (execution, generation, opened, due, closed, kind, state, id, workflow, agent, path,
+    user_id, reason, next_due, claimed_by, answered_by, answer)
+SELECT CASE WHEN n % 4 <> 3 THEN n END, CASE WHEN n % 4 = 3 THEN n END, 10 * n,
+    CASE WHEN n % 3 = 0 THEN n ELSE 9223372036854775807 END,
     CASE WHEN n % 5 = 0 THEN 1000 WHEN n % 10 <> 1 THEN n END, n % 2,
-    CASE WHEN n % 10 <> 1 THEN 1 + n % 3 ELSE 0 END, 'ask ' || n, 'workflow ' || n % 7, 'a',
-    CASE WHEN n % 50 = 1 THEN 'user 0' WHEN n % 3 = 0 THEN 'user ' || n % 1000 END, 'reason'
+    CASE WHEN n % 10 <> 1 THEN 1 + n % 3 ELSE 0 END, 'ask ' || n,
+    CASE WHEN n % 4 <> 3 THEN 'workflow ' || n % 7 END, CASE WHEN n % 4 = 3 THEN 'agent ' || n % 5 END,
+    'a', CASE WHEN n % 50 = 1 THEN 'user 0' WHEN n % 3 = 0 THEN 'user ' || n % 1000 END, 'reason',
+    CASE WHEN n % 2 = 1 THEN n END, CASE WHEN n % 5 = 1 THEN 'user 0' END,
+    CASE WHEN n % 5 = 2 THEN 'user 0' END, CASE WHEN n % 5 = 2 THEN '{}' END
 FROM generate_series(1, 100000) n;
 
 INSERT INTO idempotency (scope, body_hash, execution, after_seq, expires)
@@ -54,7 +59,7 @@ INSERT INTO agents (agent, last) SELECT 'agent ' || n, 20001 FROM generate_serie
 INSERT INTO generations (n, number, started, ended, node, status, joined, id, agent, user_id,
     conversation, trace, input, output)
 SELECT n, n / 5 + 1, 10 * n, CASE WHEN n % 400 <> 0 THEN 10 * n + 5 END, 1,
-    (n % 400 <> 0)::int, CASE WHEN n % 5 = 0 THEN n % 2 WHEN n % 33 = 0 THEN 1 END,
+    CASE WHEN n % 400 = 0 THEN 0 WHEN n % 10 = 6 THEN 4 ELSE 1 END, CASE WHEN n % 5 = 0 THEN n % 2 WHEN n % 33 = 0 THEN 1 END,
     'generation ' || n, 'agent ' || n % 5,
     CASE WHEN n % 5 = 1 THEN 'user 0' WHEN n % 2 = 0 THEN 'user ' || n % 1000 END,
     CASE WHEN n % 2 = 0 THEN 'conversation ' || n % 1000 END,
@@ -64,6 +69,8 @@ FROM generate_series(1, 100000) n;
 INSERT INTO steps (generation, number, body)
 SELECT n, k, convert_to('{}', 'UTF8')
 FROM generate_series(1, 100000, 5) n, generate_series(0, 4) k;
+INSERT INTO continuations (generation, revision, body)
+SELECT n, 1, '{}' FROM generate_series(1, 100000) n WHERE n % 400 = 0 OR n % 10 = 6;
 INSERT INTO forgotten (agent, block, count, last)
 SELECT 'agent ' || n % 5, n / 5, 1, 1 FROM generate_series(0, 99) n;
 

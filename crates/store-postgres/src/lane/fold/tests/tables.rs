@@ -1,8 +1,9 @@
 //! The tables, as the statement of a lane changes them.
 
-use greenroom_actors::ports::store::read_stored;
+use greenroom_actors::ports::store::{AskSubject, AskedStep, read_stored};
 
 use super::*;
+use crate::lane::asks::OpenedAsk;
 
 #[derive(Default)]
 pub(super) struct Tables {
@@ -179,24 +180,31 @@ impl Tables {
 
     /// Closes asks that were stored before, and stores others.
     fn change_asks(&mut self, folded: &Folded<'_>) {
-        for (id, change) in &folded.asks {
+        for (id, change) in &folded.asks.0 {
             if let Some(stored) = self.asks.get_mut(*id) {
-                if let Some((state, at)) = change.closed.filter(|_| stored.closed_at.is_none()) {
-                    (stored.state, stored.closed_at) = (state, Some(at));
+                if let Some(closing) = change.closed.filter(|_| stored.closed_at.is_none()) {
+                    (stored.state, stored.closed_at) = (closing.state, Some(closing.at));
                 }
-            } else if let Some(OpenedAsk { ask, header, closed, .. }) = &change.opened {
+            } else if let Some(OpenedAsk { prepared, of, closed }) = &change.opened {
+                let Owner::Execution { header, .. } = of else { panic!("of an execution") };
+                let ask = &prepared.ask;
                 let ask = Ask {
                     id: Arc::clone(&ask.id),
                     kind: ask.kind,
-                    state: closed.map_or(AskState::Open, |(state, _)| state),
-                    execution_id: header.id.clone(),
-                    workflow_id: Arc::clone(&header.workflow_id),
-                    path: Arc::clone(&ask.path),
+                    state: closed.map_or(AskState::Open, |closing| closing.state),
+                    subject: AskSubject::Step(AskedStep {
+                        execution_id: header.id.clone(),
+                        workflow_id: Arc::clone(&header.workflow_id),
+                        path: Arc::clone(&ask.place),
+                    }),
                     user_id: header.user_id.clone(),
                     reason: Arc::clone(&ask.reason),
                     opened_at: ask.opened_at,
                     deadline: ask.deadline,
-                    closed_at: closed.map(|(_, at)| at),
+                    closed_at: closed.map(|closing| closing.at),
+                    revision: 0,
+                    rules: ask.rules.clone(),
+                    claim: None,
                 };
                 self.asks.insert((*id).to_owned(), ask);
             }
