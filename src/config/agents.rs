@@ -57,6 +57,7 @@ pub(crate) fn read(
         has_data_approvals,
         is_volatile,
         is_volatile: false,
+        has_data_approvals: false,
         hooks: None,
     })
 }
