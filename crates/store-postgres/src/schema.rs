@@ -332,7 +332,7 @@ CREATE INDEX asks_open_by_user ON asks (user_id, due, opened, n)
     WHERE state = 0 AND user_id IS NOT NULL;
 CREATE INDEX asks_due ON asks (next_due, n) WHERE state = 0 AND next_due IS NOT NULL;
 CREATE INDEX asks_closed ON asks (closed, n) WHERE closed IS NOT NULL;
-CREATE INDEX asks_claimed ON asks (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX asks_claimed ON asks (claimed_by, n) WHERE claimed_by IS NOT NULL;
 CREATE INDEX asks_answered ON asks (answered_by, n) WHERE answered_by IS NOT NULL;
 CREATE INDEX asks_of ON asks (execution) WHERE execution IS NOT NULL;
 CREATE INDEX asks_of_generation ON asks (generation) WHERE generation IS NOT NULL;
