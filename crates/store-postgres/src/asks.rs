@@ -299,14 +299,17 @@ async fn strike_answers(pool: &Pool, user: &str, after: Row) -> Result<Option<Ro
     for row in &found {
         let n: Row = row.integer(0)?;
         last = Some(n);
-        let struck = answer_without(&row.text(2)?, user).map_err(Failure::from);
+        let answer = row.optional_text(2)?.unwrap_or_default();
+        let struck = answer_without(&answer, user).map_err(Failure::from);
         if let Some(answer) = pool.defects().readable(|| row.named("ask", 1), struck)?.flatten() {
             rows.push(n);
             answers.push(Text(answer));
         }
     }
-    let strike = async |changing: Changing| changing.execute(STRIKE, &[&rows, &answers]).await;
-    pool.change(strike).await?;
+    if !rows.is_empty() {
+        let strike = async |changing: Changing| changing.execute(STRIKE, &[&rows, &answers]).await;
+        pool.change(strike).await?;
+    }
     Ok(last)
 }
 

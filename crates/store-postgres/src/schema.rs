@@ -23,7 +23,7 @@
 //! - `slots` has the owner of each slot while members share the database; `meta.map` counts its
 //!   changes, so that members need not read it with each beat.
 //! - Rows of `asks` are updated when they close, which takes them out of the indexes of open ones,
-//!   and when somebody claims them or their assignment changes, which is rare.
+//!   and when their claim or assignment changes, which is rare.
 //! - `continuations` is written with each turn of those generations that have one.
 //! - Running executions have two indexes: one in the order in which they are listed, and one for
 //!   lists of few slots.

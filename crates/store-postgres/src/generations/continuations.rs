@@ -1,6 +1,6 @@
 //! Continuations and asks that generations change, in the transaction of their batch.
 //!
-//! The generations are stored first, which locks them: nobody else changes their continuations.
+//! The generations are stored first, which locks them against other changes of their continuations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -127,7 +127,7 @@ async fn generations(store: &dyn Store) {
     assert_eq!(store.drop_generations(vec![row]).await, Ok(1));
 }
 
-/// Lets a generation wait for people, of whom one has answered and another is about to.
+/// Lets a generation wait for people: one has answered, and another is about to.
 async fn waiting_calls(store: &dyn Store) {
     let call = |id: &str| NewAsk {
         kind: AskKind::Approval,
