@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/approval_crashes.rs"]
+mod approval_crashes;
 #[path = "actors/approvals.rs"]
 mod approvals;
 #[path = "actors/ask_access.rs"]
