@@ -73,7 +73,7 @@ pub struct ResumeExecution {
     pub suspension_id: Option<String>,
     pub data: Value,
     pub by: Option<Principal>,
-    /// Who has to be one of those who are asked; `None` resumes whoever is asked.
+    /// The caller, who has to be one of those who are asked; `None` is not checked.
     pub answerer: Option<Answerer>,
     pub idempotency: Option<IdempotencyKey>,
 }

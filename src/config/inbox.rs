@@ -4,7 +4,7 @@ use super::auth::roles_of;
 use super::keys::{Takes, section};
 
 section! {
-    /// What waits for people.
+    /// Settings of asks.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct InboxConfig {
         /// Roles that may pass over the claims of others, and assign what others are asked, with

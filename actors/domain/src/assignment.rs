@@ -1,4 +1,4 @@
-//! Assignment of what waits for a person: who may answer, and when somebody is reminded.
+//! Assignment of what waits for a person: who may answer, and when people are reminded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -84,7 +84,7 @@ impl From<Assignee> for String {
     }
 }
 
-/// Who is asked, who is reminded when, and who is asked in addition after a while.
+/// Assignment, reminders and escalation of an ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskRules {
@@ -98,7 +98,7 @@ pub struct AskRules {
     pub escalate: Option<Escalation>,
 }
 
-/// Who answers.
+/// Identity of a person who answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answerer {
     /// `None` if unknown.
@@ -113,7 +113,7 @@ pub struct Passed {
     pub is_escalated: bool,
 }
 
-/// Asks others in addition if nobody has answered.
+/// Asks others in addition if there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Escalation {
@@ -152,7 +152,7 @@ impl AskRules {
             Assignee::NotSelf => false,
         };
         let excludes_self = self.to.contains(&Assignee::NotSelf);
-        // somebody unknown may be the one who asked
+        // an unknown caller may be the one who asked
         let is_self = owner.is_some() && (user.is_none() || user == owner);
         !(excludes_self && is_self) && (!self.names_somebody() || self.to.iter().any(is_named))
     }
@@ -180,7 +180,7 @@ impl AskRules {
         self.escalate.as_ref().is_some_and(|it| later(opened_at, it.after_ms) <= now)
     }
 
-    /// Returns the rules once others are asked in addition. Where nobody is named, everyone is asked
+    /// Returns the rules once others are asked in addition. Without names, everyone is asked
     /// already.
     pub fn escalated(mut self) -> Self {
         if let Some(Escalation { to, .. }) = self.escalate.take()

@@ -1,6 +1,6 @@
 //! Reminders and escalations of asks, and the deadlines of those that no execution has.
 //!
-//! One process looks for what is due. An ask is changed only if nobody has changed it meanwhile, so
+//! One process looks for what is due. An ask is changed only if it was not changed meanwhile, so
 //! that nothing happens twice while another process takes the work over.
 
 use std::sync::Weak;
@@ -84,7 +84,7 @@ fn log_passed(ask: &Ask, rules: &AskRules, passed: Passed) {
     let asked = rules.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let since = opened_at.to_iso();
     if passed.is_escalated {
-        log::info!("nobody has answered ask {id} since {since}, now asking {asked}: {reason}");
+        log::info!("ask {id} is unanswered since {since}, now asking {asked}: {reason}");
     } else if passed.is_reminded {
         let asked = if asked.is_empty() { "somebody" } else { &asked };
         log::info!("ask {id} waits for {asked} since {since}: {reason}");

@@ -1,4 +1,4 @@
-//! Who may answer an ask: those who are asked, and first whoever has claimed it.
+//! Access to asks: those who are asked may answer, and first the one who has claimed it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -26,10 +26,10 @@ pub struct Resume {
     pub suspension_id: Option<String>,
     pub data: Arc<Value>,
     pub by: Option<Arc<Principal>>,
-    /// Who has to be one of those who are asked. `None` resumes whoever is asked.
+    /// The caller, who has to be one of those who are asked. `None` is not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answerer: Option<Answerer>,
-    /// Who is asked now, once that is known.
+    /// Assignment of now, once it is known.
     #[serde(skip)]
     pub rules: Option<AskRules>,
 }

@@ -1,4 +1,4 @@
-//! Who is asked by a step, and who may resume it.
+//! Assignment of a step that suspends, and who may resume it.
 
 use std::sync::Arc;
 
