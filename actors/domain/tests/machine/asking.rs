@@ -1,4 +1,4 @@
-//! Who is asked by a step, and who may resume it.
+//! Assignments of steps, and resumes by those who are asked.
 
 use std::sync::Arc;
 
