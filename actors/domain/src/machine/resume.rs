@@ -28,10 +28,10 @@ pub struct Resume {
     pub by: Option<Arc<Principal>>,
     /// Caller that has to be among those who are asked. `None` resumes in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answerer: Option<Answerer>,
+    pub answerer: Option<Arc<Answerer>>,
     /// Rules of the ask as they are now, once they are known.
     #[serde(skip)]
-    pub rules: Option<AskRules>,
+    pub rules: Option<Arc<AskRules>>,
 }
 
 /// The suspension that a resume ends.
