@@ -1,14 +1,15 @@
 //! Use cases of agents: list, describe, generate, cancel.
 
+mod continuing;
 mod request;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
-use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Generation, GenerationRequest, GenerationSubscriber};
-use greenroom_actors::ports::store::GenerationEntry;
+use greenroom_actors::agent::{AgentDefinition, PendingAsk};
+use greenroom_actors::ports::store::{GenerationEntry, GenerationStatus};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::runtime::{Activity, BegunGeneration, FailedGeneration, StreamedGeneration};
 use serde::de::IgnoredAny;
@@ -20,6 +21,7 @@ use crate::api::query::{Pairs, value_of};
 use crate::api::wire::agent::{AgentDetailView, AgentStatus, AgentView};
 use crate::api::wire::generation_stream::GenerationStream;
 
+pub use continuing::{approve, continue_chat, waiting_events};
 pub use request::{RequestKind, read_request};
 
 /// Name of the built-in model.
@@ -99,7 +101,8 @@ pub fn finished(
     generation: Result<Generation, FailedGeneration>,
 ) -> Result<Generation, ApiError> {
     let generation = generation.map_err(|error| ApiError::from_generate(product, error))?;
-    if product == Product::Object && generation.object.is_none() {
+    let is_missing = generation.object.is_none() && !generation.is_suspended();
+    if product == Product::Object && is_missing {
         log::error!("bug in the server: generation {} has a schema and no object", generation.id);
         return Err(ApiError::Internal);
     }
@@ -181,6 +184,14 @@ pub async fn generation(
 ) -> Result<GenerationEntry, ApiError> {
     let entry = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
     entry.ok_or_else(|| ApiError::GenerationNotFound(generation_id.to_owned()))
+}
+
+/// Returns what a suspended generation waits for.
+pub async fn asks(runtime: &Runtime, entry: &GenerationEntry) -> Result<Vec<PendingAsk>, ApiError> {
+    if entry.record.status != GenerationStatus::Suspended {
+        return Ok(Vec::new());
+    }
+    Ok(runtime.pending_asks(&entry.record.id).await?)
 }
 
 /// Cancels a generation of the agent that the caller sees. The body is ignored, but has to be JSON.

@@ -74,6 +74,7 @@ pub enum RouteName {
     StreamObject,
     AttachToChat,
     CancelGeneration,
+    ApproveCall,
     DescribeGeneration,
     ListAgents,
     DescribeAgent,

@@ -6,6 +6,8 @@ mod values;
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
+use greenroom_actors::agent::PendingAsk;
+use greenroom_actors::domain::message::{Part, ToolCall};
 use greenroom_actors::ports::store::{
     Conversation, ConversationFilter, ConversationKey, ConversationPatch, StoredMessage,
 };
@@ -16,6 +18,7 @@ use crate::api::error::ApiError;
 use crate::api::json;
 use crate::api::query::{Pairs, digits, read, read_limit, refuse_unknown, value_of};
 use crate::api::wire::conversation::{ChangeBody, CloneBody, CreateBody, WorkingMemoryBody};
+use crate::api::wire::pending_ask::ApprovalForm;
 
 /// Default number of rows of a page.
 const LIMIT_DEFAULT: usize = 50;
@@ -41,9 +44,19 @@ pub struct ConversationPage {
     pub offset: u64,
 }
 
+/// Messages of a conversation, oldest first.
+#[derive(Debug)]
+pub struct Messages {
+    pub messages: Vec<StoredMessage>,
+    pub approvals: ApprovalForm,
+    /// What the last message waits for.
+    pub asks: Vec<PendingAsk>,
+}
+
 /// Result of a search: the matching messages, newest first.
 #[derive(Debug)]
 pub struct SearchResult {
+    pub approvals: ApprovalForm,
     pub query: String,
     pub messages: Vec<(ConversationKey, StoredMessage)>,
 }
@@ -125,12 +138,34 @@ pub async fn delete(request: Request<'_>, id: &str) -> Result<(), ApiError> {
 }
 
 /// Returns the newest messages of a conversation (before the message `before`), oldest first.
-pub async fn messages(request: Request<'_>, id: &str) -> Result<Vec<StoredMessage>, ApiError> {
+pub async fn messages(request: Request<'_>, id: &str) -> Result<Messages, ApiError> {
     let key = describe(request, id).await?.key;
     refuse_unknown(request.pairs, &["agentId", "userId", "limit", "before"])?;
     let limit = limit_of(request.pairs)?;
     let before = value_of(request.pairs, "before");
-    Ok(request.runtime.conversations().messages(&key, before, limit).await?)
+    let messages = request.runtime.conversations().messages(&key, before, limit).await?;
+    let asks = match messages.last().and_then(waiting) {
+        Some(generation) => request.runtime.pending_asks(generation).await?,
+        None => Vec::new(),
+    };
+    Ok(Messages { messages, approvals: form_of(request.runtime, &key.agent_id), asks })
+}
+
+/// Returns the generation of a message that has calls without results.
+fn waiting(message: &StoredMessage) -> Option<&str> {
+    let is_answered = |call: &ToolCall| {
+        let id = &call.tool_call_id;
+        let is_result =
+            |part: &Part| matches!(part, Part::ToolResult(it) if it.tool_call_id == *id);
+        message.parts.iter().any(is_result)
+    };
+    let is_open = |part: &Part| matches!(part, Part::ToolCall(call) if !is_answered(call));
+    message.generation_id.as_deref().filter(|_| message.parts.iter().any(is_open))
+}
+
+fn form_of(runtime: &Runtime, agent_id: &str) -> ApprovalForm {
+    let registry = runtime.registry();
+    registry.agents.get(agent_id).map(|agent| ApprovalForm::of(agent)).unwrap_or_default()
 }
 
 /// Sets the working memory of a conversation.
@@ -180,12 +215,13 @@ pub async fn search(request: Request<'_>) -> Result<SearchResult, ApiError> {
         let what = format!("must be a text of 1 to {QUERY_CHARS_MAX} characters");
         return Err(ApiError::InvalidQuery { name: "q".to_owned(), what });
     }
+    let approvals = form_of(request.runtime, &agent_id);
     if sees_nothing {
-        return Ok(SearchResult { query: query.to_owned(), messages: Vec::new() });
+        return Ok(SearchResult { approvals, query: query.to_owned(), messages: Vec::new() });
     }
     let conversations = request.runtime.conversations();
     let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, limit).await?;
-    Ok(SearchResult { query: query.to_owned(), messages: found })
+    Ok(SearchResult { approvals, query: query.to_owned(), messages: found })
 }
 
 /// Deletes all conversations and generations of a user; returns the number of conversations.

@@ -141,6 +141,13 @@ impl Agent {
         self
     }
 
+    /// Sends requests of approvals to chats as data parts, for clients of the AI SDK 5, which fail
+    /// at others.
+    pub fn data_approvals(mut self) -> Self {
+        self.definition.has_data_approvals = true;
+        self
+    }
+
     /// Sets hooks that observe its generations.
     pub fn hooks(mut self, hooks: impl AgentHooks + 'static) -> Self {
         self.definition.hooks = Some(Hooks(Arc::new(hooks)));

@@ -9,19 +9,23 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Begins, Generation, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
+use greenroom_actors::runtime::ContinuedChat;
 
 use crate::api::agents::{RequestKind, read_request};
+use crate::api::error::Product;
 use crate::api::ids::encode;
-use crate::api::wire::agent::{CancelledGenerationView, TextView};
+use crate::api::wire::agent::{CancelledGenerationView, TextView, WaitingObjectView};
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::wire::history::HistoryEntryView;
+use crate::api::wire::message::{Replies, replies_of};
+use crate::api::wire::pending_ask::ApprovalForm;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
 use crate::web::peer::cancel_on_disconnect;
 use crate::web::settings::Settings;
-use crate::web::{generation_stream, ids, prefer, respond, trace};
+use crate::web::{generation_stream, ids, inbox, prefer, respond, trace};
 
 /// `GET /agents`.
 pub(crate) async fn list(
@@ -63,7 +67,48 @@ pub(crate) async fn stream_text(call: Call, subject: Subject, body: Body) -> Ans
 
 /// `POST /agents/:id/chat`.
 pub(crate) async fn chat(call: Call, subject: Subject, body: Body) -> Answer {
-    stream(&call, &subject, body, RequestKind::Chat, GenerationStream::Chat).await
+    let (agent, body) = body.read_for(find(&subject, &call)).await?;
+    let generation = read_request(&agent.id, RequestKind::Chat, &body, &call.caller)?;
+    let approvals = ApprovalForm::of(&agent);
+    let replies = replies_of(&generation.input);
+    if !replies.all.is_empty()
+        && let Some(response) = continue_chat(&call, &generation, replies, approvals).await?
+    {
+        return Ok(response);
+    }
+    follow(&call, generation, GenerationStream::Chat(approvals)).await
+}
+
+/// Continues the generation that waits for the answers in a chat; `None` if they are none.
+async fn continue_chat(
+    call: &Call,
+    generation: &GenerationRequest,
+    replies: Replies,
+    approvals: ApprovalForm,
+) -> Result<Option<HttpResponse>, ApiError> {
+    let Call { request, caller, runtime, settings } = call;
+    let stream = generation_stream::open(request, settings, GenerationStream::Chat(approvals))?;
+    let subscriber = stream.subscriber();
+    let continuing = agents::continue_chat(runtime, generation, replies, caller, subscriber);
+    match cancel_on_disconnect(request, continuing).await {
+        Ok(Some(ContinuedChat::Streams(streamed))) => {
+            let id = Arc::clone(&streamed.id);
+            Ok(Some(with_id(&id, stream.respond(streamed))))
+        }
+        Ok(Some(ContinuedChat::Waits(waiting))) => {
+            let id = waiting.generation_id.clone();
+            stream.play(agents::waiting_events(waiting));
+            Ok(Some(with_id(&id, stream.respond(()))))
+        }
+        Ok(None) => {
+            stream.abandon();
+            Ok(None)
+        }
+        Err(refusal) => {
+            stream.abandon();
+            Err(refusal)
+        }
+    }
 }
 
 /// `POST /agents/:id/stream-object`.
@@ -83,7 +128,8 @@ pub(crate) async fn attach_to_chat(call: Call) -> Answer {
     let Some(conversation) = ids::conversation(request) else {
         return Ok(HttpResponse::NoContent().finish());
     };
-    let stream = generation_stream::open(request, settings, GenerationStream::Chat)?;
+    let format = GenerationStream::Chat(ApprovalForm::of(&agent));
+    let stream = generation_stream::open(request, settings, format)?;
     let subscriber = stream.subscriber();
     match agents::attach(runtime, &agent, &conversation, &query, caller, subscriber).await {
         Some(id) => Ok(with_id(&id, stream.respond(()))),
@@ -103,6 +149,15 @@ pub(crate) async fn cancel_generation(call: Call, body: Body) -> Answer {
     Ok(with_id(&generation, respond::json(CancelledGenerationView::of(&generation))))
 }
 
+/// `POST /agents/:id/generations/:generationId/approve`.
+pub(crate) async fn approve(call: Call, body: Body) -> Answer {
+    let subject = find(&Subject::InPath, &call)
+        .and_then(|agent| ids::generation(&call.request).map(|generation| (agent, generation)));
+    let ((agent, generation), body) = body.read_for(subject).await?;
+    let approving = agents::approve(&call.runtime, &agent, &generation, &body, &call.caller);
+    Ok(with_id(&generation, inbox::shown(&approving.await?)))
+}
+
 fn find(subject: &Subject, call: &Call) -> Result<Arc<AgentDefinition>, ApiError> {
     agents::find(&call.runtime, &subject.agent(&call.request)?)
 }
@@ -116,9 +171,10 @@ async fn generate(call: &Call, subject: &Subject, body: Body, kind: RequestKind)
     let answer = match prefer::wait_of(&call.request) {
         Some(wait) => begin(call, request, wait).await,
         None => {
+            let product = agents::product_of(&request);
             let generating = agents::generate(&call.runtime, request);
             let answer = cancel_on_disconnect(&call.request, generating).await;
-            answer.map(|generation| generated(&generation))
+            answer.map(|generation| generated(product, &generation))
         }
     };
     Ok(traced(&origin, answer))
@@ -133,7 +189,7 @@ async fn begin(call: &Call, generation: GenerationRequest, wait: Duration) -> An
     let id = Arc::clone(&begun.id);
     let response = match prefer::outcome_within(request, wait, begun.outcome()).await? {
         Some(outcome) => match agents::finished(product, outcome) {
-            Ok(generation) => generated(&generation),
+            Ok(generation) => generated(product, &generation),
             // It is recorded, whatever the reason of the refusal.
             Err(refusal) => refusal.error_response(),
         },
@@ -151,7 +207,9 @@ pub(crate) async fn describe_generation(call: Call) -> Answer {
     let id = ids::generation(&call.request)?;
     let entry = agents::generation(&call.runtime, &agent, &id, &call.caller).await?;
     let trace_id = Arc::clone(&entry.record.trace.id);
-    let response = with_id(&id, respond::json(HistoryEntryView::of(&entry)));
+    let asks = agents::asks(&call.runtime, &entry).await?;
+    let view = HistoryEntryView::of(&entry).waiting_for(&asks);
+    let response = with_id(&id, respond::json(view));
     Ok(respond::traced(&trace_id, response))
 }
 
@@ -189,11 +247,12 @@ async fn follow(call: &Call, generation: GenerationRequest, stream: GenerationSt
     Ok(traced(&origin, answer))
 }
 
-/// Shows the object or the text, with the headers of the generation's id and, if a fallback
+/// Shows the object or the text, or what the generation waits for, with the headers of the generation's id and, if a fallback
 /// answered, its model.
-fn generated(generation: &Generation) -> HttpResponse {
+fn generated(product: Product, generation: &Generation) -> HttpResponse {
     let response = match &generation.object {
         Some(object) => respond::json(object),
+        None if product == Product::Object => respond::json(WaitingObjectView::of(generation)),
         None => respond::json(TextView::of(generation)),
     };
     let mut response = with_id(&generation.id, response);

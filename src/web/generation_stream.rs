@@ -14,7 +14,9 @@ use actix_web::http::header::HeaderName;
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use futures_util::StreamExt;
-use greenroom_actors::agent::generation::{GenerationProgress, GenerationSubscriber};
+use greenroom_actors::agent::generation::{
+    GenerationEvent, GenerationProgress, GenerationSubscriber,
+};
 
 use crate::api::ApiError;
 use crate::api::wire::generation_stream::GenerationStream;
@@ -49,7 +51,7 @@ pub(crate) fn open(
 ) -> Result<PendingGeneration, ApiError> {
     let head = match stream {
         GenerationStream::Raw(_) | GenerationStream::Object(..) => Head::Events,
-        GenerationStream::Chat => Head::Chat,
+        GenerationStream::Chat(_) => Head::Chat,
         GenerationStream::ObjectText(_) => Head::Text,
     };
     let stream = PendingStream::open(request, settings, |queue, disconnect| {
@@ -65,6 +67,11 @@ impl PendingGeneration {
     pub(crate) fn subscriber(&self) -> GenerationSubscriber {
         let events: Recipient<GenerationProgress> = self.stream.address.clone().recipient();
         GenerationSubscriber { events, disconnect: Arc::clone(&self.stream.disconnect) }
+    }
+
+    /// Sends events that no generation sends.
+    pub(crate) fn play(&self, events: Vec<GenerationEvent>) {
+        self.stream.address.do_send(GenerationProgress(events.into()));
     }
 
     /// Stops the actor of a stream that will not be sent.

@@ -87,7 +87,7 @@ async fn change(
 }
 
 /// Shows an ask, with its revision as `ETag`.
-fn shown(detail: &AskDetail) -> HttpResponse {
+pub(super) fn shown(detail: &AskDetail) -> HttpResponse {
     let mut response = respond::json(AskDetailView::of(detail));
     respond::insert_text(&mut response, ETAG, &format!("\"{}\"", detail.ask.revision));
     response

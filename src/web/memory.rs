@@ -73,8 +73,9 @@ pub(crate) async fn delete(call: Call) -> Answer {
 /// `GET /api/memory/conversations/:id/messages`.
 pub(crate) async fn messages(call: Call) -> Answer {
     let (id, pairs) = call.conversation()?;
-    let messages = memory::messages(call.memory(&pairs), &id).await?;
-    Ok(respond::json(MessagesView::of(&messages)))
+    let memory::Messages { messages, approvals, asks } =
+        memory::messages(call.memory(&pairs), &id).await?;
+    Ok(respond::json(MessagesView::of(&messages, approvals, &asks)))
 }
 
 /// `GET /api/memory/conversations/:id/working-memory`.
@@ -101,7 +102,7 @@ pub(crate) async fn copy(call: Call, body: Body) -> Answer {
 /// `GET /api/memory/search`.
 pub(crate) async fn search(call: Call) -> Answer {
     let found = memory::search(call.memory(&call.pairs()?)).await?;
-    Ok(respond::json(SearchResultView::of(&found.query, &found.messages)))
+    Ok(respond::json(SearchResultView::of(&found.query, &found.messages, found.approvals)))
 }
 
 /// `DELETE /api/memory/users/:userId`.

@@ -128,6 +128,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::StreamObject => route.to(agents::stream_object),
         RouteName::DescribeGeneration => route.to(agents::describe_generation),
         RouteName::CancelGeneration => route.to(agents::cancel_generation),
+        RouteName::ApproveCall => route.to(agents::approve),
         RouteName::ListWorkflows => route.to(workflows::list),
         RouteName::DescribeWorkflow => route.to(workflows::describe),
         RouteName::ExecuteWorkflow => route.to(workflows::execute),

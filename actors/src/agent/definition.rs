@@ -36,6 +36,8 @@ pub struct AgentDefinition {
     /// True if a crash ends runs instead of interrupting them. Runs that wait for people survive
     /// it nevertheless.
     pub is_volatile: bool,
+    /// True if chats get requests of approvals as data parts, for clients that know no others.
+    pub has_data_approvals: bool,
     pub hooks: Option<Hooks>,
 }
 

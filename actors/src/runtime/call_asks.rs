@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
+use crate::agent::PendingAsk;
 use crate::agent::generation::GenerationSubscriber;
 use crate::agent::generation::continuation::{CallAnswer, CallAsk};
 use crate::agent::generation::tools::checked;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
 use crate::domain::schema::Schema;
-use crate::ports::store::{Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall};
+use crate::ports::model::Usage;
+use crate::ports::store::{
+    Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall, GenerationStatus,
+};
 use crate::ports::workers::Lane;
 use crate::requests::{
     AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, ChatReply, ContinueChat,
@@ -37,7 +42,9 @@ pub struct WaitingChat {
     pub generation_id: String,
     /// Id of the assistant's message.
     pub message_id: String,
-    pub asks: Vec<crate::agent::PendingAsk>,
+    /// Tokens so far.
+    pub usage: Usage,
+    pub asks: Vec<PendingAsk>,
 }
 
 /// Decision about an approval.
@@ -66,12 +73,33 @@ impl Runtime {
         Ok(AskDetail { ask, payload, schema, answer })
     }
 
-    /// Answers an ask of a call, and continues the generation if it was the last one.
+    /// Answers an ask of a call, and continues the generation if it was the last one. The caller may
+    /// leave: a recorded answer is followed by the rest.
     pub(super) async fn answer_call_ask(
         &self,
         ask: Ask,
         answer: AnswerAsk,
     ) -> Result<AskDetail, AskError> {
+        let id = Arc::clone(&ask.id);
+        let answering = async move |runtime: Self| runtime.take_answer(ask, answer).await;
+        self.to_the_end(&id, answering).await?
+    }
+
+    /// Does work on a thread of the runtime, which continues if the caller drops this future.
+    async fn to_the_end<T: Send + 'static>(
+        &self,
+        id: &str,
+        work: impl AsyncFnOnce(Self) -> T + Send + 'static,
+    ) -> Result<T, Unavailable> {
+        let arbiter = self.arbiters.spread(id).ok_or(Unavailable::ActorLost)?;
+        let (runtime, (done, outcome)) = (self.clone(), oneshot::channel());
+        arbiter.spawn_fn(move || {
+            actix::spawn(async move { drop(done.send(work(runtime).await)) });
+        });
+        outcome.await.map_err(|_| Unavailable::ActorLost)
+    }
+
+    async fn take_answer(&self, ask: Ask, answer: AnswerAsk) -> Result<AskDetail, AskError> {
         let AskSubject::Call(call) = &ask.subject else { return Err(AskError::NotFound) };
         let AnswerAsk { data, by, access, idempotency } = answer;
         if ask.closed_at.is_none() {
@@ -196,8 +224,7 @@ impl Runtime {
         if found.is_none() {
             return Err(AskError::NotFound);
         }
-        let kept = self.kept(&generation_id).await?.ok_or(AskError::NotFound)?.kept;
-        let asks = kept.asks();
+        let asks = self.pending_asks(&generation_id).await?;
         let ask = asks.iter().find(|ask| **ask.waiting_call() == *tool_call_id);
         let ask = ask.ok_or(AskError::NotFound)?;
         let ask = self.find_ask(&ask.ask_id, &visibility).await?;
@@ -205,8 +232,18 @@ impl Runtime {
     }
 
     /// Takes the answers in a message of a chat. The generation goes on for the subscriber once all
-    /// of its asks are answered.
+    /// of its asks are answered, also if the caller leaves.
     pub async fn continue_chat(
+        &self,
+        chat: ContinueChat,
+        subscriber: GenerationSubscriber,
+    ) -> Result<ContinuedChat, ContinueChatError> {
+        let id = self.shared.clock.new_id();
+        let taking = async move |runtime: Self| runtime.take_replies(chat, subscriber).await;
+        self.to_the_end(&id, taking).await?
+    }
+
+    async fn take_replies(
         &self,
         chat: ContinueChat,
         subscriber: GenerationSubscriber,
@@ -220,7 +257,7 @@ impl Runtime {
         for ChatReply { tool_call_id, approval_id, reply } in &chat.replies {
             let Some(found) = self.kept(&id).await? else { break };
             let asks = found.kept.asks();
-            let is_meant = |ask: &&crate::agent::PendingAsk| match approval_id {
+            let is_meant = |ask: &&PendingAsk| match approval_id {
                 Some(id) => *ask.ask_id == **id,
                 None => **ask.waiting_call() == **tool_call_id,
             };
@@ -230,6 +267,10 @@ impl Runtime {
                     json!({ "approved": approved, "reason": reason })
                 }
                 (Reply::Given(data), AskKind::Input) => data.clone(),
+                // clients that know no approvals give decisions as results
+                (Reply::Given(data), AskKind::Approval) if data["approved"].is_boolean() => {
+                    data.clone()
+                }
                 _ => continue,
             };
             let ask = self.find_ask(&pending.ask_id, &chat.visibility).await;
@@ -264,15 +305,45 @@ impl Runtime {
         let Some(found) = self.kept(&id).await? else {
             return Err(ContinueChatError::NothingWaits);
         };
-        let asks = found.kept.asks();
+        let asks = self.open_asks(&found).await?;
         if asks.is_empty() {
             return Err(ContinueChatError::NothingWaits);
         }
         Ok(ContinuedChat::Waits(WaitingChat {
             generation_id: id.to_string(),
             message_id: found.kept.message_id().to_owned(),
+            usage: found.entry.record.usage.unwrap_or_default(),
             asks,
         }))
+    }
+
+    /// Returns what a generation waits for, if it is suspended.
+    pub async fn pending_asks(&self, generation_id: &str) -> Result<Vec<PendingAsk>, Unavailable> {
+        match self.kept(generation_id).await? {
+            Some(found) if found.entry.record.status == GenerationStatus::Suspended => {
+                self.open_asks(&found).await
+            }
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the asks of a generation that wait for an answer. Those of a sub-agent are looked up:
+    /// the caller's continuation has them until all of them are answered.
+    async fn open_asks(&self, found: &Kept) -> Result<Vec<PendingAsk>, Unavailable> {
+        let mut open = Vec::new();
+        for pending in found.kept.asks() {
+            let is_open = match pending.shown_at {
+                None => true,
+                Some(_) => {
+                    let ask = self.shared.store.ask(&pending.ask_id).await?;
+                    ask.is_some_and(|ask| ask.state == AskState::Open)
+                }
+            };
+            if is_open {
+                open.push(pending);
+            }
+        }
+        Ok(open)
     }
 
     /// Finds the generation that the replies of a chat are for: the one that waits in the

@@ -7,7 +7,9 @@ use futures_util::future::{FutureExt as _, join_all};
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::generation::{GenerationEvent, GenerationRequest};
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
-use greenroom_actors::agent::{AgentDefinition, Approval, Generation, OnCrash, OnTimeout, ToolAsk};
+use greenroom_actors::agent::{
+    AgentDefinition, Approval, Generation, OnCrash, OnTimeout, Remember, ToolAsk,
+};
 use greenroom_actors::domain::definition::StepKind;
 use greenroom_actors::domain::message::{Message, Part, Role, ToolOutcome};
 use greenroom_actors::domain::principal::Principal;
@@ -507,6 +509,27 @@ async fn a_chat_goes_on_with_the_answers_of_its_message() {
     let (subscriber, _address) = Collector::default().subscribe();
     let late = say(vec![reply("c1", &asks[0].ask_id, true)]);
     assert!(world.runtime.continue_chat(late, subscriber).await.is_err(), "nothing waits");
+}
+
+#[actix::test]
+async fn an_approval_counts_for_the_rest_of_the_chat_where_the_tool_says_so() {
+    tokio::time::pause();
+    for (remember, asked) in [(Remember::Never, 1), (Remember::Chat, 0)] {
+        let effects = Effects::default();
+        let ask = |id| calls(&[(id, "refund", json!({ "amount": 500 }))]);
+        let script = [ask("c1"), ask("c2"), text("done"), ask("c3"), text("done")];
+        let tool = guarded(&effects, over_100().remember(remember));
+        let (world, _) = world(script, vec![tool]).await;
+        generate(&world).await;
+        answer(&world, json!({ "approved": true })).await;
+        pass(Duration::from_millis(100)).await;
+        assert_eq!(open_asks(&world).await.len(), asked, "in the same run");
+        if asked == 1 {
+            answer(&world, json!({ "approved": true })).await;
+            pass(Duration::from_millis(100)).await;
+        }
+        assert_eq!(generate(&world).await.asks.len(), asked, "in the next run");
+    }
 }
 
 #[actix::test]

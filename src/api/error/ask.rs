@@ -23,6 +23,9 @@ pub enum AskRefusal {
     Claimed { id: String, by: String, until: Timestamp },
     #[error("Ask {id} has changed: its revision is {revision}")]
     Changed { id: String, revision: u64 },
+    /// Answers in a chat whose generation has gone on.
+    #[error("Nothing waits for these answers any more: they were given before, or withdrawn")]
+    NothingWaits,
     #[error("Invalid answer: {0}")]
     InvalidData(String),
 }
@@ -39,7 +42,7 @@ impl AskRefusal {
     pub(super) fn code(&self) -> ErrorCode {
         match self {
             Self::NotFound(_) => ErrorCode::AskNotFound,
-            Self::Answered { .. } => ErrorCode::AskAnswered,
+            Self::Answered { .. } | Self::NothingWaits => ErrorCode::AskAnswered,
             Self::Expired { .. } => ErrorCode::AskExpired,
             Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
             Self::NotAssigned => ErrorCode::NotAssigned,

@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 
 use super::components::Components;
 use super::described::Described;
-use super::{bodies, configured, frames, parts};
+use super::{bodies, configured, frames, inbox, parts};
 use crate::api::error::{ApiError, GenerationFailure, Product};
-use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
+use crate::api::wire::agent::{
+    AgentDetailView, AgentView, ApproveBody, CancelledGenerationView, TextView,
+};
 use crate::api::wire::history::{HistoryEntryView, HistoryView};
+use crate::api::wire::inbox::AskDetailView;
 use crate::api::wire::ui_stream::DONE;
 
 fn not_found() -> ApiError {
@@ -88,7 +91,9 @@ const ASYNC: &str = "With the header `Prefer: respond-async` the server answers 
     then continues if the client disconnects.";
 
 pub(super) fn object(registry: &Registry, components: &mut Components) -> Described {
-    let data = json!({ "description": "An object that matches the schema" });
+    components.answer::<TextView<'_>>();
+    let data = json!({ "description": "An object that matches the schema. While the generation \
+        waits for people: `GeneratedText`, with `status` \"suspended\" and `object` null." });
     generating("generateObject", Product::Object, bodies::OBJECT, registry, components)
         .about(format!(
             "The answer of the model is validated; the model is asked again if it does not match. \
@@ -134,8 +139,11 @@ fn chat_events() -> Value {
 pub(super) fn chat(registry: &Registry, components: &mut Components) -> Described {
     generating("chat", Product::Text, bodies::CHAT, registry, components)
         .about(format!(
-            "For the chat hooks of the AI SDK; their default body is accepted as well. {BEGINS}"
+            "For the chat hooks of the AI SDK; their default body is accepted as well. If the last \
+             message is the assistant's with answers to what its generation waits for, that one \
+             continues. {BEGINS}"
         ))
+        .refusing(inbox::of_answers())
         .answering(200, chat_events())
 }
 
@@ -185,6 +193,23 @@ pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Descri
             ApiError::ServerUnreachable,
         ])
         .using_runtime()
+}
+
+pub(super) fn approve(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.answer::<AskDetailView<'_>>();
+    let body = components.body::<ApproveBody>();
+    let example = json!({ "toolCallId": "call-1", "approved": true });
+    of_agent("approveCall", registry, components)
+        .about(
+            "As an answer to the ask in the inbox. Responds when the answer is recorded; the \
+             generation continues once all of its asks are answered.",
+        )
+        .with([parts::path("generationId", "Id of the generation", parts::any_id())])
+        .with_body(body, true, example)
+        .answering(200, inbox::tagged("The answered ask", data))
+        .refusing(inbox::of_answers())
+        .using_runtime()
+        .using_memory()
 }
 
 pub(super) fn generation(registry: &Registry, components: &mut Components) -> Described {

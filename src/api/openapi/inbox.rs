@@ -118,21 +118,34 @@ pub(super) fn assign(components: &mut Components) -> Described {
 
 /// Describes a change of an ask.
 fn changing(operation_id: &'static str) -> Described {
-    let (id, at) = (|| ID.to_owned(), Timestamp(1_790_000_000_000));
-    let by = Some("lea".to_owned());
     let tags = json!({ "type": "string", "pattern": r#"^(\*|"[0-9]{1,19}")$"# });
     let what = "must be the ETag of the ask, which is its revision in quotes".to_owned();
     of_ask(operation_id)
         .using_memory()
         .with([parts::header("If-Match", "`ETag` of the ask that the client has seen", tags)])
+        .refusing(closed_or_claimed())
         .refusing([
-            ApiError::Ask(AskRefusal::Answered { id: id(), at, by }),
-            ApiError::Ask(AskRefusal::Expired { id: id(), at }),
-            ApiError::Ask(AskRefusal::Withdrawn { id: id(), at }),
-            ApiError::Ask(AskRefusal::Claimed { id: id(), by: "bob".to_owned(), until: at }),
-            ApiError::Ask(AskRefusal::Changed { id: id(), revision: 2 }),
+            ApiError::Ask(AskRefusal::Changed { id: ID.to_owned(), revision: 2 }),
             ApiError::InvalidHeader { name: "If-Match", what },
         ])
+}
+
+/// Returns the refusals of a change of an ask that is closed, or claimed by others.
+fn closed_or_claimed() -> [ApiError; 4] {
+    let (id, at) = (|| ID.to_owned(), Timestamp(1_790_000_000_000));
+    let by = Some("lea".to_owned());
+    [
+        ApiError::Ask(AskRefusal::Answered { id: id(), at, by }),
+        ApiError::Ask(AskRefusal::Expired { id: id(), at }),
+        ApiError::Ask(AskRefusal::Withdrawn { id: id(), at }),
+        ApiError::Ask(AskRefusal::Claimed { id: id(), by: "bob".to_owned(), until: at }),
+    ]
+}
+
+/// Returns the refusals of an answer that names its ask otherwise than by its id.
+pub(super) fn of_answers() -> Vec<ApiError> {
+    let invalid = ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned()));
+    closed_or_claimed().into_iter().chain([not_found(), not_assigned(), invalid]).collect()
 }
 
 fn not_assigned() -> ApiError {
@@ -140,7 +153,7 @@ fn not_assigned() -> ApiError {
 }
 
 /// Describes an answer with the revision of the ask.
-fn tagged(about: &str, data: Value) -> Value {
+pub(super) fn tagged(about: &str, data: Value) -> Value {
     let mut answer = parts::json_answer(about, data);
     answer["headers"]["etag"] = parts::reference("headers", parts::ETAG);
     answer

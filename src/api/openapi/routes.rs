@@ -39,6 +39,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::StreamObject => agents::stream_object(registry, components),
         RouteName::AttachToChat => agents::attach(registry, components),
         RouteName::CancelGeneration => agents::cancel(registry, components),
+        RouteName::ApproveCall => agents::approve(registry, components),
         RouteName::DescribeGeneration => agents::generation(registry, components),
         RouteName::ShowHistory => agents::history(registry, components),
         RouteName::ListTools => tools::list(components),

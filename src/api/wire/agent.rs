@@ -15,10 +15,12 @@ use serde_with::skip_serializing_none;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::api::json::{Object, present};
+use crate::api::json::{Closed, Object, present};
+use crate::api::wire::inbox::AskOptions;
+use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{
     FinishReasonShape, ToolCallShape, ToolResultShape, UsageShape, agent_status, cancelled,
-    json_schema, optional_generation_id, optional_id, optional_object,
+    json_schema, optional_generation_id, optional_id, optional_object, suspended,
 };
 
 /// Default number of messages of a conversation that the model sees.
@@ -196,6 +198,47 @@ pub struct TextView<'a> {
     #[schema(value_type = Vec<ToolResultShape>)]
     tool_results: &'a [ToolResult],
     answered_by: Option<StandInView<'a>>,
+    #[serde(flatten)]
+    waiting: Option<WaitingView<'a>>,
+}
+
+/// Fields of a generation that waits for people; absent from one that has ended.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SuspendedGeneration)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingView<'a> {
+    generation_id: &'a str,
+    #[schema(schema_with = suspended)]
+    status: &'static str,
+    /// The generation continues once all of them are answered.
+    asks: Vec<PendingAskView<'a>>,
+}
+
+impl<'a> WaitingView<'a> {
+    /// Shows what a generation waits for; `None` if it has ended.
+    fn of(generation: &'a Generation) -> Option<Self> {
+        generation.is_suspended().then(|| Self {
+            generation_id: &generation.id,
+            status: "suspended",
+            asks: PendingAskView::all(&generation.asks),
+        })
+    }
+}
+
+/// Response of `POST /agents/:id/object` while the generation waits for people.
+#[derive(Debug, Serialize)]
+pub struct WaitingObjectView<'a> {
+    /// Always null: there is no object before the answers.
+    object: (),
+    #[serde(flatten)]
+    text: TextView<'a>,
+}
+
+impl<'a> WaitingObjectView<'a> {
+    /// Shows a generation that has no object yet.
+    pub fn of(generation: &'a Generation) -> Self {
+        Self { object: (), text: TextView::of(generation) }
+    }
 }
 
 impl<'a> TextView<'a> {
@@ -208,6 +251,7 @@ impl<'a> TextView<'a> {
             tool_calls: &generation.tool_calls,
             tool_results: &generation.tool_results,
             answered_by: generation.stand_in.as_deref().map(StandInView::of),
+            waiting: WaitingView::of(generation),
         }
     }
 }
@@ -249,6 +293,31 @@ impl<'a> CancelledGenerationView<'a> {
     pub fn of(generation_id: &'a str) -> Self {
         Self { generation_id, status: "cancelled" }
     }
+}
+
+/// Body of an answer about a call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CallApproval)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApproveBody {
+    /// The call that waits, as in `asks` of the generation.
+    pub tool_call_id: String,
+    pub approved: bool,
+    /// What the model and people read about the decision.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Other arguments for the call, if the tool lets people edit them.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = optional_object)]
+    pub input: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<AskOptions>)]
+    pub options: Option<Object<AskOptions>>,
+}
+
+impl Closed for ApproveBody {
+    const KEYS: &'static [&'static str] =
+        &["toolCallId", "approved", "reason", "input", "options", "options.userId"];
 }
 
 /// Body of a request to an agent.

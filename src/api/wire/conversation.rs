@@ -1,5 +1,6 @@
 //! Conversations and memory on the wire.
 
+use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::ports::store::{Conversation, ConversationKey, StoredMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::api::json::present;
 use crate::api::wire::Iso;
+use crate::api::wire::pending_ask::ApprovalForm;
 use crate::api::wire::shape::{any_object, memory_scope};
 use crate::api::wire::ui_message::UiMessageView;
 
@@ -82,9 +84,18 @@ pub struct MessagesView<'a> {
 }
 
 impl<'a> MessagesView<'a> {
-    /// Shows messages.
-    pub fn of(messages: &'a [StoredMessage]) -> Self {
-        Self { messages: messages.iter().map(UiMessageView::of).collect() }
+    /// Shows messages, the last of which waits for these asks.
+    pub fn of(
+        messages: &'a [StoredMessage],
+        approvals: ApprovalForm,
+        asks: &'a [PendingAsk],
+    ) -> Self {
+        let last = messages.len().saturating_sub(1);
+        let shown = messages.iter().enumerate().map(|(number, message)| {
+            let asks = if number == last { asks } else { &[] };
+            UiMessageView::of(message, approvals, asks)
+        });
+        Self { messages: shown.collect() }
     }
 }
 
@@ -124,10 +135,14 @@ struct FoundMessageView<'a> {
 
 impl<'a> SearchResultView<'a> {
     /// Shows the messages that contain `text`.
-    pub fn of(text: &'a str, found: &'a [(ConversationKey, StoredMessage)]) -> Self {
+    pub fn of(
+        text: &'a str,
+        found: &'a [(ConversationKey, StoredMessage)],
+        approvals: ApprovalForm,
+    ) -> Self {
         let results = found.iter().map(|(key, message)| FoundMessageView {
             conversation_id: &key.conversation_id,
-            message: UiMessageView::of(message),
+            message: UiMessageView::of(message, approvals, &[]),
         });
         Self { results: results.collect(), count: found.len(), query: text }
     }

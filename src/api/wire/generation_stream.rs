@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::api::wire::object_stream::ObjectFrames;
 use crate::api::wire::object_text::{CutShort, ObjectText};
+use crate::api::wire::pending_ask::ApprovalForm;
 use crate::api::wire::raw_stream::raw_event;
 use crate::api::wire::ui_stream::{DONE, ui_chunk};
 
@@ -16,7 +17,7 @@ pub enum GenerationStream {
     /// Numbered events of everything that happens.
     Raw(Numbered),
     /// Chunks of the AI SDK for a chat.
-    Chat,
+    Chat(ApprovalForm),
     /// Numbered events with partial objects and the complete one.
     Object(Numbered, Box<ObjectFrames>),
     /// Only the JSON of an object, as text.
@@ -48,7 +49,7 @@ impl GenerationStream {
     /// Returns true for server-sent events, false for plain text.
     pub fn is_events(&self) -> bool {
         match self {
-            Self::Raw(_) | Self::Chat | Self::Object(..) => true,
+            Self::Raw(_) | Self::Chat(_) | Self::Object(..) => true,
             Self::ObjectText(_) => false,
         }
     }
@@ -63,8 +64,8 @@ impl GenerationStream {
     ) -> Result<(), CutShort> {
         match self {
             Self::Raw(numbered) => numbered.write(&raw_event(event), out),
-            Self::Chat => {
-                if let Some(chunk) = ui_chunk(event) {
+            Self::Chat(approvals) => {
+                if let Some(chunk) = ui_chunk(event, *approvals) {
                     write_data(&chunk, out);
                 }
                 if event.is_last() {

@@ -1,5 +1,6 @@
 //! The history of an agent on the wire.
 
+use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
 use greenroom_actors::ports::model::{FinishReason, Usage};
 use greenroom_actors::ports::store::{
@@ -12,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
 use crate::api::wire::agent::StandInView;
+use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{GenerationStatusShape, GenerationStepShape, UsageShape};
 
 /// A page of an agent's history, newest first.
@@ -47,6 +49,10 @@ pub struct HistoryEntryView<'a> {
     trace_id: &'a str,
     #[schema(required)]
     error: Option<&'a str>,
+    /// What a suspended generation waits for; lists leave it out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    asks: Vec<PendingAskView<'a>>,
 }
 
 /// A turn, without the details that only traces show.
@@ -122,7 +128,14 @@ impl<'a> HistoryEntryView<'a> {
             conversation_id: record.conversation_id.as_deref(),
             trace_id: &record.trace.id,
             error: record.error.as_deref(),
+            asks: Vec::new(),
         }
+    }
+
+    /// Adds what the generation waits for.
+    pub fn waiting_for(mut self, asks: &'a [PendingAsk]) -> Self {
+        self.asks = PendingAskView::all(asks);
+        self
     }
 }
 

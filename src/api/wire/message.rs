@@ -1,6 +1,8 @@
 //! Parses the input of a generation: a text, UI messages or model messages.
 
+mod approval;
 mod calls;
+mod replies;
 
 use greenroom_actors::domain::message::{
     FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
@@ -9,6 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
 use crate::api::ids::check_id;
+
+pub use replies::{Replies, replies_of};
 
 /// Shape of messages; all messages of an array have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +144,7 @@ fn check_speaker(place: &str, role: Role, part: &Part) -> Result<(), ApiError> {
     Err(ApiError::body(format!("{place}.type"), "not a part for a message of this role"))
 }
 
-/// Parses a UI message. Results of tools stay in it; calls without a result are dropped.
+/// Parses a UI message. Results and approvals of tools stay in it; calls without either are dropped.
 fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message, ApiError> {
     let role = role_of(place, message, &[Role::System, Role::User, Role::Assistant])?;
     let id = read_message_id(place, message)?;
@@ -183,6 +187,8 @@ fn read_message_id(place: &str, message: &Map<String, Value>) -> Result<Option<S
     Ok(id.map(str::to_owned))
 }
 
+/// Reads a tool with its approval and its result. A request of an approval that the messages pass
+/// over counts as refused: the conversation went on.
 fn read_tool_part(
     place: &str,
     name: &str,
@@ -190,10 +196,15 @@ fn read_tool_part(
     read: &mut Vec<Part>,
 ) -> Result<(), ApiError> {
     let call = read_call(place, name, part)?;
-    if let Some(outcome) = read_outcome(part) {
-        read.push(Part::ToolCall(call.clone()));
-        read.push(Part::ToolResult(result_of(call, outcome)));
+    let approval = approval::read(part, &call.tool_call_id);
+    let denied = || approval.as_ref().and_then(approval::denial);
+    let outcome = read_outcome(part).or_else(denied);
+    if outcome.is_none() && approval.is_none() {
+        return Ok(());
     }
+    read.push(Part::ToolCall(call.clone()));
+    read.extend(approval.map(Part::ToolApproval));
+    read.extend(outcome.map(|outcome| Part::ToolResult(result_of(call, outcome))));
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Progress of a generation towards its object, which the streams of objects follow.
 
+use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::agent::generation::{FailureKind, GenerationEvent};
 use greenroom_actors::ports::model::{FinishReason, Served, Usage};
 use serde_json::Value;
@@ -13,6 +14,8 @@ pub(super) enum ObjectProgress<'a> {
     Restarted,
     /// The validated object.
     Object(&'a Value),
+    /// A call waits for a person, and there will be no object before the answer.
+    Asked(&'a PendingAsk),
     Finished {
         finish_reason: FinishReason,
         usage: Usage,
@@ -37,6 +40,7 @@ impl<'a> ObjectProgress<'a> {
                 usage: *usage,
                 stand_in: stand_in.as_deref(),
             },
+            GenerationEvent::Ask(ask) => Self::Asked(ask),
             GenerationEvent::Abort => Self::Aborted,
             GenerationEvent::Error { message, kind } => Self::Failed { message, kind: *kind },
             GenerationEvent::Start { .. }
@@ -50,7 +54,6 @@ impl<'a> ObjectProgress<'a> {
             | GenerationEvent::ToolInputEnd { .. }
             | GenerationEvent::ToolCall(_)
             | GenerationEvent::ToolResult(_)
-            | GenerationEvent::Ask(_)
             | GenerationEvent::StepFinish { .. } => return None,
         })
     }

@@ -10,6 +10,7 @@ use crate::api::error::stream_failure;
 use crate::api::partial_json::PartialJson;
 use crate::api::wire::agent::StandInView;
 use crate::api::wire::object_progress::ObjectProgress;
+use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// Size of the JSON up to which each piece of text may send a partial object, in bytes.
@@ -29,6 +30,8 @@ pub enum ObjectEvent<'a> {
     Object {
         object: &'a Value,
     },
+    /// A call waits for a person, and the stream ends without an object.
+    Ask(PendingAskView<'a>),
     #[schema(rename_all = "camelCase")]
     Finish {
         #[schema(value_type = FinishReasonShape)]
@@ -74,6 +77,7 @@ impl ObjectFrames {
                 None
             }
             ObjectProgress::Object(object) => Some(ObjectEvent::Object { object }),
+            ObjectProgress::Asked(ask) => Some(ObjectEvent::Ask(PendingAskView::of(ask))),
             ObjectProgress::Finished { finish_reason, usage, stand_in } => {
                 let answered_by = stand_in.map(StandInView::of);
                 Some(ObjectEvent::Finish { finish_reason, usage, answered_by })

@@ -33,7 +33,10 @@ impl ObjectText {
                 Ok(())
             }
             Some(ObjectProgress::Object(object)) => self.finish(object, out),
-            Some(ObjectProgress::Aborted | ObjectProgress::Failed { .. }) => Err(CutShort),
+            // Bare text has no place for a question.
+            Some(
+                ObjectProgress::Asked(_) | ObjectProgress::Aborted | ObjectProgress::Failed { .. },
+            ) => Err(CutShort),
             Some(ObjectProgress::Finished { .. }) | None => Ok(()),
         }
     }

@@ -6,12 +6,14 @@
 use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::ports::store::AskKind;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::error::stream_failure;
 use crate::api::wire::agent::StandInView;
+use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// Data of an event.
@@ -63,15 +65,13 @@ pub enum RawEvent<'a> {
     ToolCall(CallFields<'a>),
     ToolResult(ResultFields<'a, OutputField<'a>>),
     ToolError(ResultFields<'a, ErrorField<'a>>),
-    /// A call waits for a person; `approvalId` is the id of its ask.
-    #[schema(rename_all = "camelCase")]
-    ToolApprovalRequest {
-        approval_id: &'a str,
-        tool_call_id: &'a str,
-        tool_name: &'a str,
-        input: &'a Value,
-        reason: &'a str,
-    },
+    /// The call was refused, and not made.
+    ToolOutputDenied(ResultFields<'a, ReasonField<'a>>),
+    /// The call waits for an approval. The generation is suspended once all other calls of the turn
+    /// have results.
+    ToolApprovalRequest(PendingAskView<'a>),
+    /// The tool asks a person; `reason` is the question.
+    Ask(PendingAskView<'a>),
     #[schema(rename_all = "camelCase")]
     FinishStep {
         #[schema(value_type = FinishReasonShape)]
@@ -136,6 +136,12 @@ pub struct ErrorField<'a> {
     error: &'a str,
 }
 
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolReasonField)]
+pub struct ReasonField<'a> {
+    reason: &'a str,
+}
+
 /// Tokens, with the names of the AI SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = SdkUsage)]
@@ -166,12 +172,11 @@ pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
         GenerationEvent::Start { generation_id, message_id } => {
             RawEvent::Start { message_id, generation_id }
         }
-        GenerationEvent::Ask(ask) => RawEvent::ToolApprovalRequest {
-            approval_id: &ask.ask_id,
-            tool_call_id: ask.waiting_call(),
-            tool_name: &ask.tool_name,
-            input: &ask.input,
-            reason: &ask.reason,
+        GenerationEvent::Ask(ask) => match ask.kind {
+            AskKind::Approval => RawEvent::ToolApprovalRequest(PendingAskView::of(ask)),
+            AskKind::Input | AskKind::Step | AskKind::Function => {
+                RawEvent::Ask(PendingAskView::of(ask))
+            }
         },
         GenerationEvent::StepStart => RawEvent::StartStep,
         GenerationEvent::TextStart { id } => RawEvent::TextStart { id },
@@ -222,13 +227,17 @@ fn raw_result(result: &ToolResult) -> RawEvent<'_> {
             input,
             outcome: OutputField { output },
         }),
-        ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
-            RawEvent::ToolError(ResultFields {
-                tool_call_id,
-                tool_name,
-                input,
-                outcome: ErrorField { error },
-            })
-        }
+        ToolOutcome::Error(error) => RawEvent::ToolError(ResultFields {
+            tool_call_id,
+            tool_name,
+            input,
+            outcome: ErrorField { error },
+        }),
+        ToolOutcome::Denied(reason) => RawEvent::ToolOutputDenied(ResultFields {
+            tool_call_id,
+            tool_name,
+            input,
+            outcome: ReasonField { reason },
+        }),
     }
 }

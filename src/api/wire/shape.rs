@@ -53,7 +53,8 @@ pub struct ToolCallShape {
     pub input: Value,
 }
 
-/// Result of a tool: `output`, or `error` with a message.
+/// Result of a tool: `output`, `error` with a message, or `denied` with the reason if the call was
+/// refused.
 #[derive(Debug, ToSchema)]
 #[schema(as = ToolResult, rename_all = "camelCase")]
 pub struct ToolResultShape {
@@ -63,6 +64,7 @@ pub struct ToolResultShape {
     #[schema(required = false)]
     pub output: Value,
     pub error: Option<String>,
+    pub denied: Option<String>,
 }
 
 /// A turn of a generation: the answer of the model and the results of its tools.

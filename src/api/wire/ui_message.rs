@@ -1,9 +1,10 @@
 //! Stored messages as UI messages of the AI SDK, the inverse of [`message`](super::message).
 
+use greenroom_actors::agent::PendingAsk;
 use greenroom_actors::domain::message::{
-    FileSource, Part, Role, ToolCall, ToolOutcome, ToolResult,
+    FileSource, Part, Role, ToolApproval, ToolCall, ToolOutcome, ToolResult,
 };
-use greenroom_actors::ports::store::StoredMessage;
+use greenroom_actors::ports::store::{AskKind, StoredMessage};
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
@@ -11,6 +12,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
+use crate::api::wire::pending_ask::{ApprovalData, ApprovalForm, AskData, DataPart};
 use crate::api::wire::shape::RoleShape;
 use crate::api::wire::shape::one_of;
 
@@ -41,6 +43,16 @@ enum UiPart<'a> {
     Words(UiWords<'a>),
     File(UiFile<'a>),
     Tool(UiTool<'a>),
+    Data(UiData<'a>),
+}
+
+/// A data part about an open ask.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiDataPart)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+enum UiData<'a> {
+    DataAsk(DataPart<'a, AskData<'a>>),
+    DataApproval(DataPart<'a, ApprovalData<'a>>),
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,7 +77,7 @@ struct UiFile<'a> {
     filename: Option<&'a str>,
 }
 
-/// A tool call and its result, if known.
+/// A tool call with its approval and its result, if there are any.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UiToolPart)]
@@ -81,6 +93,19 @@ struct UiTool<'a> {
     input: &'a Value,
     output: Option<&'a Value>,
     error_text: Option<&'a str>,
+    approval: Option<UiApproval<'a>>,
+}
+
+/// The request of an approval, and the answer once there is one.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiApproval)]
+struct UiApproval<'a> {
+    /// Id of the ask.
+    id: &'a str,
+    approved: Option<bool>,
+    /// Reason of the answer.
+    reason: Option<&'a str>,
 }
 
 fn words_kind() -> Object {
@@ -92,16 +117,25 @@ fn file_kind() -> Object {
 }
 
 fn tool_state() -> Object {
-    one_of(["input-available", "output-available", "output-error"])
+    one_of([
+        "input-available",
+        "approval-requested",
+        "approval-responded",
+        "output-available",
+        "output-error",
+        "output-denied",
+    ])
 }
 
 impl<'a> UiMessageView<'a> {
-    /// Shows a stored message.
-    pub fn of(message: &'a StoredMessage) -> Self {
+    /// Shows a stored message as a chat has it, with what its generation waits for.
+    pub fn of(message: &'a StoredMessage, approvals: ApprovalForm, asks: &'a [PendingAsk]) -> Self {
+        let mut parts = parts_of(&message.parts, approvals);
+        parts.extend(asks.iter().filter_map(|ask| data_of(ask, approvals)).map(UiPart::Data));
         Self {
             id: &message.id,
             role: message.role,
-            parts: parts_of(&message.parts),
+            parts,
             metadata: UiMetadata {
                 created_at: Iso(message.created_at),
                 generation_id: message.generation_id.as_deref(),
@@ -110,8 +144,21 @@ impl<'a> UiMessageView<'a> {
     }
 }
 
-/// Converts parts; a call and its result become one part, at the place of the call.
-fn parts_of(parts: &[Part]) -> Vec<UiPart<'_>> {
+/// Returns the data part of an ask, unless the state of its tool shows it.
+fn data_of(ask: &PendingAsk, approvals: ApprovalForm) -> Option<UiData<'_>> {
+    match (ask.kind, approvals) {
+        (AskKind::Approval, ApprovalForm::States) => None,
+        (AskKind::Approval, ApprovalForm::Data) => {
+            Some(UiData::DataApproval(DataPart::approving(ask)))
+        }
+        (AskKind::Input | AskKind::Step | AskKind::Function, _) => {
+            Some(UiData::DataAsk(DataPart::asking(ask)))
+        }
+    }
+}
+
+/// Converts parts; a call, its approval and its result become one part, at the place of the call.
+fn parts_of(parts: &[Part], approvals: ApprovalForm) -> Vec<UiPart<'_>> {
     let mut shown = Vec::with_capacity(parts.len());
     for part in parts {
         match part {
@@ -126,22 +173,33 @@ fn parts_of(parts: &[Part]) -> Vec<UiPart<'_>> {
                 filename: filename.as_deref(),
             })),
             Part::ToolCall(call) => shown.push(UiPart::Tool(UiTool::called(call))),
-            Part::ToolResult(result) => {
-                let ended = UiTool::ended(result);
-                let of_call = shown.iter_mut().rev().find_map(|part| match part {
-                    UiPart::Tool(tool) if tool.tool_call_id == result.tool_call_id => Some(tool),
-                    _ => None,
-                });
-                match of_call {
-                    Some(tool) => *tool = ended,
-                    None => shown.push(UiPart::Tool(ended)),
+            Part::ToolApproval(approval) => {
+                let tool = tool_in(&mut shown, &approval.tool_call_id);
+                if let (Some(tool), ApprovalForm::States) = (tool, approvals) {
+                    tool.approve(approval);
                 }
             }
-            // The inbox has the first, and the other is only for its provider.
-            Part::ToolApproval(_) | Part::ProviderState { .. } => {}
+            Part::ToolResult(result) => match tool_in(&mut shown, &result.tool_call_id) {
+                Some(tool) => tool.end(result),
+                None => {
+                    let mut tool = UiTool::called_for(result);
+                    tool.end(result);
+                    shown.push(UiPart::Tool(tool));
+                }
+            },
+            // Only for its provider.
+            Part::ProviderState { .. } => {}
         }
     }
     shown
+}
+
+/// Finds the part of a call.
+fn tool_in<'s, 'a>(shown: &'s mut [UiPart<'a>], call_id: &str) -> Option<&'s mut UiTool<'a>> {
+    shown.iter_mut().rev().find_map(|part| match part {
+        UiPart::Tool(tool) if tool.tool_call_id == call_id => Some(tool),
+        _ => None,
+    })
 }
 
 fn url_of(media_type: &str, source: &FileSource) -> String {
@@ -153,30 +211,44 @@ fn url_of(media_type: &str, source: &FileSource) -> String {
 
 impl<'a> UiTool<'a> {
     fn called(call: &'a ToolCall) -> Self {
+        Self::new(&call.tool_name, &call.tool_call_id, &call.input)
+    }
+
+    fn called_for(result: &'a ToolResult) -> Self {
+        Self::new(&result.tool_name, &result.tool_call_id, &result.input)
+    }
+
+    fn new(tool_name: &str, tool_call_id: &'a str, input: &'a Value) -> Self {
         Self {
-            kind: format!("tool-{}", call.tool_name),
-            tool_call_id: &call.tool_call_id,
+            kind: format!("tool-{tool_name}"),
+            tool_call_id,
             state: "input-available",
-            input: &call.input,
+            input,
             output: None,
             error_text: None,
+            approval: None,
         }
     }
 
-    fn ended(result: &'a ToolResult) -> Self {
-        let (state, output, error_text) = match &result.outcome {
-            ToolOutcome::Output(output) => ("output-available", Some(output), None),
-            ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
-                ("output-error", None, Some(error.as_str()))
+    fn approve(&mut self, approval: &'a ToolApproval) {
+        let ToolApproval { approval_id: id, approved, reason, .. } = approval;
+        self.state = if approved.is_some() { "approval-responded" } else { "approval-requested" };
+        // before the answer it is that of the request, which clients do not expect here
+        let reason = reason.as_deref().filter(|_| approved.is_some());
+        self.approval = Some(UiApproval { id, approved: *approved, reason });
+    }
+
+    fn end(&mut self, result: &'a ToolResult) {
+        self.input = &result.input;
+        match &result.outcome {
+            ToolOutcome::Output(output) => {
+                (self.state, self.output) = ("output-available", Some(output));
             }
-        };
-        Self {
-            kind: format!("tool-{}", result.tool_name),
-            tool_call_id: &result.tool_call_id,
-            state,
-            input: &result.input,
-            output,
-            error_text,
+            // clients expect the request that was refused
+            ToolOutcome::Denied(_) if self.approval.is_some() => self.state = "output-denied",
+            ToolOutcome::Error(error) | ToolOutcome::Denied(error) => {
+                (self.state, self.error_text) = ("output-error", Some(error.as_str()));
+            }
         }
     }
 }
@@ -248,7 +320,10 @@ mod tests {
             ],
             "metadata": { "createdAt": "2023-11-14T22:13:20.000Z", "generationId": "g1" }
         });
-        assert_eq!(to_value(UiMessageView::of(&stored(every_part()))).unwrap(), expected);
+        assert_eq!(
+            to_value(UiMessageView::of(&stored(every_part()), ApprovalForm::States, &[])).unwrap(),
+            expected
+        );
     }
 
     #[test]
@@ -258,10 +333,10 @@ mod tests {
         // a call without a result is not part of later prompts
         let answered = every_part().into_iter().filter(|part| !is_open(part)).collect();
         let first = stored(answered);
-        let shown = to_value(UiMessageView::of(&first)).unwrap();
+        let shown = to_value(UiMessageView::of(&first, ApprovalForm::States, &[])).unwrap();
         let read = messages_of("input", &json!([shown]), false).unwrap().remove(0);
         assert_eq!((read.id.as_deref(), read.role), (Some("m1"), Role::Assistant));
         let again = stored(read.parts);
-        assert_eq!(to_value(UiMessageView::of(&again)).unwrap(), shown);
+        assert_eq!(to_value(UiMessageView::of(&again, ApprovalForm::States, &[])).unwrap(), shown);
     }
 }

@@ -1,17 +1,20 @@
 //! The UI message stream of the AI SDK, for chats in a browser.
 //!
 //! Only chunks and fields that all releases of its version 1 accept: clients abort the stream at an
-//! unknown one, and early clients at an optional field that is null.
+//! unknown one, and early clients at an optional field that is null. The exception are approvals,
+//! which clients know since version 6 of the AI SDK.
 
 use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::FinishReason;
+use greenroom_actors::ports::store::AskKind;
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::agent::StandInView;
+use crate::api::wire::pending_ask::{ApprovalData, ApprovalForm, AskData, DataPart};
 use crate::api::wire::raw_stream::SdkUsage;
 use crate::api::wire::shape::FinishReasonShape;
 
@@ -74,6 +77,22 @@ pub enum UiChunk<'a> {
         tool_call_id: &'a str,
         error_text: &'a str,
     },
+    /// The call was refused, and not made.
+    #[schema(rename_all = "camelCase")]
+    ToolOutputDenied {
+        tool_call_id: &'a str,
+    },
+    /// The call waits for the user; `approvalId` is the id of the ask. Early clients reject further
+    /// fields.
+    #[schema(rename_all = "camelCase")]
+    ToolApprovalRequest {
+        approval_id: &'a str,
+        tool_call_id: &'a str,
+    },
+    /// The same for agents with approvals as data.
+    DataApproval(DataPart<'a, ApprovalData<'a>>),
+    /// The tool asks the user; the output of its call is the answer.
+    DataAsk(DataPart<'a, AskData<'a>>),
     FinishStep,
     /// Early clients reject a `finishReason` outside of the metadata.
     #[schema(rename_all = "camelCase")]
@@ -100,7 +119,7 @@ pub struct RunMetadata<'a> {
 }
 
 /// Converts an event; `None` if a chat has no chunk for it.
-pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
+pub fn ui_chunk(event: &GenerationEvent, approvals: ApprovalForm) -> Option<UiChunk<'_>> {
     Some(match event {
         GenerationEvent::Start { message_id, .. } => UiChunk::Start { message_id },
         GenerationEvent::StepStart => UiChunk::StartStep,
@@ -119,10 +138,17 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
         GenerationEvent::ToolCall(ToolCall { tool_call_id, tool_name, input }) => {
             UiChunk::ToolInputAvailable { tool_call_id, tool_name, input }
         }
-        GenerationEvent::ToolResult(ToolResult { tool_call_id, outcome, .. }) => match outcome {
-            ToolOutcome::Output(output) => UiChunk::ToolOutputAvailable { tool_call_id, output },
-            ToolOutcome::Error(error_text) | ToolOutcome::Denied(error_text) => {
-                UiChunk::ToolOutputError { tool_call_id, error_text }
+        GenerationEvent::ToolResult(result) => result_chunk(result, approvals),
+        GenerationEvent::Ask(ask) => match (ask.kind, approvals) {
+            (AskKind::Approval, ApprovalForm::States) => UiChunk::ToolApprovalRequest {
+                approval_id: &ask.ask_id,
+                tool_call_id: ask.waiting_call(),
+            },
+            (AskKind::Approval, ApprovalForm::Data) => {
+                UiChunk::DataApproval(DataPart::approving(ask))
+            }
+            (AskKind::Input | AskKind::Step | AskKind::Function, _) => {
+                UiChunk::DataAsk(DataPart::asking(ask))
             }
         },
         GenerationEvent::StepFinish { .. } => UiChunk::FinishStep,
@@ -136,8 +162,21 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
         GenerationEvent::Abort => UiChunk::Abort,
         GenerationEvent::Error { message, .. } => UiChunk::Error { error_text: message },
         GenerationEvent::ToolInputEnd { .. }
-        | GenerationEvent::Ask(_)
         | GenerationEvent::ObjectRejected { .. }
         | GenerationEvent::Object(_) => return None,
     })
+}
+
+fn result_chunk(result: &ToolResult, approvals: ApprovalForm) -> UiChunk<'_> {
+    let ToolResult { tool_call_id, outcome, .. } = result;
+    match (outcome, approvals) {
+        (ToolOutcome::Output(output), _) => UiChunk::ToolOutputAvailable { tool_call_id, output },
+        (ToolOutcome::Denied(_), ApprovalForm::States) => {
+            UiChunk::ToolOutputDenied { tool_call_id }
+        }
+        (ToolOutcome::Error(error_text), _)
+        | (ToolOutcome::Denied(error_text), ApprovalForm::Data) => {
+            UiChunk::ToolOutputError { tool_call_id, error_text }
+        }
+    }
 }

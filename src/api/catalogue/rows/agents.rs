@@ -51,6 +51,14 @@ pub(super) const ROWS: &[Route] = &[
     .protected()
     .owned(),
     row(
+        Post,
+        "/agents/:id/generations/:generationId/approve",
+        RouteName::ApproveCall,
+        "Approve or refuse a call of a tool that waits",
+    )
+    .protected()
+    .owned(),
+    row(
         Get,
         "/agents/:id/generations/:generationId",
         RouteName::DescribeGeneration,

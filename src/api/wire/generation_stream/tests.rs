@@ -139,7 +139,7 @@ fn streams_have_their_recorded_bytes() {
     for (name, events) in cases {
         let raw = written(GenerationStream::raw(), &events).unwrap();
         insta::assert_snapshot!(format!("raw_{name}"), raw);
-        let chat = written(GenerationStream::Chat, &events).unwrap();
+        let chat = written(GenerationStream::Chat(ApprovalForm::States), &events).unwrap();
         insta::assert_snapshot!(format!("chat_{name}"), chat);
     }
     for (name, events) in [("object", object()), ("failed", failed()), ("cancelled", cancelled())] {
@@ -171,7 +171,7 @@ fn chat_chunks_have_only_keys_that_all_clients_accept() {
         ("error", &["errorText"]),
     ];
     for events in [with_tools(), failed(), cancelled(), object()] {
-        let bytes = written(GenerationStream::Chat, &events).unwrap();
+        let bytes = written(GenerationStream::Chat(ApprovalForm::States), &events).unwrap();
         let frames: Vec<_> = bytes.split_terminator("\n\n").collect();
         let (done, frames) = frames.split_last().unwrap();
         assert_eq!(*done, "data: [DONE]");
@@ -197,7 +197,7 @@ fn the_finish_event_names_a_fallback_model() {
     let rows = [
         (GenerationStream::raw(), "/answeredBy"),
         (GenerationStream::object(), "/answeredBy"),
-        (GenerationStream::Chat, "/messageMetadata/answeredBy"),
+        (GenerationStream::Chat(ApprovalForm::States), "/messageMetadata/answeredBy"),
     ];
     for (stream, place) in rows {
         let bytes = written(stream, &[start(), end.clone()]).unwrap();

@@ -42,8 +42,12 @@ fn schemas_match_the_types_of_the_runtime() {
         input: json!({}),
         outcome,
     };
-    let results =
-        vec![result(ToolOutcome::Output(Value::Null)), result(ToolOutcome::Error("no".to_owned()))];
+    let results = [
+        ToolOutcome::Output(Value::Null),
+        ToolOutcome::Error("no".to_owned()),
+        ToolOutcome::Denied("refused".to_owned()),
+    ];
+    let results: Vec<_> = results.into_iter().map(result).collect();
     let reasons = [
         FinishReason::Stop,
         FinishReason::Length,
@@ -57,6 +61,7 @@ fn schemas_match_the_types_of_the_runtime() {
         GenerationStatus::Completed,
         GenerationStatus::Error,
         GenerationStatus::Cancelled,
+        GenerationStatus::Suspended,
     ];
     let roles = [Role::System, Role::User, Role::Assistant, Role::Tool];
     check::<UsageShape>([to_value(Usage::default()).unwrap()]);

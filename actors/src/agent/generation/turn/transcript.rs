@@ -208,7 +208,8 @@ impl Transcript {
         waiting: &[Arc<str>],
     ) -> Vec<Part> {
         let approval_of = |call: &ToolCall| {
-            approvals.iter().find(|approval| approval.tool_call_id == call.tool_call_id)
+            // a call may ask again; the newest request counts
+            approvals.iter().rfind(|approval| approval.tool_call_id == call.tool_call_id)
         };
         let mut parts = Vec::new();
         for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.step.timing.is_rejected) {

@@ -1,0 +1,136 @@
+//! What a suspended generation waits for.
+
+use greenroom_actors::agent::{AgentDefinition, PendingAsk};
+use greenroom_actors::ports::store::AskKind;
+use serde::Serialize;
+use serde_json::Value;
+use serde_with::skip_serializing_none;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
+
+use crate::api::wire::Iso;
+use crate::api::wire::shape::one_of;
+
+/// An open ask of a call of a tool.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PendingAsk)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingAskView<'a> {
+    ask_id: &'a str,
+    #[schema(schema_with = kind_of_call)]
+    kind: &'static str,
+    /// The call that waits; if a sub-agent asks, the one that asks the sub-agent.
+    tool_call_id: &'a str,
+    tool_name: &'a str,
+    /// Arguments of the call.
+    input: &'a Value,
+    /// What people read.
+    reason: &'a str,
+    /// JSON Schema of the answer; not for approvals.
+    schema: Option<&'a Value>,
+    deadline: Option<Iso>,
+}
+
+impl<'a> PendingAskView<'a> {
+    /// Shows an open ask.
+    pub fn of(ask: &'a PendingAsk) -> Self {
+        Self {
+            ask_id: &ask.ask_id,
+            kind: ask.kind.as_str(),
+            tool_call_id: ask.waiting_call(),
+            tool_name: &ask.tool_name,
+            input: &ask.input,
+            reason: &ask.reason,
+            schema: ask.schema.as_ref(),
+            deadline: ask.deadline.map(Iso),
+        }
+    }
+
+    /// Shows the open asks of a generation.
+    pub fn all(asks: &'a [PendingAsk]) -> Vec<Self> {
+        asks.iter().map(Self::of).collect()
+    }
+}
+
+fn kind_of_call() -> Object {
+    one_of([AskKind::Approval, AskKind::Input].map(AskKind::as_str))
+}
+
+/// Form of requests of approvals in chats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ApprovalForm {
+    /// States of tools, which clients know since version 6 of the AI SDK.
+    #[default]
+    States,
+    /// Data parts, which all clients pass on.
+    Data,
+}
+
+impl ApprovalForm {
+    /// Returns the form for the chats of an agent.
+    pub fn of(agent: &AgentDefinition) -> Self {
+        if agent.has_data_approvals { Self::Data } else { Self::States }
+    }
+}
+
+/// A data part of a chat about an ask. A part with the same id replaces it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatDataPart)]
+pub struct DataPart<'a, T> {
+    /// Id of the ask.
+    id: &'a str,
+    data: T,
+}
+
+/// A question of a tool to the user of a chat.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatAsk)]
+#[serde(rename_all = "camelCase")]
+pub struct AskData<'a> {
+    ask_id: &'a str,
+    tool_call_id: &'a str,
+    question: &'a str,
+    /// JSON Schema of the answer.
+    schema: Option<&'a Value>,
+}
+
+/// A request of an approval to the user of a chat.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatApproval)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalData<'a> {
+    ask_id: &'a str,
+    tool_call_id: &'a str,
+    tool_name: &'a str,
+    input: &'a Value,
+    reason: &'a str,
+}
+
+impl<'a> DataPart<'a, AskData<'a>> {
+    /// Shows a question.
+    pub fn asking(ask: &'a PendingAsk) -> Self {
+        let data = AskData {
+            ask_id: &ask.ask_id,
+            tool_call_id: ask.waiting_call(),
+            question: &ask.reason,
+            schema: ask.schema.as_ref(),
+        };
+        Self { id: &ask.ask_id, data }
+    }
+}
+
+impl<'a> DataPart<'a, ApprovalData<'a>> {
+    /// Shows a request of an approval.
+    pub fn approving(ask: &'a PendingAsk) -> Self {
+        let data = ApprovalData {
+            ask_id: &ask.ask_id,
+            tool_call_id: ask.waiting_call(),
+            tool_name: &ask.tool_name,
+            input: &ask.input,
+            reason: &ask.reason,
+        };
+        Self { id: &ask.ask_id, data }
+    }
+}
