@@ -4,7 +4,7 @@ use crate::assignment::{AskRules, Assignee, Escalation, NotAnAssignee};
 use crate::expression::{Scope, Template};
 use crate::failure::AttemptFailure;
 
-/// Assignment, reminders and escalation of a step that suspends.
+/// Compiled rules of an ask.
 #[derive(Debug, Default)]
 pub struct Asking {
     pub to: Vec<Template>,
