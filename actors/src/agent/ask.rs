@@ -45,13 +45,16 @@ pub enum Remember {
     Chat,
 }
 
+/// Decides from arguments and context.
+pub(crate) type Condition = dyn Fn(&Value, &Map<String, Value>) -> bool + Send + Sync;
+
 /// Calls that need an approval.
 #[derive(Clone, Default)]
 pub(crate) enum When {
     #[default]
     Always,
     Expression(Arc<Expression>),
-    Function(Arc<dyn Fn(&Value, &Map<String, Value>) -> bool + Send + Sync>),
+    Function(Arc<Condition>),
 }
 
 /// Answer that counts once the deadline of an approval has passed.

@@ -79,7 +79,7 @@ impl Start {
         checked.map_err(GenerateError::InvalidRequest)?;
         let is_resumable_chat = request.is_resumable_chat(&agent);
         let (is_id_chosen, begins) = (request.chosen_id.is_some(), request.begins);
-        let sent = Sent::of(&request);
+        let (sent, context_limit) = (Sent::of(&request), context_limit(&request));
         let (user, conversation) = (request.user_id.as_deref(), request.conversation_id.as_deref());
         let context = operation_context(std::mem::take(&mut request.context), user, conversation);
         let name = choices::model(&deps.compiled, &agent, &context)?;
@@ -114,10 +114,7 @@ impl Start {
             schema: request.schema,
             object_repairs: request.object_repairs,
             max_steps: request.max_steps,
-            context_limit: request
-                .context_limit
-                .unwrap_or(CONTEXT_LIMIT_DEFAULT)
-                .min(CONTEXT_LIMIT_MAX),
+            context_limit,
             context: Arc::new(context),
             depth: request.depth,
             continues: request.continues,
@@ -188,6 +185,10 @@ fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
         user_id: record.user_id.as_deref().map(Arc::from),
         ..(*around).clone()
     })
+}
+
+fn context_limit(request: &GenerationRequest) -> u32 {
+    request.context_limit.unwrap_or(CONTEXT_LIMIT_DEFAULT).min(CONTEXT_LIMIT_MAX)
 }
 
 /// Returns the conversation that a generation belongs to.
