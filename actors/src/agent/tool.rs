@@ -16,6 +16,9 @@ use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
 use crate::ports::model::ToolSpec;
 
+/// Name under which agents list the built-in tool that asks a person.
+pub const ASK_USER: &str = "ask_user";
+
 /// A tool, ready to be called.
 #[derive(Clone)]
 pub struct ToolDefinition {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
 use crate::agent::ask::OnCrash;
-use crate::agent::tool::{Answers, ToolContext, ToolDefinition};
+use crate::agent::tool::{ASK_USER, Answers, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
@@ -134,7 +134,7 @@ pub(crate) fn tools_of(
 ) -> Result<Vec<Arc<ToolDefinition>>, String> {
     let mut tools: Vec<Arc<ToolDefinition>> = Vec::with_capacity(names.len() + 1);
     for name in names {
-        if name == ask_user::NAME {
+        if name == ASK_USER {
             let made = ask_user::tool().map_err(|error| format!("tool {name}: {error}"))?;
             tools.push(Arc::new(made));
             continue;

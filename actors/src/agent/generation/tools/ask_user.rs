@@ -3,17 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::agent::ask::ToolAsk;
-use crate::agent::tool::{ToolBody, ToolDefinition};
+use crate::agent::tool::{ASK_USER, ToolBody, ToolDefinition};
 use crate::domain::schema::{Schema, SchemaError};
 use crate::ports::model::ToolSpec;
-
-/// Name under which agents list the tool.
-pub(super) const NAME: &str = "ask_user";
 
 /// Returns the tool.
 pub(super) fn tool() -> Result<ToolDefinition, SchemaError> {
     let spec = ToolSpec {
-        name: NAME.to_owned(),
+        name: ASK_USER.to_owned(),
         description: "Asks the user a question and returns the answer, however long it takes"
             .to_owned(),
         parameters: json!({
