@@ -1,6 +1,6 @@
 //! Calls of every route of a running server, by area.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::site::at;
 use super::{Documented, Headers};
@@ -199,6 +199,11 @@ pub(super) fn walk_agents(documented: &Documented) {
     let cancel = "/agents/{id}/generations/{generationId}/cancel";
     let path = "/agents/assistant/generations/none/cancel";
     assert_eq!(documented.post(cancel, path, &json!({})).status, 404);
+    let approve = "/agents/{id}/generations/{generationId}/approve";
+    let path = "/agents/assistant/generations/none/approve";
+    let body = documented.example(approve);
+    assert_eq!(documented.post(approve, path, &body).status, 404);
+    assert_eq!(documented.post(approve, path, &json!({ "approved": true })).status, 400);
     documented.get("/tools", "/tools");
     let call = "/tools/add_two/execute";
     documented.post(call, call, &documented.example(call));
