@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::AgentDefinition;
+use crate::agent::tool::ASK_USER;
 use crate::agent::tool::ToolDefinition;
 use crate::domain::plan::Plan;
 use crate::function::StepFunction;
@@ -31,7 +32,7 @@ impl Registry {
             return Some(Missing::Model(Arc::from(model.as_str())));
         }
         let mut tools = agent.tools.fixed()?.iter();
-        let missing = tools.find(|tool| !self.tools.contains_key(*tool))?;
+        let missing = tools.find(|tool| *tool != ASK_USER && !self.tools.contains_key(*tool))?;
         Some(Missing::Tool(Arc::from(missing.as_str())))
     }
 

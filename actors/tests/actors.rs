@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/approvals.rs"]
+mod approvals;
 #[path = "actors/ask_access.rs"]
 mod ask_access;
 #[path = "actors/ask_reminders.rs"]

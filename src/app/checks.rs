@@ -4,7 +4,6 @@ mod agent;
 
 use std::collections::BTreeSet;
 
-use greenroom_actors::agent::tool::ASK_USER;
 use greenroom_actors::domain::plan::Callee;
 
 #[cfg(feature = "postgres")]
@@ -24,7 +23,7 @@ pub(crate) fn names(registered: &Registered) -> Names {
         functions: of(registry.functions.keys()),
         models: of(registry.models.keys()),
         providers: providers.kinds().map(str::to_owned).collect(),
-        tools: of(registry.tools.keys()).into_iter().chain([ASK_USER.to_owned()]).collect(),
+        tools: of(registry.tools.keys()),
         workflows: of(registry.workflows.keys()),
     }
 }

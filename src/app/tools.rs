@@ -49,7 +49,7 @@ pub(super) fn definitions(
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
     let mut definitions = BTreeMap::new();
     for (name, tool) in tools {
-        let ToolConfig { description, timeout, concurrency, kind, .. } = tool;
+        let ToolConfig { description, timeout, concurrency, approval, on_crash, kind, .. } = tool;
         let parameters =
             tool.parameters_in(workflows).unwrap_or_else(ToolDefinition::agent_parameters);
         let refused = |why| io::Error::other(format!("tools.{name}: {why}"));
@@ -73,7 +73,13 @@ pub(super) fn definitions(
         let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };
         let made = ToolDefinition::new(spec, body).map_err(|error| refused(error.to_string()))?;
         let permits = concurrency.map(|count| Arc::new(Semaphore::new(count)));
-        let made = ToolDefinition { timeout: *timeout, permits, ..made };
+        let made = ToolDefinition {
+            timeout: *timeout,
+            permits,
+            approval: approval.clone().map(Arc::new),
+            on_crash: *on_crash,
+            ..made
+        };
         definitions.insert(name.clone(), Arc::new(made));
     }
     Ok(definitions)

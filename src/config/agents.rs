@@ -35,7 +35,9 @@ pub(crate) fn read(
     let max_steps = section.get("max_steps").and_then(|entry| count(&entry, STEPS_MAX));
     let budget = section.section("budget").map(budget).unwrap_or_default();
     let options = section.section("options").map(read_model_options).unwrap_or_default();
-    let is_resumable = section.section("chat").is_some_and(is_resumable);
+    let ChatConfig { is_resumable, has_data_approvals } =
+        section.section("chat").map(chat).unwrap_or_default();
+    let is_volatile = !section.flag("durable", true);
     section.close();
     let id = id.to_owned();
     let model = model?;
@@ -52,6 +54,8 @@ pub(crate) fn read(
         budget,
         options,
         is_resumable,
+        has_data_approvals,
+        is_volatile,
         is_volatile: false,
         has_data_approvals: false,
         hooks: None,
@@ -119,10 +123,20 @@ fn budget(section: Section<'_>) -> Budget {
     Budget { tokens: tokens.and_then(|tokens| u64::try_from(tokens).ok()), time, tool_calls }
 }
 
-fn is_resumable(section: Section<'_>) -> bool {
+/// `chat` of an agent.
+#[derive(Default)]
+struct ChatConfig {
+    is_resumable: bool,
+    has_data_approvals: bool,
+}
+
+fn chat(section: Section<'_>) -> ChatConfig {
     let is_resumable = section.flag("resumable", false);
+    let approvals = section
+        .get("approvals")
+        .and_then(|entry| entry.one_of(&[("parts", false), ("data", true)]));
     section.close();
-    is_resumable
+    ChatConfig { is_resumable, has_data_approvals: approvals.unwrap_or_default() }
 }
 
 fn count(entry: &Entry<'_>, max: i64) -> Option<u32> {

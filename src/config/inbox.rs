@@ -1,10 +1,10 @@
-//! `[inbox]`: what waits for people.
+//! `[inbox]`: the inbox.
 
 use super::auth::roles_of;
 use super::keys::{Takes, section};
 
 section! {
-    /// What waits for people.
+    /// The inbox.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct InboxConfig {
         /// Roles that may pass over the claims of others, and assign what others are asked, with

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use greenroom_actors::agent::tool::ASK_USER;
+
 use super::problem::{ConfigProblem, Spot};
 use crate::nearest::nearest;
 
@@ -95,6 +97,9 @@ pub(crate) struct Missing {
 impl Missing {
     /// Returns `None` if one of the lists has the name.
     pub(crate) fn of(kind: NameKind, name: &str, known: [&Names; 2]) -> Option<Self> {
+        if kind == NameKind::Tool && name == ASK_USER {
+            return None;
+        }
         let lists = known.map(|names| names.of(kind));
         if lists.iter().any(|names| names.contains(name)) {
             return None;

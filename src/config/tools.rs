@@ -1,5 +1,6 @@
 //! `[tools.*]`: tools of agents.
 
+mod approval;
 mod command;
 mod http;
 
@@ -7,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use greenroom_actors::agent::tool::ToolDefinition;
+use greenroom_actors::agent::tool::{ASK_USER, ToolDefinition};
+use greenroom_actors::agent::{Approval, OnCrash};
 use greenroom_actors::domain::call::{CommandCall, HttpCall};
 use greenroom_actors::domain::plan::{Plan, format_remarks};
 use greenroom_actors::domain::schema::Schema;
@@ -32,6 +34,9 @@ const NAME_CHARS_MAX: usize = 64;
 /// Tool that the runtime adds to agents with sub-agents.
 pub(super) const DELEGATE_TASK: &str = "delegate_task";
 
+const ON_CRASH: [(&str, OnCrash); 3] =
+    [("repeat", OnCrash::Repeat), ("tell", OnCrash::Tell), ("ask", OnCrash::Ask)];
+
 const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
 const LATER_KINDS: [&str; 1] = ["mcp"];
 
@@ -52,6 +57,10 @@ pub struct ToolConfig {
     pub timeout: Option<Duration>,
     /// Maximum number of concurrent calls; further ones wait.
     pub concurrency: Option<usize>,
+    /// Approval that calls of agents need.
+    pub approval: Option<Approval>,
+    /// What happens to a call of an agent that a crash interrupted.
+    pub on_crash: OnCrash,
     /// The kind of the tool, with its settings.
     pub kind: ToolKind,
     /// The place in the file, for checks that need the whole configuration.
@@ -90,6 +99,9 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(fits) {
         let problem = "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -";
         return Some(problem.to_owned());
+    }
+    if name == ASK_USER {
+        return Some(format!("{ASK_USER} is built in: agents list it without a definition"));
     }
     let is_reserved = name == DELEGATE_TASK;
     is_reserved.then(|| format!("{DELEGATE_TASK} is reserved for agents with sub-agents"))
@@ -143,11 +155,6 @@ pub(crate) fn read(
         let count = entry.integer(1..=CONCURRENCY_MAX)?;
         usize::try_from(count).ok()
     });
-    if let Some(approval) = section.get("approval")
-        && approval.flag() == Some(true)
-    {
-        approval.place.refuse(NOT_SUPPORTED);
-    }
     let kind = section.required("kind").and_then(|entry| {
         let written = entry.text()?;
         if let Some(known) = KINDS.into_iter().find(|kind| *kind == written) {
@@ -161,14 +168,19 @@ pub(crate) fn read(
         });
         None
     });
+    let scope = in_scope(parameters.as_ref());
+    let approval = section.get("approval").and_then(|entry| approval::read(&entry, &scope));
+    let on_crash = section.get("on_crash").and_then(|entry| entry.one_of(&ON_CRASH));
     // the other keys cannot be checked without a kind
-    let kind = kind_of(kind?, &section, &in_scope(parameters.as_ref()), references);
+    let kind = kind_of(kind?, &section, &scope, references);
     section.close();
     Some(ToolConfig {
         description: description?,
         parameters,
         timeout,
         concurrency,
+        approval,
+        on_crash: on_crash.unwrap_or_default(),
         kind: kind?,
         spot,
     })

@@ -31,6 +31,18 @@ pub struct Approval {
     pub(crate) deadline: Option<Duration>,
     pub(crate) on_timeout: OnTimeout,
     pub(crate) is_editable: bool,
+    pub(crate) remember: Remember,
+}
+
+/// Whether an approval counts for later calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Remember {
+    /// Each call is approved.
+    #[default]
+    Never,
+    /// Once a call is approved, further calls of the tool in the same stored conversation are made
+    /// without, as long as the approval is among the messages that a run reads.
+    Chat,
 }
 
 /// Calls that need an approval.
@@ -112,6 +124,12 @@ impl Approval {
     /// Sets the answer that counts once the deadline has passed.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.on_timeout = on_timeout;
+        self
+    }
+
+    /// Sets whether an approval counts for later calls.
+    pub fn remember(mut self, remember: Remember) -> Self {
+        self.remember = remember;
         self
     }
 

@@ -16,7 +16,8 @@ use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
 use crate::ports::model::ToolSpec;
 
-/// Name under which agents list the built-in tool that asks a person.
+/// Name of the built-in tool with which an agent asks a person. Agents list it like any other tool;
+/// none can be registered under this name.
 pub const ASK_USER: &str = "ask_user";
 
 /// A tool, ready to be called.

@@ -22,7 +22,7 @@ use crate::ports::store::{Acknowledgement, CommitSink, Header, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
-use crate::runtime::suspended::tend_generations;
+use crate::runtime::suspended::{adopt_interrupted, tend_generations};
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;
@@ -49,6 +49,7 @@ impl Runtime {
         store_definitions(registry.workflows.values(), &*ports.store).await?;
         let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
         interrupted.map_err(Unavailable::from)?;
+        let left = adopt_interrupted(&*ports.store).await?;
 
         let arbiters = Arbiters::start(limits.placement);
         let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
@@ -110,7 +111,7 @@ impl Runtime {
         }
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
         let runtime = Self { shared, system, arbiters, generations, row_reads };
-        tend_generations(&runtime);
+        tend_generations(&runtime, left);
         Ok(runtime)
     }
 }

@@ -166,11 +166,13 @@ impl Runtime {
             self.resume_step(&origin, by).await?;
             return Ok(None);
         }
-        if self.shared.is_draining() {
-            // stays `working`: the next process takes it up
+        let id: Arc<str> = Arc::from(found.entry.record.id.as_str());
+        let agent_id = &found.entry.record.agent_id;
+        let is_live = self.generations.live.find(agent_id, &id, &Visibility::Everything).is_some();
+        // what stays `working` is taken up by the next process
+        if is_live || self.shared.is_draining() {
             return Ok(None);
         }
-        let id: Arc<str> = Arc::from(found.entry.record.id.as_str());
         let is_watched = subscriber.is_some();
         let mut handle = self.take_up(&found, subscriber)?;
         if !handle.is_started() {
@@ -285,24 +287,17 @@ impl Runtime {
         Ok(())
     }
 
-    /// Takes over generations whose processes are gone, and continues them.
-    async fn take_up_interrupted(&self) -> Result<(), Unavailable> {
-        let mut after = Row::MIN;
-        loop {
-            let page = self.shared.store.adopt_interrupted(after, PAGE).await;
-            let page = page.map_err(Unavailable::from)?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            after = *last;
-            for (_, id) in page {
-                while self.generations.active.live() >= self.shared.limits.generations_live_max {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                if self.shared.is_draining() {
-                    return Ok(());
-                }
-                if let Err(why) = self.go_on(&id, None, None).await {
-                    log::warn!("generation {id} cannot be continued now: {why}");
-                }
+    /// Continues generations that were left behind.
+    async fn take_up_all(&self, left: Vec<String>) {
+        for id in left {
+            while self.generations.active.live() >= self.shared.limits.generations_live_max {
+                tokio::time::sleep(PAUSE).await;
+            }
+            if self.shared.is_draining() {
+                return;
+            }
+            if let Err(why) = self.go_on(&id, None, None).await {
+                log::warn!("generation {id} cannot be continued now: {why}");
             }
         }
     }
@@ -374,12 +369,24 @@ impl WeakRuntime {
     }
 }
 
-/// Continues interrupted generations, now and whenever another process is gone, and ends asks whose
-/// deadline has passed, until the runtime drains or is dropped.
-pub(super) fn tend_generations(runtime: &Runtime) {
+/// Takes over generations whose processes are gone; returns their ids. A single process calls this
+/// before it starts any.
+pub(super) async fn adopt_interrupted(store: &dyn Generations) -> Result<Vec<String>, Unavailable> {
+    let (mut after, mut left) = (Row::MIN, Vec::new());
+    loop {
+        let page = store.adopt_interrupted(after, PAGE).await.map_err(Unavailable::from)?;
+        let Some((last, _)) = page.last() else { return Ok(left) };
+        after = *last;
+        left.extend(page.into_iter().map(|(_, id)| id));
+    }
+}
+
+/// Continues the generations that were left behind, and those of other processes that are gone; ends
+/// asks whose deadline has passed; until the runtime drains or is dropped.
+pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
     let weak = runtime.downgrade();
     actix::spawn(async move {
-        let mut is_abandoned = true;
+        let mut is_abandoned = false;
         loop {
             let Some(runtime) = weak.upgrade() else { return };
             let shared = &runtime.shared;
@@ -387,15 +394,15 @@ pub(super) fn tend_generations(runtime: &Runtime) {
                 return;
             }
             if is_abandoned {
-                is_abandoned = match runtime.take_up_interrupted().await {
-                    Ok(()) => false,
+                match adopt_interrupted(&*shared.store).await {
+                    Ok(found) => (left, is_abandoned) = (found, false),
                     Err(why) => {
                         let level = shared.level_of_failure(log::Level::Warn);
                         log::log!(level, "cannot continue interrupted generations: {why}");
-                        true
                     }
-                };
+                }
             }
+            runtime.take_up_all(std::mem::take(&mut left)).await;
             if shared.ownership.does_housework()
                 && let Err(why) = runtime.expire_calls().await
             {

@@ -1,7 +1,7 @@
 //! Reminders and escalations of asks, and the deadlines of those that no execution has.
 //!
-//! One process looks for what is due. An ask is changed only if nobody has changed it meanwhile, so
-//! that nothing happens twice while another process takes the work over.
+//! One process looks for what is due. An ask is changed only if it has not been changed meanwhile,
+//! so that nothing happens twice while another process takes the work over.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -84,9 +84,9 @@ fn log_passed(ask: &Ask, rules: &AskRules, passed: Passed) {
     let asked = rules.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let since = opened_at.to_iso();
     if passed.is_escalated {
-        log::info!("nobody has answered ask {id} since {since}, now asking {asked}: {reason}");
+        log::info!("ask {id} has no answer since {since}, now asking {asked}: {reason}");
     } else if passed.is_reminded {
-        let asked = if asked.is_empty() { "somebody" } else { &asked };
+        let asked = if asked.is_empty() { "anyone" } else { &asked };
         log::info!("ask {id} waits for {asked} since {since}: {reason}");
     }
 }

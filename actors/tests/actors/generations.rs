@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use actix::{Actor, Addr, Context, Handler};
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{
     GenerateError, GenerationEvent, GenerationProgress, GenerationRequest, GenerationSubscriber,
 };
+use greenroom_actors::agent::{AgentDefinition, PendingAsk};
 use greenroom_actors::domain::definition::StepKind;
-use greenroom_actors::domain::message::{Message, Role};
+use greenroom_actors::domain::message::{Message, Role, ToolOutcome};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use greenroom_actors::ports::model::{FinishReason, ModelEvent, Usage};
 use greenroom_actors::ports::store::{GenerationStatus, Status};
@@ -58,6 +58,34 @@ impl Collector {
             _ => None,
         });
         deltas.collect()
+    }
+
+    /// Returns what the run asks.
+    pub(crate) fn asks(&self) -> Vec<PendingAsk> {
+        self.each(|event| match event {
+            GenerationEvent::Ask(ask) => Some(PendingAsk::clone(ask)),
+            _ => None,
+        })
+    }
+
+    /// Returns the outcomes of calls.
+    pub(crate) fn results(&self) -> Vec<ToolOutcome> {
+        self.each(|event| match event {
+            GenerationEvent::ToolResult(result) => Some(result.outcome.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn message_id(&self) -> Option<String> {
+        let ids = self.each(|event| match event {
+            GenerationEvent::Start { message_id, .. } => Some(message_id.to_string()),
+            _ => None,
+        });
+        ids.into_iter().next()
+    }
+
+    fn each<T>(&self, wanted: impl Fn(&GenerationEvent) -> Option<T>) -> Vec<T> {
+        self.0.lock().unwrap().iter().filter_map(wanted).collect()
     }
 
     pub(crate) fn last(&self) -> Option<GenerationEvent> {

@@ -1,6 +1,7 @@
 //! Rules of generations that are put down and taken up: what is kept, which calls wait, and what
 //! answers do. No actor, no clock, no I/O.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +63,9 @@ pub(crate) struct Continuation {
     /// Approvals of all turns, for the message of the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<ToolApproval>,
+    /// Tools of which a call was approved earlier in the conversation.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) remembered: BTreeSet<String>,
 }
 
 /// A call that waits, or has waited.
@@ -337,6 +341,7 @@ mod tests {
             parent: None,
             calls,
             approvals: Vec::new(),
+            remembered: BTreeSet::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rules for reading a conversation before a run and writing it afterwards. No actor, no clock, no
 //! I/O.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,8 @@ pub(super) struct Remembered {
     /// The caller's messages that are new or changed.
     input: Vec<StoredMessage>,
     continued: Continued,
+    /// Tools of which a call was approved in the stored messages.
+    pub(super) approved: BTreeSet<String>,
 }
 
 /// The conversation of a run that is put down. What is read was read before.
@@ -114,6 +116,7 @@ impl Remembered {
         stored: Vec<StoredMessage>,
         asked: &MemoryInput<'_>,
     ) -> Self {
+        let approved = approved_tools(stored.iter().flat_map(|message| &message.parts));
         let mut input = as_stored(asked.messages);
         let message_id = message_id(asked.messages, asked.generation_id).to_owned();
         let known = |id: &str| stored.iter().find(|message| message.id == id);
@@ -147,7 +150,7 @@ impl Remembered {
         let input = changed.collect();
         let cut_after = cut_after(&stored, &listed, asked);
         let older = older(stored, &listed, cut_after.as_deref(), asked);
-        Self { key, working_memory, older, cut_after, input, continued }
+        Self { key, working_memory, older, cut_after, input, continued, approved }
     }
 
     /// Returns what a run that takes this one up has to write.
@@ -194,8 +197,29 @@ impl ContinuedMemory {
 impl From<ContinuedMemory> for Remembered {
     fn from(kept: ContinuedMemory) -> Self {
         let ContinuedMemory { key, cut_after, input, continued } = kept;
-        Self { key, working_memory: None, older: Vec::new(), cut_after, input, continued }
+        let (older, approved) = (Vec::new(), BTreeSet::new());
+        Self { key, working_memory: None, older, cut_after, input, continued, approved }
     }
+}
+
+/// Returns the tools of which a call was approved in these parts.
+pub(super) fn approved_tools<'p>(
+    parts: impl Iterator<Item = &'p Part> + Clone,
+) -> BTreeSet<String> {
+    let approved = parts.clone().filter_map(|part| match part {
+        Part::ToolApproval(approval) if approval.approved == Some(true) => {
+            Some(approval.tool_call_id.as_str())
+        }
+        _ => None,
+    });
+    let approved: HashSet<&str> = approved.collect();
+    let tools = parts.filter_map(|part| match part {
+        Part::ToolCall(call) if approved.contains(call.tool_call_id.as_str()) => {
+            Some(call.tool_name.clone())
+        }
+        _ => None,
+    });
+    tools.collect()
 }
 
 /// Converts a message for the store. A missing id is derived from the run's, so that a repeated run

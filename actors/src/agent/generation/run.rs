@@ -15,6 +15,7 @@ mod tools;
 mod waiting;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -103,6 +104,8 @@ pub(super) struct Run {
     is_interrupted: bool,
     /// Approvals of calls of all turns.
     approvals: Vec<ToolApproval>,
+    /// Tools of which a call was approved earlier in the conversation.
+    remembered: BTreeSet<String>,
     /// Asks that open when the run is put down.
     opened: Vec<AskChange>,
     /// True if the record of the run is not to be changed.
@@ -172,6 +175,7 @@ impl Run {
             has_continuation: false,
             is_interrupted: false,
             approvals: Vec::new(),
+            remembered: BTreeSet::new(),
             opened: Vec::new(),
             is_unchanged: false,
             parent: input.parent.clone(),
@@ -293,6 +297,9 @@ impl Run {
             let end = Some(self.deps.clock.now());
             Period { start: read_from, end }
         });
+        if let Some(memory) = &mut self.memory {
+            self.remembered = std::mem::take(&mut memory.approved);
+        }
         let (working_memory, older) = match &mut self.memory {
             Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
             None => (None, Vec::new()),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
-use crate::agent::ask::OnCrash;
+use crate::agent::ask::{OnCrash, Remember};
 use crate::agent::tool::{ASK_USER, Answers, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
@@ -109,6 +109,8 @@ pub(crate) struct Caller {
 pub(crate) struct Permission {
     /// True if a person has approved the call.
     pub(crate) is_approved: bool,
+    /// True if another call of the tool was approved in the conversation.
+    pub(crate) is_remembered: bool,
     /// True if a crash may have interrupted the call since it was last approved.
     pub(crate) is_interrupted: bool,
 }
@@ -217,7 +219,7 @@ impl Toolset {
     /// Returns true if calls of the tool are not always made at once.
     pub(crate) fn is_gated(&self, name: &str, permission: &Permission) -> bool {
         self.find(name).is_some_and(|tool| {
-            let needs_approval = tool.approval.is_some() && !permission.is_approved;
+            let needs_approval = tool.approval.is_some() && !permission.allows(tool);
             needs_approval || (permission.is_interrupted && tool.on_crash != OnCrash::Repeat)
         })
     }
@@ -247,7 +249,7 @@ impl Toolset {
                 false => None,
             };
             let needed = needed.or_else(|| {
-                let is_asked = !permission.is_approved;
+                let is_asked = !permission.allows(&tool);
                 is_asked.then(|| gate::approval_of(&tool, &arguments, &context)).flatten()
             })?;
             Some(ToolReturn::waiting(Waiting::Approval(needed)))
@@ -262,6 +264,14 @@ impl Toolset {
             [] => format!("tool {name} is not available; there are no tools"),
             names => format!("tool {name} is not available; there are: {}", names.join(", ")),
         }
+    }
+}
+
+impl Permission {
+    /// Returns true if nobody has to be asked about a call of the tool any more.
+    fn allows(self, tool: &ToolDefinition) -> bool {
+        let remember = tool.approval.as_ref().map(|approval| approval.remember);
+        self.is_approved || (self.is_remembered && remember == Some(Remember::Chat))
     }
 }
 

@@ -29,7 +29,7 @@ pub enum AskKind {
     Step,
     /// The function of a step suspended it.
     Function,
-    /// A tool runs only once somebody approves the call.
+    /// A tool runs only once a person approves the call.
     Approval,
     /// A tool asks a person for its result.
     Input,
@@ -96,7 +96,7 @@ pub struct Ask {
     pub claim: Option<Claim>,
 }
 
-/// What waits.
+/// Step or call that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskSubject {
     Step(AskedStep),
@@ -157,7 +157,7 @@ pub struct NewAsk {
     pub rules: AskRules,
     /// Time of the first reminder, escalation or, of a call, deadline.
     pub next_due: Option<Timestamp>,
-    /// What a person needs to answer, unless the facts of an execution have it.
+    /// Details that a person needs to answer, unless the facts of an execution have it.
     pub details: Option<Arc<Value>>,
 }
 
@@ -231,7 +231,7 @@ pub struct AskFilter {
 /// Assignment of asks in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedOf {
-    /// Assigned to nobody.
+    /// Assigned to no one.
     Nobody,
     User(String),
     Role(String),

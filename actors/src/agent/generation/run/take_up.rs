@@ -90,6 +90,7 @@ impl Run {
         self.message_id.clone_from(&kept.message_id);
         self.memory = kept.memory.clone().map(Into::into);
         self.approvals.clone_from(&kept.approvals);
+        self.remembered.clone_from(&kept.remembered);
         self.context = Arc::clone(&kept.context);
         self.depth = kept.depth;
         self.parent.clone_from(&kept.parent);

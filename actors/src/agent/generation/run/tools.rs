@@ -150,7 +150,7 @@ impl Run {
             Some(CallState::Approved { input: Some(input) }) => call.input = input.clone(),
             _ => {}
         }
-        let permission = self.permission(earlier);
+        let permission = self.permission(&call.tool_name, earlier);
         let caller = Caller {
             is_repeated: earlier.is_some() || self.is_interrupted,
             answers: earlier.map(|earlier| earlier.answers.clone()).unwrap_or_default(),

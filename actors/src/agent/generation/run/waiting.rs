@@ -44,15 +44,26 @@ impl Run {
             parent: self.parent.clone(),
             calls: Vec::new(),
             approvals: self.approvals.clone(),
+            remembered: self.remembered.clone(),
         }
     }
 
+    /// Returns true if a call of the tool was approved in this conversation.
+    fn is_remembered(&self, tool_name: &str) -> bool {
+        let is_approved = |call: &ToolCall| {
+            let mut approvals = self.approvals.iter().filter(|it| it.approved == Some(true));
+            call.tool_name == tool_name && approvals.any(|it| it.tool_call_id == call.tool_call_id)
+        };
+        self.remembered.contains(tool_name) || self.transcript.tool_calls().any(is_approved)
+    }
+
     /// Returns what earlier answers and crashes have to do with a call of the last turn.
-    pub(super) fn permission(&self, call: Option<&OpenCall>) -> Permission {
+    pub(super) fn permission(&self, tool_name: &str, call: Option<&OpenCall>) -> Permission {
         let crashes = self.continuation.as_ref().map_or(0, |kept| kept.crashes);
         let is_settled = call.is_some_and(|call| call.settled_at == crashes);
         Permission {
             is_approved: call.is_some_and(|call| call.is_approved),
+            is_remembered: self.is_remembered(tool_name),
             is_interrupted: self.is_interrupted && !is_settled,
         }
     }
