@@ -56,8 +56,6 @@ pub(crate) fn read(
         is_resumable,
         has_data_approvals,
         is_volatile,
-        is_volatile: false,
-        has_data_approvals: false,
         hooks: None,
     })
 }
