@@ -6,6 +6,7 @@
 
 mod agents;
 mod asks;
+mod conversations;
 mod counts;
 mod crash_marks;
 mod faults;

@@ -259,12 +259,15 @@ async fn revise(pool: &Pool, change: &PreparedAskRevision) -> Result<bool, Failu
     .await
 }
 
+/// Ends up to `$2` claims of a user. The range of the two columns has the same rows as an equality,
+/// but only one index has its order.
 pub(crate) const END_CLAIMS: &str = "UPDATE asks
     SET revision = revision + 1, claimed_by = NULL, claimed_until = NULL
-    WHERE n = ANY (ARRAY(SELECT n FROM asks WHERE claimed_by = $1 LIMIT $2)) AND claimed_by = $1";
+    WHERE n = ANY (ARRAY(
+        SELECT n FROM asks WHERE claimed_by <= $1 AND (claimed_by, n) > ($1, 0)
+        ORDER BY claimed_by, n LIMIT $2 FOR UPDATE))";
 
-/// Finds answers of a user behind a row. The range of the two columns has the same rows as an
-/// equality, but only one index has its order.
+/// Finds answers of a user behind a row, in the order of an index as well.
 pub(crate) const ANSWERED: &str = "SELECT n, id, answer FROM asks
     WHERE answered_by <= $1 AND (answered_by, n) > ($1, $2) ORDER BY answered_by, n LIMIT $3";
 
@@ -296,14 +299,17 @@ async fn strike_answers(pool: &Pool, user: &str, after: Row) -> Result<Option<Ro
     for row in &found {
         let n: Row = row.integer(0)?;
         last = Some(n);
-        let struck = answer_without(&row.text(2)?, user).map_err(Failure::from);
+        let answer = row.optional_text(2)?.unwrap_or_default();
+        let struck = answer_without(&answer, user).map_err(Failure::from);
         if let Some(answer) = pool.defects().readable(|| row.named("ask", 1), struck)?.flatten() {
             rows.push(n);
             answers.push(Text(answer));
         }
     }
-    let strike = async |changing: Changing| changing.execute(STRIKE, &[&rows, &answers]).await;
-    pool.change(strike).await?;
+    if !rows.is_empty() {
+        let strike = async |changing: Changing| changing.execute(STRIKE, &[&rows, &answers]).await;
+        pool.change(strike).await?;
+    }
     Ok(last)
 }
 

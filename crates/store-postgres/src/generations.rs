@@ -37,7 +37,7 @@ pub(crate) const INTERRUPT: &str = "UPDATE generations g SET status = $1, ended 
     error = 'interrupted by a restart'
     WHERE status = 0 AND execution IS NULL AND (node = $3
         OR NOT EXISTS (SELECT FROM nodes n WHERE n.node = g.node AND n.state < 2))
-    AND NOT EXISTS (SELECT FROM continuations WHERE generation = ANY (ARRAY[g.n]))";
+    AND (SELECT revision FROM continuations WHERE generation = g.n) IS NULL";
 
 /// A request to record a generation.
 pub(crate) struct GenerationJob {

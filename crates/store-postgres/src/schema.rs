@@ -23,7 +23,7 @@
 //! - `slots` has the owner of each slot while members share the database; `meta.map` counts its
 //!   changes, so that members need not read it with each beat.
 //! - Rows of `asks` are updated when they close, which takes them out of the indexes of open ones,
-//!   and when somebody claims them or their assignment changes, which is rare.
+//!   and when their claim or assignment changes, which is rare.
 //! - `continuations` is written with each turn of those generations that have one.
 //! - Running executions have two indexes: one in the order in which they are listed, and one for
 //!   lists of few slots.
@@ -332,7 +332,7 @@ CREATE INDEX asks_open_by_user ON asks (user_id, due, opened, n)
     WHERE state = 0 AND user_id IS NOT NULL;
 CREATE INDEX asks_due ON asks (next_due, n) WHERE state = 0 AND next_due IS NOT NULL;
 CREATE INDEX asks_closed ON asks (closed, n) WHERE closed IS NOT NULL;
-CREATE INDEX asks_claimed ON asks (claimed_by) WHERE claimed_by IS NOT NULL;
+CREATE INDEX asks_claimed ON asks (claimed_by, n) WHERE claimed_by IS NOT NULL;
 CREATE INDEX asks_answered ON asks (answered_by, n) WHERE answered_by IS NOT NULL;
 CREATE INDEX asks_of ON asks (execution) WHERE execution IS NOT NULL;
 CREATE INDEX asks_of_generation ON asks (generation) WHERE generation IS NOT NULL;

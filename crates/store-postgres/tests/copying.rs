@@ -12,8 +12,8 @@ use std::sync::Arc;
 use greenroom_actors::ports::conformance::{Bench, completed};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
-    AskChange, Asks as _, Conversations as _, Executions as _, GenerationWrite, Generations as _,
-    Status, Store,
+    AskChange, AskSubject, Asks as _, Conversations as _, Executions as _, GenerationWrite,
+    Generations as _, Status, Store,
 };
 use greenroom_store_codec::dump::{Copied, Kind, Source, Target, copy};
 use greenroom_store_postgres::{DatabaseSource, DatabaseTarget, PostgresSettings, PostgresStore};
@@ -99,7 +99,8 @@ async fn a_copy_continues_where_the_original_ended() {
     new.asks = vec![AskChange::Open(fill::ask("new", None))];
     bench.take(&new).await;
     let asked = store.ask("new").await.unwrap().unwrap();
-    assert_eq!(asked.workflow_id(), Some("order"), "its number is new");
+    let AskSubject::Step(step) = asked.subject else { panic!("an ask of a step") };
+    assert_eq!(step.execution_id.as_str(), "new", "its number is new");
     let before = store.generations("clerk", None, 0, 100).await.unwrap();
     let write = fill::generation("new", Some(("talk", &["again"])));
     let row = store.next_generation_row().unwrap();

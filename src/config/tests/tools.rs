@@ -86,7 +86,7 @@ fn mistakes_in_tools() {
         (
             "[tools.a]\nkind = \"workflow\"\nworkflow = \"w\"\nagent = \"b\"\n\
              description = \"d\"\nparameters = { type = \"array\" }\ntimeout = \"0s\"\n\
-             concurrency = 0\napproval = true\n",
+             concurrency = 0\napproval = 1\non_crash = \"retry\"\n",
             &[
                 "c.toml:3:12: tools.a.workflow: workflow w is not configured",
                 "c.toml:4:1: tools.a.agent: unknown key",
@@ -94,7 +94,9 @@ fn mistakes_in_tools() {
                  type = \"object\"",
                 "c.toml:7:11: tools.a.timeout: must be longer than 0ms",
                 "c.toml:8:15: tools.a.concurrency: must be from 1 to 1000000",
-                "c.toml:9:12: tools.a.approval: not supported by this version",
+                "c.toml:9:12: tools.a.approval: must be true, false or { when = ..., reason = ..., \
+                 to = ... }",
+                "c.toml:10:12: tools.a.on_crash: must be one of repeat, tell, ask",
             ],
         ),
         (

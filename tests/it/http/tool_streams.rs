@@ -103,7 +103,7 @@ fn tools_are_listed_and_called_directly() {
     let (_home, server) = start();
     let tools = server.get("/tools").data();
     let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["add_three", "ask_researcher"]);
+    assert_eq!(names, ["add_three", "ask_researcher", "refund"]);
     assert!(tools.as_array().unwrap().iter().all(|tool| tool["agents"] == json!(["assistant"])));
     for (_, tool, input, output) in rows() {
         let reply = server.post(&format!("/tools/{tool}/execute"), &json!({ "input": input }));

@@ -96,7 +96,7 @@ pub struct Ask {
     pub claim: Option<Claim>,
 }
 
-/// Step or call that waits.
+/// The step or call that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskSubject {
     Step(AskedStep),
@@ -157,7 +157,7 @@ pub struct NewAsk {
     pub rules: AskRules,
     /// Time of the first reminder, escalation or, of a call, deadline.
     pub next_due: Option<Timestamp>,
-    /// Details that a person needs to answer, unless the facts of an execution have it.
+    /// Data that a person needs to answer, unless the facts of an execution have it.
     pub details: Option<Arc<Value>>,
 }
 
@@ -231,7 +231,7 @@ pub struct AskFilter {
 /// Assignment of asks in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedOf {
-    /// Assigned to no one.
+    /// Without an assignment.
     Nobody,
     User(String),
     Role(String),

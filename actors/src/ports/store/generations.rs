@@ -56,7 +56,7 @@ pub enum GenerationStatus {
 }
 
 impl GenerationStatus {
-    /// Returns true if nothing changes any more.
+    /// Returns true if nothing changes later.
     pub fn is_final(self) -> bool {
         match self {
             Self::Working | Self::Suspended => false,
@@ -123,8 +123,8 @@ pub struct GenerationWrite {
     pub continuation: ContinuationChange,
 }
 
-/// What an interrupted or suspended generation needs to continue, beside its record and turns.
-/// Opaque to stores.
+/// Change of what an interrupted or suspended generation needs to continue, beside its record and
+/// turns. Opaque to stores.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum ContinuationChange {
     #[default]

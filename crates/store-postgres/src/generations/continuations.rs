@@ -1,6 +1,6 @@
 //! Continuations and asks that generations change, in the transaction of their batch.
 //!
-//! The generations are stored first, which locks them: nobody else changes their continuations.
+//! The generations are stored first, which locks them against other changes of their continuations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -172,7 +172,7 @@ pub(crate) const ABANDONED: &str = "WITH working AS MATERIALIZED (
     SELECT w.n FROM working w
     WHERE w.n > $1 AND (w.node = $2
             OR NOT EXISTS (SELECT FROM nodes WHERE nodes.node = w.node AND state < 2))
-        AND EXISTS (SELECT FROM continuations WHERE generation = ANY (ARRAY[w.n]))
+        AND (SELECT revision FROM continuations WHERE generation = w.n) IS NOT NULL
     ORDER BY w.n LIMIT $3";
 
 /// Takes over those of the generations whose process is gone, or is `$3`, if this one (`$2`) is not
@@ -241,7 +241,7 @@ async fn adopt(
     let adopt = async |changing: Changing| {
         // a first attempt, whose answer is unknown, may have taken them over
         let was_tried = is_repeated.swap(true, Ordering::Relaxed);
-        let own = own.or(was_tried.then_some(shared.node));
+        let own = own.or_else(|| was_tried.then_some(shared.node));
         changing.rows(ADOPT, &[&rows, &shared.node, &own]).await
     };
     let adopted = shared.pool.change(adopt).await?;

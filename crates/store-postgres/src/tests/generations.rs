@@ -277,3 +277,93 @@ async fn only_generations_of_ended_processes_are_interrupted() {
     assert_eq!(entry.record.error.as_deref(), Some("interrupted by a restart"));
     assert_eq!(entry.record.end_time, Some(Timestamp(5)));
 }
+
+/// Returns the write of a working generation with a continuation.
+fn continued(id: &str, body: &str) -> GenerationWrite {
+    let continuation = ContinuationChange::Put { body: Arc::from(body), asks: Vec::new() };
+    GenerationWrite { continuation, ..working(id) }
+}
+
+/// Queues a record whose continuation must have a revision, without waiting.
+fn settle(
+    store: &PostgresStore,
+    revision: u64,
+    write: GenerationWrite,
+) -> impl Future<Output = Result<bool, AppendError>> + use<> {
+    let row = store.next_generation_row().unwrap();
+    let settling = store.settle_generation(revision, GenerationWrite { row, ..write });
+    async { tokio::time::timeout(PATIENCE, settling).await.expect("an answer") }
+}
+
+#[tokio::test]
+async fn records_at_another_revision_are_refused_alone() {
+    let Some(lab) = Fresh::open() else { return };
+    for id in ["s0", "s1", "s2", "s3"] {
+        assert_eq!(record(&lab.store, continued(id, "first")).await, Ok(()));
+    }
+    let others = (0..10).map(|i| record(&lab.store, working(&format!("g{i}"))));
+    let others: Vec<_> = others.collect();
+    let settling = [("s0", 1), ("s1", 2), ("s2", 0), ("s3", 1)]
+        .map(|(id, revision)| settle(&lab.store, revision, continued(id, "second")));
+    let with_messages = GenerationWrite { messages: messages("c1", &["m1"]), ..working("m") };
+    let with_messages = record(&lab.store, with_messages);
+    assert_eq!(join_all(settling).await, [Ok(true), Ok(false), Ok(false), Ok(true)]);
+    assert!(join_all(others).await.into_iter().all(|result| result == Ok(())));
+    assert_eq!(with_messages.await, Ok(()));
+    assert_eq!(ids(&lab.store, "c1").await, ["m1"]);
+    let bodies = "SELECT string_agg(body || revision, ' ' ORDER BY generation) FROM continuations";
+    assert_eq!(lab.sql(bodies), "second2 first1 first1 second2");
+}
+
+#[tokio::test]
+async fn a_settlement_whose_answer_is_lost_is_made_once() {
+    let Some(server) = Server::shared() else { return };
+    let direct = server.fresh_url();
+    let proxy = Proxy::to(server.port());
+    let address = proxy.through(&direct).parse().unwrap();
+    let settings = PostgresSettings::new(address, "test");
+    let store = PostgresStore::open(settings, Arc::new(NoMeter)).unwrap();
+    assert_eq!(record(&store, continued("g1", "first")).await, Ok(()));
+    // lets the commit wait, after all statements were answered
+    let other = connect(&direct).await;
+    let wait = "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_advisory_xact_lock(72701); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER wait AFTER UPDATE ON continuations
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
+        SELECT pg_advisory_lock(72701)";
+    other.batch_execute(wait).await.unwrap();
+    let settling = settle(&store, 1, continued("g1", "second"));
+    let watcher = connect(&direct).await;
+    until(&watcher, IS_WAITING).await;
+    proxy.blackhole(Way::ToClient);
+    other.batch_execute("SELECT pg_advisory_unlock(72701)").await.unwrap();
+    until(&watcher, "SELECT EXISTS (SELECT FROM continuations WHERE body = 'second')").await;
+    proxy.cut();
+    proxy.resume();
+    assert_eq!(settling.await, Ok(true));
+    let stored = store.continuation("g1").await.unwrap().unwrap();
+    assert_eq!((stored.revision, &*stored.body), (2, "second"));
+}
+
+#[tokio::test]
+async fn only_generations_of_ended_processes_are_adopted() {
+    let Some(lab) = Fresh::open() else { return };
+    for id in ["own", "of the living", "of the dead", "of the gone"] {
+        assert_eq!(record(&lab.store, continued(id, "{}")).await, Ok(()));
+    }
+    lab.sql(
+        "INSERT INTO nodes (node, name, version, state, beat) VALUES
+            (1001, 'living', '', 0, 0), (1002, 'dead', '', 2, 0);
+         UPDATE generations SET node = 1001 WHERE id = 'of the living';
+         UPDATE generations SET node = 1002 WHERE id = 'of the dead';
+         UPDATE generations SET node = 1003 WHERE id = 'of the gone'",
+    );
+    let (mut adopted, mut after) = (Vec::new(), 0);
+    while let Some((row, id)) = lab.store.adopt_interrupted(after, 1).await.unwrap().pop() {
+        after = row;
+        adopted.push(id);
+    }
+    assert_eq!(adopted, ["own", "of the dead", "of the gone"]);
+    let others = "SELECT string_agg(id, ', ') FROM generations WHERE node > 1000";
+    assert_eq!(lab.sql(others), "of the living");
+}

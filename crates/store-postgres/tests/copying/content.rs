@@ -6,9 +6,9 @@ use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::ports::store::{
-    Ask, AskFilter, Conversation, ConversationFilter, ExecutionCount, ExecutionFilter,
-    GenerationPage, IdempotencyRecord, LogFilter, LogPage, Projection, Row, Store, StoredMessage,
-    Timer,
+    Ask, AskContent, AskFilter, Conversation, ConversationFilter, ExecutionCount, ExecutionFilter,
+    GenerationPage, IdempotencyRecord, LogFilter, LogPage, Projection, Row, Store,
+    StoredContinuation, StoredMessage, Timer,
 };
 use greenroom_actors::visibility::Visibility;
 use serde_json::Value;
@@ -22,6 +22,9 @@ pub(super) struct Content {
     counts: Vec<ExecutionCount>,
     /// Open ones, and closed ones.
     asks: [Vec<Ask>; 2],
+    due: Vec<Ask>,
+    contents: [AskContent; 2],
+    continuation: Option<StoredContinuation>,
     key: Option<IdempotencyRecord>,
     definition: Option<Value>,
     history: GenerationPage,
@@ -52,6 +55,9 @@ impl Content {
             && has(&|it| it.timers.len() == 2)
             && has(&|it| it.facts.len() > it.facts_after.len())
             && self.asks.iter().all(|asks| !asks.is_empty())
+            && self.due.len() == 1
+            && self.contents[0].answer.is_some()
+            && self.continuation.is_some()
             && self.key.is_some()
             && self.definition.is_some()
             && self.history.entries.iter().any(|it| it.steps.len() == 2)
@@ -86,6 +92,12 @@ pub(super) async fn content(store: &dyn Store) -> Content {
         executions,
         counts: store.counts().await.unwrap(),
         asks: [asks(store, true).await, asks(store, false).await],
+        due: store.due_asks(Timestamp(1600), 10).await.unwrap(),
+        contents: [
+            store.ask_content("answered").await.unwrap(),
+            store.ask_content("claimed").await.unwrap(),
+        ],
+        continuation: store.continuation("g3").await.unwrap(),
         key: store.idempotency("start u1 key", Timestamp(0)).await.unwrap(),
         definition: definition(store, "d1").await,
         history: store.generations("clerk", None, 0, 100).await.unwrap(),

@@ -12,9 +12,10 @@ use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::conformance::{Bench, Draft, completed, held, step_started};
 use greenroom_actors::ports::store::{
-    AskChange, AskKind, AskState, ContinuationChange, ConversationKey, ConversationWrite,
-    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, IdempotencyRecord, NewAsk,
-    Status, Store, StoredMessage, Timer, TimerChange, TimerKey,
+    AskAnswer, AskChange, AskKind, AskRevision, AskState, Claim, ContinuationChange,
+    ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus, GenerationStep,
+    GenerationWrite, IdempotencyRecord, NewAsk, Status, Store, StoredMessage, Timer, TimerChange,
+    TimerKey,
 };
 use serde_json::{Value, json};
 
@@ -117,12 +118,46 @@ async fn generations(store: &dyn Store) {
     let turn = Arc::new(GenerationStep { text: "later".to_owned(), ..GenerationStep::default() });
     let again = GenerationWrite { steps: vec![(1, turn)], ..generation("g0", None) };
     store.record_generation(again).await.unwrap();
+    waiting_calls(store).await;
     // a hole in the history
     let row = store.next_generation_row().unwrap();
     let mut last = GenerationWrite { row, ..generation("g6", None) };
     last.record.user_id = None;
     store.record_generation(last).await.unwrap();
     assert_eq!(store.drop_generations(vec![row]).await, Ok(1));
+}
+
+/// Lets a generation wait for people: one has answered, and another is about to.
+async fn waiting_calls(store: &dyn Store) {
+    let call = |id: &str| NewAsk {
+        kind: AskKind::Approval,
+        place: Arc::from("call \u{0000}"),
+        tool_name: Some(Arc::from("pay")),
+        rules: AskRules { remind_ms: vec![500], ..AskRules::default() },
+        next_due: Some(Timestamp(1500)),
+        details: Some(Arc::new(json!({ "amount": 12.5, "text": "grün \u{0000}" }))),
+        ..ask(id, None)
+    };
+    let by = Some(Arc::new(Principal::verified("u2")));
+    let answer = AskAnswer { by, data: Arc::new(json!({ "approved": true })) };
+    let (id, state, at) = (Arc::from("answered"), AskState::Answered, Timestamp(2000));
+    let asks = vec![
+        AskChange::Open(call("answered")),
+        AskChange::Open(call("claimed")),
+        AskChange::Close { id, state, at, answer: Some(Arc::new(answer)) },
+    ];
+    let continuation = ContinuationChange::Put { body: Arc::from("{\"turn\":1}"), asks };
+    let mut write = GenerationWrite { continuation, ..generation("g3", None) };
+    write.record.status = GenerationStatus::Suspended;
+    store.record_generation(write).await.unwrap();
+    let claim = AskRevision {
+        id: Arc::from("claimed"),
+        revision: 0,
+        rules: AskRules { to: vec!["role:support".parse().unwrap()], ..AskRules::default() },
+        claim: Some(Claim { by: Arc::from("u2 \u{0000}"), until: Timestamp(9000) }),
+        next_due: Some(Timestamp(1600)),
+    };
+    assert_eq!(store.revise_ask(claim).await, Ok(true));
 }
 
 pub(super) fn key(id: &str) -> ConversationKey {

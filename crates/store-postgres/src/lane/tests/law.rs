@@ -25,6 +25,7 @@ struct Stored {
     keys: Vec<Option<IdempotencyRecord>>,
     counts: Vec<ExecutionCount>,
     asks: Vec<Ask>,
+    due: Vec<Ask>,
 }
 
 async fn read<T>(reading: Read<'_, T>) -> T {
@@ -49,7 +50,9 @@ impl Stored {
         timers.sort_by(|a, b| (&a.execution, &a.key).cmp(&(&b.execution, &b.key)));
         let mut counts = read(store.counts()).await;
         counts.sort_by_key(|it| (Arc::clone(&it.workflow_id), it.status.as_str()));
-        Self { executions, facts, timers, keys, counts, asks: asks_of(store).await }
+        let mut due = read(store.due_asks(Timestamp(i64::MAX), 1_000)).await;
+        due.sort_by(|a, b| a.id.cmp(&b.id));
+        Self { executions, facts, timers, keys, counts, asks: asks_of(store).await, due }
     }
 }
 

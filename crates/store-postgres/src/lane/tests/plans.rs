@@ -8,7 +8,7 @@ use crate::connector::Purpose;
 use crate::lane::statement::{CREATIONS, EVERYTHING, PROGRESS};
 
 /// Number of parameters of the statements.
-const PARAMETERS: [(&str, usize); 3] = [(CREATIONS, 32), (PROGRESS, 46), (EVERYTHING, 82)];
+const PARAMETERS: [(&str, usize); 3] = [(CREATIONS, 32), (PROGRESS, 46), (EVERYTHING, 89)];
 
 #[tokio::test]
 async fn plans_over_empty_tables_begin_with_the_batch() {
