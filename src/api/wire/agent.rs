@@ -198,31 +198,12 @@ pub struct TextView<'a> {
     #[schema(value_type = Vec<ToolResultShape>)]
     tool_results: &'a [ToolResult],
     answered_by: Option<StandInView<'a>>,
-    #[serde(flatten)]
-    waiting: Option<WaitingView<'a>>,
-}
-
-/// Fields of a generation that waits for people; absent from one that has ended.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SuspendedGeneration)]
-#[serde(rename_all = "camelCase")]
-pub struct WaitingView<'a> {
-    generation_id: &'a str,
-    #[schema(schema_with = suspended)]
-    status: &'static str,
+    /// Only while the generation waits for people, as the fields below.
+    generation_id: Option<&'a str>,
+    #[schema(schema_with = suspended, required = false)]
+    status: Option<&'static str>,
     /// The generation continues once all of them are answered.
-    asks: Vec<PendingAskView<'a>>,
-}
-
-impl<'a> WaitingView<'a> {
-    /// Shows what a generation waits for; `None` if it has ended.
-    fn of(generation: &'a Generation) -> Option<Self> {
-        generation.is_suspended().then(|| Self {
-            generation_id: &generation.id,
-            status: "suspended",
-            asks: PendingAskView::all(&generation.asks),
-        })
-    }
+    asks: Option<Vec<PendingAskView<'a>>>,
 }
 
 /// Response of `POST /agents/:id/object` while the generation waits for people.
@@ -244,6 +225,7 @@ impl<'a> WaitingObjectView<'a> {
 impl<'a> TextView<'a> {
     /// Shows the answer of an agent.
     pub fn of(generation: &'a Generation) -> Self {
+        let is_suspended = generation.is_suspended();
         Self {
             text: &generation.text,
             usage: generation.usage,
@@ -251,7 +233,9 @@ impl<'a> TextView<'a> {
             tool_calls: &generation.tool_calls,
             tool_results: &generation.tool_results,
             answered_by: generation.stand_in.as_deref().map(StandInView::of),
-            waiting: WaitingView::of(generation),
+            generation_id: is_suspended.then_some(&generation.id),
+            status: is_suspended.then_some("suspended"),
+            asks: is_suspended.then(|| PendingAskView::all(&generation.asks)),
         }
     }
 }
@@ -401,8 +385,9 @@ pub struct MemoryOptions {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::agent::Choice;
     use greenroom_actors::agent::tool::ToolBody;
+    use greenroom_actors::agent::{Choice, PendingAsk};
+    use greenroom_actors::ports::store::AskKind;
     use serde_json::{json, to_value};
 
     use super::*;
@@ -493,6 +478,26 @@ mod tests {
             "finishReason": "stop", "toolCalls": [], "toolResults": []
         });
         assert_eq!(to_value(TextView::of(&generation)).unwrap(), expected);
+
+        let ask = PendingAsk {
+            ask_id: "ask_1".into(),
+            kind: AskKind::Approval,
+            tool_call_id: "c1".into(),
+            tool_name: "refund".into(),
+            input: json!({ "amount": 500 }),
+            reason: "Refund 500".to_owned(),
+            schema: None,
+            deadline: None,
+            shown_at: None,
+        };
+        let waits = Generation { asks: vec![ask], ..generation.clone() };
+        let asks = json!([{ "askId": "ask_1", "kind": "approval", "toolCallId": "c1",
+            "toolName": "refund", "input": { "amount": 500 }, "reason": "Refund 500" }]);
+        let shown = to_value(WaitingObjectView::of(&waits)).unwrap();
+        assert_eq!(
+            (&shown["generationId"], &shown["status"], &shown["asks"], &shown["object"]),
+            (&json!("g1"), &json!("suspended"), &asks, &Value::Null)
+        );
 
         let served = Served { instead_of: Some("large".into()), ..Served::of("small") };
         let generation = Generation { stand_in: Some(Box::new(served)), ..generation };
