@@ -43,6 +43,19 @@ reply = "{% for it in tool_results %}{{ it.output if it.output is defined else i
 when = "schema and tool_results"
 object = { done = "true" }
 
+[[models.offline.rules]]
+when = "'DELEGATE' in prompt and tools[0].name == 'ask_clerk' and not tool_results"
+tool_call = { name = "ask_clerk", args = { prompt = "'TWO'" } }
+
+[tools.ask_clerk]
+kind = "agent"
+agent = "clerk"
+description = "Asks the clerk"
+
+[agents.head]
+model = "offline"
+tools = ["ask_clerk"]
+
 [agents.clerk]
 model = "offline"
 tools = ["refund", "paint", "ask_user"]
@@ -393,4 +406,36 @@ fn a_generation_that_waits_can_be_cancelled() {
     let place = format!("/inbox/{}/answer", shown["asks"][0]["askId"].as_str().unwrap());
     let late = desk.server.post(&place, &json!({ "data": { "approved": true } }));
     assert_eq!(code(&late), (409, "ask_withdrawn"));
+}
+
+#[test]
+fn what_a_sub_agent_asks_is_answered_one_after_the_other() {
+    let desk = Desk::open();
+    let chat = |messages: Value| {
+        let body = json!({ "id": "c1", "messages": messages });
+        let body = body.to_string();
+        let mut wire = Wire::open(desk.server.address).unwrap();
+        wire.send("POST", "/agents/head/chat", &[], Some(body.as_bytes())).unwrap();
+        chunks(&wire.reply().unwrap())
+    };
+    let stored = || {
+        let path = "/api/memory/conversations/c1/messages?agentId=head";
+        desk.server.get(path).data()["messages"][1].clone()
+    };
+    let requests = |chunks: &[Value]| -> Vec<Value> {
+        let asked = chunks.iter().filter(|it| it["type"] == "tool-approval-request");
+        asked.map(|it| it["approvalId"].clone()).collect()
+    };
+    let asked = requests(&chat(json!([user("u1", "DELEGATE")])));
+    assert_eq!(asked.len(), 2, "both are shown at the call of the sub-agent");
+    let message = stored();
+    assert_eq!(message["parts"][0]["approval"]["id"], asked[1], "the last one counts");
+    let waits = chat(json!([decide(&message, &[true])]));
+    assert_eq!(requests(&waits), [asked[0].clone()]);
+    let mut message = stored();
+    message["parts"][0]["approval"]["id"] = asked[0].clone();
+    message["parts"][0]["state"] = json!("approval-requested");
+    let ended = chat(json!([decide(&message, &[false])]));
+    assert_eq!(ended[1]["type"], "tool-output-available", "{ended:#?}");
+    assert_eq!(desk.made(), ["600"]);
 }
