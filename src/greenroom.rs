@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 pub use self::error::{Problems, ServeError};
 
-use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
+use greenroom_actors::agent::{AgentDefinition, Approval};
 use greenroom_actors::domain::ids::is_definition_id;
 use greenroom_actors::domain::plan::format_remarks;
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
@@ -191,6 +191,35 @@ impl Greenroom {
                     self.problems.push(format!("tool {name} is registered twice"));
                 }
             }
+        }
+        self
+    }
+
+    /// Requires approval of calls that agents make of a tool which was registered before.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use greenroom_actors::agent::Approval;
+    /// use serde_json::json;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let parameters = json!({ "type": "object", "required": ["amount"],
+    ///     "properties": { "amount": { "type": "number" } } });
+    /// let approval = Approval::when("args.amount > 100")?.reason("Refund {{ args.amount }}")?;
+    /// let server = Greenroom::new()
+    ///     .tool("refund", "Refunds an order", parameters, |arguments, _context| async move {
+    ///         Ok(json!({ "refunded": arguments["amount"] }))
+    ///     })
+    ///     .approval("refund", approval);
+    /// # drop(server);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn approval(mut self, tool: &str, approval: Approval) -> Self {
+        match self.registry.tools.get_mut(tool) {
+            Some(found) => Arc::make_mut(found).approval = Some(Arc::new(approval)),
+            None => self.problems.push(format!("approval of tool {tool}: it is not registered")),
         }
         self
     }

@@ -49,7 +49,7 @@ pub struct ConversationPage {
 pub struct Messages {
     pub messages: Vec<StoredMessage>,
     pub approvals: ApprovalForm,
-    /// What the last message waits for.
+    /// Open asks of the last message.
     pub asks: Vec<PendingAsk>,
 }
 

@@ -329,6 +329,10 @@ fn duplicate_and_invalid_names_are_refused() {
     let rows = [
         (base().workflow(workflow()).workflow(workflow()), "workflow w is registered twice"),
         (base().agent(agent()).agent(agent()), "agent a is registered twice"),
+        (
+            base().approval("refund", Approval::always()),
+            "approval of tool refund: it is not registered",
+        ),
         (base().model("offline", model()), "model offline is registered twice"),
         (
             base().model("a b", model()),

@@ -71,7 +71,9 @@ impl PendingGeneration {
 
     /// Sends events that no generation sends.
     pub(crate) fn play(&self, events: Vec<GenerationEvent>) {
-        self.stream.address.do_send(GenerationProgress(events.into()));
+        if self.stream.address.try_send(GenerationProgress(events.into())).is_err() {
+            (self.stream.disconnect)();
+        }
     }
 
     /// Stops the actor of a stream that will not be sent.

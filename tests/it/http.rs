@@ -47,6 +47,7 @@ mod store;
 mod streams;
 mod system;
 mod threads;
+mod tool_approvals;
 mod tool_failures;
 mod tool_streams;
 mod tools;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use greenroom::Greenroom;
 use greenroom::builder::{Block, Retry, Step, Suspend, Workflow};
+use greenroom_actors::agent::{Approval, ToolAsk};
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use serde_json::{Value, json};
 use support::server::{LEDGER, SERVE};
@@ -53,7 +54,27 @@ fn registered(greenroom: Greenroom) -> Greenroom {
         .function("ask", ask)
         .function("panic", |_| async { panic!("a step that panics") })
         .function("abort", abort);
-    workflows().into_iter().fold(greenroom, Greenroom::workflow)
+    workflows().into_iter().fold(with_tools(greenroom), Greenroom::workflow)
+}
+
+/// Registers tools that ask people.
+fn with_tools(greenroom: Greenroom) -> Greenroom {
+    let parameters = json!({ "type": "object", "required": ["amount"],
+        "properties": { "amount": { "type": "integer" } } });
+    let approval = Approval::when("args.amount > 100").unwrap();
+    let approval = approval.reason("Refund {{ args.amount }}").unwrap().edit();
+    let color = json!({ "type": "string", "enum": ["blue", "red"] });
+    greenroom
+        .tool("refund", "Refunds", parameters, |arguments, context| async move {
+            let key = &context.idempotency_key;
+            append_line(&format!("refund {} {key}", arguments["amount"])).unwrap();
+            Ok(json!({ "refunded": arguments["amount"] }))
+        })
+        .approval("refund", approval)
+        .tool("paint", "Paints", json!({ "type": "object" }), move |_, context| {
+            let ask = ToolAsk::new("Which color?").schema(color.clone());
+            async move { Ok(json!({ "painted": context.ask(ask)? })) }
+        })
 }
 
 fn workflows() -> Vec<Workflow> {
@@ -166,9 +187,12 @@ fn note(step: &StepContext) -> Result<(), StepError> {
 /// Appends one line in one write: execution, path, attempt, key, and the word of an end.
 fn append(step: &StepContext, end: &str) -> Result<(), StepError> {
     let StepContext { execution_id, path, attempt, idempotency_key, .. } = step;
-    let line = format!("{execution_id} {path} {attempt} {idempotency_key}{end}\n");
-    let ledger = std::env::var_os(LEDGER).ok_or("no ledger")?;
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
-    file.and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(|error| StepError(error.to_string()))
+    let line = format!("{execution_id} {path} {attempt} {idempotency_key}{end}");
+    append_line(&line).map_err(|error| StepError(error.to_string()))
+}
+
+fn append_line(line: &str) -> std::io::Result<()> {
+    let ledger = std::env::var_os(LEDGER).ok_or(std::io::ErrorKind::NotFound)?;
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(ledger)?;
+    file.write_all(format!("{line}\n").as_bytes())
 }

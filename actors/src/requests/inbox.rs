@@ -74,7 +74,7 @@ pub struct ChatReply {
     pub reply: Reply,
 }
 
-/// What a chat client says about a call.
+/// Answer of a chat client about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     Decided {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Map;
 
 use crate::agent::generation::continuation::{Continuation, answer_of_timeout};
-use crate::agent::generation::put_away::{PutAway, end_kept};
+use crate::agent::generation::put_away::{PutAway, conversation_of, end_kept};
 use crate::agent::generation::{
     GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
 };
@@ -93,6 +93,9 @@ impl Runtime {
                 true => GenerationStatus::Working,
                 false => GenerationStatus::Suspended,
             };
+            // a chat that is loaded again shows the answers so far
+            let now = self.shared.clock.now();
+            let messages = conversation_of(found.entry.steps, &kept, id, now);
             let body = serde_json::to_string(&*kept).map_err(|error| {
                 self.shared.corrupt(format!("the continuation of {id}"), &error.to_string())
             })?;
@@ -101,7 +104,7 @@ impl Runtime {
                 row: 0,
                 record,
                 steps: Vec::new(),
-                messages: None,
+                messages,
                 continuation: ContinuationChange::Put { body: Arc::from(body), asks },
             };
             let settled = self.shared.store.settle_generation(found.revision, write).await;

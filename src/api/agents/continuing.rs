@@ -16,8 +16,8 @@ use serde_json::json;
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, AskRefusal};
 use crate::api::json::{self, Object};
-use crate::api::wire::agent::ApproveBody;
 use crate::api::wire::message::Replies;
+use crate::api::wire::pending_ask::ApproveBody;
 
 /// Passes the answers in a message of a chat on. Returns `None` if the message is none of answers:
 /// the agent is asked with it.

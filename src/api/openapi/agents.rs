@@ -9,11 +9,10 @@ use super::components::Components;
 use super::described::Described;
 use super::{bodies, configured, frames, inbox, parts};
 use crate::api::error::{ApiError, GenerationFailure, Product};
-use crate::api::wire::agent::{
-    AgentDetailView, AgentView, ApproveBody, CancelledGenerationView, TextView,
-};
+use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
 use crate::api::wire::history::{HistoryEntryView, HistoryView};
 use crate::api::wire::inbox::AskDetailView;
+use crate::api::wire::pending_ask::ApproveBody;
 use crate::api::wire::ui_stream::DONE;
 
 fn not_found() -> ApiError {

@@ -15,8 +15,7 @@ use serde_with::skip_serializing_none;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::api::json::{Closed, Object, present};
-use crate::api::wire::inbox::AskOptions;
+use crate::api::json::{Object, present};
 use crate::api::wire::pending_ask::PendingAskView;
 use crate::api::wire::shape::{
     FinishReasonShape, ToolCallShape, ToolResultShape, UsageShape, agent_status, cancelled,
@@ -198,31 +197,12 @@ pub struct TextView<'a> {
     #[schema(value_type = Vec<ToolResultShape>)]
     tool_results: &'a [ToolResult],
     answered_by: Option<StandInView<'a>>,
-    #[serde(flatten)]
-    waiting: Option<WaitingView<'a>>,
-}
-
-/// Fields of a generation that waits for people; absent from one that has ended.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SuspendedGeneration)]
-#[serde(rename_all = "camelCase")]
-pub struct WaitingView<'a> {
-    generation_id: &'a str,
-    #[schema(schema_with = suspended)]
-    status: &'static str,
+    /// Only while the generation waits for people, as the fields below.
+    generation_id: Option<&'a str>,
+    #[schema(schema_with = suspended, required = false)]
+    status: Option<&'static str>,
     /// The generation continues once all of them are answered.
-    asks: Vec<PendingAskView<'a>>,
-}
-
-impl<'a> WaitingView<'a> {
-    /// Shows what a generation waits for; `None` if it has ended.
-    fn of(generation: &'a Generation) -> Option<Self> {
-        generation.is_suspended().then(|| Self {
-            generation_id: &generation.id,
-            status: "suspended",
-            asks: PendingAskView::all(&generation.asks),
-        })
-    }
+    asks: Option<Vec<PendingAskView<'a>>>,
 }
 
 /// Response of `POST /agents/:id/object` while the generation waits for people.
@@ -244,6 +224,7 @@ impl<'a> WaitingObjectView<'a> {
 impl<'a> TextView<'a> {
     /// Shows the answer of an agent.
     pub fn of(generation: &'a Generation) -> Self {
+        let is_suspended = generation.is_suspended();
         Self {
             text: &generation.text,
             usage: generation.usage,
@@ -251,7 +232,9 @@ impl<'a> TextView<'a> {
             tool_calls: &generation.tool_calls,
             tool_results: &generation.tool_results,
             answered_by: generation.stand_in.as_deref().map(StandInView::of),
-            waiting: WaitingView::of(generation),
+            generation_id: is_suspended.then_some(&generation.id),
+            status: is_suspended.then_some("suspended"),
+            asks: is_suspended.then(|| PendingAskView::all(&generation.asks)),
         }
     }
 }
@@ -293,31 +276,6 @@ impl<'a> CancelledGenerationView<'a> {
     pub fn of(generation_id: &'a str) -> Self {
         Self { generation_id, status: "cancelled" }
     }
-}
-
-/// Body of an answer about a call.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = CallApproval)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ApproveBody {
-    /// The call that waits, as in `asks` of the generation.
-    pub tool_call_id: String,
-    pub approved: bool,
-    /// What the model and people read about the decision.
-    #[serde(default)]
-    pub reason: Option<String>,
-    /// Other arguments for the call, if the tool lets people edit them.
-    #[serde(default, deserialize_with = "present")]
-    #[schema(schema_with = optional_object)]
-    pub input: Option<Value>,
-    #[serde(default)]
-    #[schema(value_type = Option<AskOptions>)]
-    pub options: Option<Object<AskOptions>>,
-}
-
-impl Closed for ApproveBody {
-    const KEYS: &'static [&'static str] =
-        &["toolCallId", "approved", "reason", "input", "options", "options.userId"];
 }
 
 /// Body of a request to an agent.
@@ -400,103 +358,4 @@ pub struct MemoryOptions {
 }
 
 #[cfg(test)]
-mod tests {
-    use greenroom_actors::agent::Choice;
-    use greenroom_actors::agent::tool::ToolBody;
-    use serde_json::{json, to_value};
-
-    use super::*;
-
-    fn registry() -> Registry {
-        let spec = ToolSpec {
-            name: "add".into(),
-            description: "Adds".into(),
-            parameters: json!({ "type": "object" }),
-        };
-        let tool = ToolDefinition::new(spec, ToolBody::Workflow("sum".into())).unwrap();
-        let clerk = AgentDefinition {
-            id: "clerk".into(),
-            name: "Clerk".into(),
-            description: "Files".into(),
-            ..AgentDefinition::default()
-        };
-        Registry {
-            tools: [("add".to_owned(), Arc::new(tool))].into(),
-            agents: [("clerk".to_owned(), Arc::new(clerk))].into(),
-            ..Registry::default()
-        }
-    }
-
-    #[test]
-    fn an_agent_has_the_fields_of_the_specification() {
-        let agent = AgentDefinition {
-            id: "assistant".into(),
-            name: "Assistant".into(),
-            description: "Helps".into(),
-            instructions: Some("be kind".into()),
-            model: "offline".into(),
-            tools: Choice::Fixed(vec!["add".into()]),
-            sub_agents: vec!["clerk".into()],
-            memory: true,
-            ..AgentDefinition::default()
-        };
-        let add =
-            json!({ "name": "add", "description": "Adds", "parameters": { "type": "object" } });
-        let registry = registry();
-        let tools = registry.tools_of(&agent).unwrap();
-        let ToolSpec { name, description, parameters } = &tools[1].spec;
-        assert!(description.ends_with("- clerk: Files"), "{description}");
-        let delegate = json!({ "name": "delegate_task", "description": description, "parameters": parameters });
-        assert_eq!(delegate["name"], json!(name));
-        let mut expected = json!({
-            "id": "assistant", "name": "Assistant", "description": "Helps", "status": "working",
-            "model": "offline", "tools": [add, delegate],
-            "subAgents": [{ "id": "clerk", "name": "Clerk", "description": "Files" }],
-            "memory": { "config": { "contextLimit": 10 } }, "isTelemetryEnabled": true
-        });
-        let now = AgentStatus { is_working: true, is_telemetry_enabled: true };
-        assert_eq!(to_value(AgentView::of(&agent, &registry, now)).unwrap(), expected);
-        expected["tools"] = json!(["add", "delegate_task"]);
-        expected["toolDetails"] = json!([add, delegate]);
-        assert_eq!(to_value(AgentDetailView::of(&agent, &registry, now)).unwrap(), expected);
-    }
-
-    #[test]
-    fn a_model_and_tools_from_the_context_are_not_shown() {
-        let agent = AgentDefinition {
-            model: Choice::Source("{{ context.model }}".into()),
-            tools: Choice::Source("context.tools".into()),
-            ..AgentDefinition::default()
-        };
-        let shown = to_value(AgentView::of(&agent, &registry(), AgentStatus::default())).unwrap();
-        assert_eq!((&shown["model"], &shown["tools"]), (&json!("dynamic"), &json!([])));
-        assert_eq!((&shown["status"], &shown["memory"]), (&json!("idle"), &Value::Null));
-    }
-
-    #[test]
-    fn a_text_has_the_fields_of_the_specification() {
-        let generation = Generation {
-            id: "g1".into(),
-            text: "hello".into(),
-            usage: Usage {
-                prompt_tokens: 1,
-                completion_tokens: 1,
-                total_tokens: 2,
-                ..Usage::default()
-            },
-            ..Generation::default()
-        };
-        let expected = json!({
-            "text": "hello",
-            "usage": { "promptTokens": 1, "completionTokens": 1, "totalTokens": 2,
-                       "cachedInputTokens": 0, "reasoningTokens": 0 },
-            "finishReason": "stop", "toolCalls": [], "toolResults": []
-        });
-        assert_eq!(to_value(TextView::of(&generation)).unwrap(), expected);
-
-        let served = Served { instead_of: Some("large".into()), ..Served::of("small") };
-        let generation = Generation { stand_in: Some(Box::new(served)), ..generation };
-        let shown = to_value(TextView::of(&generation)).unwrap();
-        assert_eq!(shown["answeredBy"], json!({ "model": "small", "insteadOf": "large" }));
-    }
-}
+mod tests;

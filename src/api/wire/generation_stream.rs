@@ -101,4 +101,6 @@ fn write_data(data: &impl Serialize, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
+mod ask_tests;
+#[cfg(test)]
 mod tests;

@@ -49,7 +49,7 @@ pub struct HistoryEntryView<'a> {
     trace_id: &'a str,
     #[schema(required)]
     error: Option<&'a str>,
-    /// What a suspended generation waits for; lists leave it out.
+    /// Open asks of a suspended generation. Lists leave them out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     asks: Vec<PendingAskView<'a>>,

@@ -1,15 +1,17 @@
-//! What a suspended generation waits for.
+//! Open asks of a suspended generation, and answers to them.
 
 use greenroom_actors::agent::{AgentDefinition, PendingAsk};
 use greenroom_actors::ports::store::AskKind;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
-use utoipa::openapi::Object;
+use utoipa::openapi::Object as Schema;
 
+use crate::api::json::{Closed, Object, present};
 use crate::api::wire::Iso;
-use crate::api::wire::shape::one_of;
+use crate::api::wire::inbox::AskOptions;
+use crate::api::wire::shape::{one_of, optional_object};
 
 /// An open ask of a call of a tool.
 #[skip_serializing_none]
@@ -25,7 +27,7 @@ pub struct PendingAskView<'a> {
     tool_name: &'a str,
     /// Arguments of the call.
     input: &'a Value,
-    /// What people read.
+    /// Text for people: the request, or the question.
     reason: &'a str,
     /// JSON Schema of the answer; not for approvals.
     schema: Option<&'a Value>,
@@ -53,8 +55,33 @@ impl<'a> PendingAskView<'a> {
     }
 }
 
-fn kind_of_call() -> Object {
+fn kind_of_call() -> Schema {
     one_of([AskKind::Approval, AskKind::Input].map(AskKind::as_str))
+}
+
+/// Body of an answer about a call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CallApproval)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApproveBody {
+    /// The call that waits, as in `asks` of the generation.
+    pub tool_call_id: String,
+    pub approved: bool,
+    /// Reason of the decision, for the model and people.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Other arguments for the call, if the tool lets people edit them.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = optional_object)]
+    pub input: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<AskOptions>)]
+    pub options: Option<Object<AskOptions>>,
+}
+
+impl Closed for ApproveBody {
+    const KEYS: &'static [&'static str] =
+        &["toolCallId", "approved", "reason", "input", "options", "options.userId"];
 }
 
 /// Form of requests of approvals in chats.

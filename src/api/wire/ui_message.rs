@@ -326,6 +326,98 @@ mod tests {
         );
     }
 
+    fn approval(approved: Option<bool>, reason: Option<&str>) -> Part {
+        Part::ToolApproval(ToolApproval {
+            approval_id: "ask_1".to_owned(),
+            tool_call_id: "c1".to_owned(),
+            approved,
+            reason: reason.map(str::to_owned),
+        })
+    }
+
+    /// The states that clients of the AI SDK have after the stream.
+    #[test]
+    fn a_call_that_waits_or_waited_has_its_approval() {
+        let requested = || approval(None, Some("Add 1?"));
+        let done = |outcome| Some(result("c1", outcome));
+        let refused = || done(ToolOutcome::Denied("refused by lea: no".to_owned()));
+        let rows = [
+            (
+                requested(),
+                None,
+                json!({ "state": "approval-requested", "approval": { "id": "ask_1" } }),
+                json!({ "state": "input-available" }),
+            ),
+            (
+                approval(Some(true), None),
+                None,
+                json!({ "state": "approval-responded",
+                        "approval": { "id": "ask_1", "approved": true } }),
+                json!({ "state": "input-available" }),
+            ),
+            (
+                approval(Some(true), None),
+                done(ToolOutcome::Output(json!(2))),
+                json!({ "state": "output-available", "output": 2,
+                        "approval": { "id": "ask_1", "approved": true } }),
+                json!({ "state": "output-available", "output": 2 }),
+            ),
+            (
+                approval(Some(true), None),
+                done(ToolOutcome::Error("broke".to_owned())),
+                json!({ "state": "output-error", "errorText": "broke",
+                        "approval": { "id": "ask_1", "approved": true } }),
+                json!({ "state": "output-error", "errorText": "broke" }),
+            ),
+            (
+                approval(Some(false), Some("no")),
+                refused(),
+                json!({ "state": "output-denied",
+                        "approval": { "id": "ask_1", "approved": false, "reason": "no" } }),
+                json!({ "state": "output-error", "errorText": "refused by lea: no" }),
+            ),
+        ];
+        for (approval, result, states, data) in rows {
+            let mut parts = vec![Part::ToolCall(call("c1")), approval];
+            parts.extend(result);
+            let message = stored(parts);
+            for (form, expected) in [(ApprovalForm::States, states), (ApprovalForm::Data, data)] {
+                let shown = to_value(UiMessageView::of(&message, form, &[])).unwrap();
+                let mut tool = shown["parts"][0].as_object().cloned().unwrap();
+                for known in ["type", "toolCallId", "input"] {
+                    tool.remove(known);
+                }
+                assert_eq!(Value::Object(tool), expected, "{form:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_ends_with_what_it_waits_for() {
+        let asks = [AskKind::Approval, AskKind::Input].map(|kind| PendingAsk {
+            ask_id: kind.as_str().into(),
+            kind,
+            tool_call_id: "c1".into(),
+            tool_name: "add".into(),
+            input: json!({}),
+            reason: "Why?".to_owned(),
+            schema: None,
+            deadline: None,
+            shown_at: None,
+        });
+        let message = stored(vec![Part::ToolCall(call("c1"))]);
+        let rows = [
+            (ApprovalForm::States, vec!["tool-add", "data-ask"]),
+            (ApprovalForm::Data, vec!["tool-add", "data-approval", "data-ask"]),
+        ];
+        for (form, expected) in rows {
+            let shown = to_value(UiMessageView::of(&message, form, &asks)).unwrap();
+            let parts = shown["parts"].as_array().unwrap().iter();
+            let kinds: Vec<_> = parts.map(|part| part["type"].as_str().unwrap()).collect();
+            assert_eq!(kinds, expected);
+        }
+    }
+
     #[test]
     fn shown_messages_can_be_read_back() {
         let is_open =

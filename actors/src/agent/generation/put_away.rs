@@ -6,8 +6,8 @@ use crate::domain::message::{ToolApproval, ToolOutcome};
 use crate::domain::time::Timestamp;
 use crate::ports::model::Usage;
 use crate::ports::store::{
-    AskChange, AskState, ContinuationChange, GenerationEntry, GenerationStatus, GenerationStep,
-    GenerationWrite, Generations, StoredContinuation,
+    AskChange, AskState, ContinuationChange, ConversationWrite, GenerationEntry, GenerationStatus,
+    GenerationStep, GenerationWrite, Generations, StoredContinuation,
 };
 use crate::requests::Unavailable;
 
@@ -64,6 +64,19 @@ pub(crate) async fn end_kept(
         }
     }
     Err(Unavailable::Busy { execution: None })
+}
+
+/// Returns the write of the assistant's message as the continuation has it; `None` without memory.
+pub(crate) fn conversation_of(
+    steps: Vec<GenerationStep>,
+    kept: &Continuation,
+    generation_id: &str,
+    at: Timestamp,
+) -> Option<ConversationWrite> {
+    let memory = kept.memory.clone().map(Remembered::from)?;
+    let waiting: Vec<_> = kept.calls.iter().map(|call| Arc::clone(&call.tool_call_id)).collect();
+    let parts = Transcript::restored(steps, kept.usage).parts(&kept.approvals, &waiting);
+    Some(memory.write(parts, generation_id, at))
 }
 
 /// Returns the record of the end. Open asks are withdrawn, and their calls count as denied.

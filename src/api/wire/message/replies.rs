@@ -1,10 +1,8 @@
 //! Answers of a chat client to what a suspended generation waits for.
 
+use greenroom_actors::agent::tool::ASK_USER;
 use greenroom_actors::requests::{ChatReply, Reply};
 use serde_json::{Map, Value};
-
-/// Tool with which agents ask.
-const ASK_USER: &str = "tool-ask_user";
 
 /// Answers in the last message of a chat.
 #[derive(Debug, Default, PartialEq)]
@@ -29,7 +27,7 @@ pub fn replies_of(input: &Value) -> Replies {
         let Some(part) = part.as_object().filter(|part| is_tool(part)) else { continue };
         let Some(reply) = reply_of(part, place >= turn) else { continue };
         replies.are_answers |= reply.approval_id.is_some()
-            || part["type"] == ASK_USER
+            || part["type"] == format!("tool-{ASK_USER}")
             || parts.iter().any(|asked| is_about(asked, &reply));
         replies.all.push(reply);
     }

@@ -1,5 +1,6 @@
 //! Accepted and refused messages.
 
+use greenroom_actors::domain::message::ToolApproval;
 use serde_json::json;
 
 use super::*;
@@ -169,5 +170,43 @@ fn refusals_name_the_index() {
     ];
     for (input, what) in rows {
         assert_eq!(refusal(&input), format!("Invalid request body: {what}"));
+    }
+}
+
+#[test]
+fn approvals_of_a_chat_are_kept_and_those_passed_over_are_refused() {
+    let went_on = "not approved: the user went on";
+    let rows = [
+        (json!({ "id": "a" }), Value::Null, Some(false), Some(went_on), Some(went_on)),
+        (json!({ "id": "a", "approved": true }), Value::Null, Some(true), None, None),
+        (json!({ "id": "a", "approved": false }), Value::Null, Some(false), None, Some("refused")),
+        (
+            json!({ "id": "a", "approved": false, "reason": "dear" }),
+            Value::Null,
+            Some(false),
+            Some("dear"),
+            Some("refused: dear"),
+        ),
+        (json!({ "id": "a", "approved": true }), json!(2), Some(true), None, None),
+    ];
+    for (approval, output, approved, reason, denied) in rows {
+        let mut part =
+            json!({ "type": "tool-add", "toolCallId": "t", "input": {}, "approval": approval });
+        if !output.is_null() {
+            part["output"] = output.clone();
+        }
+        let messages = read(&json!([{ "role": "assistant", "parts": [part] }])).unwrap();
+        let call = ToolCall { tool_call_id: "t".into(), tool_name: "add".into(), input: json!({}) };
+        let kept = Part::ToolApproval(ToolApproval {
+            approval_id: "a".into(),
+            tool_call_id: "t".into(),
+            approved,
+            reason: reason.map(str::to_owned),
+        });
+        let mut expected = vec![Part::ToolCall(call.clone()), kept];
+        let denied = denied.map(|why| ToolOutcome::Denied(why.to_owned()));
+        let outcome = denied.or((!output.is_null()).then_some(ToolOutcome::Output(output)));
+        expected.extend(outcome.map(|outcome| Part::ToolResult(result_of(call, outcome))));
+        assert_eq!(messages[0].parts, expected, "{approval}");
     }
 }

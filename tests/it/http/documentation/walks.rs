@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::super::site::at;
 use super::{Documented, Headers};
+use support::client::Reply;
 
 const EXECUTION: &str = "/workflows/{id}/executions/{executionId}";
+const GENERATION: &str = "/agents/{id}/generations/{generationId}";
 const ASYNC: Headers<'_> = &[("prefer", "respond-async")];
 const CONVERSATION: &str = "/api/memory/conversations/{id}";
 
@@ -184,7 +186,7 @@ pub(super) fn walk_agents(documented: &Documented) {
     let text = "/agents/assistant/text";
     let accepted = documented.site.send("POST", text, ASYNC, Some(body.as_bytes()));
     let place = accepted.header("location").unwrap();
-    documented.get("/agents/{id}/generations/{generationId}", place);
+    documented.get(GENERATION, place);
     let place = "/agents/{id}/stream-object";
     let body = documented.example(place);
     let text = documented.post(place, "/agents/assistant/stream-object?format=text", &body);
@@ -199,11 +201,50 @@ pub(super) fn walk_agents(documented: &Documented) {
     let cancel = "/agents/{id}/generations/{generationId}/cancel";
     let path = "/agents/assistant/generations/none/cancel";
     assert_eq!(documented.post(cancel, path, &json!({})).status, 404);
+    let approve = "/agents/{id}/generations/{generationId}/approve";
+    let path = "/agents/assistant/generations/none/approve";
+    let body = documented.example(approve);
+    assert_eq!(documented.post(approve, path, &body).status, 404);
+    assert_eq!(documented.post(approve, path, &json!({ "approved": true })).status, 400);
     documented.get("/tools", "/tools");
     let call = "/tools/add_two/execute";
     documented.post(call, call, &documented.example(call));
     documented.post("/tools/{name}/execute", call, &documented.example(call));
     assert_eq!(documented.post(call, call, &json!({ "input": { "n": "x" } })).status, 400);
+}
+
+/// Calls an agent whose tools wait for people.
+pub(super) fn walk_asks(documented: &Documented) {
+    let ask = |what: &str| {
+        let place = format!("/agents/{{id}}/{what}");
+        let body = json!({ "input": "go", "schema": { "type": "object" },
+                           "options": { "conversationId": format!("asked-{what}") } });
+        documented.post(&place, &format!("/agents/cashier/{what}"), &body)
+    };
+    let [text, object, chat] = ["text", "object", "chat"].map(ask);
+    for what in ["stream", "stream-object"] {
+        assert_eq!(ask(what).status, 200);
+    }
+    let place = |reply: &Reply, what: &str| {
+        let id = reply.header("x-generation-id").unwrap();
+        format!("/agents/cashier/generations/{id}{what}")
+    };
+    let shown = documented.get(GENERATION, &place(&text, "")).data();
+    assert_eq!(shown["asks"], text.data()["asks"]);
+    let messages = "/api/memory/conversations/{id}/messages";
+    documented.get(messages, "/api/memory/conversations/asked-chat/messages?agentId=cashier");
+    let body = json!({ "toolCallId": shown["asks"][0]["toolCallId"], "approved": true });
+    let approve = format!("{GENERATION}/approve");
+    assert_eq!(documented.post(&approve, &place(&text, "/approve"), &body).status, 200);
+    let ask = shown["asks"][0]["askId"].as_str().unwrap();
+    documented.get("/inbox/{askId}", &format!("/inbox/{ask}"));
+    documented.get("/inbox", "/inbox?state=all&agentId=cashier");
+    let cancel = format!("{GENERATION}/cancel");
+    for reply in [&object, &chat] {
+        let cancelled = documented.post(&cancel, &place(reply, "/cancel"), &json!({}));
+        assert_eq!(cancelled.status, 200);
+    }
+    documented.get(messages, "/api/memory/conversations/asked-chat/messages?agentId=cashier");
 }
 
 pub(super) fn walk_memory(documented: &Documented) {
