@@ -1,6 +1,8 @@
 //! Use cases of the inbox: list, describe, answer and change asks.
 
 mod changes;
+mod form_answer;
+mod links;
 mod query;
 
 use greenroom_actors::Runtime;
@@ -15,6 +17,8 @@ use crate::api::error::ApiError;
 use crate::api::wire::inbox::ask_cursor_text;
 
 pub use self::changes::{Change, answer, assign, claim, release, revision_of};
+pub use self::form_answer::{AskForm, DATA, DECISION, Mistake, REASON, choice_text, control_of};
+pub use self::links::{Link, Links, answer_with_link, follow_link, make_link};
 pub use self::query::AskQuery;
 
 /// A page of asks, the cursor of the next one, and whether asks are missing.

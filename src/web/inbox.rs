@@ -1,5 +1,7 @@
 //! Handlers of the inbox.
 
+pub(super) mod links;
+
 use std::borrow::Cow;
 
 use actix_web::http::header::{ETAG, IF_MATCH};

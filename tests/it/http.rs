@@ -21,6 +21,7 @@ mod generation_refusals;
 mod generations;
 mod history;
 mod inbox;
+mod inbox_links;
 mod keys;
 mod lists;
 mod logs;

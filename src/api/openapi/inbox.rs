@@ -9,7 +9,7 @@ use super::described::Described;
 use super::parts;
 use crate::api::error::{ApiError, AskRefusal};
 use crate::api::wire::inbox::{
-    AskDetailView, AskOptions, AsksView, AssignBody, ClaimBody, ReleaseBody,
+    AskDetailView, AskOptions, AsksView, AssignBody, ClaimBody, LinkBody, LinkView, ReleaseBody,
 };
 
 const ID: &str = "ask_9f86d081884c7d65";
@@ -114,6 +114,64 @@ pub(super) fn assign(components: &mut Components) -> Described {
         .with_body(components.body::<AssignBody>(), true, json!({ "to": ["role:manager"] }))
         .answering(200, tagged("The ask", data))
         .refusing([not_assigned()])
+}
+
+pub(super) fn link(components: &mut Components) -> Described {
+    let data = components.answer::<LinkView>();
+    changing("linkToAsk")
+        .about(
+            "The link answers as the user or the role in `to`, without a token, until the ask is \
+             closed or the time of the link is over. Nothing is stored; a link cannot be revoked.",
+        )
+        .with_body(components.body::<LinkBody>(), true, json!({ "to": "user:ann", "ttl": "2h" }))
+        .answering(200, parts::json_answer("A link", data))
+        .refusing([not_assigned(), ApiError::Ask(AskRefusal::LinksOff)])
+}
+
+pub(super) fn show_link() -> Described {
+    of_link("showAskLink").about(
+        "A page without scripts, with a form. It changes nothing, so that scanners of mail may \
+         follow the link.",
+    )
+}
+
+pub(super) fn answer_link() -> Described {
+    let values = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    let mut described = of_link("answerAskLink")
+        .about(
+            "The fields of the form are `data.<name>`, or `approved` (`true` or `false`) and \
+             `reason` of an approval, or `data` with JSON. Refusals are pages as well.",
+        )
+        .using_memory()
+        .refusing([
+            not_assigned(),
+            ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned())),
+            ApiError::BodyBroken("is no form"),
+            ApiError::BodyTooSlow,
+            ApiError::BodyTooLarge { bytes_max: 1024 * 1024 },
+            ApiError::FormOnly,
+            ApiError::UnsupportedEncoding("gzip".to_owned()),
+        ]);
+    described.body = Some(json!({
+        "required": true,
+        "content": { "application/x-www-form-urlencoded": { "schema": values } },
+    }));
+    described
+}
+
+/// Describes a page of a link.
+fn of_link(operation_id: &'static str) -> Described {
+    let at = Timestamp(1_790_000_000_000);
+    Described::new(operation_id)
+        .with([parts::path("token", "Token of the link", parts::name())])
+        .answering(200, parts::text_answer("A page", "text/html"))
+        .refusing([not_found()])
+        .refusing(closed_or_claimed())
+        .refusing([
+            ApiError::Ask(AskRefusal::LinkInvalid),
+            ApiError::Ask(AskRefusal::LinkExpired { at }),
+        ])
+        .using_runtime()
 }
 
 /// Describes a change of an ask.

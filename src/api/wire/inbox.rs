@@ -12,7 +12,7 @@ use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object as Schema;
 
-pub use self::bodies::{AnswerBody, AskOptions, AssignBody, ClaimBody, ReleaseBody};
+pub use self::bodies::{AnswerBody, AskOptions, AssignBody, ClaimBody, LinkBody, ReleaseBody};
 use crate::api::wire::Iso;
 use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::form::{FieldView, form_of};
@@ -29,6 +29,15 @@ pub struct AsksView<'a> {
     pub next_cursor: Option<String>,
     /// True while asks of executions from before an update are still being collected.
     pub incomplete: bool,
+}
+
+/// A link with which one person answers an ask.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskLink)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkView {
+    pub url: String,
+    pub expires_at: Iso,
 }
 
 /// Something that waits for a person, or did.

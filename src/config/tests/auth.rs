@@ -202,6 +202,23 @@ fn mistakes_in_rules_and_api_keys() {
             ],
         ),
         (
+            "[inbox]\nsecret = \"canary\"\nbase_url = \"ftp://a.example\"\nlink_ttl = \"0s\"\n",
+            &[
+                "c.toml:2:10: inbox.secret: must name an environment variable, e.g. \
+                 \"secret:INBOX_KEY\"",
+                "c.toml:3:12: inbox.base_url: must begin with http:// or https://",
+                "c.toml:4:12: inbox.link_ttl: must be longer than 0ms",
+            ],
+        ),
+        (
+            "[inbox]\nsecret = \"secret:INBOX_KEY\"\n",
+            &["c.toml:2:1: inbox.secret: needs `base_url`, which links begin with"],
+        ),
+        (
+            "[inbox]\nbase_url = \"https://a.example/x?y\"\n",
+            &["c.toml:2:12: inbox.base_url: must end with the host or a path, before ? and #"],
+        ),
+        (
             "[auth]\nprovider = \"none\"\njwt = {}\n[[auth.api_keys]]\nid = \"a/b\"\n\
              hash = \"canary\"\nuser = { id = \"\" }\n",
             &[
