@@ -73,7 +73,7 @@ pub struct ResumeExecution {
     pub suspension_id: Option<String>,
     pub data: Value,
     pub by: Option<Principal>,
-    /// Who has to be one of those who are asked; `None` resumes whoever is asked.
+    /// Caller that has to be among those who are asked; `None` resumes in any case.
     pub answerer: Option<Answerer>,
     pub idempotency: Option<IdempotencyKey>,
 }

@@ -3,8 +3,12 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/approval_crashes.rs"]
+mod approval_crashes;
 #[path = "actors/approvals.rs"]
 mod approvals;
+#[path = "actors/approved_runs.rs"]
+mod approved_runs;
 #[path = "actors/ask_access.rs"]
 mod ask_access;
 #[path = "actors/ask_reminders.rs"]

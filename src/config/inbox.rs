@@ -1,4 +1,4 @@
-//! `[inbox]`: what waits for people.
+//! `[inbox]`: the inbox.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::auth::LinkKey;
 const EXAMPLE_VARIABLE: &str = "INBOX_KEY";
 
 section! {
-    /// What waits for people.
+    /// The inbox.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct InboxConfig {
         /// Roles that may pass over the claims of others, and assign what others are asked, with

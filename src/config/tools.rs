@@ -59,7 +59,7 @@ pub struct ToolConfig {
     pub concurrency: Option<usize>,
     /// Approval that calls of agents need.
     pub approval: Option<Approval>,
-    /// What happens to a call of an agent that a crash interrupted.
+    /// Treatment of a call of an agent that a crash interrupted.
     pub on_crash: OnCrash,
     /// The kind of the tool, with its settings.
     pub kind: ToolKind,

@@ -1,4 +1,4 @@
-//! Assignment of what waits for a person: who may answer, and when somebody is reminded.
+//! Assignment of what waits for a person: who may answer, and when people are reminded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -84,9 +84,8 @@ impl From<Assignee> for String {
     }
 }
 
-/// Who is asked, who is reminded when, and who is asked in addition after a while.
+/// Rules of an ask: who is asked, when people are reminded, and who is asked in addition after a while.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct AskRules {
     /// Users and roles that may answer. Without users and roles: everyone who sees the ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -98,7 +97,7 @@ pub struct AskRules {
     pub escalate: Option<Escalation>,
 }
 
-/// Who answers.
+/// Caller that answers an ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answerer {
     /// `None` if unknown.
@@ -113,9 +112,8 @@ pub struct Passed {
     pub is_escalated: bool,
 }
 
-/// Asks others in addition if nobody has answered.
+/// Asks others in addition if there is no answer after a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Escalation {
     /// In milliseconds after the ask has opened.
     pub after_ms: u64,
@@ -129,7 +127,7 @@ impl AskRules {
     }
 
     /// Returns true if users or roles are named, who alone may answer.
-    pub fn names_somebody(&self) -> bool {
+    pub fn names_people(&self) -> bool {
         self.to.iter().any(|assignee| *assignee != Assignee::NotSelf)
     }
 
@@ -152,9 +150,9 @@ impl AskRules {
             Assignee::NotSelf => false,
         };
         let excludes_self = self.to.contains(&Assignee::NotSelf);
-        // somebody unknown may be the one who asked
+        // an unknown caller may be the one who asked
         let is_self = owner.is_some() && (user.is_none() || user == owner);
-        !(excludes_self && is_self) && (!self.names_somebody() || self.to.iter().any(is_named))
+        !(excludes_self && is_self) && (!self.names_people() || self.to.iter().any(is_named))
     }
 
     /// Returns the time of the next reminder or escalation behind a time.
@@ -180,11 +178,11 @@ impl AskRules {
         self.escalate.as_ref().is_some_and(|it| later(opened_at, it.after_ms) <= now)
     }
 
-    /// Returns the rules once others are asked in addition. Where nobody is named, everyone is asked
-    /// already.
+    /// Returns the rules once others are asked in addition. Where none are named, everyone is
+    /// asked already.
     pub fn escalated(mut self) -> Self {
         if let Some(Escalation { to, .. }) = self.escalate.take()
-            && self.names_somebody()
+            && self.names_people()
         {
             let added = to.into_iter().filter(|it| !self.to.contains(it)).collect::<Vec<_>>();
             self.to.extend(added);
@@ -219,7 +217,8 @@ mod tests {
 
     #[test]
     fn an_ask_is_answered_by_those_it_is_assigned_to() {
-        let rows: [(&[&str], Option<&str>, &[&str], bool); 11] = [
+        type Row<'a> = (&'a [&'a str], Option<&'a str>, &'a [&'a str], bool);
+        let rows: [Row<'_>; 11] = [
             (&[], None, &[], true),
             (&[], Some("ann"), &[], true),
             (&["user:ann"], Some("ann"), &[], true),

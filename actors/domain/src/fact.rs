@@ -128,7 +128,7 @@ pub enum Fact {
         /// Id of the suspension. Absent from older facts: it follows from the facts before them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
-        /// Who is asked, if the step rules it. Assignments may change it later in the ask only.
+        /// Rules of the ask, if the step has any. Later changes of them are in the ask only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<Arc<AskRules>>,
     },

@@ -99,7 +99,7 @@ pub struct ToolApproval {
     pub tool_call_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
-    /// What is asked for, and once it is answered the reason of the answer.
+    /// Text for people, and once it is answered the reason of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct ToolApproval {
 pub enum ToolOutcome {
     Output(Value),
     Error(String),
-    /// Nobody approved the call, which was not made; the reason, fit for models and callers.
+    /// The call was not approved and not made; the reason, fit for models and callers.
     Denied(String),
 }
 

@@ -1,4 +1,4 @@
-//! What tools ask people: approvals of calls, and input.
+//! Questions of tools to people: approvals of calls, and input.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Approval {
     pub(crate) remember: Remember,
 }
 
-/// Whether an approval counts for later calls.
+/// Validity of an approval for later calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Remember {
     /// Each call is approved.
@@ -63,13 +63,13 @@ pub enum OnTimeout {
     Approve,
 }
 
-/// What happens to a call that a crash interrupted.
+/// Treatment of a call that a crash interrupted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnCrash {
     /// It is made again, under the same idempotency key.
     #[default]
     Repeat,
-    /// The model is told that it was interrupted.
+    /// The model gets the interruption as its result.
     Tell,
     /// A person decides whether it is made again.
     Ask,
@@ -155,12 +155,12 @@ impl std::fmt::Debug for Approval {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAsk {
-    /// What people read.
+    /// Text for people.
     pub question: String,
     /// JSON Schema of the answer; `None` accepts everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// Who may answer.
+    /// Users and roles that may answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Assignee>,
 }

@@ -31,8 +31,8 @@ pub struct Generation {
     pub tool_results: Vec<ToolResult>,
     /// The model of the last turn, if it was a fallback of the configured one.
     pub stand_in: Option<Box<Served>>,
-    /// What waits for people; the generation is suspended if there is any, and continues once all
-    /// of it is answered.
+    /// Open asks; the generation is suspended if there are any, and continues once all of them are
+    /// answered.
     pub asks: Vec<PendingAsk>,
 }
 
@@ -53,7 +53,7 @@ pub struct PendingAsk {
     pub tool_name: Arc<str>,
     /// Arguments of the call.
     pub input: Value,
-    /// What people read.
+    /// Text for people.
     pub reason: String,
     /// JSON Schema of the answer; not for approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,7 @@ pub struct ToolDefinition {
     pub permits: Option<Arc<Semaphore>>,
     /// Approval that calls of agents need.
     pub approval: Option<Arc<Approval>>,
-    /// What happens to a call of an agent that a crash interrupted.
+    /// Treatment of a call of an agent that a crash interrupted.
     pub on_crash: OnCrash,
 }
 

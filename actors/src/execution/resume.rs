@@ -101,8 +101,7 @@ impl ExecutionActor {
                     async move { shared.store.ask(&format!("{ASK_PREFIX}{suspension_id}")).await };
                 actor.query_for(caller, read, ctx, move |actor, caller, found, ctx| match found {
                     Ok(found) => {
-                        let opened_with = || opened_with.map(Arc::unwrap_or_clone);
-                        let rules = found.map(|ask| ask.rules).or_else(opened_with);
+                        let rules = found.map(|ask| Arc::new(ask.rules)).or(opened_with);
                         let rules = Some(rules.unwrap_or_default());
                         actor.decide_resume(Resume { rules, ..resume }, caller, ctx, then);
                     }

@@ -61,7 +61,7 @@ pub struct ContinueChat {
     pub replies: Vec<ChatReply>,
     pub visibility: Visibility,
     pub by: Option<Principal>,
-    /// Who has to be one of those who are asked. `None` for the program itself.
+    /// Caller that has to be among those who are asked. `None`: the program itself.
     pub answerer: Option<Answerer>,
 }
 
@@ -94,7 +94,7 @@ pub const CLAIM_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// A change of who is asked, or of who is about to answer.
 #[derive(Debug, Clone)]
 pub enum AskUpdate {
-    /// Tells others that this user is about to answer; at most [`CLAIM_MAX`].
+    /// Keeps others away while this user is about to answer; at most [`CLAIM_MAX`].
     Claim { by: Arc<str>, lasts: Duration },
     /// Ends a claim.
     Release,
@@ -105,8 +105,8 @@ pub enum AskUpdate {
 /// Conditions of an answer or a change of an ask. By default there are none.
 #[derive(Debug, Clone, Default)]
 pub struct AskAccess {
-    /// Who has to be one of those who are asked, and respects the claims of others. `None` for the
-    /// program itself.
+    /// Caller that has to be among those who are asked, and respects the claims of others. `None`:
+    /// the program itself.
     pub answerer: Option<Answerer>,
     /// Passes over claims of others, and assigns what others are asked.
     pub is_forced: bool,

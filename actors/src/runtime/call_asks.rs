@@ -30,7 +30,7 @@ use crate::visibility::Visibility;
 /// Outcome of the answers in a message of a chat.
 #[derive(Debug)]
 pub enum ContinuedChat {
-    /// The generation goes on for the subscriber.
+    /// The generation continues for the subscriber.
     Streams(StreamedGeneration),
     /// It still waits; the record has its message and what it waits for.
     Waits(WaitingChat),
@@ -49,7 +49,7 @@ pub struct WaitingChat {
 
 /// Decision about an approval.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct Decision {
     approved: bool,
     #[serde(default)]
@@ -110,10 +110,10 @@ impl Runtime {
         match settled {
             Ok(is_ready) => {
                 if is_ready {
-                    // the answer is recorded: whoever is next continues the generation
+                    // the answer is recorded: another attempt may continue the generation
                     let going = self.go_on(&call.generation_id, by.as_deref(), None).await;
                     if let Err(why) = going {
-                        log::warn!("generation {} goes on later: {why}", call.generation_id);
+                        log::warn!("generation {} continues later: {why}", call.generation_id);
                     }
                 }
             }
@@ -131,7 +131,7 @@ impl Runtime {
         self.describe_call_ask(now).await
     }
 
-    /// Records the answer to an ask of a call. Returns true if its generation can go on since.
+    /// Records the answer to an ask of a call. Returns true if its generation can continue since.
     async fn settle_ask(
         &self,
         ask_id: &Arc<str>,
@@ -196,7 +196,7 @@ impl Runtime {
         }
         let registry = self.registry();
         let Some(tool) = registry.tools.get(&*call.tool_name) else {
-            let why = format!("input: there is no tool {} any more", call.tool_name);
+            let why = format!("input: the tool {} no longer exists", call.tool_name);
             return Err(AskError::InvalidData(why));
         };
         let depth_max = self.shared.limits.machine.value_depth_max;
@@ -231,7 +231,7 @@ impl Runtime {
         self.answer_ask(ask, answer).await
     }
 
-    /// Takes the answers in a message of a chat. The generation goes on for the subscriber once all
+    /// Takes the answers in a message of a chat. The generation continues for the subscriber once all
     /// of its asks are answered, also if the caller leaves.
     pub async fn continue_chat(
         &self,
@@ -381,7 +381,7 @@ impl Runtime {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ContinueChatError {
     /// Everything was answered before, or withdrawn.
-    #[error("nothing waits for these answers any more")]
+    #[error("nothing waits for these answers")]
     NothingWaits,
     #[error(transparent)]
     Ask(AskError),

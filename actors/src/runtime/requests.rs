@@ -176,7 +176,7 @@ impl Runtime {
             .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
-        let (data, by) = (Arc::new(data), by.map(Arc::new));
+        let (data, by, answerer) = (Arc::new(data), by.map(Arc::new), answerer.map(Arc::new));
         let resume = Resume { step_id, suspension_id, data, by, answerer, rules: None };
         let subject = target.into();
         let command = |answer| {

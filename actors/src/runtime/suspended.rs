@@ -56,7 +56,7 @@ pub(super) struct Kept {
 pub(super) enum Change<T> {
     /// Nothing is to be changed.
     None(T),
-    /// Stores the continuation; the generation can go on if it is ready.
+    /// Stores the continuation; the generation can continue if it is ready.
     Put { kept: Box<Continuation>, asks: Vec<AskChange>, value: T },
 }
 
@@ -75,7 +75,7 @@ impl Runtime {
     }
 
     /// Reads a generation that has a continuation, decides, and writes; again if it was changed
-    /// meanwhile. Returns `None` if it has none, and whether it can go on since this change.
+    /// meanwhile. Returns `None` if it has none, and whether it can continue since this change.
     pub(super) async fn change_kept<T, E: From<Unavailable>>(
         &self,
         id: &str,
@@ -112,7 +112,7 @@ impl Runtime {
         Err(Unavailable::Busy { execution: None }.into())
     }
 
-    /// Continues a generation that can go on, or what waits for it: the generation whose tool asked
+    /// Continues a generation that can continue, or what waits for it: the generation whose tool asked
     /// it, or the step. Returns the generation that runs now.
     pub(super) async fn go_on(
         &self,
@@ -140,7 +140,7 @@ impl Runtime {
                 // it waits for others, or runs and has its own answer
                 Some((true, false)) | Some((false, _)) => return Ok(None),
                 Some((true, true)) => id = parent,
-                // nobody waits for the child any more
+                // no generation waits for the child now
                 None => {
                     let why = "the generation that asked has ended";
                     self.end_kept(&id, GenerationStatus::Cancelled, None, why).await?;
@@ -208,7 +208,7 @@ impl Runtime {
         Ok(spawn_generation(arbiter, deps, request, record.id.clone(), subscriber))
     }
 
-    /// Resumes the step whose generation can go on. Does nothing if it does not wait.
+    /// Resumes the step whose generation can continue. Does nothing if it does not wait.
     async fn resume_step(
         &self,
         origin: &StepOrigin,
@@ -236,7 +236,7 @@ impl Runtime {
         };
         let resumed: Result<u64, ResumeError> = self.change(&target, command).await;
         match resumed {
-            // refused: it does not wait any more
+            // refused: it no longer waits
             Ok(_) => Ok(()),
             Err(ResumeError::Unavailable(why)) => Err(why),
             Err(_) => Ok(()),
@@ -261,7 +261,7 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Withdraws what an agent asks in a conversation that goes on without answers.
+    /// Withdraws what an agent asks in a conversation that continues without answers.
     pub(super) async fn withdraw_in_chat(
         &self,
         request: &GenerationRequest,

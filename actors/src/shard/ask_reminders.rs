@@ -1,14 +1,14 @@
-//! Reminders and escalations of asks, and the deadlines of those that no execution has.
+//! Reminders and escalations of asks.
 //!
-//! One process looks for what is due. An ask is changed only if nobody has changed it meanwhile, so
-//! that nothing happens twice while another process takes the work over.
+//! One process looks for what is due. An ask is changed only if it has not been changed meanwhile,
+//! so that nothing happens twice while another process takes the work over.
 
 use std::sync::Weak;
 use std::time::Duration;
 
 use crate::domain::assignment::{AskRules, Passed};
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Ask, AskRevision, AskSubject};
+use crate::ports::store::{Ask, AskRevision};
 use crate::requests::Unavailable;
 use crate::shared::Shared;
 
@@ -52,12 +52,11 @@ async fn look(shared: &Shared) -> Result<(), Unavailable> {
     }
 }
 
-/// Does what is due of an ask. Returns false if it has changed meanwhile.
+/// Does what is due of an ask. Returns false if it has changed meanwhile, or its deadline has passed.
 async fn pass(shared: &Shared, ask: Ask, now: Timestamp) -> Result<bool, Unavailable> {
-    let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
-    match &ask.subject {
-        AskSubject::Call(_) if is_over => return expire_call(shared, &ask).await,
-        AskSubject::Call(_) | AskSubject::Step(_) => {}
+    // the runtime ends those of calls, and the timer of its step any other
+    if ask.deadline.is_some_and(|deadline| deadline <= now) {
+        return Ok(false);
     }
     let (rules, passed) = ask.rules.clone().pass(ask.opened_at, now);
     let revision = AskRevision {
@@ -74,19 +73,14 @@ async fn pass(shared: &Shared, ask: Ask, now: Timestamp) -> Result<bool, Unavail
     Ok(is_first)
 }
 
-/// Ends the wait of a call whose deadline has passed.
-async fn expire_call(_: &Shared, _: &Ask) -> Result<bool, Unavailable> {
-    Ok(false)
-}
-
 fn log_passed(ask: &Ask, rules: &AskRules, passed: Passed) {
     let Ask { id, reason, opened_at, .. } = ask;
     let asked = rules.to.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let since = opened_at.to_iso();
     if passed.is_escalated {
-        log::info!("nobody has answered ask {id} since {since}, now asking {asked}: {reason}");
+        log::info!("ask {id} has no answer since {since}, now asking {asked}: {reason}");
     } else if passed.is_reminded {
-        let asked = if asked.is_empty() { "somebody" } else { &asked };
+        let asked = if asked.is_empty() { "anyone" } else { &asked };
         log::info!("ask {id} waits for {asked} since {since}: {reason}");
     }
 }

@@ -1,50 +1,44 @@
-//! Generations whose calls wait for people: put down, answered, taken up, also after a restart.
+//! Calls that wait for people, and their answers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{FutureExt as _, join_all};
 use greenroom_actors::RuntimeLimits;
-use greenroom_actors::agent::generation::{GenerationEvent, GenerationRequest};
+use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
-use greenroom_actors::agent::{
-    AgentDefinition, Approval, Generation, OnCrash, OnTimeout, Remember, ToolAsk,
-};
+use greenroom_actors::agent::{AgentDefinition, Approval, Generation, OnTimeout, ToolAsk};
 use greenroom_actors::domain::definition::StepKind;
 use greenroom_actors::domain::message::{Message, Part, Role, ToolOutcome};
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::model::{FinishReason, ToolCall, ToolSpec};
 use greenroom_actors::ports::store::{
-    Ask, AskFilter, AskKind, AskState, AskSubject, ConversationKey, GenerationStatus, Status,
+    Ask, AskFilter, AskKind, AskState, ConversationKey, GenerationStatus,
 };
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::{
-    AnswerAsk, ApproveCall, AskAccess, AskError, ChatReply, ContinueChat, Reply,
-};
-use greenroom_actors::runtime::ContinuedChat;
-use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::requests::{AnswerAsk, AskAccess, AskError};
+use greenroom_actors::testkit::{World, pass, registry_of};
 use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
-use crate::generations::Collector;
 use crate::workflows::{add_agent, step, workflow};
 
 /// The calls that a tool has got: arguments and idempotency keys.
 #[derive(Clone, Default)]
-struct Effects(Arc<Mutex<Vec<(Value, String)>>>);
+pub(crate) struct Effects(pub(crate) Arc<Mutex<Vec<(Value, String)>>>);
 
 impl Effects {
-    fn all(&self) -> Vec<Value> {
+    pub(crate) fn all(&self) -> Vec<Value> {
         self.0.lock().unwrap().iter().map(|(arguments, _)| arguments.clone()).collect()
     }
 
-    fn keys(&self) -> Vec<String> {
+    pub(crate) fn keys(&self) -> Vec<String> {
         self.0.lock().unwrap().iter().map(|(_, key)| key.clone()).collect()
     }
 }
 
-fn spec(name: &str) -> ToolSpec {
+pub(crate) fn spec(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: String::new(),
@@ -54,7 +48,7 @@ fn spec(name: &str) -> ToolSpec {
     }
 }
 
-fn function(
+pub(crate) fn function(
     name: &str,
     body: impl Fn(Value, ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
 ) -> ToolDefinition {
@@ -66,7 +60,7 @@ fn function(
 }
 
 /// A tool that notes its calls and returns `done`.
-fn refund(effects: &Effects) -> ToolDefinition {
+pub(crate) fn refund(effects: &Effects) -> ToolDefinition {
     let effects = effects.clone();
     function("refund", move |arguments, context| {
         effects.0.lock().unwrap().push((arguments, context.idempotency_key));
@@ -74,16 +68,16 @@ fn refund(effects: &Effects) -> ToolDefinition {
     })
 }
 
-fn over_100() -> Approval {
+pub(crate) fn over_100() -> Approval {
     let approval = Approval::when("args.amount > 100").unwrap();
     approval.reason("Refund {{ args.amount }}?").unwrap()
 }
 
-fn guarded(effects: &Effects, approval: Approval) -> ToolDefinition {
+pub(crate) fn guarded(effects: &Effects, approval: Approval) -> ToolDefinition {
     ToolDefinition { approval: Some(Arc::new(approval)), ..refund(effects) }
 }
 
-fn calls(calls: &[(&str, &str, Value)]) -> ScriptedAnswer {
+pub(crate) fn calls(calls: &[(&str, &str, Value)]) -> ScriptedAnswer {
     let calls = calls.iter().map(|(id, name, input)| ToolCall {
         tool_call_id: (*id).to_owned(),
         tool_name: (*name).to_owned(),
@@ -92,12 +86,12 @@ fn calls(calls: &[(&str, &str, Value)]) -> ScriptedAnswer {
     ScriptedAnswer::ToolCalls(calls.collect())
 }
 
-fn text(text: &str) -> ScriptedAnswer {
+pub(crate) fn text(text: &str) -> ScriptedAnswer {
     ScriptedAnswer::Text(text.to_owned())
 }
 
 /// An agent `desk` with these tools, and a workflow whose step asks it.
-fn registry(model: &ScriptedModel, tools: Vec<ToolDefinition>) -> Registry {
+pub(crate) fn registry(model: &ScriptedModel, tools: Vec<ToolDefinition>) -> Registry {
     let kind = StepKind::Agent {
         agent: "desk".to_owned(),
         prompt: Some("refund".to_owned()),
@@ -119,7 +113,7 @@ fn registry(model: &ScriptedModel, tools: Vec<ToolDefinition>) -> Registry {
     registry
 }
 
-async fn world(
+pub(crate) async fn world(
     script: impl IntoIterator<Item = ScriptedAnswer>,
     tools: Vec<ToolDefinition>,
 ) -> (World, ScriptedModel) {
@@ -128,7 +122,7 @@ async fn world(
     (world, model)
 }
 
-fn request() -> GenerationRequest {
+pub(crate) fn request() -> GenerationRequest {
     GenerationRequest {
         agent_id: "desk".to_owned(),
         messages: vec![Message::text(Role::User, "please")],
@@ -138,11 +132,11 @@ fn request() -> GenerationRequest {
     }
 }
 
-async fn generate(world: &World) -> Generation {
+pub(crate) async fn generate(world: &World) -> Generation {
     world.runtime.generate(request()).await.unwrap()
 }
 
-fn decision(data: Value) -> AnswerAsk {
+pub(crate) fn decision(data: Value) -> AnswerAsk {
     AnswerAsk {
         data,
         by: Some(Principal::verified("lea")),
@@ -151,24 +145,27 @@ fn decision(data: Value) -> AnswerAsk {
     }
 }
 
-async fn ask(world: &World, id: &str) -> Ask {
+pub(crate) async fn ask(world: &World, id: &str) -> Ask {
     world.runtime.find_ask(id, &Visibility::Everything).await.unwrap()
 }
 
-async fn open_asks(world: &World) -> Vec<Ask> {
+pub(crate) async fn open_asks(world: &World) -> Vec<Ask> {
     let filter = AskFilter { is_open: true, ..AskFilter::default() };
     world.runtime.inbox(&filter, None, 100).await.unwrap().asks
 }
 
 /// Answers the only open ask.
-async fn answer(world: &World, data: Value) {
+pub(crate) async fn answer(world: &World, data: Value) {
     let open = open_asks(world).await;
     assert_eq!(open.len(), 1, "{open:?}");
     world.runtime.answer_ask(open[0].clone(), decision(data)).await.unwrap();
 }
 
 /// Returns status, text of the last turn and outcomes of calls, as recorded, once nothing runs.
-async fn recorded(world: &World, id: &str) -> (GenerationStatus, String, Vec<ToolOutcome>) {
+pub(crate) async fn recorded(
+    world: &World,
+    id: &str,
+) -> (GenerationStatus, String, Vec<ToolOutcome>) {
     pass(Duration::from_millis(100)).await;
     let all = &Visibility::Everything;
     let entry = world.runtime.generation("desk", id, all).await.unwrap().unwrap();
@@ -178,11 +175,11 @@ async fn recorded(world: &World, id: &str) -> (GenerationStatus, String, Vec<Too
     (entry.record.status, text, outcomes)
 }
 
-fn done() -> ToolOutcome {
+pub(crate) fn done() -> ToolOutcome {
     ToolOutcome::Output(json!("done"))
 }
 
-fn denied(why: &str) -> ToolOutcome {
+pub(crate) fn denied(why: &str) -> ToolOutcome {
     ToolOutcome::Denied(why.to_owned())
 }
 
@@ -238,7 +235,7 @@ async fn calls_wait_for_their_approval_and_others_run() {
     assert_eq!(approvals, [("c1", Some(true))]);
 }
 
-fn key() -> ConversationKey {
+pub(crate) fn key() -> ConversationKey {
     ConversationKey {
         agent_id: Arc::from("desk"),
         user_id: Some(Arc::from("ann")),
@@ -247,7 +244,7 @@ fn key() -> ConversationKey {
 }
 
 /// Returns the parts of the stored messages.
-async fn conversation(world: &World) -> Vec<Vec<Part>> {
+pub(crate) async fn conversation(world: &World) -> Vec<Vec<Part>> {
     let messages = world.runtime.conversations().messages(&key(), None, 100).await.unwrap();
     messages.into_iter().map(|message| message.parts).collect()
 }
@@ -397,7 +394,7 @@ async fn an_answer_is_checked_against_the_schema_of_the_question() {
 async fn a_deadline_answers_as_the_tool_says() {
     tokio::time::pause();
     let rows = [
-        (OnTimeout::Refuse, denied("refused: nobody answered in time"), 0),
+        (OnTimeout::Refuse, denied("refused: it was not answered in time"), 0),
         (OnTimeout::Approve, done(), 1),
     ];
     for (on_timeout, outcome, made) in rows {
@@ -414,324 +411,4 @@ async fn a_deadline_answers_as_the_tool_says() {
         assert_eq!(ask(&world, &waiting.asks[0].ask_id).await.state, AskState::Expired);
         assert_eq!(effects.all().len(), made);
     }
-}
-
-#[actix::test]
-async fn a_new_message_withdraws_what_is_asked() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("of course")];
-    let (world, model) = world(script, vec![guarded(&effects, over_100())]).await;
-    let waiting = generate(&world).await;
-    let next = generate(&world).await;
-    assert_eq!(next.text, "of course");
-    let (status, _, outcomes) = recorded(&world, &waiting.id).await;
-    assert_eq!(status, GenerationStatus::Cancelled);
-    let why = "not approved: the user went on";
-    assert_eq!(outcomes, [denied(why)]);
-    assert_eq!(ask(&world, &waiting.asks[0].ask_id).await.state, AskState::Withdrawn);
-    let asked = model.requests().pop().unwrap();
-    let results =
-        asked.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result.outcome.clone()),
-            _ => None,
-        });
-    assert_eq!(results.collect::<Vec<_>>(), [denied(why)], "the model reads it");
-    assert_eq!(effects.all().len(), 0);
-}
-
-#[actix::test]
-async fn a_suspended_generation_is_cancelled_with_its_asks() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))])];
-    let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
-    let waiting = generate(&world).await;
-    let all = Visibility::Everything;
-    world.runtime.cancel_generation("desk", &waiting.id, &all).await.unwrap();
-    assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Cancelled);
-    assert_eq!(open_asks(&world).await, []);
-    let again = world.runtime.cancel_generation("desk", &waiting.id, &all).await;
-    assert!(again.is_err());
-}
-
-#[actix::test]
-async fn a_chat_goes_on_with_the_answers_of_its_message() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [
-        calls(&[
-            ("c1", "refund", json!({ "amount": 500 })),
-            ("c2", "refund", json!({ "amount": 600 })),
-        ]),
-        text("one is refunded"),
-    ];
-    let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
-    let first = Collector::default();
-    let (subscriber, _address) = first.subscribe();
-    let chat = GenerationRequest { is_chat: true, ..request() };
-    let streamed = world.runtime.stream_generation(chat, subscriber).await.unwrap();
-    pass(Duration::from_millis(50)).await;
-    assert!(matches!(first.last(), Some(GenerationEvent::Finish { .. })), "{:?}", first.last());
-    let asks: Vec<_> = first.asks();
-    assert_eq!(asks.len(), 2);
-
-    let reply = |id: &str, ask: &str, approved| ChatReply {
-        tool_call_id: id.to_owned(),
-        approval_id: Some(ask.to_owned()),
-        reply: Reply::Decided { approved, reason: None },
-    };
-    let say = |replies| ContinueChat {
-        agent_id: "desk".to_owned(),
-        conversation: Some(key()),
-        replies,
-        visibility: Visibility::Everything,
-        by: Some(Principal::verified("ann")),
-        answerer: None,
-    };
-    let (subscriber, _address) = Collector::default().subscribe();
-    let half = say(vec![reply("c1", &asks[0].ask_id, true)]);
-    let half = world.runtime.continue_chat(half, subscriber).await.unwrap();
-    let ContinuedChat::Waits(waits) = half else { panic!("{half:?}") };
-    assert_eq!((waits.generation_id.as_str(), waits.asks.len()), (&*streamed.id, 1));
-
-    let second = Collector::default();
-    let (subscriber, _address) = second.subscribe();
-    let rest = say(vec![reply("c1", &asks[0].ask_id, true), reply("c2", &asks[1].ask_id, false)]);
-    let rest = world.runtime.continue_chat(rest, subscriber).await.unwrap();
-    let ContinuedChat::Streams(_going) = rest else { panic!("{rest:?}") };
-    pass(Duration::from_millis(50)).await;
-    assert_eq!(second.text(), "one is refunded");
-    assert_eq!(second.message_id(), first.message_id());
-    assert_eq!(second.results(), [done(), denied("refused by ann")]);
-    assert_eq!(recorded(&world, &streamed.id).await.0, GenerationStatus::Completed);
-
-    let (subscriber, _address) = Collector::default().subscribe();
-    let late = say(vec![reply("c1", &asks[0].ask_id, true)]);
-    assert!(world.runtime.continue_chat(late, subscriber).await.is_err(), "nothing waits");
-}
-
-#[actix::test]
-async fn an_approval_counts_for_the_rest_of_the_chat_where_the_tool_says_so() {
-    tokio::time::pause();
-    for (remember, asked) in [(Remember::Never, 1), (Remember::Chat, 0)] {
-        let effects = Effects::default();
-        let ask = |id| calls(&[(id, "refund", json!({ "amount": 500 }))]);
-        let script = [ask("c1"), ask("c2"), text("done"), ask("c3"), text("done")];
-        let tool = guarded(&effects, over_100().remember(remember));
-        let (world, _) = world(script, vec![tool]).await;
-        generate(&world).await;
-        answer(&world, json!({ "approved": true })).await;
-        pass(Duration::from_millis(100)).await;
-        assert_eq!(open_asks(&world).await.len(), asked, "in the same run");
-        if asked == 1 {
-            answer(&world, json!({ "approved": true })).await;
-            pass(Duration::from_millis(100)).await;
-        }
-        assert_eq!(generate(&world).await.asks.len(), asked, "in the next run");
-    }
-}
-
-#[actix::test]
-async fn a_step_waits_with_its_agent() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("refunded")];
-    let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
-    let halted = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(halted.status(), Status::Suspended);
-    let open = open_asks(&world).await;
-    assert_eq!(open.len(), 1, "the step has no ask of its own");
-    assert!(matches!(&open[0].subject, AskSubject::Call(call) if &*call.agent_id == "desk"));
-
-    let world = world.restart().await;
-    answer(&world, json!({ "approved": true })).await;
-    pass(Duration::from_millis(100)).await;
-    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
-    assert_eq!(state.status, Status::Completed);
-    assert_eq!(effects.all(), [json!({ "amount": 500 })]);
-}
-
-#[actix::test]
-async fn an_ask_ends_with_the_step_that_waits_for_it() {
-    tokio::time::pause();
-    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))])];
-    let (world, _) = world(script, vec![guarded(&Effects::default(), over_100())]).await;
-    world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    let open = open_asks(&world).await;
-    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
-    pass(Duration::from_millis(100)).await;
-    assert_eq!(ask(&world, &open[0].id).await.state, AskState::Withdrawn);
-    let AskSubject::Call(call) = &open[0].subject else { panic!("{open:?}") };
-    assert_eq!(recorded(&world, &call.generation_id).await.0, GenerationStatus::Cancelled);
-}
-
-/// An agent `boss` that delegates to `desk`.
-fn with_boss(mut registry: Registry) -> Registry {
-    let boss = AgentDefinition {
-        sub_agents: vec!["desk".to_owned()],
-        memory: true,
-        ..AgentDefinition::clone(&registry.agents["desk"])
-    };
-    let boss = AgentDefinition {
-        id: "boss".to_owned(),
-        tools: greenroom_actors::agent::Choice::default(),
-        ..boss
-    };
-    registry.agents.insert("boss".to_owned(), Arc::new(boss));
-    registry
-}
-
-#[actix::test]
-async fn an_approval_of_a_sub_agent_is_asked_once_and_continues_inside() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [
-        calls(&[("d1", "delegate_task", json!({ "agent": "desk", "task": "refund" }))]),
-        calls(&[("c1", "refund", json!({ "amount": 500 }))]),
-        text("inner done"),
-        text("outer done"),
-    ];
-    let model = ScriptedModel::local(script);
-    let registry = with_boss(registry(&model, vec![guarded(&effects, over_100())]));
-    let world = World::launch(registry, RuntimeLimits::default()).await;
-    let asked = GenerationRequest { agent_id: "boss".to_owned(), ..request() };
-    let waiting = world.runtime.generate(asked).await.unwrap();
-    let [pending] = waiting.asks.as_slice() else { panic!("{waiting:?}") };
-    assert_eq!((&*pending.tool_name, &**pending.waiting_call()), ("refund", "d1"));
-    assert_eq!(open_asks(&world).await.len(), 1);
-
-    let world = world.restart().await;
-    answer(&world, json!({ "approved": true })).await;
-    pass(Duration::from_millis(100)).await;
-    let all = &Visibility::Everything;
-    let entry = world.runtime.generation("boss", &waiting.id, all).await.unwrap().unwrap();
-    assert_eq!((entry.record.status, entry.record.error), (GenerationStatus::Completed, None));
-    assert_eq!(entry.record.output, Some(json!("outer done")));
-    let inner = ToolOutcome::Output(json!("inner done"));
-    assert_eq!(entry.steps[0].tool_results[0].outcome, inner);
-    assert_eq!(effects.all(), [json!({ "amount": 500 })]);
-    assert_eq!(model.requests().len(), 4);
-}
-
-#[actix::test]
-async fn an_interrupted_run_goes_on_where_it_was() {
-    tokio::time::pause();
-    let interrupted = "interrupted by a restart; it may or may not have had its effect";
-    let rows = [
-        (OnCrash::Repeat, done(), 2),
-        (OnCrash::Tell, ToolOutcome::Error(interrupted.to_owned()), 1),
-    ];
-    for (on_crash, outcome, made) in rows {
-        let effects = Effects::default();
-        let tool = ToolDefinition { on_crash, ..slow(&effects) };
-        let script = [calls(&[("c1", "slow", json!({}))]), text("done")];
-        let (world, model) = world(script, vec![tool]).await;
-        let begun = world.runtime.begin_generation(request()).await.unwrap();
-        let id = begun.id.to_string();
-        pass(Duration::from_secs(1)).await;
-        assert_eq!(effects.all().len(), 1);
-        let world = world.restart().await;
-        pass(Duration::from_secs(20)).await;
-        let (status, said, outcomes) = recorded(&world, &id).await;
-        assert_eq!((status, said.as_str()), (GenerationStatus::Completed, "done"));
-        assert_eq!(outcomes, [outcome]);
-        let keys = effects.keys();
-        assert_eq!(keys.len(), made);
-        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
-        assert_eq!(model.requests().len(), 2, "the model is not asked again");
-    }
-}
-
-/// A tool that takes ten seconds.
-fn slow(effects: &Effects) -> ToolDefinition {
-    let effects = effects.clone();
-    let body = move |arguments, context: ToolContext| {
-        effects.0.lock().unwrap().push((arguments, context.idempotency_key));
-        async {
-            tokio::time::sleep(Duration::from_secs(10)).await;
-            Ok(json!("done"))
-        }
-        .boxed()
-    };
-    ToolDefinition::new(spec("slow"), ToolBody::Function(Arc::new(body))).unwrap()
-}
-
-#[actix::test]
-async fn a_person_decides_about_an_interrupted_call() {
-    tokio::time::pause();
-    let rows = [(true, done(), 2), (false, denied("refused by lea"), 1)];
-    for (approved, outcome, made) in rows {
-        let effects = Effects::default();
-        let tool = ToolDefinition { on_crash: OnCrash::Ask, ..slow(&effects) };
-        let script = [calls(&[("c1", "slow", json!({}))]), text("done")];
-        let (world, _) = world(script, vec![tool]).await;
-        let begun = world.runtime.begin_generation(request()).await.unwrap();
-        let id = begun.id.to_string();
-        pass(Duration::from_secs(1)).await;
-        let world = world.restart().await;
-        assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Suspended);
-        answer(&world, json!({ "approved": approved })).await;
-        pass(Duration::from_secs(20)).await;
-        let (status, _, outcomes) = recorded(&world, &id).await;
-        assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![outcome]));
-        assert_eq!(effects.all().len(), made);
-    }
-}
-
-#[actix::test]
-async fn a_run_that_is_interrupted_again_and_again_fails() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [calls(&[("c1", "slow", json!({}))]), text("done")];
-    let (mut world, _) = world(script, vec![slow(&effects)]).await;
-    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
-    for _ in 0..3 {
-        pass(Duration::from_secs(1)).await;
-        assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Working);
-        world = world.restart().await;
-    }
-    pass(Duration::from_secs(1)).await;
-    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Error);
-    let all = &Visibility::Everything;
-    let entry = world.runtime.generation("desk", &id, all).await.unwrap().unwrap();
-    assert_eq!(entry.record.error.as_deref(), Some("interrupted 3 times"));
-    assert_eq!(effects.all().len(), 3);
-}
-
-#[actix::test]
-async fn a_volatile_run_ends_with_its_process() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let model = ScriptedModel::local([calls(&[("c1", "slow", json!({}))])]);
-    let mut registry = registry(&model, vec![slow(&effects)]);
-    let desk = AgentDefinition { is_volatile: true, ..(*registry.agents["desk"]).clone() };
-    registry.agents.insert("desk".to_owned(), Arc::new(desk));
-    let world = World::launch(registry, RuntimeLimits::default()).await;
-    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
-    pass(Duration::from_secs(1)).await;
-    let world = world.restart().await;
-    pass(Duration::from_secs(20)).await;
-    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Error);
-    assert_eq!(effects.all().len(), 1);
-}
-
-#[actix::test]
-async fn a_call_is_approved_by_its_id() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("done")];
-    let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
-    let waiting = generate(&world).await;
-    let approve = |call: &str| ApproveCall {
-        agent_id: "desk".to_owned(),
-        generation_id: waiting.id.clone(),
-        tool_call_id: call.to_owned(),
-        visibility: Visibility::Everything,
-        answer: decision(json!({ "approved": true })),
-    };
-    let unknown = world.runtime.approve_call(approve("c9")).await;
-    assert_eq!(unknown.err(), Some(AskError::NotFound));
-    world.runtime.approve_call(approve("c1")).await.unwrap();
-    assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Completed);
 }

@@ -1,4 +1,4 @@
-//! Who may answer an ask: those who are asked, and first whoever has claimed it.
+//! Access to asks: those who are asked answer, and the one who has claimed it first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,9 @@ fn assign(to: &[&str]) -> AskUpdate {
 }
 
 /// Assignment, user, roles, and whether they may answer what `ann` asks for.
-const ROWS: [(&[&str], Option<&str>, &[&str], bool); 9] = [
+type Row = (&'static [&'static str], Option<&'static str>, &'static [&'static str], bool);
+
+const ROWS: [Row; 9] = [
     (&[], None, &[], true),
     (&["role:manager"], Some("lea"), &["manager"], true),
     (&["role:manager"], Some("lea"), &["staff"], false),

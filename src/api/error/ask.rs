@@ -24,7 +24,7 @@ pub enum AskRefusal {
     #[error("Ask {id} has changed: its revision is {revision}")]
     Changed { id: String, revision: u64 },
     /// Answers in a chat whose generation has gone on.
-    #[error("Nothing waits for these answers any more: they were given before, or withdrawn")]
+    #[error("Nothing waits for these answers: they were given before, or withdrawn")]
     NothingWaits,
     #[error("Invalid answer: {0}")]
     InvalidData(String),

@@ -94,7 +94,7 @@ impl Change<'_> {
     }
 }
 
-/// Refuses a claim of nobody.
+/// Returns the refusal of a claim without a user.
 fn nameless(caller: &Caller) -> ApiError {
     if caller.is_auth_off() {
         ApiError::body("options.userId", "is required, to say who claims the ask")

@@ -33,8 +33,8 @@ pub(super) fn list(components: &mut Components) -> Described {
             parts::query("workflowId", "Only asks of this workflow", parts::name()),
             parts::query("agentId", "Only asks of generations of this agent", parts::name()),
             parts::query("userId", "Only asks of executions and generations of this user", parts::name()),
-            parts::query("to", "Only asks that the caller may answer (`me`), that name nobody (`none`), or that name this user or role", assignees),
-            parts::query("claimed", "Only asks that somebody has claimed, or only others", claimed),
+            parts::query("to", "Only asks that the caller may answer (`me`), that name no one (`none`), or that name this user or role", assignees),
+            parts::query("claimed", "Only asks that are claimed, or only others", claimed),
             parts::query("due", "Only asks whose deadline is before this time", parts::time()),
             parts::query("limit", "Maximum number of asks", parts::number(1, 200, 50)),
             parts::query("cursor", "`nextCursor` of the page before", cursors),
@@ -91,7 +91,7 @@ pub(super) fn claim(components: &mut Components) -> Described {
     let data = components.answer::<AskDetailView<'_>>();
     changing("claimAsk")
         .about(
-            "Tells others that the caller is about to answer. Until the claim ends, their answers \
+            "Keeps others away while the caller is about to answer: until the claim ends, their answers \
              and changes are refused. A claim of one's own is made anew.",
         )
         .with_body(components.body::<ClaimBody>(), false, json!({ "for": "30m" }))

@@ -8,6 +8,7 @@ use super::{agents, configured, inbox, memory, observability, system, tools, wor
 use crate::api::catalogue::{Route, RouteName};
 
 /// Describes a route.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Components) -> Described {
     match row.name {
         RouteName::ExecuteWorkflow => workflows::execute(components),

@@ -56,7 +56,7 @@ pub struct AskView<'a> {
     pub reason: &'a str,
     /// The step that waits, or the call of a tool.
     pub of: AskedView<'a>,
-    /// Who is asked: `user:<id>`, `role:<name>`, and `!self` if the one who asked is not. Empty:
+    /// Users and roles that are asked: `user:<id>`, `role:<name>`, and `!self` if the one who asked is not. Empty:
     /// everyone who sees it.
     pub to: Vec<String>,
     /// User who is about to answer.
@@ -75,7 +75,7 @@ pub struct AskView<'a> {
     pub closed_at: Option<Iso>,
 }
 
-/// What waits for a person.
+/// Step or call that waits for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Asked)]
 #[serde(untagged)]

@@ -68,7 +68,10 @@ fn the_shipped_file_is_clean() {
     assert_eq!(config.warnings, []);
     assert!(config.check_exposure(&Names::default()).is_ok());
     let workflows: Vec<_> = config.workflows.keys().map(String::as_str).collect();
-    assert_eq!(workflows, ["expense-approval", "newsletter", "noop3", "refund", "reminder", "trip"]);
+    assert_eq!(
+        workflows,
+        ["expense-approval", "newsletter", "noop3", "refund", "reminder", "trip"]
+    );
     assert_eq!(config.agents["assistant"].model.fixed().unwrap(), "offline");
     assert_eq!(config.models.len(), 1);
     assert_eq!(config.tools.keys().collect::<Vec<_>>(), ["add_three", "ask_researcher", "refund"]);

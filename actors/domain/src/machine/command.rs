@@ -83,7 +83,7 @@ pub enum Decision {
     /// The resume is for a child, which decides it.
     Forward { path: StepPath, child: ExecutionId, resume: Resume },
     /// The resume is to be repeated with the rules of this suspension's ask, as they are now. If the
-    /// ask is not stored yet, nobody has changed those that it opened with.
+    /// ask is not stored yet, they are those that it opened with.
     Admit { suspension_id: Arc<str>, opened_with: Option<Arc<AskRules>>, resume: Resume },
 }
 

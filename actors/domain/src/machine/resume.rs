@@ -26,12 +26,12 @@ pub struct Resume {
     pub suspension_id: Option<String>,
     pub data: Arc<Value>,
     pub by: Option<Arc<Principal>>,
-    /// Who has to be one of those who are asked. `None` resumes whoever is asked.
+    /// Caller that has to be among those who are asked. `None` resumes in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answerer: Option<Answerer>,
-    /// Who is asked now, once that is known.
+    pub answerer: Option<Arc<Answerer>>,
+    /// Rules of the ask as they are now, once they are known.
     #[serde(skip)]
-    pub rules: Option<AskRules>,
+    pub rules: Option<Arc<AskRules>>,
 }
 
 /// The suspension that a resume ends.

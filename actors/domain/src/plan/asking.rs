@@ -4,7 +4,7 @@ use crate::assignment::{AskRules, Assignee, Escalation, NotAnAssignee};
 use crate::expression::{Scope, Template};
 use crate::failure::AttemptFailure;
 
-/// Who is asked, who is reminded when, and who is asked in addition after a while.
+/// Compiled rules of an ask.
 #[derive(Debug, Default)]
 pub struct Asking {
     pub to: Vec<Template>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::assignment::AskRules;
 use crate::fact::{AfterFailure, Ended, Fact, Opening, Recorded, ResumedBy, Start};
 use crate::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
@@ -223,10 +224,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, id, ask, .. } => {
-            wait(node, (id, reason, payload), *deadline, recorded);
-            if let Phase::Waiting(wait) = &mut node.phase {
-                wait.ask.clone_from(ask);
-            }
+            wait(node, (id, reason, payload), (*deadline, ask), recorded);
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
@@ -242,7 +240,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             });
         }
         Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {
-            wait(node, (id, reason, payload), *deadline, recorded);
+            wait(node, (id, reason, payload), (*deadline, &None), recorded);
             set_child_seq(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
@@ -339,7 +337,7 @@ fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass
 fn wait(
     node: &mut Node,
     (id, reason, payload): (&Option<Arc<str>>, &Arc<str>, &Option<Arc<Value>>),
-    deadline: Option<Timestamp>,
+    (deadline, ask): (Option<Timestamp>, &Option<Arc<AskRules>>),
     recorded: &Recorded,
 ) {
     let Recorded { seq, at, .. } = *recorded;
@@ -354,7 +352,7 @@ fn wait(
         seq,
         deadline,
         fired: false,
-        ask: None,
+        ask: ask.clone(),
     }));
 }
 

@@ -143,7 +143,7 @@ pub struct Wait {
     pub deadline: Option<Timestamp>,
     /// The deadline has passed.
     pub fired: bool,
-    /// Who was asked when it began, if the step rules it.
+    /// Rules of the ask when it began, if the step has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Arc<AskRules>>,
 }

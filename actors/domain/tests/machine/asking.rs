@@ -1,4 +1,4 @@
-//! Who is asked by a step, and who may resume it.
+//! Assignments of steps, and resumes by those who are asked.
 
 use std::sync::Arc;
 
@@ -31,7 +31,12 @@ fn asked(rule: SuspendRule) -> World {
 }
 
 fn resume(answerer: Answerer, rules: Option<AskRules>) -> Resume {
-    Resume { answerer: Some(answerer), rules, data: Arc::new(json!(1)), ..Resume::default() }
+    Resume {
+        answerer: Some(Arc::new(answerer)),
+        rules: rules.map(Arc::new),
+        data: Arc::new(json!(1)),
+        ..Resume::default()
+    }
 }
 
 fn somebody(user: Option<&str>, roles: &[&str]) -> Answerer {
@@ -173,7 +178,7 @@ fn a_resume_of_a_child_is_forwarded_once_it_is_admitted() {
         panic!("{told:?}")
     };
     assert_eq!(&*suspension_id, "theirs");
-    let rules = Some(AskRules::default());
+    let rules = Some(Arc::new(AskRules::default()));
     let told = world.try_send(Command::Resume(Resume { rules, ..resume }));
     let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else { panic!("{told:?}") };
     assert_eq!((resume.answerer, resume.rules), (None, None), "the child asks no more");

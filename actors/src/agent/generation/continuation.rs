@@ -167,7 +167,7 @@ impl Continuation {
         })
     }
 
-    /// Returns true if the run can go on.
+    /// Returns true if the run can continue.
     pub(crate) fn is_ready(&self) -> bool {
         self.calls.iter().all(|call| match &call.state {
             CallState::Asked(_) | CallState::Child { is_ready: false, .. } => false,
@@ -217,7 +217,7 @@ impl Continuation {
         true
     }
 
-    /// Notes that the generation of a sub-agent can go on. Returns false if it is not waited for.
+    /// Notes that the generation of a sub-agent can continue. Returns false if it is not waited for.
     pub(crate) fn child_is_ready(&mut self, child: &str) -> bool {
         for call in &mut self.calls {
             if let CallState::Child { generation_id, is_ready, .. } = &mut call.state
@@ -269,7 +269,7 @@ pub(crate) fn answer_of_timeout(on_timeout: OnTimeout) -> CallAnswer {
     match on_timeout {
         OnTimeout::Approve => CallAnswer::Approved { input: None },
         OnTimeout::Refuse => {
-            let reason = Some("nobody answered in time".to_owned());
+            let reason = Some("it was not answered in time".to_owned());
             CallAnswer::Refused { by: None, reason }
         }
     }

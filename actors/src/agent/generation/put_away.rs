@@ -23,7 +23,7 @@ const ATTEMPTS_MAX: usize = 200;
 pub(crate) struct PutAway {
     pub(crate) status: GenerationStatus,
     pub(crate) error: Option<String>,
-    /// What the model and callers read about the calls that are not made.
+    /// Reason for the model and callers why the calls are not made.
     pub(crate) why: String,
     pub(crate) at: Timestamp,
 }

@@ -104,7 +104,7 @@ pub(crate) struct Caller {
     pub(crate) answers: Vec<Value>,
 }
 
-/// What people and earlier processes have to do with a call.
+/// Decisions of people and interruptions that concern a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Permission {
     /// True if a person has approved the call.
@@ -123,7 +123,7 @@ pub(crate) struct ToolReturn {
     pub(crate) usage: Usage,
     /// Details of an error.
     pub(crate) failure: Option<Box<AttemptFailure>>,
-    /// What the call waits for. The outcome is for callers that cannot wait.
+    /// Set if the call waits. The outcome is for callers that cannot wait.
     pub(crate) waits: Option<Box<Waiting>>,
 }
 
@@ -268,7 +268,7 @@ impl Toolset {
 }
 
 impl Permission {
-    /// Returns true if nobody has to be asked about a call of the tool any more.
+    /// Returns true if a call of the tool needs no further approval.
     fn allows(self, tool: &ToolDefinition) -> bool {
         let remember = tool.approval.as_ref().map(|approval| approval.remember);
         self.is_approved || (self.is_remembered && remember == Some(Remember::Chat))

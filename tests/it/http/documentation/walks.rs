@@ -77,7 +77,7 @@ fn walk_inbox(documented: &Documented) {
     let cancel = format!("{EXECUTION}/cancel");
     documented.post(&cancel, &at("approval", "x-12", "cancel"), &json!({}));
     for (place, body, status) in [
-        (&place, json!({ "data": { "approved": 1 } }), 400),
+        (&place, json!({ "data": { "approved": 1 }, "options": { "userId": "ada" } }), 400),
         (&place, approved.clone(), 200),
         (&place, approved.clone(), 409),
         (&cancelled, approved.clone(), 409),

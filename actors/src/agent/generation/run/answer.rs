@@ -7,13 +7,19 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
 
 use crate::agent::generation::GenerateError;
+use crate::agent::generation::object::{Unfit, read_object};
+use crate::domain::effort::{Budget, within};
+use crate::domain::schema::Schema;
 use crate::observe::trace::generation::chat_span;
 use crate::ports::model::{ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 use crate::ports::store::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 
-use super::Run;
+use crate::shard::evaluation::Cancel;
+
+use super::{Run, ending};
 
 /// Maximum number of pieces passed on together.
 const BATCH_MAX: usize = 64;
@@ -86,6 +92,24 @@ impl Run {
             sequencer.push(piece);
         }
         Ok(())
+    }
+
+    /// Parses and validates an object, on a worker if that exceeds the budget of a turn.
+    pub(super) async fn read_object(
+        &self,
+        text: &str,
+        schema: &Schema,
+    ) -> Result<Result<Value, Unfit>, GenerateError> {
+        let depth_max = self.deps.tool_limits.value_depth_max;
+        let (read, effort) = within(&Budget::turn(), || read_object(text, schema, depth_max));
+        if !effort.is_exceeded {
+            return Ok(read);
+        }
+        let (text, schema) = (text.to_owned(), schema.clone());
+        let read = self.deps.evaluations.evaluate(self.lane(), Cancel::default(), move |budget| {
+            within(budget, || read_object(&text, &schema, depth_max)).0
+        });
+        read.await.ok_or_else(ending)
     }
 
     /// Adds a failed or stopped turn to the history, at least the question.

@@ -46,7 +46,7 @@ impl Run {
         }
     }
 
-    /// True if nobody waits for the run: no step, and no other generation.
+    /// Returns true if neither a step nor another generation waits for the run.
     fn is_free(&self) -> bool {
         self.record.origin.is_none() && self.parent.is_none()
     }

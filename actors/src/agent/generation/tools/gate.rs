@@ -15,7 +15,7 @@ use crate::domain::expression::Scope;
 use crate::domain::failure::shortened;
 use crate::ports::store::ASK_REASON_BYTES_MAX;
 
-/// What a call waits for.
+/// The reason why a call waits.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Waiting {
     Approval(ApprovalAsk),

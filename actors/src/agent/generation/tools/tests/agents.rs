@@ -186,7 +186,7 @@ impl Circle {
         let (deps, toolset) = self.bench.get().unwrap();
         let depth = self.depth.fetch_add(1, Ordering::SeqCst) + 1;
         let asked = call("ask", json!({ "prompt": "again" }));
-        let generation_id = Arc::from(format!("g{depth}"));
+        let generation_id = Arc::from(format!("at-{depth}"));
         let above = Caller { depth, generation_id, ..caller() };
         let returned = toolset.call(deps, &above, asked).await;
         format!("{:?}", returned.outcome)

@@ -1,0 +1,223 @@
+//! A process that is killed at any moment of the course of an approval: question, answer, tool, next
+//! turn.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use greenroom_actors::agent::generation::GenerationRequest;
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
+use greenroom_actors::agent::{AgentDefinition, Approval, Choice};
+use greenroom_actors::domain::machine::MachineLimits;
+use greenroom_actors::domain::message::{Message, Part, Role};
+use greenroom_actors::ports::model::{
+    FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, ToolCall,
+    ToolSpec, Usage,
+};
+use greenroom_actors::ports::store::{AskFilter, ConversationKey, GenerationStatus};
+use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::{AnswerAsk, AskAccess};
+use greenroom_actors::testkit::{World, pass};
+use greenroom_actors::visibility::Visibility;
+use greenroom_actors::{Runtime, RuntimeLimits};
+use serde_json::json;
+use tokio::task::yield_now;
+
+use crate::generations::Collector;
+use crate::workflows::add_agent;
+
+/// Moments at which the process is killed; the course takes about as many.
+const MOMENTS: usize = 220;
+
+/// Calls `pay` and `refund`, and says `paid` once it has both results.
+struct Cashier;
+
+impl Cashier {
+    fn answer(request: &ModelRequest) -> ModelAnswer {
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        let has_results = parts.clone().any(|part| matches!(part, Part::ToolResult(_)));
+        let call = |id: &str, name: &str| ToolCall {
+            tool_call_id: id.to_owned(),
+            tool_name: name.to_owned(),
+            input: json!({}),
+        };
+        match has_results {
+            true => ModelAnswer { text: "paid".to_owned(), ..ModelAnswer::default() },
+            false => ModelAnswer {
+                tool_calls: vec![call("c1", "pay"), call("c2", "refund")],
+                ..ModelAnswer::default()
+            },
+        }
+    }
+}
+
+impl LanguageModel for Cashier {
+    fn name(&self) -> &str {
+        "cashier"
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn generate(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        async move {
+            some_time().await;
+            Ok(Self::answer(&request))
+        }
+        .boxed()
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let ModelAnswer { text, tool_calls, .. } = Self::answer(&request);
+        let said = (!text.is_empty()).then_some(ModelEvent::TextDelta(text));
+        let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
+        let finish_reason = FinishReason::Stop;
+        let usage = Usage::default();
+        let finished = ModelEvent::Finished { usage, finish_reason, served: None };
+        let pieces: Vec<_> = said.into_iter().chain(calls).chain([finished]).map(Ok).collect();
+        stream::iter(pieces).boxed()
+    }
+}
+
+/// Takes some turns of the scheduler.
+async fn some_time() {
+    for _ in 0..8 {
+        yield_now().await;
+    }
+}
+
+/// Keys under which tools have had their effects.
+type Effects = Arc<Mutex<Vec<String>>>;
+
+fn tool(name: &str, effects: &Effects) -> ToolDefinition {
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: json!({ "type": "object" }),
+    };
+    let effects = Arc::clone(effects);
+    let body = ToolBody::Function(Arc::new(move |_, context| {
+        effects.lock().unwrap().push(context.idempotency_key);
+        async {
+            some_time().await;
+            Ok(json!("done"))
+        }
+        .boxed()
+    }));
+    ToolDefinition::new(spec, body).unwrap()
+}
+
+fn registry(effects: &Effects) -> Registry {
+    let mut registry = Registry::default();
+    let refund = tool("refund", effects);
+    let refund = ToolDefinition { approval: Some(Arc::new(Approval::always())), ..refund };
+    for tool in [tool("pay", effects), refund] {
+        registry.tools.insert(tool.spec.name.clone(), Arc::new(tool));
+    }
+    let agent = AgentDefinition {
+        memory: true,
+        tools: Choice::Fixed(vec!["pay".to_owned(), "refund".to_owned()]),
+        is_resumable: true,
+        ..AgentDefinition::default()
+    };
+    add_agent(&mut registry, "desk", Cashier, agent);
+    registry
+}
+
+/// Approves what is asked, until the process ends.
+async fn approve(runtime: Runtime) {
+    loop {
+        let filter = AskFilter { is_open: true, ..AskFilter::default() };
+        let open = runtime.inbox(&filter, None, 10).await.unwrap().asks;
+        for ask in open {
+            let data = json!({ "approved": true });
+            let access = AskAccess::default();
+            let answer = AnswerAsk { data, by: None, access, idempotency: None };
+            // answered already
+            drop(runtime.answer_ask(ask, answer).await);
+        }
+        some_time().await;
+    }
+}
+
+async fn run_for(world: &World, moments: usize) {
+    let person = actix::spawn(approve(world.runtime.clone()));
+    for _ in 0..moments {
+        yield_now().await;
+    }
+    person.abort();
+}
+
+/// Returns the texts of the assistant in the conversation.
+async fn said(world: &World) -> Vec<String> {
+    let key = ConversationKey {
+        agent_id: Arc::from("desk"),
+        user_id: None,
+        conversation_id: Arc::from("talk"),
+    };
+    let messages = world.runtime.conversations().messages(&key, None, 10).await.unwrap();
+    let said = messages.into_iter().filter(|message| message.role == Role::Assistant);
+    let texts = said.flat_map(|message| message.parts).filter_map(|part| match part {
+        Part::Text { text } => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[actix::test]
+async fn a_killed_process_makes_each_call_under_one_key_and_says_its_words_once() {
+    tokio::time::pause();
+    let mut completed = 0;
+    for moment in 0..MOMENTS {
+        let effects = Effects::default();
+        let machine = MachineLimits { crash_attempts: 10, ..MachineLimits::default() };
+        let limits = RuntimeLimits { machine, ..RuntimeLimits::default() };
+        let mut world = World::launch(registry(&effects), limits).await;
+        let runtime = world.runtime.clone();
+        let begun = actix::spawn(async move {
+            let (subscriber, address) = Collector::default().subscribe();
+            let request = GenerationRequest {
+                agent_id: "desk".to_owned(),
+                messages: vec![Message::text(Role::User, "pay")],
+                conversation_id: Some("talk".to_owned()),
+                is_chat: true,
+                ..GenerationRequest::default()
+            };
+            drop(runtime.stream_generation(request, subscriber).await);
+            drop(address);
+        });
+        // a second kill may meet what the first one has left
+        for moments in [moment, moment % 61] {
+            run_for(&world, moments).await;
+            begun.abort();
+            world = world.restart().await;
+        }
+        run_for(&world, 400).await;
+        pass(Duration::from_secs(1)).await;
+        let all = &Visibility::Everything;
+        let page = world.runtime.history("desk", all, 0, 10).await.unwrap();
+        let Some(entry) = page.entries.first() else {
+            assert_eq!(*effects.lock().unwrap(), [""; 0], "at {moment}");
+            continue;
+        };
+        let keys = effects.lock().unwrap().clone();
+        let distinct: BTreeSet<_> = keys.iter().collect();
+        match entry.record.status {
+            // killed before the model had answered: nothing was done
+            GenerationStatus::Error => assert_eq!(keys, [""; 0], "at {moment}"),
+            GenerationStatus::Completed => {
+                completed += 1;
+                assert_eq!(distinct.len(), 2, "at {moment}: {keys:?}");
+                assert_eq!(said(&world).await, ["paid"], "at {moment}");
+            }
+            status => panic!("at {moment}: {status:?}, {keys:?}"),
+        }
+    }
+    assert!(completed > MOMENTS / 2, "{completed}");
+}
