@@ -1,6 +1,7 @@
 //! The only entry point to executions and generations.
 
 mod agents;
+mod ask_feed;
 mod ask_updates;
 mod call_asks;
 mod exchange;
@@ -51,6 +52,7 @@ pub use crate::cluster::figures::ClusterStats;
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use ask_feed::{AskFeed, AskNews, AskNewsKind};
 pub use call_asks::{ContinueChatError, ContinuedChat, WaitingChat};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;

@@ -33,6 +33,7 @@ use crate::ports::meter::Meter;
 use crate::ports::store::Store;
 use crate::registry::{Missing, Registry};
 use crate::requests::Unavailable;
+use crate::runtime::AskFeed;
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::memory_budget::MemoryBudget;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) pulse: Pulse,
     pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
+    pub(crate) ask_feed: AskFeed,
     /// Notified when generations of another process were left behind.
     pub(crate) abandoned: Arc<Notify>,
     pub(crate) routes: OnceLock<Routes>,
@@ -133,6 +135,7 @@ impl Shared {
             external_calls,
             limits,
             feed,
+            ask_feed: AskFeed::default(),
             routes: OnceLock::new(),
             generations: OnceLock::new(),
             outage: Outage::default(),

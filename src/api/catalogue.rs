@@ -68,6 +68,7 @@ pub enum RouteName {
     ReleaseAsk,
     AssignAsk,
     LinkToAsk,
+    WatchAsks,
     ShowAskLink,
     AnswerAskLink,
     GenerateText,

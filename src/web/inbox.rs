@@ -1,6 +1,7 @@
 //! Handlers of the inbox.
 
 pub(super) mod links;
+pub(super) mod stream;
 
 use std::borrow::Cow;
 

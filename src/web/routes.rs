@@ -150,6 +150,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ReleaseAsk => route.to(inbox::release),
         RouteName::AssignAsk => route.to(inbox::assign),
         RouteName::LinkToAsk => route.to(inbox::links::make),
+        RouteName::WatchAsks => route.to(inbox::stream::open),
         RouteName::ShowAskLink => route.to(inbox::links::show),
         RouteName::AnswerAskLink => route.to(inbox::links::answer),
         RouteName::ShowHistory => route.to(history::page),

@@ -22,6 +22,7 @@ mod generations;
 mod history;
 mod inbox;
 mod inbox_links;
+mod inbox_stream;
 mod keys;
 mod lists;
 mod logs;

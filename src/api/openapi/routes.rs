@@ -32,6 +32,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ReleaseAsk => inbox::release(components),
         RouteName::AssignAsk => inbox::assign(components),
         RouteName::LinkToAsk => inbox::link(components),
+        RouteName::WatchAsks => inbox::stream(components),
         RouteName::ShowAskLink => inbox::show_link(),
         RouteName::AnswerAskLink => inbox::answer_link(),
         RouteName::ListAgents => agents::list(components),

@@ -6,6 +6,7 @@ use crate::api::catalogue::{Route, RouteName};
 
 pub(super) const ROWS: &[Route] = &[
     row(Get, "/inbox", RouteName::ListAsks, "List what waits for a person").owned(),
+    row(Get, "/inbox/stream", RouteName::WatchAsks, "Stream what happens to asks").events().owned(),
     row(Get, "/inbox/link/:token", RouteName::ShowAskLink, "Show the page of a link to an ask")
         .text()
         .link(),
