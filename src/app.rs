@@ -48,7 +48,7 @@ use crate::config::{Config, ConfigProblem, Environment, LimitsConfig, LinkBase};
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
-use crate::telemetry::metrics::Sources;
+use crate::telemetry::metrics::{Sources, StoredCounts};
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::door::Door;
@@ -176,6 +176,7 @@ impl Application {
         if let Some(metrics) = &metrics {
             metrics.read_from(Sources {
                 runtime: runtime.clone(),
+                counts: StoredCounts::default(),
                 store: read,
                 links: read_links,
                 exporter: telemetry.stats(),
