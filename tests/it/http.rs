@@ -21,8 +21,6 @@ mod generation_refusals;
 mod generations;
 mod history;
 mod inbox;
-mod inbox_links;
-mod inbox_stream;
 mod keys;
 mod lists;
 mod logs;

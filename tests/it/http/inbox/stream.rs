@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::Site;
+use crate::http::site::Site;
 use support::client::{Events, Wire};
 
 const CONFIG: &str = r#"

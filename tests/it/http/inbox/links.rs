@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::Site;
+use crate::http::site::Site;
 use crate::program::Programs as _;
 use support::client::Reply;
 use support::server::{Home, Server};
