@@ -6,6 +6,7 @@ pub(crate) mod checks;
 #[cfg(feature = "postgres")]
 mod cluster;
 mod exporting;
+mod inbox;
 mod maintenance;
 mod metrics;
 mod models;
@@ -40,11 +41,10 @@ pub(crate) use self::store::open_nodes;
 pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store};
 use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;
-use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
-use crate::config::{Config, ConfigProblem, Environment, LimitsConfig, LinkBase};
+use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
@@ -144,7 +144,7 @@ impl Application {
         let outbound = Arc::new(tools::outbound(&config));
         let registry = registry(&config, &outbound, &config.limits, registered.clone())?;
         let mut web = web_config(&config);
-        web.links = links(&config)?;
+        web.links = inbox::links(&config).map_err(|problem| refused(&[problem]))?;
         web.admission = capacity::prepare(&config.limits);
         web.binding =
             binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
@@ -383,14 +383,6 @@ fn binding(
 fn refused(problems: &[ConfigProblem]) -> io::Error {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
     io::Error::other(lines.join("\n"))
-}
-
-/// Returns what makes and reads links to asks, if the configuration has a secret for them.
-fn links(config: &Config) -> io::Result<Option<Links>> {
-    let key = config.inbox.link_key(|name| std::env::var(name).ok());
-    let key = key.map_err(|problem| refused(&[problem]))?;
-    let (base, ttl) = (config.inbox.base_url.clone(), config.inbox.link_ttl);
-    Ok(key.zip(base).map(|(key, LinkBase(base_url))| Links { key, base_url, ttl }))
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {

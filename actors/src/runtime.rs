@@ -49,10 +49,10 @@ use crate::shared::Shared;
 
 pub use crate::cluster::activity::Activity;
 pub use crate::cluster::figures::ClusterStats;
+pub use crate::observe::ask_news::{AskNews, AskNewsKind};
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, CancelGenerationError, FailedGeneration, StreamedGeneration};
-pub use ask_feed::{AskFeed, AskNews, AskNewsKind};
 pub use call_asks::{ContinueChatError, ContinuedChat, WaitingChat};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;

@@ -1,16 +1,17 @@
-//! News of asks for those who watch the inbox.
+//! News of asks for subscribers of the inbox.
 //!
-//! The store tells nobody what changes, and other processes change asks as well. So while somebody
-//! watches, one task of this process reads the open asks every second and compares them with those
-//! of before.
+//! The store does not report what changes, and other processes change asks as well. So while there
+//! are subscribers, one task of this process reads the open asks every second and compares them with
+//! those of before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, broadcast};
+use tokio::sync::broadcast;
 
 use crate::domain::assignment::Assignee;
+use crate::observe::ask_news::{AskNews, AskNewsKind};
 use crate::ports::store::{Ask, AskFilter, AskState, Claim};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -31,60 +32,7 @@ const CLOSED_MAX: usize = 1_000;
 /// News that wait for a subscriber before it misses some.
 const NEWS_MAX: usize = 4_096;
 
-/// Change of an ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AskNewsKind {
-    Opened,
-    Claimed,
-    /// The claim was given up, or its time is over.
-    Released,
-    Assigned,
-    Answered,
-    Expired,
-    Withdrawn,
-}
-
-impl AskNewsKind {
-    pub const ALL: [Self; 7] = [
-        Self::Opened,
-        Self::Claimed,
-        Self::Released,
-        Self::Assigned,
-        Self::Answered,
-        Self::Expired,
-        Self::Withdrawn,
-    ];
-
-    /// Returns the name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Opened => "opened",
-            Self::Claimed => "claimed",
-            Self::Released => "released",
-            Self::Assigned => "assigned",
-            Self::Answered => "answered",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-}
-
-/// News for those who watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AskNews {
-    Changed {
-        kind: AskNewsKind,
-        ask: Arc<Ask>,
-    },
-    /// More asks are open than are watched: from here on, some changes are missed.
-    Overflow,
-}
-
-/// Distributes news while somebody watches.
-#[derive(Debug, Default)]
-pub struct AskFeed(Mutex<Option<broadcast::Sender<AskNews>>>);
-
-/// What was last seen of an open ask.
+/// Assignment and claim of an open ask, as last seen.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     to: Vec<Assignee>,
@@ -114,7 +62,7 @@ impl Runtime {
         if let Some(feed) = &*feed {
             return Ok(feed.subscribe());
         }
-        // before the caller goes on, so that it misses nothing which it does not see in a list
+        // before the caller continues, so that it misses nothing which it does not see in a list
         let mut watched = Watched::default();
         watched.note(self.read_open_asks().await?);
         let arbiter = self.arbiters.spread("asks").ok_or(Unavailable::ActorLost)?;
@@ -125,7 +73,7 @@ impl Runtime {
         Ok(receiver)
     }
 
-    /// Sends news until nobody watches any more, or the runtime drains.
+    /// Sends news until there are no subscribers, or the runtime drains.
     async fn feed_asks(self, mut watched: Watched) {
         loop {
             tokio::time::sleep(READ_EVERY).await;

@@ -30,7 +30,7 @@ pub enum AskRefusal {
     InvalidData(String),
     #[error("This server makes no links: inbox.secret is not set")]
     LinksOff,
-    #[error("This link is not valid: it may be cut off, or signed with a secret of before")]
+    #[error("This link is not valid: it is incomplete, or the secret has changed")]
     LinkInvalid,
     #[error("This link was good until {}", .at.to_iso())]
     LinkExpired { at: Timestamp },

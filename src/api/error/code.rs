@@ -256,7 +256,7 @@ codes! {
             "Set `secret` and `base_url` under `[inbox]`.";
         LinkInvalid "link_invalid" 404:
             "Invalid link",
-            "The link was damaged or cut off on its way, or was not made with the secret that the \
+            "The link was damaged or shortened on its way, or was not made with the secret that the \
              server has now.",
             "Copy the whole link, or ask for another one (`POST /inbox/:askId/link`).";
         LinkExpired "link_expired" 410:

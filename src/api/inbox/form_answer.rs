@@ -27,7 +27,7 @@ pub enum AskForm<'a> {
     Json,
 }
 
-/// What is wrong with a submitted form.
+/// Mistake in a submitted form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Name of the control; `None` if it concerns the whole.

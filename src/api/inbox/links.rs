@@ -41,7 +41,7 @@ pub struct Links {
 pub struct Link {
     version: u8,
     ask_id: String,
-    /// Who its holder counts as.
+    /// User or role that its holder counts as.
     pub to: Assignee,
     expires_at: Timestamp,
 }
@@ -72,8 +72,8 @@ impl Link {
         }
     }
 
-    /// Returns the principal of an answer. It is a claim: whoever made the link said who its holder
-    /// is, and whoever has it may pass it on; nobody has proved to be this user. The holder of a
+    /// Returns the principal of an answer. It is a claim: the maker of the link said who its holder
+    /// is, who may pass it on; no holder has proved to be this user. The holder of a
     /// link for a role has no name.
     fn principal(&self) -> Option<Principal> {
         self.answerer().user.map(Principal::claimed)
@@ -119,7 +119,7 @@ fn expiry(now: Timestamp, ttl: Option<&str>, default: Duration) -> Result<Timest
 }
 
 /// Follows the token of a link to its ask, which is still open. The link shows what its maker could
-/// see, whoever holds it.
+/// see, to every holder.
 pub async fn follow_link(
     runtime: &Runtime,
     links: Option<&Links>,

@@ -203,7 +203,7 @@ pub struct NewsView<'a> {
     ask: Option<AskView<'a>>,
 }
 
-/// Name of the event that tells of missed changes.
+/// Name of the event that reports missed changes.
 const OVERFLOW: &str = "overflow";
 
 /// Renders news as a server-sent event.

@@ -81,7 +81,7 @@ impl Closed for AssignBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkBody {
-    /// Who the holder of the link counts as, `user:<id>` or `role:<name>`: one of those who are
+    /// User or role that the holder of the link counts as, `user:<id>` or `role:<name>`: one of those who are
     /// asked.
     pub to: String,
     /// Duration, at most `90d`. Default: `inbox.link_ttl`.

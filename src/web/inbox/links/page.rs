@@ -25,7 +25,7 @@ const SHOWN_CHARS_MAX: usize = 20_000;
 pub(super) struct Filled<'a> {
     pub(super) link: &'a Link,
     pub(super) detail: &'a AskDetail,
-    /// What was submitted.
+    /// Submitted values.
     pub(super) given: &'a Pairs,
     pub(super) mistakes: &'a [Mistake],
 }
