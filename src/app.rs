@@ -6,7 +6,7 @@ pub(crate) mod checks;
 #[cfg(feature = "postgres")]
 mod cluster;
 mod exporting;
-mod inbox;
+mod front_end;
 mod maintenance;
 mod metrics;
 mod models;
@@ -48,7 +48,7 @@ use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
 use crate::reload::ReloadStatus;
 use crate::telemetry;
 use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWriter};
-use crate::telemetry::metrics::{Sources, StoredCounts};
+use crate::telemetry::metrics::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::door::Door;
@@ -143,9 +143,7 @@ impl Application {
         let Registered { registry: registered, providers, routes } = registered;
         let outbound = Arc::new(tools::outbound(&config));
         let registry = registry(&config, &outbound, &config.limits, registered.clone())?;
-        let mut web = web_config(&config);
-        web.links = inbox::links(&config).map_err(|problem| refused(&[problem]))?;
-        web.admission = capacity::prepare(&config.limits);
+        let mut web = front_end::prepare(&config).map_err(|problem| refused(&[problem]))?;
         web.binding =
             binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
         warn(&config, &web.binding, &registry);
@@ -176,7 +174,6 @@ impl Application {
         if let Some(metrics) = &metrics {
             metrics.read_from(Sources {
                 runtime: runtime.clone(),
-                counts: StoredCounts::default(),
                 store: read,
                 links: read_links,
                 exporter: telemetry.stats(),

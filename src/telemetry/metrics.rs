@@ -28,12 +28,13 @@ use self::executions::Executions;
 use self::family::Maker;
 use self::generations::Generations;
 use self::journal::JournalSeries;
+use self::stored::StoredCounts;
 use self::turns::Turns;
 
 pub use self::cluster::{LinkReading, ReadLinks};
 pub use self::readings::{ReadStore, Sources, StoreReading};
 pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED, UnreadBytes};
-pub use self::stored::{Stored, StoredCounts};
+pub use self::stored::Stored;
 
 /// The `Content-Type` of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -53,6 +54,7 @@ pub struct Metrics {
     requests: Arc<RequestMeter>,
     /// Set once the server is assembled.
     sources: OnceLock<Sources>,
+    stored_counts: StoredCounts,
 }
 
 /// Series fed by the actors. Independent of `Metrics`, because the runtime holds it.
@@ -94,6 +96,7 @@ impl Metrics {
             journal: Arc::new(journal),
             requests: Arc::new(requests),
             sources: OnceLock::new(),
+            stored_counts: StoredCounts::default(),
         })
     }
 
@@ -129,7 +132,7 @@ impl Metrics {
     /// assembled.
     pub async fn stored(&self) -> Stored {
         match self.sources.get() {
-            Some(sources) => sources.stored().await,
+            Some(sources) => self.stored_counts.read(&sources.runtime).await,
             None => Stored::default(),
         }
     }

@@ -14,12 +14,11 @@ use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::cluster::{ReadLinks, of_cluster};
 use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
-use crate::telemetry::metrics::stored::{Stored, StoredCounts};
+use crate::telemetry::metrics::stored::Stored;
 
 /// Sources of readings.
 pub struct Sources {
     pub runtime: Runtime,
-    pub counts: StoredCounts,
     /// `None` for a store without files.
     pub store: Option<ReadStore>,
     /// `None` without other servers.
@@ -43,11 +42,6 @@ pub struct StoreReading {
 }
 
 impl Sources {
-    /// Returns the counts of what is stored.
-    pub(super) async fn stored(&self) -> Stored {
-        self.counts.read(&self.runtime).await
-    }
-
     /// Returns all readings, unsorted.
     pub(super) fn read(&self, requests: &RequestMeter, stored: &Stored) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();

@@ -28,7 +28,7 @@ pub struct Stored {
 
 /// Reads the counts.
 #[derive(Debug, Default)]
-pub struct StoredCounts {
+pub(super) struct StoredCounts {
     /// Time and outcome of the last count of asks. One that failed is not repeated earlier either.
     asks: Mutex<Option<(Instant, Option<OpenAskCounts>)>>,
 }
