@@ -6,6 +6,7 @@ pub(crate) mod checks;
 #[cfg(feature = "postgres")]
 mod cluster;
 mod exporting;
+mod front_end;
 mod maintenance;
 mod metrics;
 mod models;
@@ -142,8 +143,7 @@ impl Application {
         let Registered { registry: registered, providers, routes } = registered;
         let outbound = Arc::new(tools::outbound(&config));
         let registry = registry(&config, &outbound, &config.limits, registered.clone())?;
-        let mut web = web_config(&config);
-        web.admission = capacity::prepare(&config.limits);
+        let mut web = front_end::prepare(&config).map_err(|problem| refused(&[problem]))?;
         web.binding =
             binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
         warn(&config, &web.binding, &registry);
@@ -408,6 +408,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         environment: config.environment.as_str(),
         storage: Storage { name: storage, is_persistent },
         force_roles: config.inbox.force_roles.clone(),
+        links: None,
         observed_content: telemetry.content,
         is_telemetry_enabled: false,
         binding: Binding::default(),

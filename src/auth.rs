@@ -4,6 +4,7 @@
 mod api_key;
 mod jwks;
 mod jwt;
+mod link_key;
 mod settings;
 mod sources;
 
@@ -19,6 +20,7 @@ pub use jsonwebtoken::Algorithm;
 
 pub use self::api_key::ApiKeyProvider;
 pub use self::jwt::{JwtProvider, LEEWAY_MAX, TOKEN_BYTES_MAX};
+pub use self::link_key::LinkKey;
 pub use self::settings::{ApiKeySettings, DefaultAccess, JwtKeys, JwtSettings, TokenSources};
 
 use crate::api::ids::is_id;

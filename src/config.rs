@@ -65,7 +65,7 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub(crate) use self::files::Files;
-pub use self::inbox::InboxConfig;
+pub use self::inbox::{InboxConfig, LinkBase, LinkSecret};
 pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
@@ -295,7 +295,8 @@ impl Config {
         let providers = self.auth.providers(&environment).err();
         let password = self.store.check_password(&environment);
         let variables = self.check_variables(&environment);
-        let rest = headers.chain(steps).chain(password).chain(variables);
+        let links = self.inbox.link_key(&environment).err();
+        let rest = headers.chain(steps).chain(password).chain(variables).chain(links);
         models.chain(providers).chain(rest).collect()
     }
 
@@ -336,7 +337,9 @@ impl Config {
         });
         let signs = self.auth.jwt.as_ref().and_then(|jwt| jwt.keys.secret_variable());
         let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);
-        let variables = models.chain(signs).chain(headers).chain(["SERVICE_SECRET_KEY"]);
+        let links = self.inbox.secret.as_ref().map(|secret| &*secret.variable);
+        let variables =
+            models.chain(signs).chain(links).chain(headers).chain(["SERVICE_SECRET_KEY"]);
         for value in variables.filter_map(&environment) {
             secrets.add(&value);
         }

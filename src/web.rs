@@ -15,6 +15,7 @@ mod executions;
 pub(crate) mod gate;
 mod generation_stream;
 mod history;
+mod html;
 mod ids;
 mod inbox;
 mod landing;

@@ -1,5 +1,6 @@
 //! Observability of executions and generations: spans, traces, live events, log records.
 
+pub(crate) mod ask_news;
 pub mod disconnect;
 pub(crate) mod feed;
 pub mod forgotten;

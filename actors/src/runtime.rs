@@ -1,6 +1,7 @@
 //! The only entry point to executions and generations.
 
 mod agents;
+mod ask_feed;
 mod ask_updates;
 mod call_asks;
 mod exchange;
@@ -35,7 +36,7 @@ use crate::domain::ids::ExecutionId;
 use crate::limits::RuntimeLimits;
 use crate::observe::span::{Observer, ObserverId};
 use crate::ports::clock::Clock;
-use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion};
+use crate::ports::store::{CountsOfUser, ExecutionCount, OpenAskCounts, Place, Portion};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
@@ -48,6 +49,7 @@ use crate::shared::Shared;
 
 pub use crate::cluster::activity::Activity;
 pub use crate::cluster::figures::ClusterStats;
+pub use crate::observe::ask_news::{AskNews, AskNewsKind};
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, CancelGenerationError, FailedGeneration, StreamedGeneration};
@@ -176,6 +178,11 @@ impl Runtime {
     /// Counts all stored executions by workflow and status.
     pub async fn counts(&self) -> Result<Vec<ExecutionCount>, Unavailable> {
         Ok(self.shared.store.counts().await?)
+    }
+
+    /// Counts all open asks by kind. The cost grows with their number.
+    pub async fn open_ask_counts(&self) -> Result<OpenAskCounts, Unavailable> {
+        Ok(self.shared.store.open_ask_counts().await?)
     }
 
     /// Counts the newest `limit` executions of one user.

@@ -26,6 +26,7 @@ use crate::domain::machine::Moment;
 use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
 use crate::domain::slot::slot_of;
 use crate::limits::RuntimeLimits;
+use crate::observe::ask_news::AskFeed;
 use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
 use crate::ports::external_calls::ExternalCalls;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) pulse: Pulse,
     pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
+    pub(crate) ask_feed: AskFeed,
     /// Notified when generations of another process were left behind.
     pub(crate) abandoned: Arc<Notify>,
     pub(crate) routes: OnceLock<Routes>,
@@ -133,6 +135,7 @@ impl Shared {
             external_calls,
             limits,
             feed,
+            ask_feed: AskFeed::default(),
             routes: OnceLock::new(),
             generations: OnceLock::new(),
             outage: Outage::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::domain::ids::ExecutionId;
 pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep};
-use crate::ports::store::{Header, Projection, Status};
+use crate::ports::store::{Ask, Header, Projection, Status};
 use serde::{Deserialize, Serialize};
 
 /// The answer to "why": what an execution waits for, or how it ended.
@@ -24,11 +24,23 @@ pub struct WaitReport {
     /// looked up by the process that asks.
     #[serde(skip)]
     pub children: BTreeMap<ExecutionId, Projection>,
+    /// Open asks by the id of their suspension: that of a suspended step, or those of the calls
+    /// that the agent of a step waits for. They are looked up by the process that asks.
+    #[serde(skip)]
+    pub asks: BTreeMap<Arc<str>, Vec<Ask>>,
 }
 
 impl WaitReport {
     /// Returns a report without children for an execution that has not ended.
     pub fn new(header: Arc<Header>, status: Status, waits_for: Vec<Awaited>) -> Self {
-        Self { header, status, server: None, waits_for, ending: None, children: BTreeMap::new() }
+        Self {
+            header,
+            status,
+            server: None,
+            waits_for,
+            ending: None,
+            children: BTreeMap::new(),
+            asks: BTreeMap::new(),
+        }
     }
 }

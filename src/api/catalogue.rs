@@ -67,6 +67,10 @@ pub enum RouteName {
     ClaimAsk,
     ReleaseAsk,
     AssignAsk,
+    LinkToAsk,
+    WatchAsks,
+    ShowAskLink,
+    AnswerAskLink,
     GenerateText,
     StreamText,
     Chat,
@@ -132,7 +136,7 @@ pub enum Answer {
 /// Need for a token if authentication is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Never, whatever is configured: probes have no token.
+    /// Never, whatever is configured: probes have no token, and a link is one.
     Open,
     /// Only if a rule requires it: a page that hides what runs here from callers without a token.
     Page,

@@ -82,6 +82,8 @@ pub enum ApiError {
     TooLargeToPassOn,
     #[error("Content type {0} is not supported, send application/json")]
     UnsupportedMediaType(String),
+    #[error("Content type is not supported, send application/x-www-form-urlencoded")]
+    FormOnly,
     #[error("Content encoding {0} is not supported, send the body as it is")]
     UnsupportedEncoding(String),
     /// Missing part of the WebSocket handshake.
@@ -271,7 +273,7 @@ impl ApiError {
             Self::BodyTooSlow => ErrorCode::BodyTooSlow,
             Self::BodyTooLarge { .. } | Self::TooLargeToPassOn => ErrorCode::BodyTooLarge,
             Self::UnsupportedEncoding(_) => ErrorCode::EncodingUnsupported,
-            Self::UnsupportedMediaType(_) => ErrorCode::MediaTypeUnsupported,
+            Self::UnsupportedMediaType(_) | Self::FormOnly => ErrorCode::MediaTypeUnsupported,
             Self::WorkflowNotFound(_) => ErrorCode::WorkflowNotFound,
             Self::InputInvalid(_) => ErrorCode::InputInvalid,
             Self::ExecutionFailed { .. } => ErrorCode::ExecutionFailed,

@@ -1,21 +1,26 @@
 //! Use cases of the inbox: list, describe, answer and change asks.
 
 mod changes;
+mod form_answer;
+mod links;
 mod query;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Ask, AskCursor};
 use greenroom_actors::requests::AskDetail;
-use greenroom_actors::visibility::Visibility;
+use greenroom_actors::runtime::AskNews;
+use tokio::sync::broadcast::Receiver;
 
-use self::query::Lists;
+use self::query::{Lists, visible_to};
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::wire::inbox::ask_cursor_text;
 
 pub use self::changes::{Change, answer, assign, claim, release, revision_of};
-pub use self::query::AskQuery;
+pub use self::form_answer::{AskForm, DATA, DECISION, Mistake, REASON, choice_text, control_of};
+pub use self::links::{Link, Links, answer_with_link, follow_link, make_link};
+pub use self::query::{AskQuery, Watch};
 
 /// A page of asks, the cursor of the next one, and whether asks are missing.
 #[derive(Debug, Default)]
@@ -27,13 +32,8 @@ pub struct Inbox {
 
 /// Lists the asks that the caller sees.
 pub async fn list(runtime: &Runtime, query: AskQuery, caller: &Caller) -> Result<Inbox, ApiError> {
-    let AskQuery { mut filter, lists, mut after, is_over, limit } = query;
-    filter.user_id = match (caller.visibility(), filter.user_id) {
-        (Visibility::Everything, named) => named,
-        (Visibility::Of(id), None) => Some(id.to_string()),
-        (Visibility::Of(id), Some(named)) if *named == *id => Some(named),
-        (Visibility::Of(_), Some(_)) | (Visibility::Nothing, _) => return Ok(Inbox::default()),
-    };
+    let AskQuery { filter, lists, mut after, is_over, limit } = query;
+    let Some(mut filter) = visible_to(filter, caller) else { return Ok(Inbox::default()) };
     let is_incomplete = runtime.is_inbox_incomplete().await?;
     let mut inbox = Inbox { is_incomplete, ..Inbox::default() };
     if is_over {
@@ -71,4 +71,9 @@ pub async fn find(runtime: &Runtime, id: &str, caller: &Caller) -> Result<Ask, A
 pub async fn describe(runtime: &Runtime, ask: Ask) -> Result<AskDetail, ApiError> {
     let id = ask.id.clone();
     runtime.describe_ask(ask).await.map_err(|error| ApiError::from_ask(&id, error))
+}
+
+/// Watches the asks.
+pub async fn watch(runtime: &Runtime) -> Result<Receiver<AskNews>, ApiError> {
+    Ok(runtime.watch_asks().await?)
 }

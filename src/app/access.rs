@@ -4,7 +4,7 @@ use greenroom_actors::registry::Registry;
 
 use super::{Registered, routes};
 use crate::api::access::{AccessPolicy, AccessRule, Pattern};
-use crate::api::catalogue::{Catalogue, Route, RouteName};
+use crate::api::catalogue::{Access, Catalogue, Route, RouteName};
 use crate::auth::Providers;
 use crate::config::{AuthConfig, Config, ConfigProblem, RoutePattern};
 use crate::nearest::nearest;
@@ -70,8 +70,8 @@ impl Reading<'_> {
     /// Parses the pattern of a rule, which must restrict a route.
     fn rule(&mut self, written: &RoutePattern) -> Option<Pattern> {
         let pattern = self.pattern(written, Pattern::closes_any)?;
-        if pattern.is_about_probes_alone(self.catalogue) {
-            let message = "probes are always public: this rule has no effect";
+        if pattern.is_about_open_routes_alone(self.catalogue) {
+            let message = "probes and links to asks are always public: this rule has no effect";
             self.problems.push(written.problem(message, None));
         }
         Some(pattern)
@@ -138,6 +138,7 @@ pub(crate) fn warning(config: &Config, auth: &Auth, catalogue: &Catalogue) -> Op
     }
     let is_open = |row: &&Route| {
         row.method.changes()
+            && row.access != Access::Open
             && (auth.providers.is_empty() || auth.policy.gate(row).is_open_somewhere())
     };
     let open: Vec<_> = catalogue.rows().iter().filter(is_open).map(Route::to_string).collect();

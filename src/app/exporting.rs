@@ -46,7 +46,7 @@ impl Telemetry {
         let gather = metrics.cloned().map(|metrics| {
             Box::new(move || {
                 let metrics = Arc::clone(&metrics);
-                async move { metrics.gather(metrics.stored().await.as_deref()) }.boxed()
+                async move { metrics.gather(&metrics.stored().await) }.boxed()
             }) as Gather
         });
         let Some(settings) = settings(config)? else { return Ok(Self { exporter: None }) };

@@ -152,7 +152,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();
-    config.inbox = root.section("inbox").map(InboxConfig::read).unwrap_or_default();
+    config.inbox = root.section("inbox").map(InboxConfig::read_all).unwrap_or_default();
     config.limits = root.section("limits").map(LimitsConfig::read_all).unwrap_or_default();
     config.logs = root.section("logs").map(LogsConfig::read).unwrap_or_default();
     config.metrics = root.section("metrics").map(MetricsConfig::read).unwrap_or_default();

@@ -11,6 +11,7 @@ mod generations;
 mod journal;
 mod readings;
 mod requests;
+mod stored;
 mod turns;
 
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::ports::meter::{JournalMeter, Meter};
-use greenroom_actors::ports::store::{ExecutionCount, GenerationRecord, GenerationStep, Header};
+use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, Header};
 use greenroom_actors::registry::Registry;
 use prometheus::proto::MetricFamily;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounter, TextEncoder};
@@ -27,11 +28,13 @@ use self::executions::Executions;
 use self::family::Maker;
 use self::generations::Generations;
 use self::journal::JournalSeries;
+use self::stored::StoredCounts;
 use self::turns::Turns;
 
 pub use self::cluster::{LinkReading, ReadLinks};
 pub use self::readings::{ReadStore, Sources, StoreReading};
 pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED, UnreadBytes};
+pub use self::stored::Stored;
 
 /// The `Content-Type` of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -51,6 +54,7 @@ pub struct Metrics {
     requests: Arc<RequestMeter>,
     /// Set once the server is assembled.
     sources: OnceLock<Sources>,
+    stored_counts: StoredCounts,
 }
 
 /// Series fed by the actors. Independent of `Metrics`, because the runtime holds it.
@@ -92,6 +96,7 @@ impl Metrics {
             journal: Arc::new(journal),
             requests: Arc::new(requests),
             sources: OnceLock::new(),
+            stored_counts: StoredCounts::default(),
         })
     }
 
@@ -123,15 +128,18 @@ impl Metrics {
         let _ = self.sources.set(sources);
     }
 
-    /// Returns the counts of stored executions for [`Metrics::gather`]; `None` if the store does not
-    /// answer in time, or before the server is assembled.
-    pub async fn stored(&self) -> Option<Vec<ExecutionCount>> {
-        self.sources.get()?.stored().await
+    /// Returns the counts of what is stored for [`Metrics::gather`]; none before the server is
+    /// assembled.
+    pub async fn stored(&self) -> Stored {
+        match self.sources.get() {
+            Some(sources) => self.stored_counts.read(&sources.runtime).await,
+            None => Stored::default(),
+        }
     }
 
     /// Returns all families that have series, sorted by name. May read files, so call it on a
     /// thread that may block.
-    pub fn gather(&self, stored: Option<&[ExecutionCount]>) -> Vec<MetricFamily> {
+    pub fn gather(&self, stored: &Stored) -> Vec<MetricFamily> {
         let mut families = self.registry.gather();
         let sources = self.sources.get().into_iter();
         families.extend(sources.flat_map(|sources| sources.read(&self.requests, stored)));
@@ -149,7 +157,7 @@ impl Metrics {
     }
 
     /// Returns all families in the text format of Prometheus, as [`CONTENT_TYPE`] declares it.
-    pub fn text(&self, stored: Option<&[ExecutionCount]>) -> Result<Vec<u8>, prometheus::Error> {
+    pub fn text(&self, stored: &Stored) -> Result<Vec<u8>, prometheus::Error> {
         let mut bytes = Vec::new();
         TextEncoder::new().encode(&self.gather(stored), &mut bytes)?;
         Ok(bytes)

@@ -181,6 +181,11 @@ pub(crate) fn is_control(path: &str) -> bool {
     CONTROL_PATHS.contains(&path)
 }
 
+/// Returns true for the path of a link to an ask, `/inbox/link/:token`.
+pub(crate) fn is_link(path: &str) -> bool {
+    path.strip_prefix("/inbox/link/").is_some_and(|token| !token.contains('/'))
+}
+
 /// Returns the refusal of a request on a connection beyond the limits.
 pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
     match request.conn_data::<ConnectionState>()? {

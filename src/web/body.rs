@@ -13,6 +13,8 @@ use crate::api::ApiError;
 use crate::api::json::is_json;
 use crate::web::settings::Settings;
 
+const FORM: &str = "application/x-www-form-urlencoded";
+
 /// A body that has not been read.
 pub(crate) struct Body {
     payload: Payload,
@@ -28,6 +30,8 @@ enum MediaType {
     Json,
     /// Accepted if it parses as JSON.
     Text,
+    /// A form of a page without scripts.
+    Form,
 }
 
 impl FromRequest for Body {
@@ -67,27 +71,42 @@ impl Body {
         Ok((subject?, bytes))
     }
 
+    /// Reads a submitted form.
+    pub(crate) async fn read_form(self) -> Result<Bytes, ApiError> {
+        match self.kind.clone()? {
+            MediaType::Form => self.collect().await,
+            MediaType::Json | MediaType::Text => Err(ApiError::FormOnly),
+        }
+    }
+
     /// Reads the whole body.
     async fn read(self) -> Result<Bytes, ApiError> {
-        let Self { payload, kind, length, settings } = self;
-        let kind = kind?;
+        let kind = self.kind.clone()?;
+        if kind == MediaType::Form {
+            return Err(ApiError::UnsupportedMediaType(FORM.to_owned()));
+        }
+        let bytes = self.collect().await?;
+        match kind {
+            MediaType::Text if !bytes.is_empty() && !is_json(&bytes) => {
+                Err(ApiError::UnsupportedMediaType("text".to_owned()))
+            }
+            MediaType::Text | MediaType::Json | MediaType::Form => Ok(bytes),
+        }
+    }
+
+    async fn collect(self) -> Result<Bytes, ApiError> {
+        let Self { payload, kind: _, length, settings } = self;
         let bytes_max = settings.config.body_bytes_max;
         if length.is_some_and(|length| length > bytes_max) {
             return Err(ApiError::BodyTooLarge { bytes_max });
         }
         let mut reading = Box::pin(collect(payload, bytes_max));
         // Most bodies have already arrived: no timer for them.
-        let bytes = match reading.as_mut().now_or_never() {
-            Some(outcome) => outcome?,
+        match reading.as_mut().now_or_never() {
+            Some(outcome) => outcome,
             None => tokio::time::timeout(settings.config.body_timeout, reading)
                 .await
-                .unwrap_or(Err(ApiError::BodyTooSlow))?,
-        };
-        match kind {
-            MediaType::Text if !bytes.is_empty() && !is_json(&bytes) => {
-                Err(ApiError::UnsupportedMediaType("text".to_owned()))
-            }
-            MediaType::Text | MediaType::Json => Ok(bytes),
+                .unwrap_or(Err(ApiError::BodyTooSlow)),
         }
     }
 }
@@ -148,6 +167,7 @@ fn media_type(declared: &str) -> Result<MediaType, String> {
         return Err(declared.to_owned());
     }
     match essence.as_str() {
+        FORM => Ok(MediaType::Form),
         "application/json" | "" => Ok(MediaType::Json),
         other if other.starts_with("application/") && other.ends_with("+json") => {
             Ok(MediaType::Json)

@@ -1,5 +1,8 @@
 //! Handlers of the inbox.
 
+pub(super) mod links;
+pub(super) mod stream;
+
 use std::borrow::Cow;
 
 use actix_web::http::header::{ETAG, IF_MATCH};

@@ -23,3 +23,11 @@ pub(crate) fn all_query_pairs(request: &HttpRequest) -> Result<Vec<(String, Stri
         .map(web::Query::into_inner)
         .map_err(|error| ApiError::InvalidRequest(format!("the query cannot be read: {error}")))
 }
+
+/// Reads the values of a submitted form.
+pub(crate) fn pairs_of(form: &[u8]) -> Result<Vec<(String, String)>, ApiError> {
+    let text = std::str::from_utf8(form).map_err(|_| ApiError::BodyBroken("is no form"))?;
+    web::Query::<Vec<(String, String)>>::from_query(text)
+        .map(web::Query::into_inner)
+        .map_err(|_| ApiError::BodyBroken("is no form"))
+}

@@ -109,7 +109,7 @@ pub(crate) async fn show(
         return Err(ApiError::PathNotFound { method, path });
     };
     let stored = metrics.stored().await;
-    match threads::aside(move || metrics.text(stored.as_deref())).await {
+    match threads::aside(move || metrics.text(&stored)).await {
         Ok(Ok(bytes)) => Ok(HttpResponse::Ok().content_type(CONTENT_TYPE).body(bytes)),
         Ok(Err(error)) => Err(unwritten(&error)),
         Err(error) => Err(unwritten(&error)),

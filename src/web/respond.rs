@@ -114,6 +114,7 @@ impl ResponseError for ApiError {
                 | Self::BodyTooLarge { .. }
                 | Self::BodyBroken(_)
                 | Self::UnsupportedMediaType(_)
+                | Self::FormOnly
                 | Self::UnsupportedEncoding(_)
         );
         if leaves_body {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 
 use crate::api::ApiError;
+use crate::api::inbox::Links;
 use crate::api::observability::Storage;
 use crate::maintenance::Maintenance;
 use crate::reload::ReloadStatus;
@@ -62,6 +63,8 @@ pub(crate) struct WebConfig {
     pub storage: Storage,
     /// Roles that may pass over claims and assignments of asks.
     pub force_roles: Vec<String>,
+    /// `None` without links to asks.
+    pub links: Option<Links>,
     /// True if spans include inputs and outputs.
     pub observed_content: bool,
     /// True if spans are exported to another service.

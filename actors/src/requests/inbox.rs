@@ -117,9 +117,14 @@ pub struct AskAccess {
 impl AskAccess {
     /// Checks the conditions of an answer: revision, assignment and claim, in this order.
     pub(crate) fn check(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
-        self.check_revision(ask)?;
-        self.check_assigned(ask)?;
+        self.check_asked(ask)?;
         self.check_claim(ask, now)
+    }
+
+    /// Checks that the caller is one of those who are asked, and has seen the newest revision.
+    pub fn check_asked(&self, ask: &Ask) -> Result<(), AskError> {
+        self.check_revision(ask)?;
+        self.check_assigned(ask)
     }
 
     pub(crate) fn check_revision(&self, ask: &Ask) -> Result<(), AskError> {

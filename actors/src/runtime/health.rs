@@ -1,13 +1,20 @@
 //! Diagnosis: what executions wait for, stuck executions and stalled threads.
 
+use std::sync::Arc;
+
 use super::Runtime;
 use crate::cluster::activity::Activity;
 use crate::commands::ExecutionCommand;
 use crate::domain::time::Timestamp;
-use crate::requests::{DescribeError, Target, Unavailable};
+use crate::ports::store::{ASK_PREFIX, AskState};
+use crate::requests::{AskError, DescribeError, Target, Unavailable};
 use crate::shard::pulse::StalledThread;
 use crate::shard::stuck::StuckExecution;
+use crate::visibility::Visibility;
 use crate::wait_report::{Awaited, Cause, WaitReport};
+
+/// Asks that are looked up for one report. The list of asks has all.
+const ASKS_MAX: usize = 50;
 
 impl Runtime {
     /// Reports what an execution waits for. The query does not keep it in memory.
@@ -21,7 +28,36 @@ impl Runtime {
             }
             answer => answer?,
         };
-        self.shared.with_children(report).await
+        let report = self.shared.with_children(report).await?;
+        Ok(self.with_asks(report, &target.visibility).await?)
+    }
+
+    /// Looks up the open asks of suspensions that a caller sees. Those of the calls of an agent are
+    /// in the payload of its step.
+    async fn with_asks(
+        &self,
+        mut report: Box<WaitReport>,
+        visibility: &Visibility,
+    ) -> Result<Box<WaitReport>, Unavailable> {
+        let mut named = Vec::new();
+        for awaited in &report.waits_for {
+            let Cause::Resume { suspension_id, payload, .. } = &awaited.cause else { continue };
+            named.push((suspension_id, format!("{ASK_PREFIX}{suspension_id}")));
+            let calls = payload.as_deref().and_then(|payload| payload["asks"].as_array());
+            let ids = calls.into_iter().flatten().filter_map(|call| call["askId"].as_str());
+            named.extend(ids.map(|id| (suspension_id, id.to_owned())));
+        }
+        for (suspension_id, id) in named.into_iter().take(ASKS_MAX) {
+            match self.find_ask(&id, visibility).await {
+                Ok(ask) if ask.state == AskState::Open => {
+                    report.asks.entry(Arc::clone(suspension_id)).or_default().push(ask);
+                }
+                Err(AskError::Unavailable(why)) => return Err(why),
+                // closed meanwhile, or not known to a version without asks
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(report)
     }
 
     /// Returns the report on an execution whose process did not answer: what is recorded, and that it

@@ -52,8 +52,8 @@ impl Pattern {
         catalogue.rows().iter().any(|row| self.opened(row).is_some())
     }
 
-    /// Returns true if all covered routes are probes, which are always open.
-    pub fn is_about_probes_alone(&self, catalogue: &Catalogue) -> bool {
+    /// Returns true if all covered routes are probes or links, which are always open.
+    pub fn is_about_open_routes_alone(&self, catalogue: &Catalogue) -> bool {
         self.routes(catalogue).all(|row| row.access == Access::Open)
     }
 

@@ -81,8 +81,10 @@ fn the_default_table_is_that_of_the_specification() {
     let private = protected(&policy(DefaultAccess::Private, &[], &[]));
     let open: Vec<_> =
         ROUTES.iter().map(ToString::to_string).filter(|row| !private.contains(row)).collect();
-    // probes, and pages that reveal nothing about the server
-    assert_eq!(open, ["GET /", "GET /ui", "GET /ui/:file", "GET /livez", "GET /readyz"]);
+    // probes, pages that reveal nothing about the server, and links, which are credentials
+    let links = ["GET /inbox/link/:token", "POST /inbox/link/:token"];
+    let others = ["GET /", "GET /ui", "GET /ui/:file", "GET /livez", "GET /readyz"];
+    assert_eq!(open, [&links[..], &others].concat());
 }
 
 type Texts = &'static [&'static str];
@@ -242,11 +244,13 @@ fn a_pattern_without_a_route_is_detected() {
         ("GET /nope/*", false, true),
         ("POST /open/add", false, true),
         ("GET /livez", true, true),
+        ("GET /inbox/link/:token", true, true),
         ("GET /*", true, false),
     ];
     for (text, closes_any, is_powerless) in rows {
         let pattern = pattern(text);
-        let found = (pattern.closes_any(&catalogue), pattern.is_about_probes_alone(&catalogue));
+        let found =
+            (pattern.closes_any(&catalogue), pattern.is_about_open_routes_alone(&catalogue));
         assert_eq!(found, (closes_any, is_powerless), "{text}");
     }
 }

@@ -76,6 +76,12 @@ impl Route {
         self
     }
 
+    /// The address is the credential.
+    pub(super) const fn link(mut self) -> Self {
+        self.access = Access::Open;
+        self
+    }
+
     pub(super) const fn page(mut self) -> Self {
         self.access = Access::Page;
         self

@@ -28,6 +28,12 @@ pub enum AskRefusal {
     NothingWaits,
     #[error("Invalid answer: {0}")]
     InvalidData(String),
+    #[error("This server makes no links: inbox.secret is not set")]
+    LinksOff,
+    #[error("This link is not valid: it is incomplete, or the secret has changed")]
+    LinkInvalid,
+    #[error("This link was good until {}", .at.to_iso())]
+    LinkExpired { at: Timestamp },
 }
 
 fn at_time(at: Timestamp) -> String {
@@ -49,6 +55,9 @@ impl AskRefusal {
             Self::Claimed { .. } => ErrorCode::AskClaimed,
             Self::Changed { .. } => ErrorCode::AskChanged,
             Self::InvalidData(_) => ErrorCode::AnswerInvalid,
+            Self::LinksOff => ErrorCode::LinksOff,
+            Self::LinkInvalid => ErrorCode::LinkInvalid,
+            Self::LinkExpired { .. } => ErrorCode::LinkExpired,
         }
     }
 }

@@ -250,6 +250,19 @@ codes! {
             "Invalid answer",
             "`data` does not match the schema of the ask, which stays open.",
             "The text names the path in the data. `GET /inbox/:askId` shows the schema.";
+        LinksOff "links_off" 400:
+            "Links are off",
+            "The configuration has no secret to sign links to asks with.",
+            "Set `secret` and `base_url` under `[inbox]`.";
+        LinkInvalid "link_invalid" 404:
+            "Invalid link",
+            "The link was damaged or shortened on its way, or was not made with the secret that the \
+             server has now.",
+            "Copy the whole link, or ask for another one (`POST /inbox/:askId/link`).";
+        LinkExpired "link_expired" 410:
+            "Link expired",
+            "The time of the link is over; the ask itself may still be open.",
+            "Ask for another link (`POST /inbox/:askId/link`).";
     }
     "Agents and generations" {
         AgentNotFound "agent_not_found" 404:

@@ -271,6 +271,9 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Claimed { id: id(), by: id(), until: at },
         AskRefusal::Changed { id: id(), revision: 1 },
         AskRefusal::InvalidData(id()),
+        AskRefusal::LinksOff,
+        AskRefusal::LinkInvalid,
+        AskRefusal::LinkExpired { at },
     ];
     refusals.map(ApiError::Ask).into()
 }

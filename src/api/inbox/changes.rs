@@ -75,7 +75,7 @@ pub async fn assign(change: Change<'_>) -> Result<AskDetail, ApiError> {
 }
 
 impl Change<'_> {
-    fn access(&self, force: bool, options: &AskOptions) -> Result<AskAccess, ApiError> {
+    pub(super) fn access(&self, force: bool, options: &AskOptions) -> Result<AskAccess, ApiError> {
         let named = options.user_id.as_deref();
         self.caller.principal(named)?;
         let is_privileged =

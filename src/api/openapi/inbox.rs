@@ -9,17 +9,15 @@ use super::described::Described;
 use super::parts;
 use crate::api::error::{ApiError, AskRefusal};
 use crate::api::wire::inbox::{
-    AskDetailView, AskOptions, AsksView, AssignBody, ClaimBody, ReleaseBody,
+    AskDetailView, AskOptions, AsksView, AssignBody, ClaimBody, LinkBody, LinkView, NewsView,
+    ReleaseBody,
 };
 
 const ID: &str = "ask_9f86d081884c7d65";
 
 pub(super) fn list(components: &mut Components) -> Described {
     let data = components.answer::<AsksView<'_>>();
-    let kinds = json!({ "type": "string", "enum": AskKind::ALL.map(AskKind::as_str) });
     let cursors = json!({ "type": "string", "pattern": "^[oc][0-9a-fA-F]{48}$" });
-    let assignees = json!({ "type": "string", "pattern": "^(me|none|(user|role):.*[^ ].*)$" });
-    let claimed = json!({ "type": "boolean" });
     let states = json!({ "type": "string", "enum": ["open", "closed", "all"], "default": "open" });
     Described::new("listAsks")
         .about(
@@ -27,19 +25,52 @@ pub(super) fn list(components: &mut Components) -> Described {
              then by age; closed ones by the time of their end, the last first. A page may be \
              shorter than `limit`; only `nextCursor` shows whether more follow.",
         )
-        .with_query([
+        .with_query(filters())
+        .with([
             parts::query("state", "Open asks, those that are closed, or first one, then the other", states),
-            parts::query("kind", "`step`: by the rule of a step; `function`: by its function", kinds),
-            parts::query("workflowId", "Only asks of this workflow", parts::name()),
-            parts::query("agentId", "Only asks of generations of this agent", parts::name()),
-            parts::query("userId", "Only asks of executions and generations of this user", parts::name()),
-            parts::query("to", "Only asks that the caller may answer (`me`), that name no one (`none`), or that name this user or role", assignees),
-            parts::query("claimed", "Only asks that are claimed, or only others", claimed),
-            parts::query("due", "Only asks whose deadline is before this time", parts::time()),
             parts::query("limit", "Maximum number of asks", parts::number(1, 200, 50)),
             parts::query("cursor", "`nextCursor` of the page before", cursors),
         ])
         .answering(200, parts::json_answer("A page of asks", data))
+        .using_runtime()
+}
+
+/// Returns the parameters that say which asks are meant.
+fn filters() -> [Value; 7] {
+    let kinds = json!({ "type": "string", "enum": AskKind::ALL.map(AskKind::as_str) });
+    let assignees = json!({ "type": "string", "pattern": "^(me|none|(user|role):.*[^ ].*)$" });
+    let claimed = json!({ "type": "boolean" });
+    [
+        parts::query("kind", "`step`: by the rule of a step; `function`: by its function", kinds),
+        parts::query("workflowId", "Only asks of this workflow", parts::name()),
+        parts::query("agentId", "Only asks of generations of this agent", parts::name()),
+        parts::query(
+            "userId",
+            "Only asks of executions and generations of this user",
+            parts::name(),
+        ),
+        parts::query(
+            "to",
+            "Only asks that the caller may answer (`me`), that name no one (`none`), or that name this user or role",
+            assignees,
+        ),
+        parts::query("claimed", "Only asks that are claimed, or only others", claimed),
+        parts::query("due", "Only asks whose deadline is before this time", parts::time()),
+    ]
+}
+
+pub(super) fn stream(components: &mut Components) -> Described {
+    let event = components.answer::<NewsView<'_>>();
+    let example = json!({ "type": "overflow" });
+    let content = json!({ "text/event-stream": parts::events(event, &example) });
+    Described::new("watchAsks")
+        .about(
+            "Changes from now on, up to a second late; an ask that is opened and closed within it \
+             may be missed. A client that falls too far behind is disconnected. After a \
+             reconnect, read the list.",
+        )
+        .with_query(filters())
+        .answering(200, parts::response("The events", content, &[]))
         .using_runtime()
 }
 
@@ -114,6 +145,64 @@ pub(super) fn assign(components: &mut Components) -> Described {
         .with_body(components.body::<AssignBody>(), true, json!({ "to": ["role:manager"] }))
         .answering(200, tagged("The ask", data))
         .refusing([not_assigned()])
+}
+
+pub(super) fn link(components: &mut Components) -> Described {
+    let data = components.answer::<LinkView>();
+    changing("linkToAsk")
+        .about(
+            "The link answers as the user or the role in `to`, without a token, until the ask is \
+             closed or the time of the link is over. Nothing is stored; a link cannot be revoked.",
+        )
+        .with_body(components.body::<LinkBody>(), true, json!({ "to": "user:ann", "ttl": "2h" }))
+        .answering(200, parts::json_answer("A link", data))
+        .refusing([not_assigned(), ApiError::Ask(AskRefusal::LinksOff)])
+}
+
+pub(super) fn show_link() -> Described {
+    of_link("showAskLink").about(
+        "A page without scripts, with a form. It changes nothing, so that scanners of mail may \
+         follow the link.",
+    )
+}
+
+pub(super) fn answer_link() -> Described {
+    let values = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    let mut described = of_link("answerAskLink")
+        .about(
+            "The fields of the form are `data.<name>`, or `approved` (`true` or `false`) and \
+             `reason` of an approval, or `data` with JSON. Refusals are pages as well.",
+        )
+        .using_memory()
+        .refusing([
+            not_assigned(),
+            ApiError::Ask(AskRefusal::InvalidData("approved: missing".to_owned())),
+            ApiError::BodyBroken("is no form"),
+            ApiError::BodyTooSlow,
+            ApiError::BodyTooLarge { bytes_max: 1024 * 1024 },
+            ApiError::FormOnly,
+            ApiError::UnsupportedEncoding("gzip".to_owned()),
+        ]);
+    described.body = Some(json!({
+        "required": true,
+        "content": { "application/x-www-form-urlencoded": { "schema": values } },
+    }));
+    described
+}
+
+/// Describes a page of a link.
+fn of_link(operation_id: &'static str) -> Described {
+    let at = Timestamp(1_790_000_000_000);
+    Described::new(operation_id)
+        .with([parts::path("token", "Token of the link", parts::name())])
+        .answering(200, parts::text_answer("A page", "text/html"))
+        .refusing([not_found()])
+        .refusing(closed_or_claimed())
+        .refusing([
+            ApiError::Ask(AskRefusal::LinkInvalid),
+            ApiError::Ask(AskRefusal::LinkExpired { at }),
+        ])
+        .using_runtime()
 }
 
 /// Describes a change of an ask.

@@ -6,13 +6,14 @@ use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Ask, AskCursor, AskKind, AskState, AskSubject};
 use greenroom_actors::requests::AskDetail;
+use greenroom_actors::runtime::{AskNews, AskNewsKind};
 use serde::Serialize;
 use serde_json::Value;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use utoipa::openapi::Object as Schema;
 
-pub use self::bodies::{AnswerBody, AskOptions, AssignBody, ClaimBody, ReleaseBody};
+pub use self::bodies::{AnswerBody, AskOptions, AssignBody, ClaimBody, LinkBody, ReleaseBody};
 use crate::api::wire::Iso;
 use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::form::{FieldView, form_of};
@@ -29,6 +30,15 @@ pub struct AsksView<'a> {
     pub next_cursor: Option<String>,
     /// True while asks of executions from before an update are still being collected.
     pub incomplete: bool,
+}
+
+/// A link with which one person answers an ask.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskLink)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkView {
+    pub url: String,
+    pub expires_at: Iso,
 }
 
 /// Something that waits for a person, or did.
@@ -177,6 +187,43 @@ impl<'a> AskDetailView<'a> {
             answered_by: answer.and_then(|answer| answer.by.as_deref()).map(PrincipalView::of),
         }
     }
+}
+
+/// News of an ask.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AskEvent)]
+#[serde(rename_all = "camelCase")]
+pub struct NewsView<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = news_kind)]
+    kind: &'static str,
+    /// The ask as it is now. None with `overflow`: from here on some changes are missed, as more
+    /// than 10,000 asks are open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ask: Option<AskView<'a>>,
+}
+
+/// Name of the event that reports missed changes.
+const OVERFLOW: &str = "overflow";
+
+/// Renders news as a server-sent event.
+pub fn render_news(news: &AskNews) -> Vec<u8> {
+    let view = match news {
+        AskNews::Changed { kind, ask } => {
+            NewsView { kind: kind.as_str(), ask: Some(AskView::of(ask)) }
+        }
+        AskNews::Overflow => NewsView { kind: OVERFLOW, ask: None },
+    };
+    let mut bytes = b"data: ".to_vec();
+    // Cannot fail: writes to memory, and all keys are texts.
+    let written = serde_json::to_writer(&mut bytes, &view);
+    debug_assert!(written.is_ok(), "news could not be written");
+    bytes.extend_from_slice(b"\n\n");
+    bytes
+}
+
+fn news_kind() -> Schema {
+    one_of(AskNewsKind::ALL.map(AskNewsKind::as_str).into_iter().chain([OVERFLOW]))
 }
 
 /// Formats a place in the list of open asks, or of closed ones, as an opaque cursor.

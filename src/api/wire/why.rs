@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use crate::api::wire::Iso;
 use crate::api::wire::execution::{PrincipalView, SuspensionView};
 use crate::api::wire::failure::AttemptErrorView;
+use crate::api::wire::inbox::AskView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
 use crate::api::wire::why::end::EndView;
 
@@ -92,6 +93,11 @@ pub struct AwaitedView<'a> {
     pub suspended_by: Option<PrincipalView<'a>>,
     /// Payload of a suspended step.
     pub payload: Option<&'a Value>,
+    /// Open asks of a suspended step that the caller sees: its own, or those of the calls that its
+    /// agent waits for. At most 50 in all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub asks: Vec<AskView<'a>>,
     /// JSON Schema of the data of a resume.
     pub resume_schema: Option<&'a Value>,
     /// Number of the attempt that runs or was interrupted.
@@ -153,6 +159,10 @@ impl<'a> MoverView<'a> {
     }
 }
 
+fn asks_of<'a>(wait_report: &'a WaitReport, suspension_id: &str) -> Vec<AskView<'a>> {
+    wait_report.asks.get(suspension_id).into_iter().flatten().map(AskView::of).collect()
+}
+
 impl<'a> AwaitedView<'a> {
     #[expect(clippy::too_many_lines, reason = "one arm for each cause")]
     fn of(awaited: &'a Awaited, wait_report: &'a WaitReport) -> Self {
@@ -185,6 +195,7 @@ impl<'a> AwaitedView<'a> {
                 Self {
                     suspension_id: Some(suspension_id),
                     payload: payload.as_deref(),
+                    asks: asks_of(wait_report, suspension_id),
                     resume_schema: schema.as_ref(),
                     ..plain("resume", format!("waits for a resume: {reason}"), moved_by)
                 }

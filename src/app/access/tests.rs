@@ -47,7 +47,8 @@ fn patterns_without_a_route_are_problems_with_their_place() {
         "c.toml:2:26: auth.public[1]: `FETCH` is not a supported method; expected one of GET, \
          POST, PUT, PATCH, DELETE",
         "c.toml:3:20: auth.rules[0].route: matches no route; did you mean POST /updates?",
-        "c.toml:3:48: auth.rules[1].route: probes are always public: this rule has no effect",
+        "c.toml:3:48: auth.rules[1].route: probes and links to asks are always public: this rule \
+         has no effect",
     ];
     let auth = "public = [\"GET /agnets\", \"FETCH /\"]\n\
                 rules = [{ route = \"POST /update\" }, { route = \"GET /livez\" }]\n";

@@ -193,15 +193,6 @@ fn mistakes_in_rules_and_api_keys() {
             ],
         ),
         (
-            "[inbox]\nforce_roles = [\"\", \"a b\", 3]\nforce_role = [\"a\"]\n",
-            &[
-                "c.toml:2:16: inbox.force_roles[0]: must not be empty",
-                "c.toml:2:20: inbox.force_roles[1]: must not contain spaces",
-                "c.toml:2:27: inbox.force_roles[2]: must be a string, not an integer",
-                "c.toml:3:1: inbox.force_role: unknown key; did you mean force_roles?",
-            ],
-        ),
-        (
             "[auth]\nprovider = \"none\"\njwt = {}\n[[auth.api_keys]]\nid = \"a/b\"\n\
              hash = \"canary\"\nuser = { id = \"\" }\n",
             &[
@@ -229,6 +220,38 @@ fn mistakes_in_rules_and_api_keys() {
             &["c.toml:3:8: auth.api_keys[0].hash: is the hash of an empty key: $KEY was not set"],
         ),
         ("[auth]\napi_keys = []\n", &["c.toml:2:12: auth.api_keys: needs at least one key"]),
+    ]);
+}
+
+#[test]
+fn mistakes_in_the_inbox() {
+    refused(&[
+        (
+            "[inbox]\nforce_roles = [\"\", \"a b\", 3]\nforce_role = [\"a\"]\n",
+            &[
+                "c.toml:2:16: inbox.force_roles[0]: must not be empty",
+                "c.toml:2:20: inbox.force_roles[1]: must not contain spaces",
+                "c.toml:2:27: inbox.force_roles[2]: must be a string, not an integer",
+                "c.toml:3:1: inbox.force_role: unknown key; did you mean force_roles?",
+            ],
+        ),
+        (
+            "[inbox]\nsecret = \"canary\"\nbase_url = \"ftp://a.example\"\nlink_ttl = \"0s\"\n",
+            &[
+                "c.toml:2:10: inbox.secret: must name an environment variable, e.g. \
+                 \"secret:INBOX_KEY\"",
+                "c.toml:3:12: inbox.base_url: must begin with http:// or https://",
+                "c.toml:4:12: inbox.link_ttl: must be longer than 0ms",
+            ],
+        ),
+        (
+            "[inbox]\nsecret = \"secret:INBOX_KEY\"\n",
+            &["c.toml:2:1: inbox.secret: needs `base_url`, which links begin with"],
+        ),
+        (
+            "[inbox]\nbase_url = \"https://a.example/x?y\"\n",
+            &["c.toml:2:12: inbox.base_url: must end with the host or a path, before ? and #"],
+        ),
     ]);
 }
 

@@ -19,7 +19,8 @@ fn parsed(text: &str) -> Config {
 #[test]
 fn all_secrets_are_collected_for_redaction() {
     let config = parsed(
-        "[auth.jwt]\nsecret = \"secret:SIGNS\"\n\
+        "[auth.jwt]\nsecret = \"secret:SIGNS\"\n[inbox]\nsecret = \"secret:LINKS\"\n\
+         base_url = \"https://a.example\"\n\
          [models.m]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:KEY\"\n\
          [models.other]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:NOT_SET\"\n\
          [tools.t]\nkind = \"http\"\nurl = \"https://a.example/\"\ndescription = \"d\"\n\
@@ -30,13 +31,14 @@ fn all_secrets_are_collected_for_redaction() {
          command = { argv = [\"a\"], env = { A = \"secret:ENVIRONMENT\" } }\n",
     );
     let environment = |name: &str| match name {
-        "SIGNS" | "KEY" | "SERVICE_SECRET_KEY" | "OTHER" | "CARGO_MANIFEST_DIR" | "HEADER"
-        | "ENVIRONMENT" => Some(format!("value of {name}")),
+        "SIGNS" | "LINKS" | "KEY" | "SERVICE_SECRET_KEY" | "OTHER" | "CARGO_MANIFEST_DIR"
+        | "HEADER" | "ENVIRONMENT" => Some(format!("value of {name}")),
         _ => None,
     };
     let redactor = Redactor::new(&config.secrets(environment));
     for (text, expected) in [
         ("value of SIGNS, value of KEY", "[redacted], [redacted]"),
+        ("value of LINKS", "[redacted]"),
         ("value of SERVICE_SECRET_KEY", "[redacted]"),
         ("value of CARGO_MANIFEST_DIR", "[redacted]"),
         ("value of HEADER, value of ENVIRONMENT", "[redacted], [redacted]"),
@@ -104,7 +106,8 @@ fn values_reach_their_sections() {
     let config = parsed(
         "[server]\nport = 0\nbody_timeout = \"1m 30s\"\n\
          [store]\nurl = \"memory:\"\ndurability = \"normal\"\npassivate_after = \"250ms\"\n\
-         [cors]\norigins = []\n[inbox]\nforce_roles = [\"lead\"]\n[limits]\narbiters = 3\nvalue_bytes_max = 1_000\n\
+         [cors]\norigins = []\n[inbox]\nforce_roles = [\"lead\"]\nbase_url = \"https://a.example/b/\"\n\
+         [limits]\narbiters = 3\nvalue_bytes_max = 1_000\n\
          executions_memory_max = 2_147_483_648\n\
          generation_steps_max = 7\ngeneration_bytes_max = 9\n",
     );
@@ -116,6 +119,7 @@ fn values_reach_their_sections() {
     );
     assert!(config.cors.origins.is_empty());
     assert_eq!(config.inbox.force_roles, ["lead"]);
+    assert_eq!(config.inbox.base_url.as_ref().unwrap().0, "https://a.example/b");
     let limits = config.runtime_limits();
     assert_eq!((limits.placement, limits.machine.value_bytes_max), (Placement::Threads(3), 1000));
     assert_eq!(limits.executions_memory_max, 2 << 30);

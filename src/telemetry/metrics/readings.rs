@@ -1,13 +1,11 @@
 //! Metrics that are read at each scrape; nothing counts them as they change.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::observe::log_record::LogLevel;
-use greenroom_actors::ports::store::{ExecutionCount, Status};
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
@@ -15,11 +13,8 @@ use crate::reload::ReloadStatus;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::cluster::{ReadLinks, of_cluster};
-use crate::telemetry::metrics::family::OTHER;
 use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
-
-/// Maximum wait for the store; a scrape during its outage has everything else.
-const STORE_MAX: Duration = Duration::from_secs(1);
+use crate::telemetry::metrics::stored::Stored;
 
 /// Sources of readings.
 pub struct Sources {
@@ -47,22 +42,12 @@ pub struct StoreReading {
 }
 
 impl Sources {
-    /// Returns the counts of stored executions, which the store maintains: they are right after a
-    /// restart. `None` if it does not answer in time.
-    pub(super) async fn stored(&self) -> Option<Vec<ExecutionCount>> {
-        tokio::time::timeout(STORE_MAX, self.runtime.counts()).await.ok()?.ok()
-    }
-
     /// Returns all readings, unsorted.
-    pub(super) fn read(
-        &self,
-        requests: &RequestMeter,
-        stored: Option<&[ExecutionCount]>,
-    ) -> Vec<MetricFamily> {
+    pub(super) fn read(&self, requests: &RequestMeter, stored: &Stored) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_executions(&stats);
         families.extend(of_runtime(&stats));
-        families.extend(stored.map(|counts| of_stored(counts, &self.runtime)));
+        families.extend(stored.families(&self.runtime));
         families.push(dropped(&stats, requests.dropped().get()));
         families.push(of_unread(requests.unread()));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
@@ -183,27 +168,6 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
         ),
         gauge("greenroom_observers", "Subscribers of spans and logs", stats.observers),
     ]
-}
-
-fn of_stored(counts: &[ExecutionCount], runtime: &Runtime) -> MetricFamily {
-    let registry = runtime.registry();
-    let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    // a missing count is 0
-    for workflow in registry.workflows.keys() {
-        for status in Status::ALL {
-            sums.insert((workflow, status.as_str()), 0);
-        }
-    }
-    for ExecutionCount { workflow_id, status, count } in counts {
-        let known = registry.workflows.get_key_value(&**workflow_id);
-        let workflow = known.map_or(OTHER, |(name, _)| name);
-        *sums.entry((workflow, status.as_str())).or_default() += count;
-    }
-    let rows = sums.into_iter().map(|((workflow, status), count)| {
-        (vec![("workflow", workflow), ("status", status)], count)
-    });
-    let help = "Executions in the store by status";
-    figures(MetricType::GAUGE, "greenroom_executions", help, rows)
 }
 
 fn of_store(reading: StoreReading) -> Vec<MetricFamily> {

@@ -12,6 +12,7 @@ use crate::api::wire::agent::AgentView;
 use crate::api::wire::tool::ToolView;
 use crate::api::wire::workflow::WorkflowSummaryView;
 use crate::api::workflows::FirstTry;
+use crate::web::html::escape;
 
 /// Takes a token, keeps it for the tab and loads the page. Its hash is in the page's policy.
 pub(super) const SIGN_IN: &str = include_str!("sign_in.js");
@@ -273,22 +274,6 @@ fn push_item(html: &mut String, address: Option<String>, id: &str, mark: &str, t
 /// Quotes a text as one word of a shell command.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// Escapes a text for HTML, including attributes.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ async fn a_panic_is_counted_at_its_route() {
     let app = init_service(app).await;
     let refused = app.call(request(http::Method::GET, "/livez").to_request()).await;
     assert_eq!(refused.unwrap_err().error_response().status(), 500);
-    let text = metrics.text(None).unwrap();
+    let text = metrics.text(&Default::default()).unwrap();
     let counted = r#"http_requests_total{method="GET",route="/livez",status="500"} 1"#;
     assert!(String::from_utf8(text).unwrap().contains(counted));
 }

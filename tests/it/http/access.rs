@@ -202,6 +202,11 @@ fn is_probe(row: &Route) -> bool {
     matches!(&*row.path, "/livez" | "/readyz")
 }
 
+/// Returns true for pages whose address is a credential.
+fn is_link(row: &Route) -> bool {
+    row.path == "/inbox/link/:token"
+}
+
 /// Returns true for pages that are public and show nothing about the server without a token.
 fn is_page(row: &Route) -> bool {
     matches!(&*row.path, "/" | "/ui" | "/ui/:file")
@@ -221,7 +226,8 @@ fn private_routes_need_a_token() {
     let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
     let public = ["GET /agents", "GET /workflows/:id"];
     let is_public = |row: &Route| public.contains(&row.to_string().as_str());
-    walk(&site, |row| !is_probe(row) && !is_page(row) && !is_public(row), false);
+    let is_open = |row: &Route| is_probe(row) || is_link(row) || is_page(row) || is_public(row);
+    walk(&site, |row| !is_open(row), false);
     assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
     // Unknown routes are not hidden.
     assert_eq!(site.get("/nope").status, 404);
@@ -235,13 +241,13 @@ fn a_rule_asks_for_its_role_on_every_route() {
         .collect();
     // A rule takes precedence over `public`.
     let site = guarded(&format!("public = [\"GET /*\"]\nrules = [{}]", rules.join(", ")));
-    walk(&site, |row| !is_probe(row), true);
+    walk(&site, |row| !is_probe(row) && !is_link(row), true);
 }
 
 #[test]
-fn only_probes_and_pages_are_always_open() {
+fn only_probes_pages_and_links_are_always_open() {
     let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
     assert!(pages.clone().count() == 3 && pages.into_iter().all(is_page));
     let open = ROUTES.iter().filter(|row| row.access == Access::Open);
-    assert!(open.clone().count() == 2 && open.into_iter().all(is_probe));
+    assert!(open.clone().count() == 4 && open.into_iter().all(|row| is_probe(row) || is_link(row)));
 }

@@ -1,6 +1,8 @@
 //! The inbox: lists, answers, refusals, access, and asks from before an update.
 
 mod claims;
+mod links;
+mod stream;
 
 use std::collections::HashSet;
 

@@ -77,6 +77,26 @@ impl Closed for AssignBody {
     const KEYS: &'static [&'static str] = &["to", "force", "options", "options.userId"];
 }
 
+/// Body of a request for a link.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkBody {
+    /// User or role that the holder of the link counts as, `user:<id>` or `role:<name>`: one of those who are
+    /// asked.
+    pub to: String,
+    /// Duration, at most `90d`. Default: `inbox.link_ttl`.
+    #[serde(default)]
+    #[schema(example = "2h")]
+    pub ttl: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<AskOptions>)]
+    pub options: Option<Object<AskOptions>>,
+}
+
+impl Closed for LinkBody {
+    const KEYS: &'static [&'static str] = &["to", "ttl", "options", "options.userId"];
+}
+
 /// `options` of a request about an ask.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -221,3 +221,28 @@ fn a_resume_without_tokens_needs_the_user_who_is_asked() {
     assert_eq!(site.get(&place(&ask)).data()["state"], "open");
     assert_eq!(resume(json!({ "userId": "ann" })).status, 200);
 }
+
+#[test]
+fn why_and_the_metrics_tell_of_open_asks() {
+    let site = site();
+    let ask = asked(&site, "assigned", "a1");
+    change(&site, &ask, "claim", "ann", &json!({ "for": "1h" })).data();
+    let why = site.get(&at("assigned", "a1", "why")).data();
+    let listed = inbox(&site, "")["asks"].clone();
+    assert_eq!(why["waitsFor"][0]["asks"], listed);
+    let [claimed, deadline] = ["claimedBy", "deadline"].map(|key| &listed[0][key]);
+    assert_eq!((claimed, deadline), (&json!("ann"), &ask["deadline"]));
+    let metrics = || site.get("/metrics").text();
+    for series in [
+        "greenroom_asks{kind=\"step\"} 1\n",
+        "greenroom_asks{kind=\"approval\"} 0\n",
+        "greenroom_asks_oldest_age_seconds 0.",
+    ] {
+        assert!(metrics().contains(&format!("\n{series}")), "{series} in {}", metrics());
+    }
+    change(&site, &ask, "answer", "ann", &json!({ "data": 1 })).data();
+    site.state_when("assigned", "a1", |state| state["status"] == "completed");
+    assert_eq!(site.get(&at("assigned", "a1", "why")).data()["waitsFor"], json!([]));
+    let series = "\ngreenroom_asks{kind=\"step\"} 1\n";
+    assert!(metrics().contains(series), "counted anew after ten seconds only");
+}

@@ -1,0 +1,20 @@
+//! Configuration of the front end, with what the environment and the machine decide.
+
+use crate::api::inbox::Links;
+use crate::config::{Config, ConfigProblem, LinkBase};
+use crate::web::settings::WebConfig;
+
+use super::{capacity, web_config};
+
+/// Returns the configuration; that of the routes and of the running server is still missing.
+pub(super) fn prepare(config: &Config) -> Result<WebConfig, ConfigProblem> {
+    let admission = capacity::prepare(&config.limits);
+    Ok(WebConfig { links: links(config)?, admission, ..web_config(config) })
+}
+
+/// Returns what makes and reads links to asks, if the configuration has a secret for them.
+fn links(config: &Config) -> Result<Option<Links>, ConfigProblem> {
+    let key = config.inbox.link_key(|name| std::env::var(name).ok())?;
+    let (base, ttl) = (config.inbox.base_url.clone(), config.inbox.link_ttl);
+    Ok(key.zip(base).map(|(key, LinkBase(base_url))| Links { key, base_url, ttl }))
+}

@@ -1,0 +1,132 @@
+//! The pages of links as HTML. Everything that comes from outside is shown as text.
+
+mod controls;
+
+use std::fmt::Write as _;
+
+use greenroom_actors::domain::assignment::Assignee;
+use greenroom_actors::domain::ids::step_id_of;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{AskKind, AskSubject};
+use greenroom_actors::requests::AskDetail;
+use serde_json::Value;
+
+use self::controls::Controls;
+use crate::api::inbox::{AskForm, Link, Mistake};
+use crate::api::query::Pairs;
+use crate::web::html::escape;
+
+pub(super) const STYLE: &str = include_str!("style.css");
+
+/// Longest text of a payload or a schema in a page, in characters; the API has the whole.
+const SHOWN_CHARS_MAX: usize = 20_000;
+
+/// An ask with a form that may have been filled in before.
+pub(super) struct Filled<'a> {
+    pub(super) link: &'a Link,
+    pub(super) detail: &'a AskDetail,
+    /// Submitted values.
+    pub(super) given: &'a Pairs,
+    pub(super) mistakes: &'a [Mistake],
+}
+
+/// Returns a page that says why there is no form.
+pub(super) fn notice(title: &str, text: &str) -> String {
+    let text = escape(text);
+    document(
+        title,
+        &format!("<h1>{}</h1>\n<p class=\"text\" dir=\"auto\">{text}</p>\n", escape(title)),
+    )
+}
+
+/// Returns the page after an answer.
+pub(super) fn thanks() -> String {
+    notice("Answer recorded", "Thank you. You can close this page.")
+}
+
+/// Wraps the content of a page, which is HTML. The icon is empty, so that browsers request none.
+fn document(title: &str, content: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta name=\"robots\" content=\"noindex\">\n<title>{}</title>\n\
+         <link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         {content}</main>\n</body>\n</html>\n",
+        escape(title)
+    )
+}
+
+impl Filled<'_> {
+    /// Renders the page.
+    pub(super) fn html(&self) -> String {
+        let AskDetail { ask, payload, schema, .. } = self.detail;
+        let schema = schema.as_ref().map(|schema| schema.source());
+        let title = title(self.detail);
+        let mut html = format!("<h1 dir=\"auto\">{}</h1>\n", escape(&title));
+        if !ask.reason.is_empty() {
+            push_text(&mut html, "text", &ask.reason);
+        }
+        let holder = match &self.link.to {
+            Assignee::User(id) => format!("user {id}"),
+            Assignee::Role(name) => format!("role {name}"),
+            Assignee::NotSelf => String::new(),
+        };
+        html.push_str("<dl>\n");
+        if let Some(deadline) = ask.deadline {
+            let (iso, shown) = (deadline.to_iso(), minute(deadline));
+            // Writing to a String cannot fail.
+            let _ =
+                writeln!(html, "<dt>Until</dt><dd><time datetime=\"{iso}\">{shown}</time></dd>");
+        }
+        let _ = writeln!(html, "<dt>You answer as</dt><dd>{}</dd>\n</dl>", escape(&holder));
+        if let Some(payload) = payload.as_deref().filter(|payload| !payload.is_null()) {
+            push_value(&mut html, "Details", payload);
+        }
+        let form = AskForm::of(self.detail);
+        if let (AskForm::Json, Some(schema)) = (&form, schema) {
+            push_value(&mut html, "JSON Schema of the answer", schema);
+        }
+        Controls { form: &form, given: self.given, mistakes: self.mistakes }.push_to(&mut html);
+        let head = if self.mistakes.is_empty() { title } else { format!("Not recorded: {title}") };
+        document(&head, &html)
+    }
+}
+
+/// Returns what is asked, in a few words.
+fn title(detail: &AskDetail) -> String {
+    let schema = detail.schema.as_ref().map(|schema| schema.source());
+    let written = schema.and_then(|schema| schema.get("title")).and_then(Value::as_str);
+    match (written, &detail.ask.subject) {
+        (Some(title), _) if !title.trim().is_empty() => title.to_owned(),
+        (_, AskSubject::Call(call)) if detail.ask.kind == AskKind::Approval => {
+            format!("Approve {}?", call.tool_name)
+        }
+        (_, AskSubject::Call(call)) => format!("{} asks", call.agent_id),
+        (_, AskSubject::Step(step)) => {
+            format!("{}: {}", step.workflow_id, step_id_of(&step.path))
+        }
+    }
+}
+
+fn push_text(html: &mut String, class: &str, text: &str) {
+    let _ = writeln!(html, "<p class=\"{class}\" dir=\"auto\">{}</p>", escape(text));
+}
+
+/// Adds a value under a heading; a text as it is, anything else as JSON.
+fn push_value(html: &mut String, heading: &str, value: &Value) {
+    let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+    let end = text.char_indices().nth(SHOWN_CHARS_MAX).map(|(at, _)| at);
+    let shown = escape(&text[..end.unwrap_or(text.len())]);
+    let more = if end.is_some() { "\n…" } else { "" };
+    let _ =
+        writeln!(html, "<h2>{heading}</h2>\n<pre tabindex=\"0\" dir=\"auto\">{shown}{more}</pre>");
+}
+
+/// Formats a time in UTC without seconds.
+fn minute(time: Timestamp) -> String {
+    let iso = time.to_iso();
+    format!("{} UTC", iso.get(..16).unwrap_or(&iso).replace('T', " "))
+}
+
+#[cfg(test)]
+mod tests;

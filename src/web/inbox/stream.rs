@@ -1,0 +1,146 @@
+//! `GET /inbox/stream`: changes of asks as server-sent events.
+
+use std::sync::Arc;
+
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, StreamHandler, WrapFuture,
+};
+use actix_web::Error;
+use actix_web::web::{Bytes, Data};
+use futures_util::{StreamExt, stream};
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::observe::disconnect::Disconnect;
+use greenroom_actors::runtime::AskNews;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::api::inbox::{self, Watch};
+use crate::api::wire::inbox::render_news;
+use crate::web::call::{Answer, Call};
+use crate::web::pending_stream::{ClientLeft, PendingStream, launch};
+use crate::web::settings::Settings;
+use crate::web::subscriber_queue::{Delivery, KEEP_ALIVE, SubscriberQueue, Weight};
+
+/// Capacity of the mailbox: news come as a stream, so that only the end of the client goes there.
+const MAILBOX: usize = 4;
+
+/// Weight of comments, which are not limited.
+const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
+
+/// `GET /inbox/stream`.
+pub(crate) async fn open(call: Call) -> Answer {
+    let watch = Watch::parse(&call.pairs()?, &call.caller)?;
+    let news = inbox::watch(&call.runtime).await?;
+    let stream = PendingStream::open(&call.request, &call.settings, |queue, disconnect| {
+        let settings = Data::clone(&call.settings).into_inner();
+        let runtime = Data::clone(&call.runtime).into_inner();
+        let now = Box::new(move || runtime.clock().now());
+        launch(
+            AskStreamActor { settings, queue, disconnect, watch, now, news: Some(news) },
+            MAILBOX,
+        )
+    })?;
+    let (mut head, body) = stream.into_answer();
+    let bytes = body.map(|delivery| match delivery {
+        Delivery::Item(bytes) => Ok::<_, Error>(bytes),
+        Delivery::Missed(count) => Ok(Bytes::from(format!(": dropped {count}\n\n"))),
+    });
+    Ok(head.content_type("text/event-stream").streaming(bytes))
+}
+
+/// Subscriber of the news for one connection. News cannot be read again, so a client that falls too
+/// far behind is cut; it reads the list and connects again.
+pub(crate) struct AskStreamActor {
+    settings: Arc<Settings>,
+    queue: SubscriberQueue<Bytes>,
+    disconnect: Disconnect,
+    watch: Watch,
+    now: Box<dyn Fn() -> Timestamp>,
+    /// Taken at the start.
+    news: Option<Receiver<AskNews>>,
+}
+
+/// News, or that some were missed.
+struct Heard(Result<AskNews, ()>);
+
+impl AskStreamActor {
+    fn beat(&mut self, ctx: &mut Context<Self>) {
+        if !self.queue.has_receiver() {
+            ctx.stop();
+        } else if self.queue.is_empty() {
+            self.queue.push(Bytes::from_static(KEEP_ALIVE), NO_EVENT);
+        }
+    }
+
+    /// Ends the stream with a comment.
+    fn give_up(&self, why: &str, ctx: &mut Context<Self>) {
+        self.queue.push_anyway(Bytes::from(format!(": {why}\n\n")), NO_EVENT);
+        ctx.stop();
+    }
+
+    /// Disconnects a client that does not read.
+    fn cut(&self, ctx: &mut Context<Self>) {
+        log::info!("disconnected a subscriber of the inbox: it fell too far behind");
+        (self.disconnect)();
+        ctx.stop();
+    }
+}
+
+impl Actor for AskStreamActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(self.settings.config.heartbeat, Self::beat);
+        if let Some(news) = self.news.take() {
+            ctx.add_stream(stream::unfold(news, |mut news| async move {
+                match news.recv().await {
+                    Ok(heard) => Some((Heard(Ok(heard)), news)),
+                    Err(RecvError::Lagged(_)) => Some((Heard(Err(())), news)),
+                    Err(RecvError::Closed) => None,
+                }
+            }));
+        }
+        let shutdown = self.settings.shutdown.clone();
+        let fired = async move { shutdown.fired().await };
+        ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
+            actor.give_up("the server is shutting down", ctx);
+        }));
+    }
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        self.queue.finish();
+    }
+}
+
+impl StreamHandler<Heard> for AskStreamActor {
+    fn handle(&mut self, Heard(news): Heard, ctx: &mut Self::Context) {
+        if !self.queue.has_receiver() {
+            ctx.stop();
+            return;
+        }
+        let Ok(news) = news else {
+            self.cut(ctx);
+            return;
+        };
+        if !self.watch.includes(&news, (self.now)()) {
+            return;
+        }
+        let bytes = Bytes::from(render_news(&news));
+        let weight = Weight { events: 1, bytes: bytes.len() };
+        if !self.queue.push(bytes, weight) {
+            self.cut(ctx);
+        }
+    }
+
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        self.give_up("the server is shutting down", ctx);
+    }
+}
+
+impl Handler<ClientLeft> for AskStreamActor {
+    type Result = ();
+
+    fn handle(&mut self, _: ClientLeft, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
