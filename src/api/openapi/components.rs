@@ -76,8 +76,16 @@ impl Components {
     }
 
     /// Returns a reference to the response for refusals of one status.
-    pub(super) fn refusal(&mut self, status: u16, refusals: &[&ApiError]) -> Value {
-        let response = refusal(refusals);
+    pub(super) fn refusal(
+        &mut self,
+        status: u16,
+        refusals: &[&ApiError],
+        has_pages: bool,
+    ) -> Value {
+        let mut response = refusal(refusals);
+        if has_pages {
+            response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
+        }
         for refusal in refusals {
             let code = refusal.code().as_str();
             if !self.codes.contains(&code) {

@@ -18,6 +18,8 @@ pub(super) struct Described {
     pub(super) answers: Vec<(String, Value)>,
     /// Examples of all refusals.
     pub(super) refusals: Vec<ApiError>,
+    /// True if refusals are pages as well.
+    pub(super) has_pages: bool,
 }
 
 impl Described {
@@ -30,6 +32,7 @@ impl Described {
             body: None,
             answers: Vec::new(),
             refusals: vec![ApiError::HostNotAllowed, ApiError::Internal],
+            has_pages: false,
         }
     }
 

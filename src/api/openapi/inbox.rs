@@ -193,7 +193,7 @@ pub(super) fn answer_link() -> Described {
 /// Describes a page of a link.
 fn of_link(operation_id: &'static str) -> Described {
     let at = Timestamp(1_790_000_000_000);
-    Described::new(operation_id)
+    Described { has_pages: true, ..Described::new(operation_id) }
         .with([parts::path("token", "Token of the link", parts::name())])
         .answering(200, parts::text_answer("A page", "text/html"))
         .refusing([not_found()])

@@ -110,6 +110,56 @@ pub struct DataPart<'a, T> {
     data: T,
 }
 
+/// Type of a data part with a question.
+const ASK_PART: &str = "data-ask";
+
+/// Type of a data part with a request of an approval.
+const APPROVAL_PART: &str = "data-approval";
+
+/// An open question of a tool.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiAskPart)]
+pub struct UiAsk<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = ask_part_kind)]
+    kind: &'static str,
+    #[serde(flatten)]
+    part: DataPart<'a, AskData<'a>>,
+}
+
+/// An open request of an approval.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiApprovalPart)]
+pub struct UiApprovalRequest<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = approval_part_kind)]
+    kind: &'static str,
+    #[serde(flatten)]
+    part: DataPart<'a, ApprovalData<'a>>,
+}
+
+impl<'a> UiAsk<'a> {
+    /// Shows a question.
+    pub fn of(ask: &'a PendingAsk) -> Self {
+        Self { kind: ASK_PART, part: DataPart::asking(ask) }
+    }
+}
+
+impl<'a> UiApprovalRequest<'a> {
+    /// Shows a request.
+    pub fn of(ask: &'a PendingAsk) -> Self {
+        Self { kind: APPROVAL_PART, part: DataPart::approving(ask) }
+    }
+}
+
+fn ask_part_kind() -> Schema {
+    one_of([ASK_PART])
+}
+
+fn approval_part_kind() -> Schema {
+    one_of([APPROVAL_PART])
+}
+
 /// A question of a tool to the user of a chat.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
-use crate::api::wire::pending_ask::{ApprovalData, ApprovalForm, AskData, DataPart};
+use crate::api::wire::pending_ask::{ApprovalForm, UiApprovalRequest, UiAsk};
 use crate::api::wire::shape::RoleShape;
 use crate::api::wire::shape::one_of;
 
@@ -43,16 +43,8 @@ enum UiPart<'a> {
     Words(UiWords<'a>),
     File(UiFile<'a>),
     Tool(UiTool<'a>),
-    Data(UiData<'a>),
-}
-
-/// A data part about an open ask.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = UiDataPart)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-enum UiData<'a> {
-    DataAsk(DataPart<'a, AskData<'a>>),
-    DataApproval(DataPart<'a, ApprovalData<'a>>),
+    Ask(UiAsk<'a>),
+    Approval(UiApprovalRequest<'a>),
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -131,7 +123,7 @@ impl<'a> UiMessageView<'a> {
     /// Shows a stored message as a chat has it, with what its generation waits for.
     pub fn of(message: &'a StoredMessage, approvals: ApprovalForm, asks: &'a [PendingAsk]) -> Self {
         let mut parts = parts_of(&message.parts, approvals);
-        parts.extend(asks.iter().filter_map(|ask| data_of(ask, approvals)).map(UiPart::Data));
+        parts.extend(asks.iter().filter_map(|ask| data_of(ask, approvals)));
         Self {
             id: &message.id,
             role: message.role,
@@ -145,14 +137,14 @@ impl<'a> UiMessageView<'a> {
 }
 
 /// Returns the data part of an ask, unless the state of its tool shows it.
-fn data_of(ask: &PendingAsk, approvals: ApprovalForm) -> Option<UiData<'_>> {
+fn data_of(ask: &PendingAsk, approvals: ApprovalForm) -> Option<UiPart<'_>> {
     match (ask.kind, approvals) {
         (AskKind::Approval, ApprovalForm::States) => None,
         (AskKind::Approval, ApprovalForm::Data) => {
-            Some(UiData::DataApproval(DataPart::approving(ask)))
+            Some(UiPart::Approval(UiApprovalRequest::of(ask)))
         }
         (AskKind::Input | AskKind::Step | AskKind::Function, _) => {
-            Some(UiData::DataAsk(DataPart::asking(ask)))
+            Some(UiPart::Ask(UiAsk::of(ask)))
         }
     }
 }

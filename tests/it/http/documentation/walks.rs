@@ -90,6 +90,8 @@ fn walk_inbox(documented: &Documented) {
     assert_eq!(documented.get(one, "/inbox/none").status, 404);
     assert_eq!(documented.post(answer, "/inbox/none/answer", &approved).status, 404);
     assert_eq!(documented.get("/inbox", "/inbox?state=x").status, 400);
+    // without a mistake it ends with the server
+    assert_eq!(documented.get("/inbox/stream", "/inbox/stream?kind=x").status, 400);
 }
 
 /// Requests lists of executions, and single ones.
