@@ -20,7 +20,7 @@ fn it_is_sound() {
     let home = Home::new("");
     home.write("config.toml", SHIPPED);
     let output = home.run(home.greenroom(&["check"]));
-    assert_eq!(output.stdout, b"config.toml: ok, 5 workflows, 2 agents, 2 tools\n");
+    assert_eq!(output.stdout, b"config.toml: ok, 6 workflows, 2 agents, 3 tools\n");
 }
 
 #[test]
