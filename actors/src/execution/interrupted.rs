@@ -60,8 +60,14 @@ async fn end(
     if !is_left {
         return Ok(());
     }
-    let end =
-        PutAway { status: *status, error: error.clone(), why: "the step has ended".to_owned(), at };
+    let from = Some(entry.record.status);
+    let end = PutAway {
+        from,
+        status: *status,
+        error: error.clone(),
+        why: "the step has ended".to_owned(),
+        at,
+    };
     end_kept(store, id, end).await?;
     Ok(())
 }

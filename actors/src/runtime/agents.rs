@@ -190,10 +190,13 @@ impl Runtime {
         }
         let id = || generation_id.to_owned();
         if status == Some(GenerationStatus::Suspended) {
-            let cancelled = GenerationStatus::Cancelled;
-            return match self.end_kept(generation_id, cancelled, None, "cancelled").await? {
+            let (from, to) = (GenerationStatus::Suspended, GenerationStatus::Cancelled);
+            return match self.end_kept(generation_id, from, to, None, "cancelled").await? {
                 true => Ok(()),
-                false => Err(CancelGenerationError::NotFound(id())),
+                // an answer came first: it runs, or has ended
+                false => {
+                    Box::pin(self.cancel_generation(agent_id, generation_id, visibility)).await
+                }
             };
         }
         match status {

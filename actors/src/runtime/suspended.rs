@@ -146,7 +146,8 @@ impl Runtime {
                 // no generation waits for the child now
                 None => {
                     let why = "the generation that asked has ended";
-                    self.end_kept(&id, GenerationStatus::Cancelled, None, why).await?;
+                    let (from, status) = (GenerationStatus::Working, GenerationStatus::Cancelled);
+                    self.end_kept(&id, from, status, None, why).await?;
                     return Ok(None);
                 }
             }
@@ -178,7 +179,8 @@ impl Runtime {
         if !handle.is_started() {
             let error = handle.outcome().await.err().map(|error| error.to_string());
             let why = error.clone().unwrap_or_default();
-            self.end_kept(&id, GenerationStatus::Error, error, &why).await?;
+            let (from, status) = (GenerationStatus::Working, GenerationStatus::Error);
+            self.end_kept(&id, from, status, error, &why).await?;
             return Ok(None);
         }
         if !is_watched || found.kept.is_chat {
@@ -247,15 +249,17 @@ impl Runtime {
     }
 
     /// Ends a generation that nothing works on, and those that its tools have asked; withdraws their
-    /// asks. Returns false if it has ended before.
+    /// asks. Returns false if it does not have the status `from`.
     pub(super) async fn end_kept(
         &self,
         id: &str,
+        from: GenerationStatus,
         status: GenerationStatus,
         error: Option<String>,
         why: &str,
     ) -> Result<bool, Unavailable> {
-        let end = PutAway { status, error, why: why.to_owned(), at: self.shared.clock.now() };
+        let (from, at) = (Some(from), self.shared.clock.now());
+        let end = PutAway { from, status, error, why: why.to_owned(), at };
         let store: &dyn Generations = &*self.shared.store;
         let Some(GenerationEntry { record, steps }) = end_kept(store, id, end).await? else {
             return Ok(false);
@@ -282,7 +286,8 @@ impl Runtime {
         };
         for id in self.shared.store.suspended_in(&key).await? {
             let why = "not approved: the user went on";
-            self.end_kept(&id, GenerationStatus::Cancelled, None, why).await?;
+            let (from, status) = (GenerationStatus::Suspended, GenerationStatus::Cancelled);
+            self.end_kept(&id, from, status, None, why).await?;
         }
         Ok(())
     }

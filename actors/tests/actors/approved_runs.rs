@@ -51,6 +51,34 @@ async fn a_new_message_withdraws_what_is_asked() {
 }
 
 #[actix::test]
+async fn an_answer_and_a_new_message_at_once_have_one_winner() {
+    tokio::time::pause();
+    for moments in 0..24 {
+        let effects = Effects::default();
+        let ask_it = calls(&[("c1", "refund", json!({ "amount": 500 }))]);
+        let script = [ask_it, text("one"), text("two")];
+        let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
+        let waiting = generate(&world).await;
+        let open = ask(&world, &waiting.asks[0].ask_id).await;
+        let answering = world.runtime.answer_ask(open, decision(json!({ "approved": true })));
+        let asking = async {
+            for _ in 0..moments {
+                tokio::task::yield_now().await;
+            }
+            generate(&world).await
+        };
+        let (answered, _) = tokio::join!(answering, asking);
+        let (status, _, outcomes) = recorded(&world, &waiting.id).await;
+        let withdrawn = denied("not approved: the user went on");
+        let expected = match answered.is_ok() {
+            true => (GenerationStatus::Completed, vec![done()], 1),
+            false => (GenerationStatus::Cancelled, vec![withdrawn], 0),
+        };
+        assert_eq!((status, outcomes, effects.all().len()), expected, "after {moments}");
+    }
+}
+
+#[actix::test]
 async fn a_suspended_generation_is_cancelled_with_its_asks() {
     tokio::time::pause();
     let effects = Effects::default();

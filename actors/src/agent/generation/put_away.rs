@@ -21,6 +21,9 @@ const ATTEMPTS_MAX: usize = 200;
 /// The end of a generation.
 #[derive(Clone)]
 pub(crate) struct PutAway {
+    /// Status that the generation must still have; one with another is left alone, because a process
+    /// may work on it. `None`: any that is not final.
+    pub(crate) from: Option<GenerationStatus>,
     pub(crate) status: GenerationStatus,
     pub(crate) error: Option<String>,
     /// Reason for the model and callers why the calls are not made.
@@ -37,7 +40,11 @@ pub(crate) async fn end_kept(
 ) -> Result<Option<GenerationEntry>, Unavailable> {
     for _ in 0..ATTEMPTS_MAX {
         let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
-        let Some(entry) = entry.filter(|entry| !entry.record.status.is_final()) else {
+        let is_meant = |status: GenerationStatus| match end.from {
+            Some(from) => status == from,
+            None => !status.is_final(),
+        };
+        let Some(entry) = entry.filter(|entry| is_meant(entry.record.status)) else {
             return Ok(None);
         };
         let kept: Option<(u64, Continuation)> = match stored {
@@ -57,7 +64,7 @@ pub(crate) async fn end_kept(
         if store.settle_generation(revision, write).await.map_err(Unavailable::from)? {
             for child in children {
                 let cancelled = GenerationStatus::Cancelled;
-                let end = PutAway { status: cancelled, error: None, ..end.clone() };
+                let end = PutAway { from: None, status: cancelled, error: None, ..end.clone() };
                 Box::pin(end_kept(store, &child, end)).await?;
             }
             return Ok(Some(ended));
@@ -81,7 +88,7 @@ pub(crate) fn conversation_of(
 
 /// Returns the record of the end. Open asks are withdrawn, and their calls count as denied.
 fn put_away(entry: GenerationEntry, kept: Option<Continuation>, end: PutAway) -> GenerationWrite {
-    let PutAway { status, error, why, at } = end;
+    let PutAway { status, error, why, at, .. } = end;
     let GenerationEntry { mut record, steps } = entry;
     (record.status, record.end_time, record.error) = (status, Some(at), error);
     let Some(kept) = kept else {
