@@ -345,6 +345,9 @@ pub enum ResumeError {
     SeveralWait { paths: String },
     #[error("suspension {id} no longer waits")]
     SuspensionPassed { id: String, waiting: Vec<Suspension> },
+    /// The step waits until the asks of its generation are answered.
+    #[error("step {0} waits for answers to what its agent asks")]
+    AsksOpen(String),
     #[error("others are asked")]
     NotAssigned,
     #[error("resume data validation failed: {0}")]

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod current;
+mod left_behind;
 mod outage;
 
 use std::collections::HashMap;
@@ -46,6 +47,7 @@ use crate::shard::stuck::Stuck;
 
 use self::bodies::Bodies;
 use self::current::Current;
+use self::left_behind::LeftBehind;
 use self::outage::Outage;
 
 pub(crate) use bodies::BodyGuard;
@@ -67,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) ask_feed: AskFeed,
     /// Notified when generations of another process were left behind.
     pub(crate) abandoned: Arc<Notify>,
+    /// Generations of this process that can continue and could not yet.
+    pub(crate) left_behind: Arc<LeftBehind>,
     pub(crate) routes: OnceLock<Routes>,
     /// Dependencies of generations, without the registry. Set once, with the routes.
     pub(crate) generations: OnceLock<GenerationDeps>,
@@ -123,6 +127,7 @@ impl Shared {
             .collect();
         Self {
             abandoned: Arc::default(),
+            left_behind: Arc::default(),
             current: Current::new(registry),
             ownership: Ownership::new(members, links),
             evaluations: Arc::new(evaluations),

@@ -13,6 +13,7 @@
 
 #[cfg(test)]
 mod simulator {
+    mod approvals;
     mod bodies;
     mod callers;
     mod checker;

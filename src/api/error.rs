@@ -116,6 +116,8 @@ pub enum ApiError {
     StepAmbiguous { step: String, paths: String },
     #[error("Several steps are waiting: {0}; name one in options.stepId")]
     SeveralStepsWaiting(String),
+    #[error("Step {0} waits for answers to what its agent asks; answer them in the inbox")]
+    StepAsks(String),
     /// `why`: it no longer waits, or waits at another step than `options.stepId`.
     #[error("Suspension {id} {why}")]
     SuspensionPassed { id: String, why: String },
@@ -285,6 +287,7 @@ impl ApiError {
             Self::StepNotSuspended(_) => ErrorCode::StepNotSuspended,
             Self::StepAmbiguous { .. } => ErrorCode::StepAmbiguous,
             Self::SeveralStepsWaiting(_) => ErrorCode::StepAmbiguous,
+            Self::StepAsks(_) => ErrorCode::StepAsks,
             Self::SuspensionPassed { .. } => ErrorCode::SuspensionPassed,
             Self::StepNotReplayable { .. } | Self::NoStepFailed(_) => ErrorCode::StepNotReplayable,
             Self::DefinitionDiffers(_) => ErrorCode::DefinitionDiffers,

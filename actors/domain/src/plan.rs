@@ -51,6 +51,14 @@ pub struct Step {
     pub is_tap: bool,
 }
 
+impl Step {
+    /// Returns true if a suspension after this many attempts is that of a generation, whose calls of
+    /// tools have asks of their own. Before its first attempt, a step suspends by its own rule.
+    pub fn waits_for_generation(&self, attempts: u32) -> bool {
+        attempts > 0 && matches!(self.work, Work::Agent(_))
+    }
+}
+
 /// Work of a compiled step.
 #[derive(Debug)]
 pub enum Work {

@@ -118,7 +118,7 @@ impl LiveExecution {
 
 /// Returns the id of a step's generation in the history of its agent. An attempt that repeats an
 /// interrupted one has the same id; each retry has another.
-pub(super) fn generation_id(execution: &ExecutionId, path: &str, retry: u32) -> String {
+pub(crate) fn generation_id(execution: &ExecutionId, path: &str, retry: u32) -> String {
     let hash = long_hash(&[execution.as_str(), path, &retry.to_string()]);
     format!("{STEP_GENERATION_PREFIX}{hash}")
 }

@@ -9,7 +9,7 @@ use crate::domain::fact::{Fact, Recorded, ResumedBy};
 use crate::domain::failure::shortened;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::Machine;
-use crate::domain::plan::{Step, Work};
+use crate::domain::plan::Step;
 use crate::domain::state::Wait;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ASK_PREFIX, ASK_REASON_BYTES_MAX, AskChange, AskKind, AskState, NewAsk};
@@ -95,11 +95,10 @@ fn close(id: Arc<str>, state: AskState, at: Timestamp) -> AskChange {
 /// A step suspends before its first attempt; after that, only its function does. The calls for
 /// which the generation of a step waits have asks of their own: then returns `None`.
 fn kind_of(step: &Step, attempts: u32) -> Option<AskKind> {
-    match (attempts, &step.work) {
-        (0, _) => Some(AskKind::Step),
-        (_, Work::Agent(_)) => None,
-        (_, _) => Some(AskKind::Function),
+    if step.waits_for_generation(attempts) {
+        return None;
     }
+    Some(if attempts == 0 { AskKind::Step } else { AskKind::Function })
 }
 
 fn opened_by(fact: &Fact, at: Timestamp, machine: &Machine) -> Option<NewAsk> {

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use actix::Context;
 
+use crate::agent::generation::GenerationDeps;
 use crate::agent::generation::put_away::{PutAway, end_kept};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::plan::Work;
-use crate::domain::time::Timestamp;
 use crate::execution::agent::generation_id;
 use crate::execution::{ExecutionActor, LiveExecution};
-use crate::ports::store::{GenerationStatus, Store};
+use crate::ports::store::GenerationStatus;
 use crate::requests::Unavailable;
+use crate::shared::Shared;
+use crate::visibility::Visibility;
 
 /// A generation, and its end.
 struct Interrupted {
     id: String,
-    /// True if an earlier process worked on it.
-    is_of_earlier: bool,
     status: GenerationStatus,
     /// Error of its step, unless it was cancelled.
     error: Option<String>,
@@ -26,15 +26,16 @@ struct Interrupted {
 
 impl ExecutionActor {
     /// Ends the history entries of generations whose steps end without running again. A generation
-    /// that this process runs ends its own entry.
+    /// that runs ends its own entry.
     pub(super) fn end_interrupted(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let ended: Vec<_> = durable.iter().filter_map(|it| life.interrupted_by(&it.fact)).collect();
         for interrupted in ended {
-            let (store, now) = (Arc::clone(&self.shared.store), self.shared.clock.now());
+            let shared = Arc::clone(&self.shared);
             let ending = async move {
-                if let Err(why) = end(&*store, &interrupted, now).await {
-                    log::warn!("generation {} does not end with its step: {why}", interrupted.id);
+                if let Err(why) = end(&shared, &interrupted).await {
+                    log::debug!("generation {} ends later: {why}", interrupted.id);
+                    shared.left_behind.add(interrupted.id);
                 }
             };
             self.background_query(ending, ctx, |_, (), _| {});
@@ -43,32 +44,24 @@ impl ExecutionActor {
 }
 
 /// Ends a generation, if nothing works on it, and what its tools have asked.
-async fn end(
-    store: &dyn Store,
-    interrupted: &Interrupted,
-    at: Timestamp,
-) -> Result<(), Unavailable> {
-    let Interrupted { id, is_of_earlier, status, error } = interrupted;
-    let Some(entry) = store.generation(id).await? else { return Ok(()) };
-    let is_left = match entry.record.status {
-        GenerationStatus::Working => *is_of_earlier,
-        GenerationStatus::Suspended => true,
-        GenerationStatus::Completed | GenerationStatus::Error | GenerationStatus::Cancelled => {
-            false
-        }
-    };
-    if !is_left {
+async fn end(shared: &Shared, interrupted: &Interrupted) -> Result<(), Unavailable> {
+    let Interrupted { id, status, error } = interrupted;
+    let Some(entry) = shared.store.generation(id).await? else { return Ok(()) };
+    let agent_id = &entry.record.agent_id;
+    let runs =
+        |deps: &GenerationDeps| deps.live.find(agent_id, id, &Visibility::Everything).is_some();
+    if entry.record.status.is_final() || shared.generations.get().is_some_and(runs) {
         return Ok(());
     }
-    let from = Some(entry.record.status);
     let end = PutAway {
-        from,
+        // an answer may arrive meanwhile
+        from: None,
         status: *status,
         error: error.clone(),
         why: "the step has ended".to_owned(),
-        at,
+        at: shared.clock.now(),
     };
-    end_kept(store, id, end).await?;
+    end_kept(&*shared.store, id, end).await?;
     Ok(())
 }
 
@@ -85,7 +78,6 @@ impl LiveExecution {
         if node.attempt == 0 || !matches!(step.work, Work::Agent(_)) {
             return None;
         }
-        let is_of_earlier = node.since_seq <= self.restored_seq;
         // The failure has been counted; the attempt was named before it.
         let retry = node.failures.saturating_sub(u32::from(failed.is_some()));
         let status = match failed {
@@ -94,6 +86,6 @@ impl LiveExecution {
         };
         let id = generation_id(&self.header.id, path, retry);
         let error = failed.map(|error| error.to_string());
-        Some(Interrupted { id, is_of_earlier, status, error })
+        Some(Interrupted { id, status, error })
     }
 }

@@ -201,6 +201,7 @@ fn resume_error(refusal: Refusal) -> ResumeError {
         Refusal::Ambiguous { step, paths } => ResumeError::Ambiguous { step, paths },
         Refusal::SeveralWait { paths } => ResumeError::SeveralWait { paths },
         Refusal::SuspensionPassed { id, waiting } => ResumeError::SuspensionPassed { id, waiting },
+        Refusal::AsksOpen(path) => ResumeError::AsksOpen(path.to_string()),
         Refusal::NotAssigned => ResumeError::NotAssigned,
         Refusal::InvalidData(detail) => ResumeError::InvalidData(detail),
     }

@@ -190,7 +190,7 @@ impl Runtime {
         }
         let id = || generation_id.to_owned();
         if status == Some(GenerationStatus::Suspended) {
-            let (from, to) = (GenerationStatus::Suspended, GenerationStatus::Cancelled);
+            let (from, to) = (Some(GenerationStatus::Suspended), GenerationStatus::Cancelled);
             return match self.end_kept(generation_id, from, to, None, "cancelled").await? {
                 true => Ok(()),
                 // an answer came first: it runs, or has ended

@@ -113,7 +113,7 @@ impl Runtime {
                     // the answer is recorded: another attempt may continue the generation
                     let going = self.go_on(&call.generation_id, by.as_deref(), None).await;
                     if let Err(why) = going {
-                        log::warn!("generation {} continues later: {why}", call.generation_id);
+                        self.go_on_later(&call.generation_id, &why);
                     }
                 }
             }
@@ -297,7 +297,8 @@ impl Runtime {
             return Err(ContinueChatError::Ask(error));
         }
         if let Some(ready) = ready {
-            let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await?;
+            let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await;
+            let gone_on = gone_on.inspect_err(|why| self.go_on_later(&ready, why))?;
             if let Some((id, handle)) = gone_on {
                 return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
             }

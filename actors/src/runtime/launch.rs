@@ -22,7 +22,7 @@ use crate::ports::store::{Acknowledgement, CommitSink, Header, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
-use crate::runtime::suspended::{adopt_interrupted, tend_generations};
+use crate::runtime::tending::{adopt_interrupted, tend_generations};
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;

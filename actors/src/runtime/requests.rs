@@ -177,7 +177,7 @@ impl Runtime {
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let (data, by, answerer) = (Arc::new(data), by.map(Arc::new), answerer.map(Arc::new));
-        let resume = Resume { step_id, suspension_id, data, by, answerer, rules: None };
+        let resume = Resume { step_id, suspension_id, data, by, answerer, ..Resume::default() };
         let subject = target.into();
         let command = |answer| {
             ExecutionCommand::Resume(Box::new(ResumeCommand {

@@ -4,12 +4,11 @@
 //! Every change is a write that succeeds only if nothing else was written since it was decided, so
 //! that of many answers, deadlines and withdrawals, in whatever process, one wins.
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde_json::Map;
 
-use crate::agent::generation::continuation::{Continuation, answer_of_timeout};
+use crate::agent::generation::continuation::Continuation;
 use crate::agent::generation::put_away::{PutAway, conversation_of, end_kept};
 use crate::agent::generation::{
     GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
@@ -17,33 +16,19 @@ use crate::agent::generation::{
 use crate::commands::ExecutionCommand;
 use crate::domain::machine::Resume;
 use crate::domain::principal::Principal;
-use crate::domain::time::Timestamp;
 use crate::domain::trace::TraceOrigin;
-use crate::execution::restore;
+use crate::execution::{Restored, generation_id, restore};
 use crate::ports::store::{
-    AskChange, AskState, AskSubject, ContinuationChange, ConversationKey, GenerationEntry,
-    GenerationStatus, GenerationWrite, Generations, Row, StepOrigin, StoredContinuation,
+    AskChange, ContinuationChange, ConversationKey, GenerationEntry, GenerationStatus,
+    GenerationWrite, Generations, StepOrigin, StoredContinuation,
 };
 use crate::requests::{ResumeError, Target, Unavailable};
-use crate::runtime::{Runtime, SystemActors};
-use crate::shard::arbiters::Arbiters;
-use crate::shared::Shared;
+use crate::runtime::Runtime;
 use crate::visibility::Visibility;
-
-use super::rows::RowReads;
 
 /// Attempts to change a generation while others change it too. Each of them makes progress, and a
 /// turn has few calls.
 const ATTEMPTS_MAX: usize = 200;
-
-/// Interval between looks for asks of calls whose deadline has passed.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-/// Generations that are taken over at once, and asks that are read at once.
-const PAGE: usize = 100;
-
-/// Pause while too many generations run to take up another one.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// A generation with its continuation.
 pub(super) struct Kept {
@@ -125,7 +110,10 @@ impl Runtime {
     ) -> Result<Option<(Arc<str>, GenerationHandle)>, Unavailable> {
         let mut id: Arc<str> = Arc::from(id);
         loop {
-            let Some(found) = self.kept(&id).await? else { return Ok(None) };
+            let Some(found) = self.kept(&id).await? else {
+                self.end_without_step(&id).await?;
+                return Ok(None);
+            };
             let Some(parent) = found.kept.parent.clone() else {
                 return self.go_on_with(found, by, subscriber).await;
             };
@@ -146,7 +134,8 @@ impl Runtime {
                 // no generation waits for the child now
                 None => {
                     let why = "the generation that asked has ended";
-                    let (from, status) = (GenerationStatus::Working, GenerationStatus::Cancelled);
+                    let (from, status) =
+                        (Some(GenerationStatus::Working), GenerationStatus::Cancelled);
                     self.end_kept(&id, from, status, None, why).await?;
                     return Ok(None);
                 }
@@ -160,11 +149,11 @@ impl Runtime {
         by: Option<&Principal>,
         subscriber: Option<GenerationSubscriber>,
     ) -> Result<Option<(Arc<str>, GenerationHandle)>, Unavailable> {
-        if found.entry.record.status != GenerationStatus::Working {
+        if let Some(origin) = found.entry.record.origin.clone() {
+            self.resume_step(&found, &origin, by).await?;
             return Ok(None);
         }
-        if let Some(origin) = found.entry.record.origin.clone() {
-            self.resume_step(&origin, by).await?;
+        if found.entry.record.status != GenerationStatus::Working {
             return Ok(None);
         }
         let id: Arc<str> = Arc::from(found.entry.record.id.as_str());
@@ -179,7 +168,7 @@ impl Runtime {
         if !handle.is_started() {
             let error = handle.outcome().await.err().map(|error| error.to_string());
             let why = error.clone().unwrap_or_default();
-            let (from, status) = (GenerationStatus::Working, GenerationStatus::Error);
+            let (from, status) = (Some(GenerationStatus::Working), GenerationStatus::Error);
             self.end_kept(&id, from, status, error, &why).await?;
             return Ok(None);
         }
@@ -213,24 +202,35 @@ impl Runtime {
         Ok(spawn_generation(arbiter, deps, request, record.id.clone(), subscriber))
     }
 
-    /// Resumes the step whose generation can continue. Does nothing if it does not wait.
+    /// Resumes the step whose generation can continue; ends the generation if the step has ended or
+    /// tries another one. If the step does not wait yet, the generation is to be tried again.
     async fn resume_step(
         &self,
+        found: &Kept,
         origin: &StepOrigin,
         by: Option<&Principal>,
     ) -> Result<(), Unavailable> {
-        let id = &origin.execution_id;
-        let Some(restored) = restore(&self.shared, id).await? else { return Ok(()) };
+        let Some(restored) = self.step_of(origin, &found.entry.record.id).await? else {
+            return self.end_of_step(&found.entry.record.id).await;
+        };
+        if found.entry.record.status != GenerationStatus::Working {
+            return Ok(());
+        }
+        let not_now = Unavailable::Busy { execution: None };
         let wait = restored.machine.node(&origin.path).and_then(|(_, node)| node.wait());
-        let Some(wait) = wait else { return Ok(()) };
+        let Some(wait) = wait else {
+            // it runs and has continued it, or is about to suspend
+            return if found.kept.is_released { Err(not_now) } else { Ok(()) };
+        };
         let resume = Resume {
             suspension_id: Some(wait.id.to_string()),
             by: by.cloned().map(Arc::new),
+            is_of_generation: true,
             ..Resume::default()
         };
         let target = Target {
             workflow_id: restored.header.workflow_id.to_string(),
-            execution_id: id.clone(),
+            execution_id: origin.execution_id.clone(),
             visibility: Visibility::Everything,
         };
         let command = |answer| ExecutionCommand::PassResume {
@@ -241,24 +241,63 @@ impl Runtime {
         };
         let resumed: Result<u64, ResumeError> = self.change(&target, command).await;
         match resumed {
-            // refused: it no longer waits
             Ok(_) => Ok(()),
             Err(ResumeError::Unavailable(why)) => Err(why),
-            Err(_) => Ok(()),
+            // it does not wait any more: the next look shows why
+            Err(_) => Err(not_now),
         }
     }
 
+    /// Returns the execution whose step has or needs this generation; `None` if the step has ended
+    /// or tries another one.
+    async fn step_of(
+        &self,
+        origin: &StepOrigin,
+        generation: &str,
+    ) -> Result<Option<Restored>, Unavailable> {
+        let restored = restore(&self.shared, &origin.execution_id).await?;
+        Ok(restored.filter(|restored| {
+            let machine = &restored.machine;
+            let node = machine.node(&origin.path).map(|(_, node)| node);
+            machine.state().end.is_none()
+                && node.is_some_and(|node| {
+                    let current = generation_id(&origin.execution_id, &origin.path, node.failures);
+                    node.is_live() && current == generation
+                })
+        }))
+    }
+
+    /// Ends a generation without a continuation that was not ended with its step.
+    async fn end_without_step(&self, id: &str) -> Result<(), Unavailable> {
+        let entry = self.shared.store.generation(id).await?;
+        let record = entry.map(|entry| entry.record).filter(|it| !it.status.is_final());
+        let origin = record.and_then(|record| record.origin);
+        match origin {
+            Some(origin) if self.step_of(&origin, id).await?.is_none() => {
+                self.end_of_step(id).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Ends a generation whose step does not need it any more.
+    async fn end_of_step(&self, id: &str) -> Result<(), Unavailable> {
+        self.end_kept(id, None, GenerationStatus::Cancelled, None, "the step has ended")
+            .await
+            .map(drop)
+    }
+
     /// Ends a generation that nothing works on, and those that its tools have asked; withdraws their
-    /// asks. Returns false if it does not have the status `from`.
+    /// asks. Returns false if it has ended or does not have the status `from`.
     pub(super) async fn end_kept(
         &self,
         id: &str,
-        from: GenerationStatus,
+        from: Option<GenerationStatus>,
         status: GenerationStatus,
         error: Option<String>,
         why: &str,
     ) -> Result<bool, Unavailable> {
-        let (from, at) = (Some(from), self.shared.clock.now());
+        let at = self.shared.clock.now();
         let end = PutAway { from, status, error, why: why.to_owned(), at };
         let store: &dyn Generations = &*self.shared.store;
         let Some(GenerationEntry { record, steps }) = end_kept(store, id, end).await? else {
@@ -286,140 +325,9 @@ impl Runtime {
         };
         for id in self.shared.store.suspended_in(&key).await? {
             let why = "not approved: the user went on";
-            let (from, status) = (GenerationStatus::Suspended, GenerationStatus::Cancelled);
+            let (from, status) = (Some(GenerationStatus::Suspended), GenerationStatus::Cancelled);
             self.end_kept(&id, from, status, None, why).await?;
         }
         Ok(())
     }
-
-    /// Continues generations that were left behind.
-    async fn take_up_all(&self, left: Vec<String>) {
-        for id in left {
-            while self.generations.active.live() >= self.shared.limits.generations_live_max {
-                tokio::time::sleep(PAUSE).await;
-            }
-            if self.shared.is_draining() {
-                return;
-            }
-            if let Err(why) = self.go_on(&id, None, None).await {
-                log::warn!("generation {id} cannot be continued now: {why}");
-            }
-        }
-    }
-
-    /// Ends asks of calls whose deadline has passed.
-    async fn expire_calls(&self) -> Result<(), Unavailable> {
-        let now = self.shared.clock.now();
-        for ask in self.shared.store.due_asks(now, PAGE).await? {
-            let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
-            if let AskSubject::Call(call) = &ask.subject
-                && is_over
-            {
-                self.expire_call(&ask.id, &call.generation_id, now).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn expire_call(
-        &self,
-        ask_id: &Arc<str>,
-        generation_id: &str,
-        at: Timestamp,
-    ) -> Result<(), Unavailable> {
-        let changed = self.change_kept(generation_id, async |found: &Kept| {
-            let mut kept = found.kept.clone();
-            let Some((_, asked)) = found.kept.asked(ask_id) else {
-                return Ok::<_, Unavailable>(Change::None(()));
-            };
-            kept.answer(ask_id, answer_of_timeout(asked.on_timeout));
-            let (id, state) = (Arc::clone(ask_id), AskState::Expired);
-            let asks = vec![AskChange::Close { id, state, at, answer: None }];
-            Ok(Change::Put { kept: Box::new(kept), asks, value: () })
-        });
-        if let Some(((), true)) = changed.await? {
-            drop(self.go_on(generation_id, None, None).await?);
-        }
-        Ok(())
-    }
-
-    fn downgrade(&self) -> WeakRuntime {
-        WeakRuntime {
-            shared: Arc::downgrade(&self.shared),
-            system: Arc::downgrade(&self.system),
-            arbiters: Arc::downgrade(&self.arbiters),
-            row_reads: self.row_reads.clone(),
-        }
-    }
-}
-
-/// A runtime that this does not keep alive.
-struct WeakRuntime {
-    shared: Weak<Shared>,
-    system: Weak<SystemActors>,
-    arbiters: Weak<Arbiters>,
-    row_reads: RowReads,
-}
-
-impl WeakRuntime {
-    fn upgrade(&self) -> Option<Runtime> {
-        let shared = self.shared.upgrade()?;
-        Some(Runtime {
-            generations: shared.generations.get()?.clone(),
-            shared,
-            system: self.system.upgrade()?,
-            arbiters: self.arbiters.upgrade()?,
-            row_reads: self.row_reads.clone(),
-        })
-    }
-}
-
-/// Takes over generations whose processes are gone; returns their ids. A single process calls this
-/// before it starts any.
-pub(super) async fn adopt_interrupted(store: &dyn Generations) -> Result<Vec<String>, Unavailable> {
-    let (mut after, mut left) = (Row::MIN, Vec::new());
-    loop {
-        let page = store.adopt_interrupted(after, PAGE).await.map_err(Unavailable::from)?;
-        let Some((last, _)) = page.last() else { return Ok(left) };
-        after = *last;
-        left.extend(page.into_iter().map(|(_, id)| id));
-    }
-}
-
-/// Continues the generations that were left behind, and those of other processes that are gone; ends
-/// asks whose deadline has passed; until the runtime drains or is dropped.
-pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
-    let weak = runtime.downgrade();
-    actix::spawn(async move {
-        let mut is_abandoned = false;
-        loop {
-            let Some(runtime) = weak.upgrade() else { return };
-            let shared = &runtime.shared;
-            if shared.is_draining() {
-                return;
-            }
-            if is_abandoned {
-                match adopt_interrupted(&*shared.store).await {
-                    Ok(found) => (left, is_abandoned) = (found, false),
-                    Err(why) => {
-                        let level = shared.level_of_failure(log::Level::Warn);
-                        log::log!(level, "cannot continue interrupted generations: {why}");
-                    }
-                }
-            }
-            runtime.take_up_all(std::mem::take(&mut left)).await;
-            if shared.ownership.does_housework()
-                && let Err(why) = runtime.expire_calls().await
-            {
-                let level = shared.level_of_failure(log::Level::Warn);
-                log::log!(level, "cannot end asks whose deadline has passed: {why}");
-            }
-            let abandoned = Arc::clone(&shared.abandoned);
-            drop(runtime);
-            tokio::select! {
-                () = abandoned.notified() => is_abandoned = true,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-        }
-    });
 }

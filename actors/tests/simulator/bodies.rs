@@ -12,16 +12,17 @@ use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
 use greenroom_actors::ports::external_calls::scripted::{ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::model::{
-    FinishReason, LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
-    Usage,
+    FinishReason, LanguageModel, Message, ModelAnswer, ModelError, ModelErrorKind, ModelEvent,
+    ModelRequest, Role, ToolCall, Usage,
 };
 use serde_json::json;
 
+use crate::simulator::approvals::PAY;
 use crate::simulator::dice::Dice;
 use crate::simulator::stage::{RunningBody, Stage};
 
 /// Maximum duration of work that does not hang.
-const WORK_MS: u64 = 90_000;
+pub(super) const WORK_MS: u64 = 90_000;
 
 pub(crate) fn function(stage: &Arc<Stage>, process: u64) -> StepFunction {
     let stage = Arc::clone(stage);
@@ -131,7 +132,7 @@ async fn work(
 }
 
 /// Sleeps, unless the world is healed earlier.
-async fn sleep(stage: &Stage, ms: u64) {
+pub(super) async fn sleep(stage: &Stage, ms: u64) {
     if ms > 0 {
         let _ = tokio::time::timeout(Duration::from_millis(ms), stage.healing()).await;
     }
@@ -149,7 +150,11 @@ impl Model {
     }
 }
 
-async fn answer(stage: Arc<Stage>, number: u64) -> Result<ModelAnswer, ModelError> {
+async fn answer(
+    stage: Arc<Stage>,
+    number: u64,
+    request: ModelRequest,
+) -> Result<ModelAnswer, ModelError> {
     let mut dice = Dice::about(stage.seed, &format!("model {number}"));
     let choice = if stage.is_healed() { 0 } else { dice.below(100) };
     sleep(&stage, if choice < 30 { 0 } else { dice.millis(WORK_MS) }).await;
@@ -161,6 +166,15 @@ async fn answer(stage: Arc<Stage>, number: u64) -> Result<ModelAnswer, ModelErro
     }
     let usage =
         Usage { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, ..Usage::default() };
+    let has_results = |message: &Message| message.role == Role::Tool;
+    if dice.chance(40) && !request.tools.is_empty() && !request.messages.iter().any(has_results) {
+        let calls = (0..dice.between(1, 2)).map(|call| ToolCall {
+            tool_call_id: format!("c{call}"),
+            tool_name: PAY.to_owned(),
+            input: json!({}),
+        });
+        return Ok(ModelAnswer { tool_calls: calls.collect(), usage, ..ModelAnswer::default() });
+    }
     let text =
         if dice.chance(20) { "no object".to_owned() } else { json!({ "n": number }).to_string() };
     Ok(ModelAnswer { text, usage, ..ModelAnswer::default() })
@@ -175,9 +189,12 @@ impl LanguageModel for Model {
         true
     }
 
-    fn generate(&self, _: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+    fn generate(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        answer(Arc::clone(&self.stage), number).boxed()
+        answer(Arc::clone(&self.stage), number, request).boxed()
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
@@ -185,10 +202,12 @@ impl LanguageModel for Model {
         let events = async move {
             let events = match answering.await {
                 Err(error) => vec![Err(error)],
-                Ok(ModelAnswer { text, usage, .. }) => {
+                Ok(ModelAnswer { text, usage, tool_calls, .. }) => {
+                    let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
                     let finish_reason = FinishReason::Stop;
                     let finished = ModelEvent::Finished { usage, finish_reason, served: None };
-                    vec![Ok(ModelEvent::TextDelta(text)), Ok(finished)]
+                    let pieces = [ModelEvent::TextDelta(text)].into_iter().chain(calls);
+                    pieces.chain([finished]).map(Ok).collect()
                 }
             };
             stream::iter(events)

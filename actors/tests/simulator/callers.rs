@@ -140,6 +140,7 @@ impl Caller {
                 | ResumeError::StepNotSuspended(_)
                 | ResumeError::Ambiguous { .. }
                 | ResumeError::SeveralWait { .. }
+                | ResumeError::AsksOpen(_)
                 | ResumeError::SuspensionPassed { .. }
                 | ResumeError::InvalidData(_)
                 | ResumeError::NotAssigned
@@ -306,7 +307,7 @@ impl Caller {
         }
     }
 
-    fn note_reply<T: std::fmt::Debug, E: std::fmt::Debug>(
+    pub(super) fn note_reply<T: std::fmt::Debug, E: std::fmt::Debug>(
         &self,
         what: &str,
         reply: &Result<T, E>,

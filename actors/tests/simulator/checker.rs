@@ -18,6 +18,7 @@ use greenroom_actors::ports::store::{
 use greenroom_actors::requests::StepStatus;
 use greenroom_actors::runtime::RuntimeStats;
 
+use crate::simulator::approvals;
 use crate::simulator::law;
 use crate::simulator::picture;
 use crate::simulator::spans;
@@ -47,6 +48,7 @@ pub(crate) fn nothing_is_left(stage: &Stage, stats: &RuntimeStats) {
 
 pub(crate) fn records(stage: &Stage) {
     the_inbox_follows_the_record(stage);
+    approvals::nothing_waits(stage);
     let executions = stage.executions();
     let mut states = BTreeMap::new();
     let mut children = BTreeSet::new();
@@ -93,7 +95,11 @@ pub(crate) fn the_inbox_follows_the_record(stage: &Stage) {
         if machine.state().end.is_some() {
             continue;
         }
-        machine.state().each_live_node(machine.plan(), &mut |_, path, _, node| {
+        machine.state().each_live_node(machine.plan(), &mut |_, path, step, node| {
+            if step.waits_for_generation(node.attempt) {
+                // the asks are those of its generation
+                return;
+            }
             if let Some(wait) = node.wait().filter(|wait| node.child.is_none() && !wait.fired) {
                 waiting.insert((header.id.to_string(), path.to_owned(), wait.id.to_string()));
             }

@@ -52,7 +52,11 @@ forward! { Executions []
     late idempotency<'a>(scope: &'a str, now: Timestamp) -> Read<'a, Option<IdempotencyRecord>>;
 }
 
-forward! { Asks []
+forward! { Asks [
+    fn revise_ask(&self, revision: AskRevision) -> Written<bool> {
+        self.queued(|disk| disk.revise_ask(revision))
+    }
+]
     late ask<'a>(id: &'a str) -> Read<'a, Option<Ask>>;
     late asks<'a>(filter: &'a AskFilter, after: Option<AskCursor>, limit: usize)
         -> Read<'a, AskPage>;
@@ -61,7 +65,6 @@ forward! { Asks []
     late ask_content<'a>(id: &'a str) -> Read<'a, AskContent>;
     late due_asks(now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
     late open_ask_counts() -> Read<'_, OpenAskCounts>;
-    now revise_ask(revision: AskRevision) -> Written<bool>;
 }
 
 forward! { Definitions []
@@ -71,7 +74,10 @@ forward! { Definitions []
 
 forward! { Generations [
     fn record_generation(&self, write: GenerationWrite) -> Written<()> {
-        self.queue_generation(write)
+        self.queued(|disk| disk.record_generation(write))
+    }
+    fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
+        self.queued(move |disk| disk.settle_generation(revision, write))
     }
 ]
     now next_generation_row() -> Option<Row>;
@@ -79,7 +85,6 @@ forward! { Generations [
     late generations<'a>(agent_id: &'a str, user_id: Option<&'a str>, offset: u64, limit: usize)
         -> Read<'a, GenerationPage>;
     now interrupt_working(now: Timestamp) -> Written<()>;
-    now settle_generation(revision: u64, write: GenerationWrite) -> Written<bool>;
     late continuation<'a>(id: &'a str) -> Read<'a, Option<StoredContinuation>>;
     late suspended_in<'a>(key: &'a ConversationKey) -> Read<'a, Vec<String>>;
     now adopt_interrupted(after: Row, limit: usize) -> Written<Vec<(Row, String)>>;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::domain::machine::MachineLimits;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::workers::{Job, Lane, Workers};
@@ -13,6 +13,7 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use tokio::task::JoinHandle;
 
+use crate::simulator::approvals::{PAY, pay};
 use crate::simulator::bodies::{self, Model};
 use crate::simulator::callers::Caller;
 use crate::simulator::dice::Dice;
@@ -32,12 +33,14 @@ pub(crate) fn registry(stage: &Arc<Stage>, process: u64) -> Registry {
     let helper = AgentDefinition {
         id: "helper".to_owned(),
         model: "simulated".into(),
+        tools: Choice::Fixed(vec![PAY.to_owned()]),
         ..AgentDefinition::default()
     };
     Registry {
         workflows: stage.plans.clone(),
         functions: [("work".to_owned(), bodies::function(stage, process))].into(),
         agents: BTreeMap::from([("helper".to_owned(), Arc::new(helper))]),
+        tools: [(PAY.to_owned(), Arc::new(pay(stage, process)))].into(),
         models: [("simulated".to_owned(), Arc::new(Model::new(stage)) as _)].into(),
         ..Registry::default()
     }

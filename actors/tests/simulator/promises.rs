@@ -10,6 +10,7 @@ use greenroom_actors::ports::store::Projection;
 use greenroom_actors::requests::ExecutionOutcome;
 use serde_json::Value;
 
+use crate::simulator::approvals;
 use crate::simulator::stage::Stage;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +19,7 @@ pub(crate) enum Wish {
     Resume,
     Suspend,
     Cancel,
+    Approve,
 }
 
 /// Knowledge of a caller about its request.
@@ -49,6 +51,9 @@ impl Promises {
                     *found.entry(wish).or_default() += 1;
                 }
             }
+        }
+        for (token, times) in approvals::recorded(stage) {
+            found.insert((Wish::Approve, token), times);
         }
         for ((wish, token), times) in &found {
             stage.require(*times == 1, || format!("{wish:?} {token} is recorded {times} times"));

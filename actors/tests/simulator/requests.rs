@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{Projection, Status};
 use greenroom_actors::requests::Target;
 
+use crate::simulator::approvals;
 use crate::simulator::callers::{Answer, Caller, Settled, Start, target};
 use crate::simulator::dice::Dice;
 use crate::simulator::promises::Wish;
@@ -23,6 +25,8 @@ pub(crate) enum Request {
     Suspend(Target),
     Cancel(Target),
     Describe(Target),
+    /// An answer to the ask of a call: approved or not, with its number.
+    Approve(Arc<str>, bool, u64),
 }
 
 impl Request {
@@ -34,6 +38,7 @@ impl Request {
             Self::Suspend(target) => caller.suspend(target).await,
             Self::Cancel(target) => caller.cancel(target).await,
             Self::Describe(target) => caller.describe(target).await,
+            Self::Approve(ask, approved, token) => caller.approve(ask, approved, token).await,
         }
     }
 
@@ -42,6 +47,7 @@ impl Request {
         match self {
             Self::Execute(start) => Some((Wish::Execute, start.token)),
             Self::Resume(_, answer) | Self::Answer(_, answer) => Some((Wish::Resume, answer.token)),
+            Self::Approve(_, _, token) => Some((Wish::Approve, *token)),
             Self::Suspend(_) | Self::Cancel(_) | Self::Describe(_) => None,
         }
     }
@@ -51,7 +57,7 @@ impl Request {
         match self {
             Self::Execute(start) => start.key.is_some(),
             Self::Resume(_, answer) | Self::Answer(_, answer) => answer.key.is_some(),
-            Self::Suspend(_) | Self::Cancel(_) | Self::Describe(_) => false,
+            Self::Suspend(_) | Self::Cancel(_) | Self::Describe(_) | Self::Approve(..) => false,
         }
     }
 }
@@ -137,6 +143,21 @@ impl Requests {
         (0..copies).map(copy).collect()
     }
 
+    /// Returns answers to an ask of a call.
+    pub(crate) fn approve(&self, dice: &mut Dice) -> Vec<Request> {
+        let open = approvals::open(&self.stage);
+        if open.is_empty() {
+            return Vec::new();
+        }
+        let ask = dice.pick(&open);
+        let answers = 0..copies(dice);
+        answers.map(|_| self.approval(&ask, dice.chance(70))).collect()
+    }
+
+    fn approval(&self, ask: &Arc<str>, approved: bool) -> Request {
+        Request::Approve(Arc::clone(ask), approved, self.stage.token())
+    }
+
     /// Returns a request about a random execution.
     pub(crate) fn about(
         &mut self,
@@ -166,8 +187,10 @@ impl Requests {
     pub(crate) fn answers(&self) -> Option<Vec<Request>> {
         let mut open = self.stage.executions();
         open.retain(|it| !it.status.is_terminal());
-        let is_asked =
-            |it: &&Projection| it.status == Status::Suspended && it.header.parent.is_none();
+        let is_asked = |it: &&Projection| {
+            let is_asked = it.suspension.as_ref().is_none_or(|it| !waits_for_generation(it));
+            it.status == Status::Suspended && it.header.parent.is_none() && is_asked
+        };
         let answers = open.iter().filter(is_asked).map(|found| {
             let target = target(&found.header.workflow_id, &found.header.id);
             let token = self.stage.token();
@@ -176,8 +199,15 @@ impl Requests {
             let answer = Answer { step_id, suspension_id: None, is_right: true, token, key: None };
             Request::Resume(target, answer)
         });
-        (!open.is_empty()).then(|| answers.collect())
+        let asks = approvals::open(&self.stage);
+        let approvals = asks.iter().map(|ask| self.approval(ask, true));
+        (!open.is_empty()).then(|| answers.chain(approvals).collect())
     }
+}
+
+/// Returns true if a step waits for answers to its generation.
+fn waits_for_generation(suspension: &Suspension) -> bool {
+    suspension.payload.as_ref().is_some_and(|payload| payload["generationId"].is_string())
 }
 
 fn copies(dice: &mut Dice) -> u64 {

@@ -45,6 +45,8 @@ struct Notes {
     called: BTreeSet<(ExecutionId, Arc<str>, u32)>,
     /// Running bodies, by step, with their processes.
     running: BTreeSet<RunningStep>,
+    /// Idempotency keys of calls, by generation and call.
+    keys: BTreeMap<(String, String), String>,
 }
 
 /// A step, and the process that runs its body; 0 if there is one process at a time.
@@ -183,6 +185,12 @@ impl Stage {
             self.count("body beside one of a process that is gone");
         }
         RunningBody { stage: Arc::clone(self), step }
+    }
+
+    /// Returns the idempotency key that a call of a generation was first made with.
+    pub(crate) fn key_of_call(&self, call: (String, String), key: &str) -> String {
+        let mut notes = self.notes.lock().unwrap();
+        notes.keys.entry(call).or_insert_with(|| key.to_owned()).clone()
     }
 
     pub(crate) fn running(&self) -> usize {

@@ -18,8 +18,8 @@ use futures_util::future::Either;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, GenerationWrite, Generations, Header,
-    Journal, Read, ReadError, Row, Snapshot, TimerChange, Written,
+    Acknowledgement, Append, AppendError, CommitSink, Header, Journal, Read, ReadError, Row,
+    Snapshot, TimerChange, Written,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -80,13 +80,41 @@ enum Write {
     Append(Box<Append>),
     Timers(usize, Vec<TimerChange>),
     Snapshot(usize, Snapshot),
-    Generation(Box<GenerationWrite>, oneshot::Sender<Result<(), AppendError>>),
+    /// A write with a reply of its own.
+    Replied(Box<dyn Replied>),
+}
+
+/// A write with a reply.
+trait Replied: Send {
+    /// Commits it, or fails it. Returns what sends the reply.
+    fn commit(self: Box<Self>, disk: &MemoryStore, fails: bool) -> Box<dyn FnOnce() + Send>;
+}
+
+struct ReplyTo<T, F>(F, oneshot::Sender<Result<T, AppendError>>);
+
+impl<T, F> Replied for ReplyTo<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&MemoryStore) -> Written<T> + Send,
+{
+    fn commit(self: Box<Self>, disk: &MemoryStore, fails: bool) -> Box<dyn FnOnce() + Send> {
+        let Self(write, reply) = *self;
+        let result = match fails {
+            true => Err(refusal()),
+            false => write(disk).now_or_never().unwrap(),
+        };
+        Box::new(move || drop(reply.send(result)))
+    }
+}
+
+fn refusal() -> AppendError {
+    AppendError::Unavailable(Arc::from("the disk is full"))
 }
 
 /// Outcome of a write, to be acknowledged.
 enum Done {
     Appended(Acknowledgement, Arc<Header>, Arc<[Recorded]>),
-    Generation(oneshot::Sender<Result<(), AppendError>>, Result<(), AppendError>),
+    Replied(Box<dyn FnOnce() + Send>),
 }
 
 /// Collects outcomes of the disk, to be acknowledged later.
@@ -192,7 +220,6 @@ impl SimStore {
     }
 
     fn commit_one(&self, write: Write, fails: bool) -> Option<Done> {
-        let refusal = || AppendError::Unavailable(Arc::from("the disk is full"));
         match write {
             Write::Append(append) => {
                 let header = Arc::clone(&append.projection.header);
@@ -225,14 +252,7 @@ impl SimStore {
                 }
                 None
             }
-            Write::Generation(write, answer) if fails => {
-                drop(write);
-                Some(Done::Generation(answer, Err(refusal())))
-            }
-            Write::Generation(write, answer) => {
-                let result = self.disk.record_generation(*write).now_or_never().unwrap();
-                Some(Done::Generation(answer, result))
-            }
+            Write::Replied(write) => Some(Done::Replied(write.commit(&self.disk, fails))),
         }
     }
 
@@ -250,7 +270,7 @@ impl SimStore {
                     }
                     outcomes.push(outcome);
                 }
-                Done::Generation(answer, result) => drop(answer.send(result)),
+                Done::Replied(reply) => reply(),
             }
         }
         if let Some(shard) = outcomes.first().map(|outcome| outcome.ticket.shard) {
@@ -371,10 +391,13 @@ impl Journal for SimStore {
 }
 
 impl SimStore {
-    /// Queues the record of a generation beside the appends.
-    pub(super) fn queue_generation(&self, write: GenerationWrite) -> Written<()> {
-        let (answer, result) = oneshot::channel();
-        self.queue(Write::Generation(Box::new(write), answer));
+    /// Queues a write beside the appends.
+    pub(super) fn queued<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&MemoryStore) -> Written<T> + Send + 'static,
+    ) -> Written<T> {
+        let (reply, result) = oneshot::channel();
+        self.queue(Write::Replied(Box::new(ReplyTo(write, reply))));
         Box::pin(async move {
             match result.await {
                 Ok(result) => result,

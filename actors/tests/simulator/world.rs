@@ -104,7 +104,8 @@ impl World {
                 let wished = match wish {
                     0..18 => requests.start(dice),
                     18..24 => requests.start_again(dice),
-                    24..48 => requests.resume(dice),
+                    24..40 => requests.resume(dice),
+                    40..48 => requests.approve(dice),
                     48..57 => requests.about(dice, Request::Suspend),
                     57..60 => requests.about(dice, Request::Cancel),
                     _ => requests.about(dice, Request::Describe),

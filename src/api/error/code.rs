@@ -187,6 +187,12 @@ codes! {
             "Several steps are waiting, and the resume names none of them, or matches several.",
             "Set `options.stepId` to one of the paths in the text, or `options.suspensionId` to \
              the `id` of a suspension.";
+        StepAsks "step_asks" 409:
+            "Step waits for its agent",
+            "The step waits for answers to what its agent asks, such as approvals of tools; a \
+             resume of the step is none.",
+            "Answer the asks of its execution, which `GET /inbox` lists; the step continues after \
+             the last one.";
         SuspensionPassed "suspension_passed" 409:
             "Suspension passed",
             "`options.suspensionId` is a suspension that no longer waits: it was resumed, its \

@@ -45,6 +45,7 @@ impl ApiError {
                 let why = not_answered(&id, &waiting);
                 Self::SuspensionPassed { id, why }
             }
+            ResumeError::AsksOpen(step) => Self::StepAsks(step),
             ResumeError::NotAssigned => Self::Ask(AskRefusal::NotAssigned),
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,

@@ -340,6 +340,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::StepNotSuspended(text()),
         ApiError::StepAmbiguous { step: text(), paths: text() },
         ApiError::SeveralStepsWaiting(text()),
+        ApiError::StepAsks(text()),
         ApiError::SuspensionPassed { id: text(), why: text() },
         ApiError::StepNotReplayable { step: text(), from: vec![text().into()] },
         ApiError::NoStepFailed(Vec::new()),

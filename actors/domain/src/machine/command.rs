@@ -108,6 +108,8 @@ pub enum Refusal {
         id: String,
         waiting: Vec<Suspension>,
     },
+    /// The step waits until the asks of its generation are answered.
+    AsksOpen(StepPath),
     /// Others are asked.
     NotAssigned,
     InvalidData(String),

@@ -32,6 +32,9 @@ pub struct Resume {
     /// Rules of the ask as they are now, once they are known.
     #[serde(skip)]
     pub rules: Option<Arc<AskRules>>,
+    /// True if the asks of the step's generation are answered. Only this ends a wait for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_generation: bool,
 }
 
 /// The suspension that a resume ends.
@@ -58,6 +61,10 @@ impl Machine {
             Addressee::Node(path) => path,
         };
         let Some((step, node)) = self.node(&path) else { return Err(Refusal::NotSuspended) };
+        let waits_for_generation = step.waits_for_generation(node.attempt);
+        if waits_for_generation && !resume.is_of_generation {
+            return Err(Refusal::AsksOpen(path));
+        }
         if let Some(answerer) = &resume.answerer {
             match &resume.rules {
                 Some(rules) => self.check_asked(rules, answerer)?,
@@ -72,7 +79,8 @@ impl Machine {
             return Ok(Some(Decision::Forward { path, child, resume }));
         }
         let Resume { data, by, .. } = resume;
-        if let Some(schema) = &step.resume_schema {
+        let schema = step.resume_schema.as_ref().filter(|_| !waits_for_generation);
+        if let Some(schema) = schema {
             schema.check(&data).map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
         }
         let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);

@@ -53,7 +53,7 @@ pub(crate) struct Continuation {
     pub(super) crashes: u32,
     /// True if nothing has happened since an answer or an orderly shutdown.
     #[serde(default)]
-    pub(super) is_released: bool,
+    pub(crate) is_released: bool,
     /// The generation that waits for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<Arc<str>>,
@@ -252,15 +252,16 @@ fn refusal(by: Option<&Principal>, reason: Option<&str>) -> String {
 }
 
 /// Returns the id of an ask: the same if the turn is repeated after a crash, another one for each
-/// question of a call.
+/// question of a call, and for a run that began anew under the id of one that had ended.
 pub(super) fn ask_id(
-    generation_id: &str,
+    (generation_id, began): (&str, Timestamp),
     turn: usize,
     number: usize,
     questions: usize,
 ) -> Arc<str> {
     let place = [turn, number, questions].map(|place| place.to_string());
-    let hash = long_hash(&[generation_id, &place[0], &place[1], &place[2]]);
+    let began = began.0.to_string();
+    let hash = long_hash(&[generation_id, &began, &place[0], &place[1], &place[2]]);
     Arc::from(format!("{ASK_PREFIX}{hash}"))
 }
 

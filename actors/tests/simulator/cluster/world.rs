@@ -174,7 +174,8 @@ impl World {
                 let wished = match wish {
                     0..18 => requests.start(dice),
                     18..23 => requests.start_again(dice),
-                    23..45 => requests.resume(dice),
+                    23..38 => requests.resume(dice),
+                    38..45 => requests.approve(dice),
                     45..52 => requests.about(dice, Request::Suspend),
                     52..55 => requests.about(dice, Request::Cancel),
                     _ => requests.about(dice, Request::Describe),

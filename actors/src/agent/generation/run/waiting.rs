@@ -80,7 +80,8 @@ impl Run {
             let before = kept.call(number).cloned();
             let answers = before.as_ref().map(|it| it.answers.clone()).unwrap_or_default();
             let questions = answers.len() + kept.crashes as usize;
-            let opened = Opened { ask_id: ask_id(&self.id, turn, number, questions), now, call };
+            let run = (&*self.id, self.record.start_time);
+            let opened = Opened { ask_id: ask_id(run, turn, number, questions), now, call };
             let (state, ask) = opened.state(waits);
             asks.extend(ask.map(AskChange::Open));
             calls.push(OpenCall {

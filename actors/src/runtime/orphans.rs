@@ -1,0 +1,48 @@
+//! Generations whose questions nobody waits for any more, because a process was killed between the end
+//! of a step, or of the generation that asked, and the end of its own.
+
+use std::collections::BTreeSet;
+
+use crate::ports::store::{AskCursor, AskFilter, AskSubject, GenerationStatus};
+use crate::requests::Unavailable;
+
+use super::Runtime;
+
+/// Open asks that are looked at at once.
+const ASKS: usize = 50;
+
+impl Runtime {
+    /// Looks at a page of open asks, and ends the generations of those that nobody waits for.
+    /// Returns where the next page begins; `None` after the last one.
+    pub(super) async fn end_orphans(
+        &self,
+        after: Option<AskCursor>,
+    ) -> Result<Option<AskCursor>, Unavailable> {
+        let filter = AskFilter { is_open: true, ..AskFilter::default() };
+        let page = self.shared.store.asks(&filter, after, ASKS).await?;
+        let calls = page.asks.into_iter().filter_map(|ask| match ask.subject {
+            AskSubject::Call(call) => Some(call.generation_id),
+            AskSubject::Step(_) => None,
+        });
+        for id in calls.collect::<BTreeSet<_>>() {
+            if let Err(why) = self.end_if_orphan(&id).await {
+                log::debug!("whether someone waits for generation {id} is not known: {why}");
+            }
+        }
+        Ok(page.next)
+    }
+
+    async fn end_if_orphan(&self, id: &str) -> Result<(), Unavailable> {
+        let Some(found) = self.kept(id).await? else { return Ok(()) };
+        let Some(parent) = &found.kept.parent else {
+            // ends one whose step has ended
+            return self.go_on(id, None, None).await.map(drop);
+        };
+        let parent = self.shared.store.generation(parent).await?;
+        if parent.is_none_or(|parent| parent.record.status.is_final()) {
+            let why = "the generation that asked has ended";
+            self.end_kept(id, None, GenerationStatus::Cancelled, None, why).await?;
+        }
+        Ok(())
+    }
+}

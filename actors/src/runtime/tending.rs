@@ -1,0 +1,174 @@
+//! What a runtime does from time to time about generations that wait for people: continues those that
+//! were left behind, and ends asks whose deadline has passed and those that nobody waits for.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::agent::generation::continuation::answer_of_timeout;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Ask, AskChange, AskState, AskSubject, Generations, Row};
+use crate::requests::Unavailable;
+use crate::shard::arbiters::Arbiters;
+use crate::shared::Shared;
+
+use super::rows::RowReads;
+use super::suspended::{Change, Kept};
+use super::{Runtime, SystemActors};
+
+/// Interval between looks for asks of calls whose deadline has passed.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Generations that are taken over at once, and asks that are read at once.
+const PAGE: usize = 100;
+
+/// Time after which a generation that could not continue is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+impl Runtime {
+    /// Ends asks of calls whose deadline has passed, the first due first.
+    async fn expire_calls(&self) -> Result<(), Unavailable> {
+        loop {
+            let now = self.shared.clock.now();
+            let due = self.shared.store.due_asks(now, PAGE).await?;
+            let is_last = due.len() < PAGE;
+            let mut has_ended_any = false;
+            for ask in due {
+                match self.expire_if_call(&ask, now).await {
+                    Ok(has_ended) => has_ended_any |= has_ended,
+                    Err(why @ Unavailable::Corrupt(_)) => log::error!("ask {}: {why}", ask.id),
+                    Err(why) => return Err(why),
+                }
+            }
+            // those that stay are not for this
+            if is_last || !has_ended_any || self.shared.is_draining() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ends an ask of a call if its deadline has passed. Returns false if there is nothing to end.
+    async fn expire_if_call(&self, ask: &Ask, now: Timestamp) -> Result<bool, Unavailable> {
+        let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
+        match &ask.subject {
+            AskSubject::Call(call) if is_over => {
+                self.expire_call(&ask.id, &call.generation_id, now).await?;
+                Ok(true)
+            }
+            AskSubject::Call(_) | AskSubject::Step(_) => Ok(false),
+        }
+    }
+
+    async fn expire_call(
+        &self,
+        ask_id: &Arc<str>,
+        generation_id: &str,
+        at: Timestamp,
+    ) -> Result<(), Unavailable> {
+        let changed = self.change_kept(generation_id, async |found: &Kept| {
+            let mut kept = found.kept.clone();
+            let Some((_, asked)) = found.kept.asked(ask_id) else {
+                return Ok::<_, Unavailable>(Change::None(()));
+            };
+            kept.answer(ask_id, answer_of_timeout(asked.on_timeout));
+            let (id, state) = (Arc::clone(ask_id), AskState::Expired);
+            let asks = vec![AskChange::Close { id, state, at, answer: None }];
+            Ok(Change::Put { kept: Box::new(kept), asks, value: () })
+        });
+        if let Some(((), true)) = changed.await? {
+            self.go_on_now_or_later(generation_id).await;
+        }
+        Ok(())
+    }
+
+    fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime {
+            shared: Arc::downgrade(&self.shared),
+            system: Arc::downgrade(&self.system),
+            arbiters: Arc::downgrade(&self.arbiters),
+            row_reads: self.row_reads.clone(),
+        }
+    }
+}
+
+/// A runtime that this does not keep alive.
+struct WeakRuntime {
+    shared: Weak<Shared>,
+    system: Weak<SystemActors>,
+    arbiters: Weak<Arbiters>,
+    row_reads: RowReads,
+}
+
+impl WeakRuntime {
+    fn upgrade(&self) -> Option<Runtime> {
+        let shared = self.shared.upgrade()?;
+        Some(Runtime {
+            generations: shared.generations.get()?.clone(),
+            shared,
+            system: self.system.upgrade()?,
+            arbiters: self.arbiters.upgrade()?,
+            row_reads: self.row_reads.clone(),
+        })
+    }
+}
+
+/// Takes over generations whose processes are gone; returns their ids. A single process calls this
+/// before it starts any.
+pub(super) async fn adopt_interrupted(store: &dyn Generations) -> Result<Vec<String>, Unavailable> {
+    let (mut after, mut left) = (Row::MIN, Vec::new());
+    loop {
+        let page = store.adopt_interrupted(after, PAGE).await.map_err(Unavailable::from)?;
+        let Some((last, _)) = page.last() else { return Ok(left) };
+        after = *last;
+        left.extend(page.into_iter().map(|(_, id)| id));
+    }
+}
+
+/// Continues the generations that were left behind, and those of other processes that are gone; ends
+/// asks whose deadline has passed; until the runtime drains or is dropped.
+pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
+    let weak = runtime.downgrade();
+    actix::spawn(async move {
+        let mut is_abandoned = false;
+        let mut looked_at = None;
+        loop {
+            let Some(runtime) = weak.upgrade() else { return };
+            let shared = &runtime.shared;
+            if shared.is_draining() {
+                return;
+            }
+            if is_abandoned {
+                match adopt_interrupted(&*shared.store).await {
+                    Ok(found) => {
+                        left.extend(found);
+                        is_abandoned = false;
+                    }
+                    Err(why) => {
+                        let level = shared.level_of_failure(log::Level::Warn);
+                        log::log!(level, "cannot continue interrupted generations: {why}");
+                    }
+                }
+            }
+            left.extend(shared.left_behind.take());
+            left = runtime.take_up_all(std::mem::take(&mut left)).await;
+            if shared.ownership.does_housework() {
+                let level = shared.level_of_failure(log::Level::Warn);
+                if let Err(why) = runtime.expire_calls().await {
+                    log::log!(level, "cannot end asks whose deadline has passed: {why}");
+                }
+                match runtime.end_orphans(looked_at).await {
+                    Ok(next) => looked_at = next,
+                    Err(why) => log::log!(level, "cannot look for asks of what has ended: {why}"),
+                }
+            }
+            let (abandoned, left_behind) =
+                (Arc::clone(&shared.abandoned), Arc::clone(&shared.left_behind));
+            drop(runtime);
+            let pause = if left.is_empty() { LOOK_EVERY } else { TRY_AGAIN_AFTER };
+            tokio::select! {
+                () = abandoned.notified() => is_abandoned = true,
+                () = left_behind.added() => tokio::time::sleep(TRY_AGAIN_AFTER).await,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    });
+}
