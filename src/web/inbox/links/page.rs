@@ -12,7 +12,7 @@ use greenroom_actors::requests::AskDetail;
 use serde_json::Value;
 
 use self::controls::Controls;
-use crate::api::inbox::{AskForm, Link, Mistake};
+use crate::api::inbox::{Arguments, AskForm, Link, Mistake, ValueForm};
 use crate::api::query::Pairs;
 use crate::web::html::escape;
 
@@ -79,14 +79,25 @@ impl Filled<'_> {
                 writeln!(html, "<dt>Until</dt><dd><time datetime=\"{iso}\">{shown}</time></dd>");
         }
         let _ = writeln!(html, "<dt>You answer as</dt><dd>{}</dd>\n</dl>", escape(&holder));
-        if let Some(payload) = payload.as_deref().filter(|payload| !payload.is_null()) {
-            push_value(&mut html, "Details", payload);
-        }
         let form = AskForm::of(self.detail);
-        if let (AskForm::Json, Some(schema)) = (&form, schema) {
-            push_value(&mut html, "JSON Schema of the answer", schema);
+        let shown = payload.as_deref().filter(|payload| !payload.is_null());
+        match (&form, shown) {
+            // in the controls
+            (AskForm::Decision(Some(_)), _) | (_, None) => {}
+            (_, Some(payload)) => push_value(&mut html, "Details", payload),
         }
         Controls { form: &form, given: self.given, mistakes: self.mistakes }.push_to(&mut html);
+        match &form {
+            AskForm::Value(ValueForm::Json) => {
+                if let Some(schema) = schema {
+                    push_schema(&mut html, "JSON Schema of the answer", schema);
+                }
+            }
+            AskForm::Decision(Some(Arguments { form: ValueForm::Json, schema, .. })) => {
+                push_schema(&mut html, "JSON Schema of the details", schema);
+            }
+            AskForm::Value(ValueForm::Fields(_)) | AskForm::Decision(_) => {}
+        }
         let head = if self.mistakes.is_empty() { title } else { format!("Not recorded: {title}") };
         document(&head, &html)
     }
@@ -112,14 +123,24 @@ fn push_text(html: &mut String, class: &str, text: &str) {
     let _ = writeln!(html, "<p class=\"{class}\" dir=\"auto\">{}</p>", escape(text));
 }
 
-/// Adds a value under a heading; a text as it is, anything else as JSON.
+/// Adds a value under a heading.
 fn push_value(html: &mut String, heading: &str, value: &Value) {
+    let _ = writeln!(html, "<h2>{heading}</h2>\n{}", pre(value));
+}
+
+/// Adds a schema that is hidden at first.
+fn push_schema(html: &mut String, heading: &str, schema: &Value) {
+    let shown = pre(schema);
+    let _ = writeln!(html, "<details>\n<summary>{heading}</summary>\n{shown}\n</details>");
+}
+
+/// Shows a text as it is, anything else as JSON.
+fn pre(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
     let end = text.char_indices().nth(SHOWN_CHARS_MAX).map(|(at, _)| at);
     let shown = escape(&text[..end.unwrap_or(text.len())]);
     let more = if end.is_some() { "\n…" } else { "" };
-    let _ =
-        writeln!(html, "<h2>{heading}</h2>\n<pre tabindex=\"0\" dir=\"auto\">{shown}{more}</pre>");
+    format!("<pre tabindex=\"0\" dir=\"auto\">{shown}{more}</pre>")
 }
 
 /// Formats a time in UTC without seconds.

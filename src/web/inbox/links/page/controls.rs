@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::api::inbox::{AskForm, DATA, DECISION, Mistake, REASON, choice_text, control_of};
+use serde_json::Value;
+
+use crate::api::inbox::{
+    Arguments, AskForm, DATA, DECISION, Mistake, REASON, ValueForm, choice_text, control_of,
+};
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::form::FieldView;
 use crate::web::html::escape;
@@ -25,45 +29,87 @@ impl Controls<'_> {
             push_wrong(html, "wrong-whole", &mistake.text);
         }
         match self.form {
-            AskForm::Decision => {
-                let attributes = self.begin(html, 0, REASON, "Reason (optional)", None, false);
-                self.push_area(html, &attributes, REASON, "");
-                if let Some(mistake) = self.mistake_at(DECISION) {
-                    push_wrong(html, "wrong-decision", &mistake.text);
-                }
-                let button = |value, class, label| {
-                    format!(
-                        "<button name=\"{DECISION}\" value=\"{value}\"{class}>{label}</button>\n"
-                    )
-                };
-                let approve = button("true", " class=\"strong\"", "Approve");
-                let refuse = button("false", "", "Refuse");
-                let _ = write!(html, "<div class=\"actions\">\n{approve}{refuse}</div>\n");
-            }
-            AskForm::Fields(fields) => {
-                for (index, field) in fields.iter().enumerate() {
-                    self.push_field(html, index, field);
-                }
-                push_send(html);
-            }
-            AskForm::Json => {
-                let attributes = self.begin(html, 0, DATA, "Answer as JSON", None, false);
-                self.push_area(html, &attributes, DATA, "");
-                push_send(html);
+            AskForm::Decision(arguments) => self.push_decision(html, arguments.as_ref()),
+            AskForm::Value(form) => {
+                self.push_value(html, form, None, "Answer as JSON");
+                html.push_str(
+                    "<div class=\"actions\">\n<button class=\"strong\">Send answer</button>\n</div>\n",
+                );
             }
         }
         html.push_str("</form>\n");
     }
 
-    fn push_field(&self, html: &mut String, index: usize, field: &FieldView<'_>) {
+    fn push_decision(&self, html: &mut String, arguments: Option<&Arguments<'_>>) {
+        // the first button is that of the Enter key, which must not decide
+        html.push_str("<button disabled hidden></button>\n");
+        if let Some(Arguments { form, written, .. }) = arguments {
+            html.push_str(
+                "<fieldset>\n<legend>Details</legend>\n\
+                 <p class=\"hint\">You can change them before you approve.</p>\n",
+            );
+            self.push_value(html, form, Some(written), "Details as JSON");
+            html.push_str("</fieldset>\n");
+        }
+        let reason = self.begin(html, REASON, REASON, "Reason (optional)", None, false);
+        self.push_area(html, &reason, REASON, "");
+        if let Some(mistake) = self.mistake_at(DECISION) {
+            push_wrong(html, "wrong-decision", &mistake.text);
+        }
+        // what is refused need not be right
+        let _ = write!(
+            html,
+            "<div class=\"actions\">\n\
+             <button name=\"{DECISION}\" value=\"true\" class=\"strong\">Approve</button>\n\
+             <button name=\"{DECISION}\" value=\"false\" formnovalidate>Refuse</button>\n</div>\n"
+        );
+    }
+
+    /// Adds the controls of a value, with what is in them at first.
+    fn push_value(
+        &self,
+        html: &mut String,
+        form: &ValueForm<'_>,
+        shown: Option<&Value>,
+        label: &str,
+    ) {
+        match form {
+            ValueForm::Fields(fields) => {
+                for (index, field) in fields.iter().enumerate() {
+                    let first = match shown {
+                        Some(shown) => shown.get(field.name),
+                        None => field.default,
+                    };
+                    self.push_field(html, index, field, first);
+                }
+            }
+            ValueForm::Json => {
+                let attributes = self.begin(html, DATA, DATA, label, None, false);
+                let json = Attributes(format!(
+                    " class=\"json\" dir=\"auto\" spellcheck=\"false\" autocapitalize=\"off\"{}",
+                    attributes.0
+                ));
+                let first = shown.map(|shown| format!("{shown:#}")).unwrap_or_default();
+                self.push_area(html, &json, DATA, &first);
+            }
+        }
+    }
+
+    fn push_field(
+        &self,
+        html: &mut String,
+        index: usize,
+        field: &FieldView<'_>,
+        first: Option<&Value>,
+    ) {
         let control = control_of(field.name);
         let mut label = field.title.unwrap_or(field.name).to_owned();
         if !field.required {
             label.push_str(" (optional)");
         }
-        let attributes =
-            self.begin(html, index, &control, &label, field.description, field.required);
-        let default = field.default.map(choice_text).unwrap_or_default();
+        let id = format!("c{index}");
+        let attributes = self.begin(html, &id, &control, &label, field.description, field.required);
+        let default = first.map(choice_text).unwrap_or_default();
         if let Some(options) = field.options {
             let choices = options.iter().map(choice_text).map(|text| (text.clone(), text));
             self.push_choices(html, &attributes, &control, &default, choices);
@@ -96,13 +142,12 @@ impl Controls<'_> {
     fn begin(
         &self,
         html: &mut String,
-        index: usize,
+        id: &str,
         control: &str,
         label: &str,
         hint: Option<&str>,
         is_required: bool,
     ) -> Attributes {
-        let id = format!("c{index}");
         let _ = writeln!(html, "<label for=\"{id}\" dir=\"auto\">{}</label>", escape(label));
         let mut told = Vec::new();
         if let Some(hint) = hint {
@@ -160,12 +205,6 @@ impl Controls<'_> {
     fn mistake_at(&self, control: &str) -> Option<&Mistake> {
         self.mistakes.iter().find(|mistake| mistake.control.as_deref() == Some(control))
     }
-}
-
-fn push_send(html: &mut String) {
-    html.push_str(
-        "<div class=\"actions\">\n<button class=\"strong\">Send answer</button>\n</div>\n",
-    );
 }
 
 fn push_wrong(html: &mut String, id: &str, text: &str) {
