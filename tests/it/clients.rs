@@ -17,8 +17,8 @@ fn the_ai_sdks_clients_work_unchanged() {
 }
 
 #[test]
-fn the_documented_page_works_in_a_browser() {
-    let subject = "the AI SDK's hooks in a browser";
+fn chats_and_links_work_in_a_browser() {
+    let subject = "chats and links in a browser";
     let Some(program) = browser(subject) else { return };
     run(subject, "browser", &[("GREENROOM_BROWSER", &path_of(program))]);
 }
@@ -31,7 +31,9 @@ fn run(subject: &str, folder: &str, variables: &[(&str, &Path)]) {
         return;
     }
     let home = Home::new(CONFIG);
-    let server = Server::start(home.greenroom(&[]));
+    let mut command = home.greenroom(&[]);
+    command.env("TEST_INBOX_KEY", "0123456789abcdef0123456789abcdef");
+    let server = Server::start(command);
     let run = Command::new("node")
         .args(["--test", "--test-concurrency=1", "--test-timeout=120000"])
         .args(tests_in(&clients.join(folder)))

@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { chromium } from "playwright-core";
-
 import { BASE, data, freshId, storedIn } from "../support.mjs";
+import { launch } from "./browser.mjs";
 import { serve } from "./site.mjs";
 
 const MAJORS = [6, 7];
@@ -17,11 +16,8 @@ let browser;
 let site;
 
 before(async () => {
-  const executablePath = process.env.GREENROOM_BROWSER;
-  assert.ok(executablePath, "GREENROOM_BROWSER is not set; run cargo test --test it clients::");
+  browser = await launch();
   site = await serve(MAJORS);
-  const args = ["--no-sandbox", "--host-resolver-rules=MAP *.example 127.0.0.1"];
-  browser = await chromium.launch({ executablePath, args });
 });
 
 after(async () => {

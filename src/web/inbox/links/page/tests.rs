@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::schema::Schema;
-use greenroom_actors::ports::store::{Ask, AskState, AskedCall, AskedStep};
+use greenroom_actors::ports::store::{AskState, AskedCall, AskedStep};
 use serde_json::json;
 
 use super::*;
@@ -127,6 +127,21 @@ fn arguments_that_people_may_change_are_in_controls() {
         assert!(refused.contains(kept), "{kept} in {refused}");
     }
     assert!(!refused.contains("2026-03-01"), "what was emptied is empty");
+}
+
+#[test]
+fn a_question_of_a_model_is_answered_with_a_text() {
+    let subject = AskSubject::Call(AskedCall {
+        agent_id: Arc::from("desk"),
+        generation_id: Arc::from("g"),
+        tool_call_id: Arc::from("c"),
+        tool_name: Arc::from(ASK_USER),
+    });
+    let (question, schema) = (json!({ "question": "Which one?" }), json!({ "type": "string" }));
+    let asked = detail(AskKind::Input, subject, "Which one?", question, &schema);
+    insta::assert_snapshot!(content(&html(&asked, "user:ann", &[], &[])));
+    let shortened = AskDetail { payload: Some(Arc::new(json!({ "question": "…" }))), ..asked };
+    assert!(html(&shortened, "user:ann", &[], &[]).contains("Details"));
 }
 
 #[test]
