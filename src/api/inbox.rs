@@ -18,7 +18,9 @@ use crate::api::error::ApiError;
 use crate::api::wire::inbox::ask_cursor_text;
 
 pub use self::changes::{Change, answer, assign, claim, release, revision_of};
-pub use self::form_answer::{AskForm, DATA, DECISION, Mistake, REASON, choice_text, control_of};
+pub use self::form_answer::{
+    Arguments, AskForm, DATA, DECISION, Mistake, REASON, ValueForm, choice_text, control_of,
+};
 pub use self::links::{Link, Links, answer_with_link, follow_link, make_link};
 pub use self::query::{AskQuery, Watch};
 

@@ -92,6 +92,24 @@ for (const release of RELEASES.filter(({ name }) => name !== "ai 5")) {
       await release.ai.validateUIMessages({ messages: stored });
     });
 
+    test("a call that somebody else has approved with other arguments", async (t) => {
+      const page = await open();
+      t.after(page.unmount);
+      const { messages } = await page.say("TWO REFUNDS");
+      const [one, other] = toolsOf(messages[1]);
+      await answer(one.approval.id, { approved: true, input: { amount: 450 } });
+      assert.deepEqual(toolsOf(page.now().messages[1])[0].input, { amount: 500 });
+      await respond(page, one, true);
+      await respond(page, other, false, "too much");
+      const { messages: after } = await page.done();
+      const [edited, refused] = toolsOf(after[1]);
+      assert.deepEqual([edited.input, edited.output], [{ amount: 450 }, { refunded: 450 }]);
+      assert.equal(edited.approval.approved, true);
+      assert.deepEqual([refused.state, refused.input], ["output-denied", { amount: 600 }]);
+      const stored = await storedIn(page.id, "cashier");
+      assert.deepEqual(toolsOf(stored[1]).map(({ input }) => input), [{ amount: 450 }, { amount: 600 }]);
+    });
+
     test("a call that somebody else has approved", async (t) => {
       const page = await open();
       t.after(page.unmount);
@@ -159,6 +177,19 @@ for (const release of RELEASES) {
       assert.deepEqual([stored.state, stored.approval], [ended.state, undefined]);
     });
   }
+
+  test(`${release.name} shows the arguments that its user has edited`, async (t) => {
+    const page = await open();
+    t.after(page.unmount);
+    const { messages } = await page.say("REFUND");
+    const [tool] = toolsOf(messages[1]);
+    const output = { approved: true, input: { amount: 450 } };
+    page.now().addToolResult({ tool: "refund", toolCallId: tool.toolCallId, output });
+    const { messages: after } = await page.done();
+    const [edited] = toolsOf(after[1]);
+    assert.equal(edited.toolCallId, tool.toolCallId);
+    assert.deepEqual([edited.input, edited.output], [{ amount: 450 }, { refunded: 450 }]);
+  });
 }
 
 async function answer(askId, body) {

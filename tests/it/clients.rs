@@ -1,10 +1,10 @@
-//! The AI SDK's own clients, in Node.js, against the real program. They are in `tests/clients`;
-//! `npm ci` there installs what they need.
+//! The AI SDK's own clients, in Node.js and in a browser, against the real program. They are in
+//! `tests/clients`; `npm ci` there installs what they need.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::Programs as _;
+use crate::program::{Programs as _, browser};
 use support::server::{Home, Server};
 
 const CONFIG: &str = include_str!("../clients/server.toml");
@@ -13,22 +13,44 @@ const NODE_MAJOR_MIN: u32 = 20;
 
 #[test]
 fn the_ai_sdks_clients_work_unchanged() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
-    if let Some(missing) = missing(&folder) {
-        support::not_tested("the AI SDK's clients", &missing);
+    run("the AI SDK's clients", "", &[]);
+}
+
+#[test]
+fn chats_and_links_work_in_a_browser() {
+    let subject = "chats and links in a browser";
+    let Some(program) = browser(subject) else { return };
+    run(subject, "browser", &[("GREENROOM_BROWSER", &path_of(program))]);
+}
+
+/// Runs the tests of a folder in `tests/clients` against a server.
+fn run(subject: &str, folder: &str, variables: &[(&str, &Path)]) {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    if let Some(missing) = missing(&clients) {
+        support::not_tested(subject, &missing);
         return;
     }
     let home = Home::new(CONFIG);
-    let server = Server::start(home.greenroom(&[]));
+    let mut command = home.greenroom(&[]);
+    command.env("TEST_INBOX_KEY", "0123456789abcdef0123456789abcdef");
+    let server = Server::start(command);
     let run = Command::new("node")
         .args(["--test", "--test-concurrency=1", "--test-timeout=120000"])
-        .args(tests_in(&folder))
-        .current_dir(&folder)
+        .args(tests_in(&clients.join(folder)))
+        .current_dir(&clients)
         .env("GREENROOM_URL", format!("http://{}", server.address))
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
+}
+
+/// Finds a program as a shell does.
+fn path_of(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
+    places.find(|place| place.is_file()).unwrap()
 }
 
 /// Describes the first missing prerequisite.

@@ -36,6 +36,20 @@ impl Programs for Home {
     }
 }
 
+/// Returns a browser of this machine. If none is installed, [`support::not_tested`] reports it.
+pub(crate) fn browser(subject: &str) -> Option<&'static str> {
+    let known = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let runs = |program: &&str| {
+        let version = Command::new(program).arg("--version").stderr(Stdio::null()).output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    let found = known.into_iter().find(runs);
+    if found.is_none() {
+        support::not_tested(subject, &format!("Install one of {known:?}."));
+    }
+    found
+}
+
 /// Waits for a process; false if it still runs after `time`.
 pub(crate) fn exits_within(child: &mut Child, time: Duration) -> bool {
     let deadline = Instant::now() + time;

@@ -55,7 +55,8 @@ pub enum GenerationEvent {
     ToolInputEnd {
         tool_call_id: Arc<str>,
     },
-    /// Sent after `ToolInputStart` and `ToolInputEnd` of the same call.
+    /// Sent after `ToolInputStart` and `ToolInputEnd` of the same call. Sent once more, without
+    /// them, when the run continues with arguments that a person has edited.
     ToolCall(ToolCall),
     /// A result or an error, sent after its call.
     ToolResult(ToolResult),

@@ -21,6 +21,8 @@ pub struct AskDetail {
     pub payload: Option<Arc<Value>>,
     /// Schema of the answer.
     pub schema: Option<Schema>,
+    /// Schema of the arguments of the call, if people may change them.
+    pub arguments: Option<Arc<Schema>>,
     /// The answer, once there is one.
     pub answer: Option<Answered>,
 }

@@ -63,14 +63,22 @@ impl Runtime {
     pub(super) async fn describe_call_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
         let content = self.shared.store.ask_content(&ask.id).await?;
         let details = content.details.unwrap_or_default();
+        let is_editable = ask.kind == AskKind::Approval && details["edit"] == true;
+        let arguments = match &ask.subject {
+            AskSubject::Call(call) if is_editable => {
+                let registry = self.registry();
+                registry.tools.get(&*call.tool_name).map(|tool| Arc::clone(&tool.arguments))
+            }
+            AskSubject::Call(_) | AskSubject::Step(_) => None,
+        };
         let schema = match ask.kind {
-            AskKind::Approval => Some(decision_schema(details["edit"] == true)),
+            AskKind::Approval => Some(decision_schema(is_editable)),
             _ => details.get("schema").filter(|schema| schema.is_object()).cloned(),
         };
         let schema = schema.and_then(|schema| Schema::compile(&schema).ok());
         let answer = content.answer.map(|AskAnswer { by, data }| Answered { by, data });
         let payload = details.get("input").cloned().map(Arc::new);
-        Ok(AskDetail { ask, payload, schema, answer })
+        Ok(AskDetail { ask, payload, schema, arguments, answer })
     }
 
     /// Answers an ask of a call, and continues the generation if it was the last one. The caller may

@@ -76,7 +76,7 @@ impl Runtime {
         };
         let step = plan.step(step_id_of(&path));
         let schema = step.and_then(|step| step.resume_schema.clone());
-        Ok(AskDetail { ask, payload, schema, answer })
+        Ok(AskDetail { ask, payload, schema, arguments: None, answer })
     }
 
     /// Answers an ask; resolves once the answer is durable. The first answer wins. With a known

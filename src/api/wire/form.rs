@@ -65,6 +65,12 @@ pub fn form_of(schema: &Value) -> Option<Vec<FieldView<'_>>> {
     properties.iter().map(|(name, property)| field_of(name, property, required)).collect()
 }
 
+/// Returns the field for a schema of one plain value; `None` if it is of something else.
+pub fn plain_of(schema: &Value) -> Option<FieldView<'_>> {
+    let field = field_of("", schema, &[])?;
+    Some(FieldView { required: true, ..field })
+}
+
 fn field_of<'a>(name: &'a str, property: &'a Value, required: &[Value]) -> Option<FieldView<'a>> {
     let property = property.as_object()?;
     const BEYOND: [&str; 8] =
@@ -130,6 +136,21 @@ mod tests {
             { "name": "amount", "type": "number", "required": false },
         ]);
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_plain_value_is_one_field() {
+        for (schema, kind) in [
+            (json!({ "type": "string", "format": "date" }), "string"),
+            (json!({ "type": "integer", "minimum": 1 }), "integer"),
+            (json!({ "enum": ["left", "right"] }), "string"),
+        ] {
+            let field = plain_of(&schema).unwrap();
+            assert_eq!((field.kind, field.required), (kind, true), "{schema}");
+        }
+        for schema in [json!({}), json!(true), json!({ "type": "array" }), json!({ "anyOf": [] })] {
+            assert_eq!(plain_of(&schema), None, "{schema}");
+        }
     }
 
     #[test]

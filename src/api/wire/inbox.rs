@@ -175,7 +175,7 @@ impl<'a> AskView<'a> {
 impl<'a> AskDetailView<'a> {
     /// Shows an ask with its payload, and its answer.
     pub fn of(detail: &'a AskDetail) -> Self {
-        let AskDetail { ask, payload, schema, answer } = detail;
+        let AskDetail { ask, payload, schema, answer, .. } = detail;
         let schema = schema.as_ref().map(|schema| schema.source());
         let answer = answer.as_ref();
         Self {

@@ -22,7 +22,7 @@ use crate::api::{ApiError, inbox};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::segment;
-use crate::web::inbox::links::page::{Filled, STYLE, notice, thanks};
+use crate::web::inbox::links::page::{Filled, STYLE, refusal, thanks};
 use crate::web::query::pairs_of;
 use crate::web::respond;
 
@@ -87,9 +87,9 @@ async fn answered(call: &Call, body: Body) -> Answer {
         },
     };
     let texts: Vec<_> = mistakes.iter().map(|mistake| mistake.text.as_str()).collect();
-    let refusal = ApiError::Ask(AskRefusal::InvalidData(texts.join("; ")));
+    let invalid = ApiError::Ask(AskRefusal::InvalidData(texts.join("; ")));
     let filled = Filled { link: &link, detail: &detail, given: &given, mistakes: &mistakes };
-    Ok(as_page(&refusal, filled.html()))
+    Ok(as_page(&invalid, filled.html()))
 }
 
 async fn follow(call: &Call) -> Result<(Link, AskDetail), ApiError> {
@@ -101,14 +101,14 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// Shows a refusal to a person.
 fn refused(error: &ApiError) -> HttpResponse {
-    as_page(error, notice(error.code().title(), &error.to_string()))
+    as_page(error, refusal(error))
 }
 
 /// Returns a refusal with its status and headers, and a page in place of JSON.
 fn as_page(error: &ApiError, html: String) -> HttpResponse {
-    let mut refusal = error.error_response();
-    refusal.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
-    guarded(refusal.set_body(html).map_into_boxed_body())
+    let mut response = error.error_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(HTML));
+    guarded(response.set_body(html).map_into_boxed_body())
 }
 
 /// Adds the headers of pages whose address is a credential.

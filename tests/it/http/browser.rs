@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::site::Site;
-use crate::program::exits_within;
+use crate::program::{browser, exits_within};
 use support::PATIENCE;
 
 /// The DOM of a loaded page, and the addresses that it requested.
@@ -24,18 +24,9 @@ struct Browser {
 }
 
 impl Browser {
-    /// Returns `None` if no browser is installed, which [`support::not_tested`] reports.
     fn find() -> Option<Self> {
-        let known = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-        let runs = |program: &&str| {
-            let version = Command::new(program).arg("--version").stderr(Stdio::null()).output();
-            version.is_ok_and(|output| output.status.success())
-        };
-        if let Some(program) = known.into_iter().find(runs) {
-            return Some(Self { program, folder: tempfile::tempdir().unwrap() });
-        }
-        support::not_tested("pages in a browser", &format!("Install one of {known:?}."));
-        None
+        let program = browser("pages in a browser")?;
+        Some(Self { program, folder: tempfile::tempdir().unwrap() })
     }
 
     /// Loads a page without resolving any host name. The browser itself requests its maker's hosts

@@ -88,6 +88,12 @@ impl EventSequencer {
         }
     }
 
+    /// Shows a call again whose arguments a person has edited.
+    pub(super) fn edited(&mut self, call: ToolCall) {
+        self.enter_turn();
+        self.pending.push(GenerationEvent::ToolCall(call));
+    }
+
     /// Adds a tool's result.
     pub(super) fn tool_result(&mut self, result: ToolResult) {
         self.enter_turn();
@@ -354,6 +360,15 @@ mod tests {
         let mut silent = sequencer(vec![]);
         silent.finish(None, error());
         assert_eq!(shown(&silent.take()).join(" "), "start error");
+    }
+
+    #[test]
+    fn a_continued_turn_shows_edited_calls_again() {
+        let mut sequencer = sequencer(vec![]);
+        sequencer.take_up();
+        sequencer.edited(call("c1"));
+        sequencer.finish_turn(FinishReason::ToolCalls, Usage::default());
+        assert_eq!(shown(&sequencer.take()).join(" "), "start c1!");
     }
 
     #[test]

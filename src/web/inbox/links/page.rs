@@ -1,17 +1,21 @@
 //! The pages of links as HTML. Everything that comes from outside is shown as text.
 
 mod controls;
+mod notices;
 
 use std::fmt::Write as _;
 
+use greenroom_actors::agent::tool::ASK_USER;
 use greenroom_actors::domain::assignment::Assignee;
 use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{AskKind, AskSubject};
+use greenroom_actors::ports::store::{Ask, AskKind, AskSubject};
 use greenroom_actors::requests::AskDetail;
 use serde_json::Value;
 
 use self::controls::Controls;
+use self::notices::words;
+use crate::api::ApiError;
 use crate::api::inbox::{AskForm, Link, Mistake};
 use crate::api::query::Pairs;
 use crate::web::html::escape;
@@ -31,11 +35,19 @@ pub(super) struct Filled<'a> {
 }
 
 /// Returns a page that says why there is no form.
-pub(super) fn notice(title: &str, text: &str) -> String {
+pub(super) fn refusal(error: &ApiError) -> String {
+    let (title, text) = words(error);
+    notice(&title, &text)
+}
+
+fn notice(title: &str, text: &str) -> String {
     let text = escape(text);
     document(
         title,
-        &format!("<h1>{}</h1>\n<p class=\"text\" dir=\"auto\">{text}</p>\n", escape(title)),
+        &format!(
+            "<h1 dir=\"auto\">{}</h1>\n<p class=\"text\" dir=\"auto\">{text}</p>\n",
+            escape(title)
+        ),
     )
 }
 
@@ -59,10 +71,14 @@ fn document(title: &str, content: &str) -> String {
 impl Filled<'_> {
     /// Renders the page.
     pub(super) fn html(&self) -> String {
-        let AskDetail { ask, payload, schema, .. } = self.detail;
-        let schema = schema.as_ref().map(|schema| schema.source());
+        let AskDetail { ask, payload, .. } = self.detail;
         let title = title(self.detail);
         let mut html = format!("<h1 dir=\"auto\">{}</h1>\n", escape(&title));
+        if !self.mistakes.is_empty() {
+            html.push_str(
+                "<p class=\"wrong\">Not recorded yet: correct what is marked below.</p>\n",
+            );
+        }
         if !ask.reason.is_empty() {
             push_text(&mut html, "text", &ask.reason);
         }
@@ -79,12 +95,13 @@ impl Filled<'_> {
                 writeln!(html, "<dt>Until</dt><dd><time datetime=\"{iso}\">{shown}</time></dd>");
         }
         let _ = writeln!(html, "<dt>You answer as</dt><dd>{}</dd>\n</dl>", escape(&holder));
-        if let Some(payload) = payload.as_deref().filter(|payload| !payload.is_null()) {
-            push_value(&mut html, "Details", payload);
-        }
         let form = AskForm::of(self.detail);
-        if let (AskForm::Json, Some(schema)) = (&form, schema) {
-            push_value(&mut html, "JSON Schema of the answer", schema);
+        let shown = payload.as_deref().filter(|payload| !payload.is_null());
+        match (&form, shown) {
+            // in the controls
+            (AskForm::Decision(Some(_)), _) | (_, None) => {}
+            (_, Some(payload)) if is_question(ask, payload) => {}
+            (_, Some(payload)) => push_value(&mut html, "Details", payload),
         }
         Controls { form: &form, given: self.given, mistakes: self.mistakes }.push_to(&mut html);
         let head = if self.mistakes.is_empty() { title } else { format!("Not recorded: {title}") };
@@ -108,18 +125,37 @@ fn title(detail: &AskDetail) -> String {
     }
 }
 
+/// Returns true if the payload is the reason once more: a model that asks has nothing else to say.
+fn is_question(ask: &Ask, payload: &Value) -> bool {
+    let is_own = matches!(&ask.subject, AskSubject::Call(call) if *call.tool_name == *ASK_USER);
+    is_own && payload["question"] == *ask.reason
+}
+
 fn push_text(html: &mut String, class: &str, text: &str) {
     let _ = writeln!(html, "<p class=\"{class}\" dir=\"auto\">{}</p>", escape(text));
 }
 
-/// Adds a value under a heading; a text as it is, anything else as JSON.
+/// Adds a value under a heading.
 fn push_value(html: &mut String, heading: &str, value: &Value) {
-    let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+    let _ = writeln!(html, "<h2>{heading}</h2>\n{}", pre(value));
+}
+
+/// Adds a schema that is hidden at first.
+fn push_schema(html: &mut String, schema: &Value) {
+    let shown = pre(schema);
+    let _ = writeln!(html, "<details>\n<summary>JSON Schema</summary>\n{shown}\n</details>");
+}
+
+/// Shows a text as it is, anything else as JSON, which is read from left to right.
+fn pre(value: &Value) -> String {
+    let (text, direction) = match value {
+        Value::String(text) => (text.clone(), "auto"),
+        other => (format!("{other:#}"), "ltr"),
+    };
     let end = text.char_indices().nth(SHOWN_CHARS_MAX).map(|(at, _)| at);
     let shown = escape(&text[..end.unwrap_or(text.len())]);
     let more = if end.is_some() { "\n…" } else { "" };
-    let _ =
-        writeln!(html, "<h2>{heading}</h2>\n<pre tabindex=\"0\" dir=\"auto\">{shown}{more}</pre>");
+    format!("<pre tabindex=\"0\" dir=\"{direction}\">{shown}{more}</pre>")
 }
 
 /// Formats a time in UTC without seconds.

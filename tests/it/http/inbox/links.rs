@@ -120,8 +120,139 @@ fn a_link_answers_once_as_its_user() {
     assert_eq!(state["result"], result);
     for again in [submit(&site, &link, "data.ok=true"), site.get(&link)] {
         assert_eq!(code(&again), (409, "ask_answered"));
-        assert!(again.text().contains(" by ann"), "{}", again.text());
+        assert!(again.text().contains("ann answered on "), "{}", again.text());
     }
+}
+
+const REFUNDS: &str = r#"
+[models.offline]
+provider = "rehearsal"
+
+[[models.offline.rules]]
+when = "'REFUND' in prompt and not tool_results"
+tool_call = { name = "refund", args = { amount = "500", order = "'o-1'" } }
+
+[[models.offline.rules]]
+when = "'SPLIT' in prompt and not tool_results"
+tool_call = { name = "split", args = { amounts = "[500, 600]" } }
+
+[[models.offline.rules]]
+when = "true"
+reply = "done"
+
+[tools.refund]
+kind = "workflow"
+workflow = "refund"
+description = "Refunds an order"
+approval = { reason = "Refund?", edit = true }
+
+[tools.split]
+kind = "workflow"
+workflow = "split"
+description = "Refunds in parts"
+approval = { reason = "Split?", edit = true }
+
+[agents.desk]
+model = "offline"
+tools = ["refund", "split"]
+
+[workflows.refund]
+input_schema = { type = "object", required = ["amount"], properties = { amount = { type = "integer", maximum = 800 }, order = { type = "string" } } }
+steps = [{ id = "pay", map = { refunded = "data" } }]
+
+[workflows.split]
+input_schema = { type = "object", properties = { amounts = { type = "array", items = { type = "integer" } } } }
+steps = [{ id = "pay", map = { refunded = "data" } }]
+"#;
+
+/// Asks the agent; returns the path of its generation and a link to what it waits for.
+fn asked_by_agent(site: &Site, prompt: &str) -> (String, String) {
+    let shown = site.post("/agents/desk/text", &json!({ "input": prompt })).data();
+    let ask = format!("/inbox/{}", shown["asks"][0]["askId"].as_str().unwrap());
+    let generation =
+        format!("/agents/desk/generations/{}", shown["generationId"].as_str().unwrap());
+    (generation, link(site, &ask, "user:ann"))
+}
+
+/// Waits for the end of a generation; returns the call of its first turn and its result.
+fn called(site: &Site, generation: &str) -> (Value, Value) {
+    support::eventually("the generation ends", || {
+        let shown = site.get(generation).data();
+        let step = &shown["steps"][0];
+        let result = || (step["toolCalls"][0]["input"].clone(), step["toolResults"][0].clone());
+        (shown["status"] == "completed").then(result)
+    })
+}
+
+#[test]
+fn the_arguments_of_a_call_can_be_changed_with_a_link() {
+    let site = site(REFUNDS);
+    let (generation, link) = asked_by_agent(&site, "REFUND");
+    let page = site.get(&link).text();
+    for shown in
+        ["value=\"500\"", "name=\"data.order\" dir=\"auto\">\no-1</textarea>", "formnovalidate"]
+    {
+        assert!(page.contains(shown), "{shown} in {page}");
+    }
+    let rows = [
+        ("data.amount=&data.order=o-2", "Needed"),
+        ("data.amount=4.5&data.order=o-2", "Must be a whole number"),
+        ("data.amount=900&data.order=o-2", "900 is greater than the maximum of 800"),
+    ];
+    for (arguments, what) in rows {
+        let refused = submit(&site, &link, &format!("approved=true&{arguments}&reason=hm"));
+        assert_eq!(code(&refused), (400, "answer_invalid"), "{arguments}");
+        let page = refused.text();
+        let typed = arguments.split(['=', '&']).nth(1).unwrap();
+        let at = format!("id=\"c0-wrong\" role=\"alert\" dir=\"auto\">{what}</p>");
+        for shown in [&*at, &format!("value=\"{typed}\""), "\no-2</textarea>", "\nhm</textarea>"] {
+            assert!(page.contains(shown), "{shown} in {page}");
+        }
+    }
+    let approved = submit(&site, &link, "approved=true&data.amount=450&data.order=o-1&reason=");
+    assert_eq!(approved.status, 200, "{}", approved.text());
+    let (input, result) = called(&site, &generation);
+    let edited = json!({ "amount": 450, "order": "o-1" });
+    assert_eq!((&input, &result["output"]["refunded"]), (&edited, &edited));
+}
+
+#[test]
+fn a_link_sends_no_arguments_that_are_as_they_were_or_refused() {
+    let site = site(REFUNDS);
+    let answer = |form: &str| {
+        let (generation, link) = asked_by_agent(&site, "REFUND");
+        assert_eq!(submit(&site, &link, form).status, 200, "{form}");
+        let (input, result) = called(&site, &generation);
+        assert_eq!(input, json!({ "amount": 500, "order": "o-1" }), "{form}");
+        result
+    };
+    let approved = answer("approved=true&data.amount=500&data.order=o-1");
+    assert_eq!(approved["output"]["refunded"]["amount"], 500);
+    let refused = answer("approved=false&data.amount=much&data.order=&reason=no");
+    assert_eq!(refused["denied"], "refused by ann: no");
+    let asks = site.get("/inbox?state=closed").data()["asks"].clone();
+    for ask in asks.as_array().unwrap() {
+        let detail = site.get(&format!("/inbox/{}", ask["askId"].as_str().unwrap())).data();
+        assert_eq!(detail["data"].get("input"), None, "{detail}");
+    }
+}
+
+#[test]
+fn nested_arguments_are_changed_as_json() {
+    let site = site(REFUNDS);
+    let (generation, link) = asked_by_agent(&site, "SPLIT");
+    let page = site.get(&link).text();
+    assert!(page.contains("&quot;amounts&quot;: [\n    500,"), "{page}");
+    for (typed, what) in [("%7B", "Not JSON"), ("%7B%22amounts%22%3A%22all%22%7D", "amounts: ")] {
+        let refused = submit(&site, &link, &format!("approved=true&data={typed}"));
+        assert_eq!(code(&refused), (400, "answer_invalid"), "{typed}");
+        let at = format!("id=\"data-wrong\" role=\"alert\" dir=\"auto\">{what}");
+        assert!(refused.text().contains(&at), "{}", refused.text());
+    }
+    let approved = submit(&site, &link, "approved=true&data=%7B%22amounts%22%3A%5B450%5D%7D");
+    assert_eq!(approved.status, 200, "{}", approved.text());
+    let (_, result) = called(&site, &generation);
+    assert_eq!(result["output"]["refunded"], json!({ "amounts": [450] }));
 }
 
 #[test]

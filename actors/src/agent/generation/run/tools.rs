@@ -42,6 +42,8 @@ impl Run {
         self.edit_calls(turns);
         self.transcript.call(self.deps.clock.now());
         self.publish_spans();
+        // before the calls, which may take long
+        self.publish().await?;
         let caller = self.caller();
         let turn = self.transcript.len().saturating_sub(1);
         let repetitions = self.transcript.repetitions();
@@ -103,12 +105,19 @@ impl Run {
         self.record_with(change).await
     }
 
-    /// Gives calls the arguments that people have edited.
+    /// Gives calls the arguments that people have edited, and shows them to subscribers.
     fn edit_calls(&mut self, turns: &mut Turns) {
         for call in self.continuation.iter().flat_map(|kept| &kept.calls) {
             if let CallState::Approved { input: Some(input) } = &call.state {
                 turns.edit_call(call.number, input);
                 self.transcript.edit_call(call.number, input.clone());
+                if let Some(sequencer) = &mut self.sequencer {
+                    sequencer.edited(ToolCall {
+                        tool_call_id: call.tool_call_id.to_string(),
+                        tool_name: call.tool_name.to_string(),
+                        input: input.clone(),
+                    });
+                }
             }
         }
     }

@@ -2,10 +2,19 @@
 
 use std::fmt::Write as _;
 
-use crate::api::inbox::{AskForm, DATA, DECISION, Mistake, REASON, choice_text, control_of};
+use serde_json::Value;
+
+use super::push_schema;
+use crate::api::inbox::{
+    Arguments, AskForm, DATA, DECISION, Mistake, REASON, ValueForm, choice_text, control_of,
+};
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::form::FieldView;
 use crate::web::html::escape;
+
+/// Smallest and largest number of lines of a text area.
+const ROWS_MIN: usize = 2;
+const ROWS_MAX: usize = 20;
 
 /// A form, what was submitted with it, and what was wrong.
 pub(super) struct Controls<'a> {
@@ -14,8 +23,18 @@ pub(super) struct Controls<'a> {
     pub(super) mistakes: &'a [Mistake],
 }
 
+/// A control: its id, its name and its label.
+struct Place<'a> {
+    id: &'a str,
+    control: &'a str,
+    label: &'a str,
+}
+
 /// Attributes of a control: its id and name, and what it refers to.
-struct Attributes(String);
+struct Attributes {
+    html: String,
+    is_required: bool,
+}
 
 impl Controls<'_> {
     /// Adds the form. It has no address and so is sent to that of the page.
@@ -25,55 +44,101 @@ impl Controls<'_> {
             push_wrong(html, "wrong-whole", &mistake.text);
         }
         match self.form {
-            AskForm::Decision => {
-                let attributes = self.begin(html, 0, REASON, "Reason (optional)", None, false);
-                self.push_area(html, &attributes, REASON, "");
-                if let Some(mistake) = self.mistake_at(DECISION) {
-                    push_wrong(html, "wrong-decision", &mistake.text);
-                }
-                let button = |value, class, label| {
-                    format!(
-                        "<button name=\"{DECISION}\" value=\"{value}\"{class}>{label}</button>\n"
-                    )
-                };
-                let approve = button("true", " class=\"strong\"", "Approve");
-                let refuse = button("false", "", "Refuse");
-                let _ = write!(html, "<div class=\"actions\">\n{approve}{refuse}</div>\n");
-            }
-            AskForm::Fields(fields) => {
-                for (index, field) in fields.iter().enumerate() {
-                    self.push_field(html, index, field);
-                }
-                push_send(html);
-            }
-            AskForm::Json => {
-                let attributes = self.begin(html, 0, DATA, "Answer as JSON", None, false);
-                self.push_area(html, &attributes, DATA, "");
-                push_send(html);
+            AskForm::Decision(arguments) => self.push_decision(html, arguments.as_ref()),
+            AskForm::Value(form) => {
+                self.push_value(html, form, None);
+                html.push_str(
+                    "<div class=\"actions\">\n<button class=\"strong\">Send answer</button>\n</div>\n",
+                );
             }
         }
         html.push_str("</form>\n");
     }
 
-    fn push_field(&self, html: &mut String, index: usize, field: &FieldView<'_>) {
-        let control = control_of(field.name);
-        let mut label = field.title.unwrap_or(field.name).to_owned();
-        if !field.required {
-            label.push_str(" (optional)");
+    fn push_decision(&self, html: &mut String, arguments: Option<&Arguments<'_>>) {
+        // the first button is that of the Enter key, which must not decide
+        html.push_str("<button disabled hidden></button>\n");
+        if let Some(Arguments { form, written }) = arguments {
+            html.push_str(
+                "<fieldset>\n<legend>Details</legend>\n\
+                 <p class=\"hint\">You can change them before you approve.</p>\n",
+            );
+            self.push_value(html, form, Some(written));
+            html.push_str("</fieldset>\n");
         }
-        let attributes =
-            self.begin(html, index, &control, &label, field.description, field.required);
-        let default = field.default.map(choice_text).unwrap_or_default();
+        let place = Place { id: REASON, control: REASON, label: "Reason (optional)" };
+        let reason = self.begin(html, &place, None, false);
+        self.push_area(html, &reason, REASON, "");
+        if let Some(mistake) = self.mistake_at(DECISION) {
+            push_wrong(html, "wrong-decision", &mistake.text);
+        }
+        // what is refused need not be right
+        let _ = write!(
+            html,
+            "<div class=\"actions\">\n\
+             <button name=\"{DECISION}\" value=\"true\" class=\"strong\">Approve</button>\n\
+             <button name=\"{DECISION}\" value=\"false\" formnovalidate>Refuse</button>\n</div>\n"
+        );
+    }
+
+    /// Adds the controls of a value, with what is in them at first.
+    fn push_value(&self, html: &mut String, form: &ValueForm<'_>, shown: Option<&Value>) {
+        match form {
+            ValueForm::Fields(fields) => {
+                for (index, field) in fields.iter().enumerate() {
+                    let first = match shown {
+                        Some(shown) => shown.get(field.name),
+                        None => field.default,
+                    };
+                    let id = format!("c{index}");
+                    let mut label = field.title.unwrap_or(field.name).to_owned();
+                    if !field.required {
+                        label.push_str(" (optional)");
+                    }
+                    let place = Place { id: &id, control: &control_of(field.name), label: &label };
+                    self.push_field(html, &place, field, first);
+                }
+            }
+            ValueForm::Plain(field) => {
+                let place = Place { id: DATA, control: DATA, label: "Your answer" };
+                self.push_field(html, &place, field, field.default);
+            }
+            ValueForm::Json(schema) => {
+                let label = if shown.is_some() { "As JSON" } else { "Answer as JSON" };
+                let place = Place { id: DATA, control: DATA, label };
+                let mut attributes = self.begin(html, &place, None, false);
+                attributes
+                    .html
+                    .push_str(" class=\"json\" spellcheck=\"false\" autocapitalize=\"off\"");
+                let first = shown.map(|shown| format!("{shown:#}")).unwrap_or_default();
+                self.push_area(html, &attributes, DATA, &first);
+                if let Some(schema) = schema {
+                    push_schema(html, schema);
+                }
+            }
+        }
+    }
+
+    fn push_field(
+        &self,
+        html: &mut String,
+        place: &Place<'_>,
+        field: &FieldView<'_>,
+        first: Option<&Value>,
+    ) {
+        let control = place.control;
+        let attributes = self.begin(html, place, field.description, field.required);
+        let default = first.map(choice_text).unwrap_or_default();
         if let Some(options) = field.options {
             let choices = options.iter().map(choice_text).map(|text| (text.clone(), text));
-            self.push_choices(html, &attributes, &control, &default, choices);
+            self.push_choices(html, &attributes, control, &default, choices);
             return;
         }
         let kind = match (field.kind, field.format) {
             ("boolean", _) => {
                 let choices = [("true", "Yes"), ("false", "No")];
                 let choices = choices.map(|(value, text)| (value.to_owned(), text.to_owned()));
-                self.push_choices(html, &attributes, &control, &default, choices);
+                self.push_choices(html, &attributes, control, &default, choices);
                 return;
             }
             ("integer", _) => "type=\"number\" step=\"1\"",
@@ -83,12 +148,12 @@ impl Controls<'_> {
             (_, Some("uri")) => "type=\"url\"",
             (_, Some(_)) => "type=\"text\"",
             (_, None) => {
-                self.push_area(html, &attributes, &control, &default);
+                self.push_area(html, &attributes, control, &default);
                 return;
             }
         };
-        let value = escape(self.value(&control, &default));
-        let _ = writeln!(html, "<input {kind} value=\"{value}\"{}>", attributes.0);
+        let value = escape(self.value(control, &default));
+        let _ = writeln!(html, "<input {kind} value=\"{value}\"{}>", attributes.html);
     }
 
     /// Adds the label of a control, its description and what is wrong with it, which the control
@@ -96,17 +161,19 @@ impl Controls<'_> {
     fn begin(
         &self,
         html: &mut String,
-        index: usize,
-        control: &str,
-        label: &str,
+        place: &Place<'_>,
         hint: Option<&str>,
         is_required: bool,
     ) -> Attributes {
-        let id = format!("c{index}");
+        let Place { id, control, label } = *place;
         let _ = writeln!(html, "<label for=\"{id}\" dir=\"auto\">{}</label>", escape(label));
         let mut told = Vec::new();
         if let Some(hint) = hint {
-            let _ = writeln!(html, "<p class=\"hint\" id=\"{id}-hint\">{}</p>", escape(hint));
+            let _ = writeln!(
+                html,
+                "<p class=\"hint\" id=\"{id}-hint\" dir=\"auto\">{}</p>",
+                escape(hint)
+            );
             told.push(format!("{id}-hint"));
         }
         let mistake = self.mistake_at(control);
@@ -114,23 +181,27 @@ impl Controls<'_> {
             push_wrong(html, &format!("{id}-wrong"), &mistake.text);
             told.push(format!("{id}-wrong"));
         }
-        let mut attributes = format!(" id=\"{id}\" name=\"{}\"", escape(control));
+        let mut attributes = format!(" id=\"{id}\" name=\"{}\" dir=\"auto\"", escape(control));
         if is_required {
             attributes.push_str(" required");
         }
         if mistake.is_some() {
             attributes.push_str(" aria-invalid=\"true\"");
+            if self.mistakes.first() == mistake {
+                attributes.push_str(" autofocus");
+            }
         }
         if !told.is_empty() {
             let _ = write!(attributes, " aria-describedby=\"{}\"", told.join(" "));
         }
-        Attributes(attributes)
+        Attributes { html: attributes, is_required }
     }
 
     fn push_area(&self, html: &mut String, attributes: &Attributes, control: &str, default: &str) {
         let value = escape(self.value(control, default));
+        let rows = (value.lines().count() + 1).clamp(ROWS_MIN, ROWS_MAX);
         // a line end right behind the tag is not part of the text
-        let _ = writeln!(html, "<textarea rows=\"3\"{}>\n{value}</textarea>", attributes.0);
+        let _ = writeln!(html, "<textarea rows=\"{rows}\"{}>\n{value}</textarea>", attributes.html);
     }
 
     /// Adds values to choose from, with the texts that are shown for them.
@@ -143,7 +214,8 @@ impl Controls<'_> {
         choices: impl IntoIterator<Item = (String, String)>,
     ) {
         let chosen = self.value(control, default);
-        let _ = writeln!(html, "<select{}>\n<option value=\"\"></option>", attributes.0);
+        let none = if attributes.is_required { "Choose…" } else { "–" };
+        let _ = writeln!(html, "<select{}>\n<option value=\"\">{none}</option>", attributes.html);
         for (value, text) in choices {
             let mark = if value == chosen { " selected" } else { "" };
             let (value, text) = (escape(&value), escape(&text));
@@ -160,12 +232,6 @@ impl Controls<'_> {
     fn mistake_at(&self, control: &str) -> Option<&Mistake> {
         self.mistakes.iter().find(|mistake| mistake.control.as_deref() == Some(control))
     }
-}
-
-fn push_send(html: &mut String) {
-    html.push_str(
-        "<div class=\"actions\">\n<button class=\"strong\">Send answer</button>\n</div>\n",
-    );
 }
 
 fn push_wrong(html: &mut String, id: &str, text: &str) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::schema::Schema;
-use greenroom_actors::ports::store::{Ask, AskState, AskedCall, AskedStep};
+use greenroom_actors::ports::store::{AskState, AskedCall, AskedStep};
 use serde_json::json;
 
 use super::*;
@@ -46,7 +46,7 @@ fn detail(
         claim: None,
     };
     let schema = Some(Schema::compile(schema).unwrap());
-    AskDetail { ask, payload: Some(Arc::new(payload)), schema, answer: None }
+    AskDetail { ask, payload: Some(Arc::new(payload)), schema, arguments: None, answer: None }
 }
 
 fn html(detail: &AskDetail, to: &str, given: &[(&str, &str)], mistakes: &[Mistake]) -> String {
@@ -96,17 +96,59 @@ fn a_form_that_was_refused_keeps_what_was_written() {
     insta::assert_snapshot!(content(&html(&detail, "role:lead", &given, &mistakes)));
 }
 
-#[test]
-fn an_approval_has_two_buttons() {
+fn approval(payload: Value, arguments: Option<&Value>) -> AskDetail {
     let subject = AskSubject::Call(AskedCall {
         agent_id: Arc::from("desk"),
         generation_id: Arc::from("g"),
         tool_call_id: Arc::from("c"),
         tool_name: Arc::from("refund"),
     });
-    let payload = json!({ "amount": 900, "order": "o-1" });
+    let arguments = arguments.map(|schema| Arc::new(Schema::compile(schema).unwrap()));
     let detail = detail(AskKind::Approval, subject, "Refund 900", payload, &json!({}));
+    AskDetail { arguments, ..detail }
+}
+
+#[test]
+fn an_approval_has_two_buttons() {
+    let detail = approval(json!({ "amount": 900, "order": "o-1" }), None);
     insta::assert_snapshot!(content(&html(&detail, "user:ann", &[], &[])));
+}
+
+#[test]
+fn arguments_that_people_may_change_are_in_controls() {
+    let written = json!({ "ok": true, "amount": 500, "until": "2026-03-01" });
+    let detail = approval(written, Some(&fields()));
+    insta::assert_snapshot!("arguments_in_controls", content(&html(&detail, "user:ann", &[], &[])));
+
+    let given = [("approved", "true"), ("data.ok", "true"), ("data.amount", "9000")];
+    let mistakes = [AskForm::of(&detail).mistake("input: amount: 9000 is too much")];
+    let refused = html(&detail, "user:ann", &given, &mistakes);
+    for kept in ["value=\"9000\"", "id=\"c1-wrong\"", "9000 is too much"] {
+        assert!(refused.contains(kept), "{kept} in {refused}");
+    }
+    assert!(!refused.contains("2026-03-01"), "what was emptied is empty");
+}
+
+#[test]
+fn a_question_of_a_model_is_answered_with_a_text() {
+    let subject = AskSubject::Call(AskedCall {
+        agent_id: Arc::from("desk"),
+        generation_id: Arc::from("g"),
+        tool_call_id: Arc::from("c"),
+        tool_name: Arc::from(ASK_USER),
+    });
+    let (question, schema) = (json!({ "question": "Which one?" }), json!({ "type": "string" }));
+    let asked = detail(AskKind::Input, subject, "Which one?", question, &schema);
+    insta::assert_snapshot!(content(&html(&asked, "user:ann", &[], &[])));
+    let shortened = AskDetail { payload: Some(Arc::new(json!({ "question": "…" }))), ..asked };
+    assert!(html(&shortened, "user:ann", &[], &[]).contains("Details"));
+}
+
+#[test]
+fn nested_arguments_are_json() {
+    let detail =
+        approval(json!({ "lines": [{ "amount": 500 }] }), Some(&json!({ "type": "object" })));
+    insta::assert_snapshot!("arguments_as_json", content(&html(&detail, "user:ann", &[], &[])));
 }
 
 #[test]
@@ -136,6 +178,8 @@ fn nothing_from_outside_is_markup() {
         (step(EVIL, json!({ EVIL: [EVIL] }), &schema), &given[..]),
         (step(EVIL, json!(EVIL), &schema), &[]),
         (step(EVIL, json!(EVIL), &json!({ "title": EVIL })), &[("data", EVIL)]),
+        (approval(json!({ EVIL: EVIL, "choice": EVIL }), Some(&schema)), &[]),
+        (approval(json!({ EVIL: [EVIL] }), Some(&schema)), &[]),
     ];
     for (detail, given) in rows {
         let page = html(&detail, &to, given, &mistakes);
