@@ -150,9 +150,23 @@ impl AskRules {
             Assignee::NotSelf => false,
         };
         let excludes_self = self.to.contains(&Assignee::NotSelf);
-        // an unknown caller may be the one who asked
-        let is_self = owner.is_some() && (user.is_none() || user == owner);
+        // an unknown caller may be the one who asked; if that is unknown, anyone may but those whom the
+        // author named one by one
+        let is_self = match (user, owner) {
+            (None, _) => true,
+            (Some(user), Some(owner)) => user == owner,
+            (Some(user), None) => !self.users().any(|named| **named == *user),
+        };
         !(excludes_self && is_self) && (!self.names_people() || self.to.iter().any(is_named))
+    }
+
+    /// Asks others. An exclusion of the user who asked stays.
+    pub fn assign(&mut self, to: &[Assignee]) {
+        let excludes_self = self.to.contains(&Assignee::NotSelf);
+        self.to = to.to_vec();
+        if excludes_self && !self.to.contains(&Assignee::NotSelf) {
+            self.to.push(Assignee::NotSelf);
+        }
     }
 
     /// Returns the time of the next reminder or escalation behind a time.
@@ -234,6 +248,37 @@ mod tests {
         for (to, user, roles, expected) in rows {
             let admits = rules(to).admits(user, roles, Some("owner"));
             assert_eq!(admits, expected, "{to:?} {user:?} {roles:?}");
+        }
+    }
+
+    #[test]
+    fn if_it_is_unknown_who_asked_anyone_could_be() {
+        let support = &["support"];
+        let rows: [(&[&str], Option<&str>, bool); 6] = [
+            (&["user:bob", "!self"], Some("bob"), true),
+            (&["!self"], None, false),
+            (&["!self"], Some("bob"), false),
+            (&["role:support", "!self"], Some("bob"), false),
+            (&["role:support"], Some("bob"), true),
+            (&[], None, true),
+        ];
+        for (to, user, expected) in rows {
+            assert_eq!(rules(to).admits(user, support, None), expected, "{to:?} {user:?}");
+        }
+    }
+
+    #[test]
+    fn others_who_are_asked_do_not_include_the_user_who_asked() {
+        let rows = [
+            (&["role:a", "!self"][..], &["user:bob"][..], &["user:bob", "!self"][..]),
+            (&["!self"], &[], &["!self"]),
+            (&["!self"], &["!self", "role:b"], &["!self", "role:b"]),
+            (&["role:a"], &["user:bob"], &["user:bob"]),
+        ];
+        for (before, to, after) in rows {
+            let mut changed = rules(before);
+            changed.assign(&rules(to).to);
+            assert_eq!(changed, rules(after), "{before:?} {to:?}");
         }
     }
 

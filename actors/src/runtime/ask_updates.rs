@@ -65,7 +65,7 @@ impl AskUpdate {
                     access.check_assigned(ask)?;
                 }
                 access.check_claim(ask, now)?;
-                rules.to.clone_from(to);
+                rules.assign(to);
                 // of another who is passed over
                 claim = claim.filter(|claim| access.is_own(claim));
             }
