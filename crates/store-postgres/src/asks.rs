@@ -20,7 +20,7 @@ use greenroom_store_codec::records::{
     ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
     count_open_asks,
 };
-use greenroom_store_codec::users::answer_without;
+use greenroom_store_codec::users::{answer_without, rules_without};
 
 use crate::agents::refusal;
 use crate::changes::{Changing, PART, Part};
@@ -95,6 +95,15 @@ pub(crate) const CLOSED: &str =
 
 /// Selects open asks with something due at `$2` or before.
 pub(crate) const DUE: &str = page!("a.state = 0 AND a.next_due <= $2", "a.next_due, a.n");
+
+/// Selects the asks of a generation, in no order: another index has that of the rows.
+pub(crate) const OF_GENERATION: &str = concat!(
+    "SELECT ",
+    ask_columns!(),
+    " FROM asks a",
+    owners!(),
+    " AND a.generation = ANY (ARRAY(SELECT n FROM generations WHERE id = $1))"
+);
 
 async fn one(reading: Reading, id: &str) -> Result<Option<Ask>, Failure> {
     let rows = reading.rows(ONE, &[&Text(id)]).await?;
@@ -274,7 +283,17 @@ pub(crate) const ANSWERED: &str = "SELECT n, id, answer FROM asks
 pub(crate) const STRIKE: &str = "UPDATE asks SET answer = u.answer, answered_by = NULL
     FROM unnest($1::bigint[], $2::text[]) AS u (n, answer) WHERE asks.n = ANY (ARRAY[u.n])";
 
-/// Ends claims of a user and removes the user from answers, in parts.
+/// Finds rules behind a row.
+pub(crate) const ASSIGNED: &str =
+    "SELECT n, id, rules FROM asks WHERE rules IS NOT NULL AND n > $1 ORDER BY n LIMIT $2";
+
+/// Replaces rules, unless they were changed meanwhile.
+pub(crate) const REASSIGN: &str = "UPDATE asks
+    SET rules = u.rules, revision = revision + 1
+    FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (n, old, rules)
+    WHERE asks.n = ANY (ARRAY[u.n]) AND asks.rules = u.old";
+
+/// Ends claims of a user and removes the user from answers and assignments, in parts.
 pub(crate) async fn forget(pool: &Pool, user: &str) -> Result<(), Failure> {
     let end_claims = async |changing: Changing| {
         let changed = changing.execute(END_CLAIMS, &[&Text(user), &limit_of(PART)]).await?;
@@ -285,7 +304,37 @@ pub(crate) async fn forget(pool: &Pool, user: &str) -> Result<(), Failure> {
     while let Some(last) = strike_answers(pool, user, after).await? {
         after = last;
     }
+    after = Row::MIN;
+    while let Some(last) = strike_assignments(pool, user, after).await? {
+        after = last;
+    }
     Ok(())
+}
+
+/// Removes a user from assignments behind a row; returns the row of the last one. Damaged rules are
+/// reported and stay.
+async fn strike_assignments(pool: &Pool, user: &str, after: Row) -> Result<Option<Row>, Failure> {
+    let find = async |changing: Changing| changing.rows(ASSIGNED, &[&after, &limit_of(PART)]).await;
+    let (mut rows, mut before, mut struck, mut last) = (Vec::new(), Vec::new(), Vec::new(), None);
+    for row in &pool.change(find).await? {
+        let n: Row = row.integer(0)?;
+        last = Some(n);
+        let rules = row.text(2)?;
+        let read = rules_without(&rules, user).map_err(Failure::from);
+        if let Some(left) = pool.defects().readable(|| row.named("ask", 1), read)?.flatten() {
+            rows.push(n);
+            before.push(Text(rules.into_owned()));
+            struck.push(Text(left));
+        }
+    }
+    if rows.is_empty() {
+        return Ok(last);
+    }
+    let put =
+        async |changing: Changing| changing.execute(REASSIGN, &[&rows, &before, &struck]).await;
+    let changed = pool.change(put).await?;
+    // others are read once more
+    Ok(if changed < rows.len() as u64 { Some(after) } else { last })
 }
 
 /// Removes a user from answers behind a row; returns the row of the last one. Damaged answers are
@@ -320,11 +369,26 @@ async fn content(reading: Reading, id: &str) -> Result<AskContent, Failure> {
 
 async fn due(reading: Reading, now: Timestamp, limit: usize) -> Result<Vec<Ask>, Failure> {
     let rows = reading.rows(DUE, &[&limit_of(limit), &now.0]).await?;
-    let mut due = Vec::with_capacity(rows.len());
-    for row in &rows {
-        due.extend(reading.defects.readable(|| row.named("ask", 1), ask_of(row))?);
+    readable(&rows, &reading.defects)
+}
+
+async fn of_generation(reading: Reading, id: &str) -> Result<Vec<Ask>, Failure> {
+    let mut rows = Vec::new();
+    for row in reading.rows(OF_GENERATION, &[&Text(id)]).await? {
+        rows.push((ask_cursor_of(&row)?.row, row));
     }
-    Ok(due)
+    rows.sort_by_key(|(number, _)| *number);
+    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+    readable(&rows, &reading.defects)
+}
+
+/// Decodes asks; damaged ones are reported and left out.
+fn readable(rows: &[Stored], defects: &Defects) -> Result<Vec<Ask>, Failure> {
+    let mut all = Vec::with_capacity(rows.len());
+    for row in rows {
+        all.extend(defects.readable(|| row.named("ask", 1), ask_of(row))?);
+    }
+    Ok(all)
 }
 
 async fn counts(reading: Reading) -> Result<OpenAskCounts, Failure> {
@@ -342,6 +406,11 @@ impl Asks for PostgresStore {
 
     fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent> {
         self.shared.pool.read(move || format!("ask {id}"), move |it| content(it, id))
+    }
+
+    fn asks_of_generation<'a>(&'a self, id: &'a str) -> Read<'a, Vec<Ask>> {
+        let record = move || format!("the asks of generation {id}");
+        self.shared.pool.read(record, move |it| of_generation(it, id))
     }
 
     fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {

@@ -6,9 +6,9 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{
-    ContinuationChange, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, Conversations as _, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationStep, GenerationWrite, Generations as _, StoredMessage,
+    ApprovedTools, ContinuationChange, Conversation, ConversationFilter, ConversationKey,
+    ConversationPatch, ConversationWrite, Conversations as _, GenerationPage, GenerationRecord,
+    GenerationStatus, GenerationStep, GenerationWrite, Generations as _, StoredMessage,
 };
 use serde_json::{Map, json};
 
@@ -70,7 +70,13 @@ fn write_of(
 ) -> GenerationWrite {
     let messages = messages(texts);
     let key = key(conversation);
-    let messages = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1000) };
+    let messages = ConversationWrite {
+        key,
+        cut_after: None,
+        messages,
+        approved_tools: ApprovedTools::new(),
+        at: Timestamp(1000),
+    };
     GenerationWrite {
         row: free_row(),
         record: record(id),
@@ -255,6 +261,7 @@ async fn deletions_leave_no_rows() {
         key: key("c1"),
         cut_after: Some("id of b 9".to_owned()),
         messages: Vec::new(),
+        approved_tools: ApprovedTools::new(),
         at: Timestamp(5),
     };
     let write = GenerationWrite {
