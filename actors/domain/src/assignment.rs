@@ -166,7 +166,7 @@ impl AskRules {
         })
     }
 
-    /// Replaces a user by [`FORGOTTEN`], who nobody is: without a name in its place, everyone could
+    /// Replaces a user by [`FORGOTTEN`], which matches no user: without a name in its place, everyone could
     /// answer. Returns true if anything changed.
     pub fn forget(&mut self, user: &str) -> bool {
         let added = self.escalate.iter_mut().flat_map(|it| &mut it.to);

@@ -1,4 +1,4 @@
-//! What holds while a run waits, and after it: budgets of time, and approvals that are remembered.
+//! Rules of runs that wait: budgets of time, and approvals that are remembered.
 
 use std::sync::Arc;
 use std::time::Duration;

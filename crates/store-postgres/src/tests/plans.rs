@@ -16,8 +16,9 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
 use crate::{
-    acted, asks, changes, conversations, counts, forget, generations, history, key_purge, lane,
-    list, log_writes, logs, pieces, reader, retention, search, trace_record, traces,
+    acted, asked_users, asks, changes, conversations, counts, forget, generations, history,
+    key_purge, lane, list, log_writes, logs, pieces, reader, retention, search, trace_record,
+    traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -103,11 +104,11 @@ const CASES: &[Case] = &[
     of!(asks::MARK, "1"),
     of!(asks::REVISE, "'ask 1', 0, NULL, 'user 1', 1, NULL"),
     of!(asks::REVISED, "'ask 1', 0, NULL, 'user 1', 1, NULL"),
-    of!(asks::END_CLAIMS, "'user 0', 500"),
-    of!(asks::ANSWERED, "'user 0', 0, 500"),
-    of!(asks::STRIKE, "'{1, 2}', '{a, a}'"),
-    of!(asks::ASSIGNED, "0, 500"),
-    of!(asks::REASSIGN, "'{1, 2}', '{a, a}', '{b, b}'"),
+    of!(asked_users::END_CLAIMS, "'user 0', 500"),
+    of!(asked_users::ANSWERED, "'user 0', 0, 500"),
+    of!(asked_users::STRIKE, "'{1, 2}', '{a, a}'"),
+    of!(asked_users::ASSIGNED, "0, 500"),
+    of!(asked_users::REASSIGN, "'{1, 2}', '{a, a}', '{b, b}'"),
     of!(changes::MARK, ""),
     of!(conversations::NEXT_NUMBER, ""),
     of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
