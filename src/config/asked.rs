@@ -25,7 +25,7 @@ pub(crate) struct Assignment {
 enum Known {
     /// Users as requests name them, and no roles.
     Unchecked,
-    /// Those of the keys.
+    /// Users and roles of the keys.
     Keys { users: BTreeSet<String>, roles: BTreeSet<String> },
 }
 
@@ -67,7 +67,7 @@ impl Known {
         }
         let (mut users, mut roles) = (BTreeSet::new(), BTreeSet::new());
         for key in &auth.api_keys {
-            // one that is invalid is an error of its own
+            // an invalid one is reported as an error
             let user = User::new(key.user.clone()).ok()?;
             users.insert(user.id().unwrap_or(&key.id).to_owned());
             roles.extend(user.roles().iter().cloned());
