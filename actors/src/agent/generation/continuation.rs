@@ -95,7 +95,7 @@ pub(crate) struct OpenCall {
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum CallState {
     /// A person is asked.
-    Asked(CallAsk),
+    Asked(Box<CallAsk>),
     Approved {
         /// New arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,7 +194,7 @@ impl Continuation {
     /// Returns the question of this ask, if it waits for an answer.
     pub(crate) fn asked(&self, ask_id: &str) -> Option<(&OpenCall, &CallAsk)> {
         self.calls.iter().find_map(|call| match &call.state {
-            CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => Some((call, asked)),
+            CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => Some((call, &**asked)),
             _ => None,
         })
     }

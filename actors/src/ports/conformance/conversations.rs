@@ -161,7 +161,8 @@ async fn approved_tools_belong_to_a_conversation(bench: Bench) {
         approved_tools: tools(approved),
         ..write(key, named(&["m1"]))
     };
-    let rows: [(&[(&str, &str)], &[(&str, &str)]); 4] = [
+    type Tools<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(Tools<'_>, Tools<'_>); 4] = [
         (&[("refund", "a")], &[("refund", "a")]),
         (&[], &[("refund", "a")]),
         (&[("pay \"now\"", "b")], &[("refund", "a"), ("pay \"now\"", "b")]),

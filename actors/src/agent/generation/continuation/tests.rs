@@ -33,12 +33,12 @@ fn open(number: usize, state: CallState) -> OpenCall {
 
 fn asked(id: &str, kind: AskKind) -> CallState {
     let ask = pending(id, kind);
-    CallState::Asked(CallAsk {
+    CallState::Asked(Box::new(CallAsk {
         ask,
         on_timeout: OnTimeout::Refuse,
         is_editable: false,
         remembered_schema: Some(Arc::from("schema")),
-    })
+    }))
 }
 
 fn continuation(calls: Vec<OpenCall>) -> Continuation {

@@ -151,7 +151,7 @@ impl Opened<'_> {
                     }),
                 );
                 let asked = CallAsk { ask, on_timeout, is_editable, remembered_schema };
-                (CallState::Asked(asked), Some(new))
+                (CallState::Asked(Box::new(asked)), Some(new))
             }
             Waiting::Input(question) => {
                 let reason = shortened(&question.question, ASK_REASON_BYTES_MAX).to_owned();
@@ -160,7 +160,7 @@ impl Opened<'_> {
                 let new = self.new_ask(&ask, question.to, details);
                 let (on_timeout, is_editable, remembered_schema) = Default::default();
                 let asked = CallAsk { ask, on_timeout, is_editable, remembered_schema };
-                (CallState::Asked(asked), Some(new))
+                (CallState::Asked(Box::new(asked)), Some(new))
             }
         }
     }
