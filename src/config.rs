@@ -4,6 +4,7 @@
 //! that one run reports all of them, each with file, line, column and key.
 
 mod agents;
+mod asked;
 mod auth;
 mod calls;
 mod changes;

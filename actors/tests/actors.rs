@@ -35,6 +35,8 @@ mod cluster_large;
 mod cluster_observing;
 #[path = "actors/cluster_progress.rs"]
 mod cluster_progress;
+#[path = "actors/continued_runs.rs"]
+mod continued_runs;
 #[path = "actors/costly.rs"]
 mod costly;
 #[path = "actors/deciding.rs"]

@@ -172,6 +172,49 @@ mod tests {
     }
 
     #[test]
+    fn people_that_no_caller_can_be_are_named_with_their_place() {
+        const STEP: &str = "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n";
+        let tool =
+            "[tools.t]\nkind = \"http\"\nurl = \"http://127.0.0.1:1\"\ndescription = \"d\"\n";
+        let key = "[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:0000000000000000000000000000000000000000000000000000000000000000\"\n";
+        let no_roles = "roles come with tokens, and there is no [auth]";
+        let no_key = "no key in [[auth.api_keys]] has this user or role";
+        let step = |to: &str| format!("{STEP}suspend = {{ deadline = \"1h\", to = {to} }}\n");
+        let with = |auth: &str, to: &str| format!("{}{key}user = {auth}\n", step(to));
+        let at_step = "workflows.w.steps.a.suspend.to";
+        let rows = [
+            (step("[\"user:ann\", \"!self\"]"), None),
+            (step("[\"role:{{ input.role }}\"]"), None),
+            (
+                step("[\"role:lead\", \"!self\"]"),
+                Some(format!("4:35: warning: {at_step}: no caller can answer this: {no_roles}")),
+            ),
+            (
+                step("[\"user:ann\", \"role:lead\"]"),
+                Some(format!("4:48: warning: {at_step}[1]: no caller is role:lead: {no_roles}")),
+            ),
+            (
+                format!("{tool}approval = {{ to = [\"role:lead\"] }}\n"),
+                Some(format!(
+                    "5:19: warning: tools.t.approval.to: no caller can answer this: {no_roles}"
+                )),
+            ),
+            (with("{ id = \"ann\", roles = [\"lead\"] }", "[\"role:lead\", \"user:ann\"]"), None),
+            (with("{}", "[\"user:k\"]"), None),
+            (
+                with("{ id = \"ann\" }", "[\"user:bob\"]"),
+                Some(format!("4:35: warning: {at_step}: no caller can answer this: {no_key}")),
+            ),
+        ];
+        for (text, expected) in rows {
+            let (_, screen) = checked(&text, &[]);
+            let found = screen.lines().find(|line| line.contains("no caller"));
+            let expected = expected.map(|line| format!("c.toml:{line}"));
+            assert_eq!(found.map(str::to_owned), expected, "{text}{screen}");
+        }
+    }
+
+    #[test]
     fn strict_fails_on_warnings() {
         let (exit, screen) = checked(ODD, &["--strict"]);
         assert_eq!(exit, ExitCode::FAILURE);

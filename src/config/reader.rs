@@ -47,8 +47,10 @@ pub(super) fn parse(
 
 fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> Loaded {
     let mut config = read(source, &findings, registered);
+    let assignments = findings.assignments.take();
     let (mut problems, files) = findings.into_parts();
     if let Some(registered) = registered {
+        problems.extend(assignments.iter().flat_map(|it| it.check(&config.auth, registered)));
         problems.extend(config.check_names(registered));
         problems.extend(config.check_rules(registered));
     }

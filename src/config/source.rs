@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::asked::Assignment;
 use super::files::Files;
 use super::problem::{ConfigProblem, Spot};
 
@@ -43,6 +44,8 @@ impl Source {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     problems: RefCell<Vec<ConfigProblem>>,
+    /// Assignments of asks.
+    pub(crate) assignments: RefCell<Vec<Assignment>>,
     /// Files that were read.
     pub(crate) files: RefCell<Files>,
     #[cfg(test)]

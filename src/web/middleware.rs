@@ -300,10 +300,15 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     headers.get(X_REQUEST_ID).filter(is_fit).cloned().unwrap_or_else(request_ids::next)
 }
 
-/// True if a request names a host that the server does not answer to. Requests without a host do
+/// True if a request names a host that the server does not answer to. A proxy may keep the host under
+/// which people reach the pages of links, whose addresses only their holders know. Requests without a host do
 /// not come from browsers, and health checks are always answered.
 fn is_unknown_host(origins: &Origins, request: &ServiceRequest) -> bool {
-    let is_known = |host: &HeaderValue| host.to_str().is_ok_and(|host| origins.answer_to(host));
+    let is_link = admission::is_link(request.path());
+    let is_known = |host: &HeaderValue| {
+        let host = host.to_str();
+        host.is_ok_and(|host| origins.answer_to(host) || (is_link && origins.is_of_links(host)))
+    };
     !request.headers().get_all(HOST).all(is_known)
         && !matches!(request.path(), "/livez" | "/readyz")
 }

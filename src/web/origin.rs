@@ -9,15 +9,22 @@ pub(crate) struct Origins {
     /// True if the server listens on loopback. A page of another site can make its own host name
     /// resolve there, so only names of this machine count as the server's own.
     loopback_only: bool,
+    /// Host name in the address of links to asks, if there are any.
+    name_of_links: Option<String>,
 }
 
 impl Origins {
-    pub(crate) fn new(patterns: &[String], loopback_only: bool) -> Self {
+    pub(crate) fn new(patterns: &[String], loopback_only: bool, links: Option<&str>) -> Self {
         let patterns: Vec<_> =
             patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
         let authorities = patterns.iter().filter_map(|pattern| pattern.split_once("://"));
         let names = authorities.map(|(_, authority)| name_of(authority).to_owned()).collect();
-        Self { patterns, names, loopback_only }
+        let authority = links.and_then(|url| url.split_once("://")).map(|(_, rest)| {
+            let end = rest.find('/').unwrap_or(rest.len());
+            &rest[..end]
+        });
+        let name_of_links = authority.map(|authority| name_of(authority).to_owned());
+        Self { patterns, names, loopback_only, name_of_links }
     }
 
     /// True if a page of this origin may read answers and change things.
@@ -34,6 +41,13 @@ impl Origins {
             || is_local_name(name)
             || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
             || self.allow_all()
+    }
+
+    /// True if this `Host` is where people reach links. A page whose name resolves to loopback has
+    /// another one.
+    pub(crate) fn is_of_links(&self, host: &str) -> bool {
+        let name = name_of(host);
+        self.name_of_links.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// True if the configuration allows every origin.
@@ -92,7 +106,7 @@ mod tests {
 
     fn origins(patterns: &[&str], loopback_only: bool) -> Origins {
         let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
-        Origins::new(&patterns, loopback_only)
+        Origins::new(&patterns, loopback_only, Some("https://Green.example:8443/inbox"))
     }
 
     #[test]
@@ -114,6 +128,18 @@ mod tests {
         for bad in refused {
             assert!(!origins.allow(bad, None), "{bad} was allowed");
         }
+    }
+
+    #[test]
+    fn links_are_reached_at_their_own_host() {
+        let origins = origins(&[], true);
+        for host in ["green.example", "GREEN.example:443", "green.example:8443"] {
+            assert!(origins.is_of_links(host) && !origins.answer_to(host), "{host}");
+        }
+        for host in ["green.example.evil", "evil.example", "a.green.example", ""] {
+            assert!(!origins.is_of_links(host), "{host}");
+        }
+        assert!(!Origins::new(&[], true, None).is_of_links(""));
     }
 
     #[test]

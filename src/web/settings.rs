@@ -92,7 +92,8 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
-        let origins = Origins::new(&config.origins, config.is_loopback);
+        let links = config.links.as_ref().map(|links| links.base_url.as_str());
+        let origins = Origins::new(&config.origins, config.is_loopback, links);
         let admission = Admission::new(config.admission);
         let unread = config.metrics.as_ref().map(|metrics| metrics.requests().unread());
         let UnreadBytes { streams, answers } = unread.cloned().unwrap_or_default();

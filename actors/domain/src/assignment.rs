@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::principal::FORGOTTEN;
 use crate::time::Timestamp;
 
 /// Maximum bytes of a user or role in an assignment.
@@ -145,7 +146,8 @@ impl AskRules {
         owner: Option<&str>,
     ) -> bool {
         let is_named = |assignee: &Assignee| match assignee {
-            Assignee::User(id) => user == Some(id),
+            // a caller may call itself that
+            Assignee::User(id) => user == Some(id) && **id != *FORGOTTEN,
             Assignee::Role(name) => roles.iter().any(|role| role.as_ref() == &**name),
             Assignee::NotSelf => false,
         };
@@ -167,6 +169,28 @@ impl AskRules {
         if excludes_self && !self.to.contains(&Assignee::NotSelf) {
             self.to.push(Assignee::NotSelf);
         }
+    }
+
+    /// Returns the users that are named, now or for later.
+    pub fn users(&self) -> impl Iterator<Item = &Arc<str>> {
+        let added = self.escalate.iter().flat_map(|it| &it.to);
+        self.to.iter().chain(added).filter_map(|assignee| match assignee {
+            Assignee::User(id) => Some(id),
+            Assignee::Role(_) | Assignee::NotSelf => None,
+        })
+    }
+
+    /// Replaces a user by [`FORGOTTEN`], which matches no user: without a name in its place, everyone could
+    /// answer. Returns true if anything changed.
+    pub fn forget(&mut self, user: &str) -> bool {
+        let added = self.escalate.iter_mut().flat_map(|it| &mut it.to);
+        let mut any = false;
+        for assignee in self.to.iter_mut().chain(added) {
+            if matches!(assignee, Assignee::User(id) if **id == *user) {
+                (*assignee, any) = (Assignee::User(Arc::from(FORGOTTEN)), true);
+            }
+        }
+        any
     }
 
     /// Returns the time of the next reminder or escalation behind a time.
@@ -279,6 +303,24 @@ mod tests {
             let mut changed = rules(before);
             changed.assign(&rules(to).to);
             assert_eq!(changed, rules(after), "{before:?} {to:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_a_user_who_was_removed() {
+        let to = vec![Assignee::User(Arc::from("ann"))];
+        let escalate = Some(Escalation { after_ms: 20, to });
+        let mut named = AskRules { escalate, ..rules(&["user:ann", "user:bob", "role:ann"]) };
+        assert_eq!(named.users().map(|user| &**user).collect::<Vec<_>>(), ["ann", "bob", "ann"]);
+        assert!(named.forget("ann") && !named.forget("ann"));
+        let left: Vec<_> = named.escalated().to.iter().map(ToString::to_string).collect();
+        assert_eq!(left, ["user:(forgotten)", "user:bob", "role:ann"]);
+
+        let mut alone = rules(&["user:ann"]);
+        assert!(alone.forget("ann"));
+        let nobody: &[&str] = &[];
+        for user in [None, Some("ann"), Some("bob"), Some(FORGOTTEN)] {
+            assert!(!alone.admits(user, nobody, None), "{user:?}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Deletion of a user: replaces the user's id wherever the user suspended, resumed, cancelled or
-//! replayed, and removes the data of the user's resumes.
+//! replayed, or is asked, and removes the data of the user's resumes.
 //!
 //! Facts and states are changed alike, so that applying the facts still gives the state. Outputs
 //! that steps computed from the data stay.
@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::assignment::AskRules;
 use crate::fact::{Fact, Others, Recorded, Replayed, Suspension};
-use crate::principal::{Principal, strike};
+use crate::principal::strike;
 use crate::state::{Node, Resumed, Sequence, State};
 
 impl Recorded {
@@ -22,6 +23,8 @@ impl Recorded {
                 *data = Arc::new(Value::Null);
             }
             false
+        } else if let Fact::StepSuspended { ask, .. } = fact {
+            forget_assignee(ask, user)
         } else if let Fact::WorkflowSuspended { suspension, others, .. } = fact {
             let others = others.as_mut().is_some_and(|others| others.forget(user));
             suspension.forget(user) | others
@@ -33,10 +36,13 @@ impl Recorded {
         was_by | was_inside
     }
 
-    /// Visits every principal that the fact names.
-    pub fn each_principal(&self, visit: &mut dyn FnMut(&Principal)) {
+    /// Visits every user that the fact names.
+    pub fn each_user(&self, visit: &mut dyn FnMut(&Arc<str>)) {
         if let Some(by) = &self.by {
-            visit(by);
+            visit(&by.id);
+        }
+        if let Fact::StepSuspended { ask: Some(rules), .. } = &self.fact {
+            rules.users().for_each(&mut *visit);
         }
         if let Fact::WorkflowStarted(start) = &self.fact
             && let Some(replayed) = &start.replayed
@@ -108,13 +114,14 @@ impl State {
 fn forget_nodes(nodes: &mut [Node], user: &str) -> bool {
     nodes.iter_mut().fold(false, |any, node| {
         let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
+        let is_asked = node.wait_mut().is_some_and(|wait| forget_assignee(&mut wait.ask, user));
         let of_child = node.child.as_mut().and_then(|child| child.resumed.as_mut());
         let in_child = of_child.is_some_and(|resumed| strike(&mut resumed.by, user));
         let inside = node
             .branches
             .iter_mut()
             .fold(false, |any, Sequence { nodes, .. }| forget_nodes(nodes, user) | any);
-        any | in_node | in_child | inside
+        any | in_node | is_asked | in_child | inside
     })
 }
 
@@ -130,11 +137,16 @@ fn forget_resume(
     was_theirs
 }
 
-fn each_in(nodes: &[Node], visit: &mut dyn FnMut(&Principal)) {
+fn forget_assignee(ask: &mut Option<Arc<AskRules>>, user: &str) -> bool {
+    let named = ask.as_mut().filter(|rules| rules.users().any(|it| **it == *user));
+    named.is_some_and(|rules| Arc::make_mut(rules).forget(user))
+}
+
+fn each_in(nodes: &[Node], visit: &mut dyn FnMut(&Arc<str>)) {
     for node in nodes {
         let of_child = node.child.as_ref().and_then(|child| child.resumed.as_ref());
         let resumed = [node.resumed.as_ref(), of_child].into_iter().flatten();
-        resumed.filter_map(|resumed| resumed.by.as_deref()).for_each(&mut *visit);
+        resumed.filter_map(|resumed| resumed.by.as_deref()).for_each(|by| visit(&by.id));
         node.branches.iter().for_each(|lane| each_in(&lane.nodes, visit));
     }
 }
@@ -147,6 +159,7 @@ mod tests {
     use crate::fact::{Start, Trace};
     use crate::ids::ExecutionId;
     use crate::plan::Plan;
+    use crate::principal::Principal;
     use crate::time::Timestamp;
     use crate::trace::{EntityType, TraceOrigin};
 

@@ -27,32 +27,9 @@ impl Principal {
     }
 }
 
-/// Returns the beginning of the JSON of a principal with this id. Stores search their rows for
-/// it.
-pub fn written_prefix(id: &str) -> String {
-    format!("{{\"id\":{},\"verified\":", serde_json::Value::from(id))
-}
-
 /// Replaces the id if it is this user's; returns true if it was.
 pub fn strike(principal: &mut Option<Arc<Principal>>, user: &str) -> bool {
     let Some(known) = principal.as_mut().filter(|known| *known.id == *user) else { return false };
     *known = Arc::new(Principal { id: Arc::from(FORGOTTEN), verified: known.verified });
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_written_principal_begins_with_its_prefix() {
-        for id in ["lea", "", "a \"b\" \\ c", "zoë/\n\u{1}"] {
-            for principal in [Principal::verified(id), Principal::claimed(id)] {
-                let written = serde_json::to_string(&principal).unwrap();
-                assert!(written.starts_with(&written_prefix(id)), "{written}");
-            }
-            let longer = serde_json::to_string(&Principal::verified(format!("{id}x"))).unwrap();
-            assert!(!longer.starts_with(&written_prefix(id)), "{longer}");
-        }
-    }
 }

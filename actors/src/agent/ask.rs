@@ -40,8 +40,8 @@ pub enum Remember {
     /// Each call is approved.
     #[default]
     Never,
-    /// Once a call is approved, further calls of the tool in the same stored conversation are made
-    /// without, as long as the approval is among the messages that a run reads.
+    /// Once a person has approved a call, further calls of the tool are made without until the
+    /// stored conversation is deleted, as long as the schema of the tool's arguments stays the same.
     Chat,
 }
 

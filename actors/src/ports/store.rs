@@ -30,14 +30,14 @@ pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 pub use asks::{
-    ASK_PREFIX, ASK_REASON_BYTES_MAX, Ask, AskAnswer, AskChange, AskContent, AskCursor, AskFilter,
-    AskKind, AskPage, AskRevision, AskState, AskSubject, AskedCall, AskedOf, AskedStep, Asks,
-    Claim, MissingAsks, NewAsk, OpenAskCounts,
+    ASK_PREFIX, ASK_REASON_BYTES_MAX, AnswerKey, Ask, AskAnswer, AskChange, AskContent, AskCursor,
+    AskFilter, AskKind, AskPage, AskRevision, AskState, AskSubject, AskedCall, AskedOf, AskedStep,
+    Asks, Claim, MissingAsks, NewAsk, OpenAskCounts,
 };
 pub use conversations::{
-    Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
-    Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX, StoredMessage,
-    Written, is_too_short_for_index, sought_text,
+    ApprovedTools, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
+    ConversationWrite, Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX,
+    StoredMessage, Written, is_too_short_for_index, sought_text,
 };
 pub use generations::{
     ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,

@@ -29,8 +29,9 @@ const PAGE: usize = 500;
 /// next one.
 const CLOSED_MAX: usize = 1_000;
 
-/// News that wait for a subscriber before it misses some.
-const NEWS_MAX: usize = 4_096;
+/// News that wait for a subscriber before it misses some: more than one read gives, so that a
+/// subscriber that follows misses none. They are shared by all subscribers.
+const NEWS_MAX: usize = 16_384;
 
 /// Assignment and claim of an open ask, as last seen.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,45 +7,23 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::agent::PendingAsk;
-use crate::agent::generation::GenerationSubscriber;
-use crate::agent::generation::continuation::{CallAnswer, CallAsk};
-use crate::agent::generation::tools::checked;
+use crate::agent::generation::continuation::{ApprovedBy, CallAnswer, CallAsk};
+use crate::agent::generation::tools::{checked, child_of};
+use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
 use crate::domain::schema::Schema;
-use crate::ports::model::Usage;
 use crate::ports::store::{
-    Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall, GenerationStatus,
+    AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,
+    GenerationStatus,
 };
 use crate::ports::workers::Lane;
 use crate::requests::{
-    AnswerAsk, Answered, ApproveCall, AskAccess, AskDetail, AskError, ChatReply, ContinueChat,
-    Reply, Unavailable,
+    AnswerAsk, Answered, ApproveCall, AskDetail, AskError, IdempotencyKey, Unavailable,
 };
 use crate::runtime::Runtime;
-use crate::runtime::agents::{FailedGeneration, StreamedGeneration};
 use crate::runtime::suspended::{Change, Kept};
 use crate::visibility::Visibility;
-
-/// Outcome of the answers in a message of a chat.
-#[derive(Debug)]
-pub enum ContinuedChat {
-    /// The generation continues for the subscriber.
-    Streams(StreamedGeneration),
-    /// It still waits; the record has its message and what it waits for.
-    Waits(WaitingChat),
-}
-
-/// A generation of a chat that waits for people.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WaitingChat {
-    pub generation_id: String,
-    /// Id of the assistant's message.
-    pub message_id: String,
-    /// Tokens so far.
-    pub usage: Usage,
-    pub asks: Vec<PendingAsk>,
-}
 
 /// Decision about an approval.
 #[derive(Debug, Deserialize)]
@@ -76,7 +54,7 @@ impl Runtime {
             _ => details.get("schema").filter(|schema| schema.is_object()).cloned(),
         };
         let schema = schema.and_then(|schema| Schema::compile(&schema).ok());
-        let answer = content.answer.map(|AskAnswer { by, data }| Answered { by, data });
+        let answer = content.answer.map(|AskAnswer { by, data, .. }| Answered { by, data });
         let payload = details.get("input").cloned().map(Arc::new);
         Ok(AskDetail { ask, payload, schema, arguments, answer })
     }
@@ -94,7 +72,7 @@ impl Runtime {
     }
 
     /// Does work on a thread of the runtime, which continues if the caller drops this future.
-    async fn to_the_end<T: Send + 'static>(
+    pub(super) async fn to_the_end<T: Send + 'static>(
         &self,
         id: &str,
         work: impl AsyncFnOnce(Self) -> T + Send + 'static,
@@ -114,7 +92,9 @@ impl Runtime {
             access.check(&ask, self.shared.clock.now())?;
         }
         let (data, by) = (Arc::new(data), by.map(Arc::new));
-        let settled = self.settle_ask(&ask.id, call, Arc::clone(&data), by.clone()).await;
+        let key = idempotency.as_ref().map(AnswerKey::from);
+        let answer = AskAnswer { by: by.clone(), data, key: key.clone() };
+        let settled = self.settle_ask(&ask.id, call, answer).await;
         match settled {
             Ok(is_ready) => {
                 if is_ready {
@@ -125,12 +105,16 @@ impl Runtime {
                     }
                 }
             }
-            Err(AskError::Closed { .. }) if idempotency.is_some() => {
-                // of two calls with one key, the first one may have answered
+            Err(AskError::Closed { .. }) if key.is_some() => {
+                // an earlier call with the key may have answered
                 let content = self.shared.store.ask_content(&ask.id).await?;
-                let is_same = content.answer.is_some_and(|it| it.by == by && it.data == data);
-                if !is_same {
-                    return Err(self.closed_call_ask(&ask).await?);
+                let earlier = content.answer.and_then(|answer| answer.key);
+                match (earlier, key) {
+                    (Some(earlier), Some(key)) if earlier == key => {}
+                    (Some(earlier), Some(key)) if earlier.scope == key.scope => {
+                        return Err(AskError::KeyReused);
+                    }
+                    _ => return Err(self.closed_call_ask(&ask).await?),
                 }
             }
             Err(error) => return Err(error),
@@ -140,29 +124,28 @@ impl Runtime {
     }
 
     /// Records the answer to an ask of a call. Returns true if its generation can continue since.
-    async fn settle_ask(
+    pub(super) async fn settle_ask(
         &self,
         ask_id: &Arc<str>,
         call: &AskedCall,
-        data: Arc<Value>,
-        by: Option<Arc<Principal>>,
+        answer: AskAnswer,
     ) -> Result<bool, AskError> {
         self.shared.accepts_writes()?;
         let depth_max = self.shared.limits.machine.value_depth_max;
-        check_depth(&data, depth_max).map_err(|deep| AskError::InvalidData(deep.to_string()))?;
+        check_depth(&answer.data, depth_max)
+            .map_err(|deep| AskError::InvalidData(deep.to_string()))?;
         let changed = self.change_kept(&call.generation_id, async |found: &Kept| {
             let Some((_, asked)) = found.kept.asked(ask_id) else {
                 return Ok(Change::None(false));
             };
-            let answer = self.call_answer(asked, call, &data, by.clone()).await?;
+            let taken = self.call_answer(asked, call, &answer.data, answer.by.clone()).await?;
             let mut kept = found.kept.clone();
-            kept.answer(ask_id, answer);
-            let answer = AskAnswer { by: by.clone(), data: Arc::clone(&data) };
+            kept.answer(ask_id, taken);
             let asks = vec![AskChange::Close {
                 id: Arc::clone(ask_id),
                 state: AskState::Answered,
                 at: self.shared.clock.now(),
-                answer: Some(Arc::new(answer)),
+                answer: Some(Arc::new(answer.clone())),
             }];
             Ok::<_, AskError>(Change::Put { kept: Box::new(kept), asks, value: true })
         });
@@ -197,7 +180,8 @@ impl Runtime {
         if !approved {
             return Ok(CallAnswer::Refused { by, reason });
         }
-        let Some(input) = input else { return Ok(CallAnswer::Approved { input: None }) };
+        let by = ApprovedBy::Person;
+        let Some(input) = input else { return Ok(CallAnswer::Approved { by, input: None }) };
         if !asked.is_editable {
             let why = "input: the arguments of this call cannot be changed".to_owned();
             return Err(AskError::InvalidData(why));
@@ -210,7 +194,7 @@ impl Runtime {
         let depth_max = self.shared.limits.machine.value_depth_max;
         let checked = checked(&self.shared.evaluations, lane, tool, input, depth_max).await;
         let input = checked.map_err(|why| AskError::InvalidData(format!("input: {why}")))?;
-        Ok(CallAnswer::Approved { input: Some(input) })
+        Ok(CallAnswer::Approved { by, input: Some(input) })
     }
 
     /// Returns the refusal of an answer to an ask of a call that is closed.
@@ -225,7 +209,8 @@ impl Runtime {
         Ok(AskError::Closed { state, at, by: content.answer.and_then(|answer| answer.by) })
     }
 
-    /// Answers the approval of a call of a generation.
+    /// Answers the approval of a call of a generation, also of one that its sub-agent makes. One that
+    /// is closed is refused like every answer to it.
     pub async fn approve_call(&self, request: ApproveCall) -> Result<AskDetail, AskError> {
         let ApproveCall { agent_id, generation_id, tool_call_id, visibility, answer } = request;
         let found = self.generation(&agent_id, &generation_id, &visibility).await?;
@@ -233,97 +218,33 @@ impl Runtime {
             return Err(AskError::NotFound);
         }
         let asks = self.pending_asks(&generation_id).await?;
-        let ask = asks.iter().find(|ask| **ask.waiting_call() == *tool_call_id);
-        let ask = ask.ok_or(AskError::NotFound)?;
-        let ask = self.find_ask(&ask.ask_id, &visibility).await?;
+        let pending = asks.iter().find(|ask| **ask.waiting_call() == *tool_call_id);
+        let ask_id = match pending {
+            Some(pending) => Some(Arc::clone(&pending.ask_id)),
+            None => self.newest_ask(&generation_id, &tool_call_id).await?,
+        };
+        let ask = self.find_ask(&ask_id.ok_or(AskError::NotFound)?, &visibility).await?;
         self.answer_ask(ask, answer).await
     }
 
-    /// Takes the answers in a message of a chat. The generation continues for the subscriber once all
-    /// of its asks are answered, also if the caller leaves.
-    pub async fn continue_chat(
+    /// Returns the newest ask of a call: its own, or the newest of the sub-agent that it has asked.
+    async fn newest_ask(
         &self,
-        chat: ContinueChat,
-        subscriber: GenerationSubscriber,
-    ) -> Result<ContinuedChat, ContinueChatError> {
-        let id = self.shared.clock.new_id();
-        let taking = async move |runtime: Self| runtime.take_replies(chat, subscriber).await;
-        self.to_the_end(&id, taking).await?
-    }
-
-    async fn take_replies(
-        &self,
-        chat: ContinueChat,
-        subscriber: GenerationSubscriber,
-    ) -> Result<ContinuedChat, ContinueChatError> {
-        let Some(id) = self.generation_of_chat(&chat).await? else {
-            return Err(ContinueChatError::NothingWaits);
+        generation_id: &str,
+        tool_call_id: &str,
+    ) -> Result<Option<Arc<str>>, Unavailable> {
+        let store = &self.shared.store;
+        let is_its = |ask: &Ask| match &ask.subject {
+            AskSubject::Call(call) => *call.tool_call_id == *tool_call_id,
+            AskSubject::Step(_) => false,
         };
-        let mut has_answered = false;
-        let mut first_refusal = None;
-        let mut ready = None;
-        for ChatReply { tool_call_id, approval_id, reply } in &chat.replies {
-            let Some(found) = self.kept(&id).await? else { break };
-            let asks = found.kept.asks();
-            let is_meant = |ask: &&PendingAsk| match approval_id {
-                Some(id) => *ask.ask_id == **id,
-                None => **ask.waiting_call() == **tool_call_id,
-            };
-            let Some(pending) = asks.iter().find(is_meant) else { continue };
-            let data = match (reply, pending.kind) {
-                (Reply::Decided { approved, reason }, AskKind::Approval) => {
-                    json!({ "approved": approved, "reason": reason })
-                }
-                (Reply::Given(data), AskKind::Input) => data.clone(),
-                // clients that know no approvals give decisions as results
-                (Reply::Given(data), AskKind::Approval) if data["approved"].is_boolean() => {
-                    data.clone()
-                }
-                _ => continue,
-            };
-            let ask = self.find_ask(&pending.ask_id, &chat.visibility).await;
-            let ask = ask.map_err(ContinueChatError::Ask)?;
-            let access = AskAccess { answerer: chat.answerer.clone(), ..AskAccess::default() };
-            if let Err(error) = access.check(&ask, self.shared.clock.now()) {
-                first_refusal = first_refusal.or(Some(error));
-                continue;
-            }
-            let AskSubject::Call(call) = ask.subject else { continue };
-            let by = chat.by.clone().map(Arc::new);
-            match self.settle_ask(&pending.ask_id, &call, Arc::new(data), by).await {
-                Ok(is_ready) => {
-                    has_answered = true;
-                    if is_ready {
-                        ready = Some(call.generation_id);
-                    }
-                }
-                Err(AskError::Closed { .. }) => {}
-                Err(error) => first_refusal = first_refusal.or(Some(error)),
-            }
+        let asks = store.asks_of_generation(generation_id).await?;
+        if let Some(own) = asks.into_iter().rfind(is_its) {
+            return Ok(Some(own.id));
         }
-        if let Some(error) = first_refusal.filter(|_| !has_answered) {
-            return Err(ContinueChatError::Ask(error));
-        }
-        if let Some(ready) = ready {
-            let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await;
-            let gone_on = gone_on.inspect_err(|why| self.go_on_later(&ready, why))?;
-            if let Some((id, handle)) = gone_on {
-                return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
-            }
-        }
-        let Some(found) = self.kept(&id).await? else {
-            return Err(ContinueChatError::NothingWaits);
-        };
-        let asks = self.open_asks(&found).await?;
-        if asks.is_empty() {
-            return Err(ContinueChatError::NothingWaits);
-        }
-        Ok(ContinuedChat::Waits(WaitingChat {
-            generation_id: id.to_string(),
-            message_id: found.kept.message_id().to_owned(),
-            usage: found.entry.record.usage.unwrap_or_default(),
-            asks,
-        }))
+        let child = child_of(generation_id, tool_call_id);
+        let below = store.asks_of_generation(&child).await?;
+        Ok(below.into_iter().next_back().map(|ask| ask.id))
     }
 
     /// Returns what a generation waits for, if it is suspended.
@@ -338,7 +259,7 @@ impl Runtime {
 
     /// Returns the asks of a generation that wait for an answer. Those of a sub-agent are looked up:
     /// the caller's continuation has them until all of them are answered.
-    async fn open_asks(&self, found: &Kept) -> Result<Vec<PendingAsk>, Unavailable> {
+    pub(super) async fn open_asks(&self, found: &Kept) -> Result<Vec<PendingAsk>, Unavailable> {
         let mut open = Vec::new();
         for pending in found.kept.asks() {
             let is_open = match pending.shown_at {
@@ -354,57 +275,13 @@ impl Runtime {
         }
         Ok(open)
     }
-
-    /// Finds the generation that the replies of a chat are for: the one that waits in the
-    /// conversation, or the one whose approval is named.
-    async fn generation_of_chat(
-        &self,
-        chat: &ContinueChat,
-    ) -> Result<Option<Arc<str>>, Unavailable> {
-        if let Some(key) = &chat.conversation {
-            let waiting = self.shared.store.suspended_in(key).await?;
-            if let Some(id) = waiting.last() {
-                return Ok(Some(Arc::from(id.as_str())));
-            }
-        }
-        let named = chat.replies.iter().find_map(|reply| reply.approval_id.as_deref());
-        let Some(named) = named else { return Ok(None) };
-        let Some(ask) = self.shared.store.ask(named).await? else { return Ok(None) };
-        let is_visible = chat.visibility.reaches(ask.user_id.as_deref());
-        let AskSubject::Call(call) = ask.subject else { return Ok(None) };
-        let mut id = Some(call.generation_id).filter(|_| is_visible);
-        while let Some(child) = &id {
-            let Some(found) = self.kept(child).await? else { return Ok(None) };
-            match found.kept.parent {
-                Some(parent) => id = Some(parent),
-                None => {
-                    return Ok(id.filter(|_| found.entry.record.agent_id == chat.agent_id));
-                }
-            }
-        }
-        Ok(None)
-    }
 }
 
-/// Refusal of the answers in a message of a chat.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ContinueChatError {
-    /// Everything was answered before, or withdrawn.
-    #[error("nothing waits for these answers")]
-    NothingWaits,
-    #[error(transparent)]
-    Ask(AskError),
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
-impl From<ContinueChatError> for FailedGeneration {
-    fn from(error: ContinueChatError) -> Self {
-        let error = match error {
-            ContinueChatError::Unavailable(why) => why.into(),
-            error => crate::agent::GenerateError::Failed(error.to_string()),
-        };
-        Self { id: None, error }
+impl From<&IdempotencyKey> for AnswerKey {
+    fn from(key: &IdempotencyKey) -> Self {
+        // the scope names the user
+        let scope = Arc::from(long_hash(&[&key.scope]));
+        Self { scope, body: Arc::clone(&key.body_hash) }
     }
 }
 

@@ -12,9 +12,13 @@ use greenroom_actors::agent::{AgentDefinition, OnCrash, Remember};
 use greenroom_actors::domain::message::{Part, ToolOutcome};
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::model::scripted::ScriptedModel;
-use greenroom_actors::ports::store::{AskState, AskSubject, GenerationStatus, Status};
+use greenroom_actors::ports::store::{
+    AskState, AskSubject, ConversationKey, GenerationStatus, Status,
+};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::{ApproveCall, AskError, ChatReply, ContinueChat, Reply};
+use greenroom_actors::requests::{
+    AnswerAsk, ApproveCall, AskError, ChatReply, ContinueChat, IdempotencyKey, Reply,
+};
 use greenroom_actors::runtime::ContinuedChat;
 use greenroom_actors::testkit::{World, pass, start, target};
 use greenroom_actors::visibility::Visibility;
@@ -253,6 +257,48 @@ async fn an_approval_of_a_sub_agent_is_asked_once_and_continues_inside() {
 }
 
 #[actix::test]
+async fn a_refusal_inside_a_sub_agent_is_not_one_of_its_call() {
+    tokio::time::pause();
+    for (approved, inner) in [(false, denied("refused by lea")), (true, done())] {
+        let script = [
+            calls(&[("d1", "delegate_task", json!({ "agent": "desk", "task": "refund" }))]),
+            calls(&[("c1", "refund", json!({ "amount": 500 }))]),
+            text("inner done"),
+            text("outer done"),
+        ];
+        let model = ScriptedModel::local(script);
+        let tool = guarded(&Effects::default(), over_100());
+        let world =
+            World::launch(with_boss(registry(&model, vec![tool])), RuntimeLimits::default());
+        let world = world.await;
+        let asked = GenerationRequest { agent_id: "boss".to_owned(), ..request() };
+        let waiting = world.runtime.generate(asked).await.unwrap();
+        let open = open_asks(&world).await;
+        let AskSubject::Call(call) = &open[0].subject else { panic!("{open:?}") };
+        answer(&world, json!({ "approved": approved })).await;
+        assert_eq!(recorded(&world, &call.generation_id).await.2, [inner], "of the inner call");
+        let boss = ConversationKey { agent_id: Arc::from("boss"), ..key() };
+        let stored = world.runtime.conversations().messages(&boss, None, 10).await.unwrap();
+        let shown = |part: &Part| match part {
+            Part::ToolApproval(approval) => panic!("of no call of this run: {approval:?}"),
+            Part::ToolResult(result) => Some(result.outcome.clone()),
+            _ => None,
+        };
+        let shown: Vec<_> = stored.iter().flat_map(|it| &it.parts).filter_map(shown).collect();
+        assert_eq!(shown, [ToolOutcome::Output(json!("inner done"))], "it ran");
+        let late = world.runtime.approve_call(ApproveCall {
+            agent_id: "boss".to_owned(),
+            generation_id: waiting.id,
+            tool_call_id: "d1".to_owned(),
+            visibility: Visibility::Everything,
+            answer: decision(json!({ "approved": true })),
+        });
+        let late = late.await;
+        assert!(matches!(late, Err(AskError::Closed { .. })), "{late:?}");
+    }
+}
+
+#[actix::test]
 async fn an_interrupted_run_goes_on_where_it_was() {
     tokio::time::pause();
     let interrupted = "interrupted by a restart; it may or may not have had its effect";
@@ -282,7 +328,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
 }
 
 /// A tool that takes ten seconds.
-fn slow(effects: &Effects) -> ToolDefinition {
+pub(crate) fn slow(effects: &Effects) -> ToolDefinition {
     let effects = effects.clone();
     let body = move |arguments, context: ToolContext| {
         effects.0.lock().unwrap().push((arguments, context.idempotency_key));
@@ -372,4 +418,30 @@ async fn a_call_is_approved_by_its_id() {
     assert_eq!(unknown.err(), Some(AskError::NotFound));
     world.runtime.approve_call(approve("c1")).await.unwrap();
     assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Completed);
+    let late = world.runtime.approve_call(approve("c1")).await;
+    let by = Some(Arc::new(Principal::verified("lea")));
+    let is_told = matches!(&late, Err(AskError::Closed { by: known, .. }) if *known == by);
+    assert!(is_told, "by whom it was answered: {late:?}");
+    let unknown = world.runtime.approve_call(approve("c9")).await;
+    assert_eq!(unknown.err(), Some(AskError::NotFound));
+}
+
+#[actix::test]
+async fn a_key_repeats_one_answer_about_a_call() {
+    tokio::time::pause();
+    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("done")];
+    let (world, _) = world(script, vec![guarded(&Effects::default(), over_100())]).await;
+    let waiting = generate(&world).await;
+    let open = ask(&world, &waiting.asks[0].ask_id).await;
+    let send = async |scope: &str, body: &str| {
+        let key = IdempotencyKey { scope: Arc::from(scope), body_hash: Arc::from(body) };
+        let answer = decision(json!({ "approved": true }));
+        let answer = AnswerAsk { idempotency: Some(key), ..answer };
+        world.runtime.answer_ask(open.clone(), answer).await.map(|detail| detail.ask)
+    };
+    let first = send("k1", "a").await.unwrap();
+    assert_eq!(send("k1", "a").await.unwrap(), first, "the same answer again");
+    assert_eq!(send("k1", "b").await.err(), Some(AskError::KeyReused), "another body");
+    let other = send("k2", "a").await;
+    assert!(matches!(other, Err(AskError::Closed { .. })), "the answer of another: {other:?}");
 }

@@ -9,7 +9,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{
-    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, Conversation,
+    ApprovedTools, Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, Conversation,
     ConversationFilter, ConversationKey, ConversationPatch, Conversations, CountsOfUser, Cursor,
     Definitions, Ended, EndedExecutions, EndedGenerations, ExecutionCount, ExecutionFilter,
     Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord,
@@ -58,6 +58,7 @@ forward! { Asks [
     }
 ]
     late ask<'a>(id: &'a str) -> Read<'a, Option<Ask>>;
+    late asks_of_generation<'a>(id: &'a str) -> Read<'a, Vec<Ask>>;
     late asks<'a>(filter: &'a AskFilter, after: Option<AskCursor>, limit: usize)
         -> Read<'a, AskPage>;
     late executions_without_asks(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
@@ -92,6 +93,7 @@ forward! { Generations [
 
 forward! { Conversations []
     now conversation<'a>(key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
+    now approved_tools<'a>(key: &'a ConversationKey) -> Read<'a, ApprovedTools>;
     now conversations<'a>(filter: &'a ConversationFilter, offset: u64, limit: usize)
         -> Read<'a, (Vec<Conversation>, u64)>;
     now messages<'a>(key: &'a ConversationKey, before: Option<&'a str>, limit: usize)

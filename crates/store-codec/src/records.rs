@@ -10,7 +10,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-pub use self::agents::{conversation_of, entry_of, message_of, put_step};
+pub use self::agents::{approved_tools_of, conversation_of, entry_of, message_of, put_step};
 pub use self::asks::{
     ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
     count_open_asks,

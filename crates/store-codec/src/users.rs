@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::fact::{Others, Recorded, Suspension};
-pub use greenroom_actors::domain::principal::written_prefix;
 use greenroom_actors::ports::store::AskAnswer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,9 +15,9 @@ use super::json::{is_pair, parse};
 pub fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
     let mut users: Vec<Arc<str>> = Vec::new();
     for recorded in facts {
-        recorded.each_principal(&mut |principal| {
-            if !users.contains(&principal.id) {
-                users.push(Arc::clone(&principal.id));
+        recorded.each_user(&mut |user| {
+            if !users.contains(user) {
+                users.push(Arc::clone(user));
             }
         });
     }
@@ -25,7 +25,7 @@ pub fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
 }
 
 /// Returns stored facts without the user; `None` if they do not name it. Only facts that contain
-/// [`written_prefix`] can name it.
+/// [`written_end`] can name it.
 pub fn facts_without(events: &[u8], user: &str) -> Result<Option<Vec<u8>>, Damaged> {
     without(events, |facts: &mut Vec<Recorded>| {
         facts.iter_mut().fold(false, |any, recorded| recorded.forget(user) | any)
@@ -48,6 +48,18 @@ pub fn answer_without(json: &str, user: &str) -> Result<Option<String>, Damaged>
     struck.map(String::from_utf8).transpose().map_err(Damaged::new)
 }
 
+/// Returns stored rules of an ask without the user; `None` if they do not name it.
+pub fn rules_without(json: &str, user: &str) -> Result<Option<String>, Damaged> {
+    let struck = without(json.as_bytes(), |rules: &mut AskRules| rules.forget(user))?;
+    struck.map(String::from_utf8).transpose().map_err(Damaged::new)
+}
+
+/// Returns the end of the JSON of the user's id, alone or as the end of an assignee. Stores search
+/// their rows for it.
+pub fn written_end(user: &str) -> String {
+    serde_json::Value::from(user).to_string().split_off(1)
+}
+
 fn without<T: DeserializeOwned + Serialize + Send>(
     bytes: &[u8],
     forget: impl FnOnce(&mut T) -> bool,
@@ -61,6 +73,7 @@ fn without<T: DeserializeOwned + Serialize + Send>(
 
 #[cfg(test)]
 mod tests {
+    use greenroom_actors::domain::assignment::Assignee;
     use greenroom_actors::domain::fact::Fact;
     use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
     use greenroom_actors::domain::time::Timestamp;
@@ -110,10 +123,30 @@ mod tests {
     fn a_user_is_removed_from_facts() {
         let stored = serde_json::to_vec(&facts(&["ann", "bob"])).unwrap();
         let left = text(facts_without(&stored, "ann").unwrap().unwrap());
-        assert!(text(stored.clone()).contains(&written_prefix("ann")));
+        assert!(text(stored.clone()).contains(&written_end("ann")));
         assert!(!left.contains("ann") && left.contains("bob") && left.contains(FORGOTTEN));
         assert_eq!(facts_without(&stored, "an").unwrap(), None);
         assert!(facts_without(&stored[1..], "ann").is_err());
+    }
+
+    #[test]
+    fn what_names_a_user_ends_as_it_is_searched_for() {
+        for id in ["lea", "", "a \"b\" \\ c", "zoë/\n\u{1}"] {
+            let by = serde_json::to_string(&Principal::verified(id)).unwrap();
+            let asked = serde_json::to_string(&Assignee::User(Arc::from(id))).unwrap();
+            for written in [by, asked] {
+                assert!(written.contains(&written_end(id)), "{written}");
+                assert!(!written.contains(&written_end(&format!("{id}x"))), "{written}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_user_is_removed_from_rules() {
+        let stored = r#"{"to":["user:ann","role:ann"]}"#;
+        let left = rules_without(stored, "ann").unwrap();
+        assert_eq!(left.as_deref(), Some(r#"{"to":["user:(forgotten)","role:ann"]}"#));
+        assert_eq!(rules_without(stored, "bob").unwrap(), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use greenroom_actors::ports::store::Row;
 use greenroom_store_codec::Damaged;
 use greenroom_store_codec::columns::Columns as _;
-use greenroom_store_codec::users::{facts_without, suspensions_without, written_prefix};
+use greenroom_store_codec::users::{facts_without, suspensions_without, written_end};
 
 use crate::changes::{Change, Changing};
 use crate::columns::bytes_of;
@@ -80,7 +80,7 @@ struct Progress {
 /// Removes a user from facts, in parts. An execution with damaged facts is reported, and stays in
 /// the index.
 pub(crate) async fn forget(pool: &Pool, user: &str) -> Result<(), Failure> {
-    let needle = written_prefix(user).into_bytes();
+    let needle = written_end(user).into_bytes();
     let user = Arc::from(user);
     let mut after = Row::MIN;
     loop {

@@ -7,9 +7,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, ReadError,
-    Row, StoredContinuation, StoredMessage, Written,
+    AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
+    ConversationPatch, Conversations, GenerationEntry, GenerationPage, GenerationWrite,
+    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 use tokio::sync::oneshot;
@@ -118,6 +118,10 @@ impl Generations for PostgresStore {
 impl Conversations for PostgresStore {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
         self.shared.pool.read(move || record_of(key), move |it| search::conversation(it, key))
+    }
+
+    fn approved_tools<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, ApprovedTools> {
+        self.shared.pool.read(move || record_of(key), move |it| search::approved_tools(it, key))
     }
 
     fn conversations<'a>(

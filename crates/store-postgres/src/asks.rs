@@ -20,10 +20,9 @@ use greenroom_store_codec::records::{
     ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
     count_open_asks,
 };
-use greenroom_store_codec::users::answer_without;
 
 use crate::agents::refusal;
-use crate::changes::{Changing, PART, Part};
+use crate::changes::Changing;
 use crate::columns::Stored;
 use crate::defects::Defects;
 use crate::lane::parameters::code;
@@ -95,6 +94,15 @@ pub(crate) const CLOSED: &str =
 
 /// Selects open asks with something due at `$2` or before.
 pub(crate) const DUE: &str = page!("a.state = 0 AND a.next_due <= $2", "a.next_due, a.n");
+
+/// Selects the asks of a generation, in no order: another index has that of the rows.
+pub(crate) const OF_GENERATION: &str = concat!(
+    "SELECT ",
+    ask_columns!(),
+    " FROM asks a",
+    owners!(),
+    " AND a.generation = ANY (ARRAY(SELECT n FROM generations WHERE id = $1))"
+);
 
 async fn one(reading: Reading, id: &str) -> Result<Option<Ask>, Failure> {
     let rows = reading.rows(ONE, &[&Text(id)]).await?;
@@ -259,60 +267,6 @@ async fn revise(pool: &Pool, change: &PreparedAskRevision) -> Result<bool, Failu
     .await
 }
 
-/// Ends up to `$2` claims of a user. The range of the two columns has the same rows as an equality,
-/// but only one index has its order.
-pub(crate) const END_CLAIMS: &str = "UPDATE asks
-    SET revision = revision + 1, claimed_by = NULL, claimed_until = NULL
-    WHERE n = ANY (ARRAY(
-        SELECT n FROM asks WHERE claimed_by <= $1 AND (claimed_by, n) > ($1, 0)
-        ORDER BY claimed_by, n LIMIT $2 FOR UPDATE))";
-
-/// Finds answers of a user behind a row, in the order of an index as well.
-pub(crate) const ANSWERED: &str = "SELECT n, id, answer FROM asks
-    WHERE answered_by <= $1 AND (answered_by, n) > ($1, $2) ORDER BY answered_by, n LIMIT $3";
-
-pub(crate) const STRIKE: &str = "UPDATE asks SET answer = u.answer, answered_by = NULL
-    FROM unnest($1::bigint[], $2::text[]) AS u (n, answer) WHERE asks.n = ANY (ARRAY[u.n])";
-
-/// Ends claims of a user and removes the user from answers, in parts.
-pub(crate) async fn forget(pool: &Pool, user: &str) -> Result<(), Failure> {
-    let end_claims = async |changing: Changing| {
-        let changed = changing.execute(END_CLAIMS, &[&Text(user), &limit_of(PART)]).await?;
-        Ok(Part { changed, is_last: changed < PART as u64 })
-    };
-    pool.change_in_parts(end_claims).await?;
-    let mut after = Row::MIN;
-    while let Some(last) = strike_answers(pool, user, after).await? {
-        after = last;
-    }
-    Ok(())
-}
-
-/// Removes a user from answers behind a row; returns the row of the last one. Damaged answers are
-/// reported and stay.
-async fn strike_answers(pool: &Pool, user: &str, after: Row) -> Result<Option<Row>, Failure> {
-    let find = async |changing: Changing| {
-        changing.rows(ANSWERED, &[&Text(user), &after, &limit_of(PART)]).await
-    };
-    let found = pool.change(find).await?;
-    let (mut rows, mut answers, mut last) = (Vec::new(), Vec::new(), None);
-    for row in &found {
-        let n: Row = row.integer(0)?;
-        last = Some(n);
-        let answer = row.optional_text(2)?.unwrap_or_default();
-        let struck = answer_without(&answer, user).map_err(Failure::from);
-        if let Some(answer) = pool.defects().readable(|| row.named("ask", 1), struck)?.flatten() {
-            rows.push(n);
-            answers.push(Text(answer));
-        }
-    }
-    if !rows.is_empty() {
-        let strike = async |changing: Changing| changing.execute(STRIKE, &[&rows, &answers]).await;
-        pool.change(strike).await?;
-    }
-    Ok(last)
-}
-
 async fn content(reading: Reading, id: &str) -> Result<AskContent, Failure> {
     let row = reading.row(CONTENT, &[&Text(id)]).await?;
     row.map_or_else(|| Ok(AskContent::default()), |row| ask_content_of(&row))
@@ -320,11 +274,26 @@ async fn content(reading: Reading, id: &str) -> Result<AskContent, Failure> {
 
 async fn due(reading: Reading, now: Timestamp, limit: usize) -> Result<Vec<Ask>, Failure> {
     let rows = reading.rows(DUE, &[&limit_of(limit), &now.0]).await?;
-    let mut due = Vec::with_capacity(rows.len());
-    for row in &rows {
-        due.extend(reading.defects.readable(|| row.named("ask", 1), ask_of(row))?);
+    readable(&rows, &reading.defects)
+}
+
+async fn of_generation(reading: Reading, id: &str) -> Result<Vec<Ask>, Failure> {
+    let mut rows = Vec::new();
+    for row in reading.rows(OF_GENERATION, &[&Text(id)]).await? {
+        rows.push((ask_cursor_of(&row)?.row, row));
     }
-    Ok(due)
+    rows.sort_by_key(|(number, _)| *number);
+    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+    readable(&rows, &reading.defects)
+}
+
+/// Decodes asks; damaged ones are reported and left out.
+fn readable(rows: &[Stored], defects: &Defects) -> Result<Vec<Ask>, Failure> {
+    let mut all = Vec::with_capacity(rows.len());
+    for row in rows {
+        all.extend(defects.readable(|| row.named("ask", 1), ask_of(row))?);
+    }
+    Ok(all)
 }
 
 async fn counts(reading: Reading) -> Result<OpenAskCounts, Failure> {
@@ -342,6 +311,11 @@ impl Asks for PostgresStore {
 
     fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent> {
         self.shared.pool.read(move || format!("ask {id}"), move |it| content(it, id))
+    }
+
+    fn asks_of_generation<'a>(&'a self, id: &'a str) -> Read<'a, Vec<Ask>> {
+        let record = move || format!("the asks of generation {id}");
+        self.shared.pool.read(record, move |it| of_generation(it, id))
     }
 
     fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {

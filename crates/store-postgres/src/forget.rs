@@ -8,7 +8,7 @@ use crate::changes::{Changing, Part};
 use crate::conversations::drop_some;
 use crate::pool::{Failure, Pool};
 use crate::text::Text;
-use crate::{acted, asks, log_writes, retention};
+use crate::{acted, asked_users, log_writes, retention};
 
 /// Maximum number of conversations that a part locks.
 const LOCKED_MAX: usize = 100;
@@ -23,7 +23,7 @@ pub(crate) async fn forget_user(pool: &Pool, user: &str) -> Result<u64, Failure>
     retention::forget_generations(pool, user).await?;
     log_writes::forget(pool, user).await?;
     acted::forget(pool, user).await?;
-    asks::forget(pool, user).await?;
+    asked_users::forget(pool, user).await?;
     Ok(conversations)
 }
 

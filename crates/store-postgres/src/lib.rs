@@ -14,6 +14,7 @@
 mod acted;
 mod address;
 mod agents;
+mod asked_users;
 mod asks;
 mod changes;
 mod columns;

@@ -35,11 +35,12 @@ pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
 /// Migrations; number `i` leads from version `i` to `i + 1` of the tables, which is in
 /// `meta.schema`. Servers that know version 1 can work on all of them.
-pub(crate) const STEPS: [Step; 4] = [
+pub(crate) const STEPS: [Step; 5] = [
     Step { sql: V1, least: 1 },
     Step { sql: V2, least: 1 },
     Step { sql: V3, least: 1 },
     Step { sql: V4, least: 1 },
+    Step { sql: V5, least: 1 },
 ];
 
 const V1: &str = r#"
@@ -343,4 +344,10 @@ CREATE TABLE continuations (
     body       text   COLLATE "C" NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX suspended ON generations (conversation, agent, n) WHERE status = 4;
+"#;
+
+/// `asks_assigned` finds the asks that name a user.
+const V5: &str = r#"
+ALTER TABLE conversations ADD COLUMN approved text COLLATE "C";
+CREATE INDEX asks_assigned ON asks (n) WHERE rules IS NOT NULL;
 "#;

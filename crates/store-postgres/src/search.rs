@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX, StoredMessage,
-    is_too_short_for_index, sought_text,
+    ApprovedTools, Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX,
+    StoredMessage, is_too_short_for_index, sought_text,
 };
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::keys::user_text;
 use greenroom_store_codec::numbers::{limit_of, signed};
-use greenroom_store_codec::records::{conversation_of, message_of};
+use greenroom_store_codec::records::{approved_tools_of, conversation_of, message_of};
 
 use crate::columns::Stored;
 use crate::defects::Defects;
@@ -45,6 +45,9 @@ pub(crate) const BY_KEY: &str = concat!(
     memory!(),
     " AND id = $3"
 );
+
+pub(crate) const APPROVED: &str =
+    concat!("SELECT approved FROM conversations WHERE memory = ", memory!(), " AND id = $3");
 
 /// Returns a page, whose rows all have the length of the list; an empty page is one row without the
 /// rest.
@@ -172,6 +175,15 @@ pub(crate) async fn conversation(
     let (owner, agent) = memory_of(key);
     let row = reading.row(BY_KEY, &[&owner, &agent, &Text(&*key.conversation_id)]).await?;
     row.as_ref().map(conversation_of).transpose()
+}
+
+pub(crate) async fn approved_tools(
+    reading: Reading,
+    key: &ConversationKey,
+) -> Result<ApprovedTools, Failure> {
+    let (owner, agent) = memory_of(key);
+    let row = reading.row(APPROVED, &[&owner, &agent, &Text(&*key.conversation_id)]).await?;
+    row.as_ref().map_or_else(|| Ok(ApprovedTools::new()), approved_tools_of)
 }
 
 /// Returns the owner and the agent of a conversation as parameters.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::ports::store::Row;
 use greenroom_store_codec::Damaged;
-use greenroom_store_codec::users::{facts_without, suspensions_without, written_prefix};
+use greenroom_store_codec::users::{facts_without, suspensions_without, written_end};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::codec::damage_in_part;
@@ -71,7 +71,7 @@ impl<'c> Acted<'c> {
     /// is complete when that is less than `limit`. An execution with damaged facts is reported to
     /// `defects` and stays in the index; it does not count, or the work would never complete.
     pub(super) fn forget(&mut self, user: &str, limit: usize, defects: &Defects) -> Result<usize> {
-        let needle = written_prefix(user).into_bytes();
+        let needle = written_end(user).into_bytes();
         let (mut after, mut rows) = (Row::MIN, 0);
         while rows < limit {
             let place =

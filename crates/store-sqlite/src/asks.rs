@@ -1,52 +1,25 @@
-//! Asks of executions and generations.
+//! Reads of asks of executions and generations.
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, AskState, Asks, GenerationRecord,
-    Header, MissingAsks, OpenAskCounts, Read, Row, Written,
+    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, MissingAsks, OpenAskCounts,
+    Read, Row, Written,
 };
 use greenroom_store_codec::ask_columns as columns;
-use greenroom_store_codec::codes::{ask_kind_code, ask_state_code};
 use greenroom_store_codec::columns::Columns as _;
-use greenroom_store_codec::prepared::{
-    PreparedAnswer, PreparedAsk, PreparedAskChange, PreparedAskRevision, PreparedMissingAsks,
-};
+use greenroom_store_codec::prepared::{PreparedAskRevision, PreparedMissingAsks};
 use greenroom_store_codec::records::{
-    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
-    count_open_asks,
+    ASKS_SCANNED_MAX, AskPageBuilder, ask_content_of, ask_cursor_of, ask_of, count_open_asks,
 };
-use greenroom_store_codec::users::answer_without;
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{OptionalExtension, Result, params};
 
 use super::SqliteStore;
 use super::agents::refusal;
 use super::changes::Change;
-use super::codec::{Stored, damage_in_part, limit_of, named, signed};
-use super::defects::{Defects, Reading};
+use super::codec::{Stored, limit_of, named};
+use super::defects::Reading;
 use super::reader::{Lane, bind};
-
-const OPEN: &str = "INSERT INTO asks
-    (id, execution, generation, kind, state, opened, due, workflow, agent, path, tool, user_id,
-    reason, rules, next_due, details)
-    VALUES (?1, ?2, (SELECT n FROM generations WHERE id = ?3), ?4, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-        ?12, ?13, ?14, ?15)
-    ON CONFLICT DO NOTHING";
-
-const CLOSE: &str = "UPDATE asks SET state = ?2, closed = ?3, answer = ?4, answered_by = ?5
-    WHERE id = ?1 AND state = 0";
-
-const REVISE: &str = "UPDATE asks SET revision = revision + 1, rules = ?3, claimed_by = ?4,
-    claimed_until = ?5, next_due = ?6 WHERE id = ?1 AND revision = ?2 AND state = 0";
-
-const END_CLAIMS: &str = "UPDATE asks
-    SET revision = revision + 1, claimed_by = NULL, claimed_until = NULL
-    WHERE n IN (SELECT n FROM asks WHERE claimed_by = ?1 LIMIT ?2)";
-
-const ANSWERED: &str = "SELECT n, id, answer FROM asks WHERE answered_by = ?1 AND n > ?2
-    ORDER BY n LIMIT 1";
-
-const STRIKE: &str = "UPDATE asks SET answer = ?2, answered_by = NULL WHERE n = ?1";
 
 /// The execution or the generation of an ask.
 macro_rules! owners {
@@ -59,6 +32,14 @@ macro_rules! owners {
 const ONE: &str = concat!("SELECT ", columns!(), " FROM asks a", owners!(), "WHERE a.id = ?1");
 
 const CONTENT: &str = "SELECT details, answer FROM asks WHERE id = ?1";
+
+const OF_GENERATION: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM asks a INDEXED BY asks_of_generation",
+    owners!(),
+    "WHERE a.generation = (SELECT n FROM generations WHERE id = ?1) ORDER BY a.n"
+);
 
 const DUE: &str = concat!(
     "SELECT ",
@@ -109,151 +90,6 @@ const CLOSED: &str = concat!(
 const WITHOUT: &str = "SELECT n, id FROM executions INDEXED BY executions_without_asks
     WHERE has_asks = 0 AND ended IS NULL AND n > ?1 ORDER BY n LIMIT ?2";
 
-const MARK: &str = "UPDATE executions SET has_asks = 1 WHERE n = ?1 AND revision = ?2";
-
-const OPEN_OF: &str = "SELECT id FROM asks INDEXED BY asks_of WHERE execution = ?1 AND state = 0";
-
-/// The execution or the generation that asks belong to.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Owner<'a> {
-    Execution { row: Row, header: &'a Header },
-    Generation(&'a GenerationRecord),
-}
-
-/// The prepared statements of the writer.
-pub(super) struct AskWrites<'c> {
-    open: Statement<'c>,
-    close: Statement<'c>,
-    revise: Statement<'c>,
-    open_of: Statement<'c>,
-    mark: Statement<'c>,
-    end_claims: Statement<'c>,
-    answered: Statement<'c>,
-    strike: Statement<'c>,
-}
-
-impl<'c> AskWrites<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
-        Ok(Self {
-            open: connection.prepare(OPEN)?,
-            close: connection.prepare(CLOSE)?,
-            revise: connection.prepare(REVISE)?,
-            open_of: connection.prepare(OPEN_OF)?,
-            mark: connection.prepare(MARK)?,
-            end_claims: connection.prepare(END_CLAIMS)?,
-            answered: connection.prepare(ANSWERED)?,
-            strike: connection.prepare(STRIKE)?,
-        })
-    }
-
-    /// Makes the changes of a write. A generation is stored before its asks.
-    pub(super) fn change(&mut self, of: Owner<'_>, changes: &[PreparedAskChange]) -> Result<()> {
-        for change in changes {
-            match change {
-                PreparedAskChange::Open(ask) => self.open(of, ask)?,
-                PreparedAskChange::Close { id, state, at, answer } => {
-                    self.close(id, *state, *at, answer.as_ref())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores all asks of an execution; returns false if it has changed.
-    pub(super) fn put(&mut self, missing: &PreparedMissingAsks) -> Result<bool> {
-        let PreparedMissingAsks { header, row, revision, asks, at } = missing;
-        if self.mark.execute(params![row, signed(*revision)])? == 0 {
-            return Ok(false);
-        }
-        let open = self.open_of.query_map([row], |row| row.get::<_, String>(0))?;
-        for id in open.collect::<Result<Vec<_>>>()? {
-            if asks.iter().all(|known| *known.ask.id != *id) {
-                self.close(&id, AskState::Withdrawn, *at, None)?;
-            }
-        }
-        let of = Owner::Execution { row: *row, header };
-        asks.iter().try_for_each(|ask| self.open(of, ask))?;
-        Ok(true)
-    }
-
-    /// Changes rules and claim; returns false if the ask is closed or has another revision.
-    pub(super) fn revise(&mut self, change: &PreparedAskRevision) -> Result<bool> {
-        let PreparedAskRevision { revision, rules } = change;
-        let AskRevision { id, revision, claim, next_due, .. } = revision;
-        let revised = self.revise.execute(params![
-            id,
-            signed(*revision),
-            rules,
-            claim.as_ref().map(|claim| &*claim.by),
-            claim.as_ref().map(|claim| claim.until.0),
-            next_due.map(|at| at.0),
-        ])?;
-        Ok(revised == 1)
-    }
-
-    /// Ends claims of a user and removes the user from answers; returns the number of changed rows.
-    /// The work is complete when that is less than `limit`. A damaged answer is reported to
-    /// `defects` and stays; it does not count.
-    pub(super) fn forget(&mut self, user: &str, limit: usize, defects: &Defects) -> Result<usize> {
-        let mut rows = self.end_claims.execute(params![user, limit_of(limit)])?;
-        let mut after = Row::MIN;
-        while rows < limit {
-            let found = self.answered.query_row(params![user, after], |row| {
-                Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
-            });
-            let Some((n, id, answer)) = found.optional()? else { break };
-            after = n;
-            let struck = answer_without(answer.as_deref().unwrap_or_default(), user);
-            let read = struck.map_err(damage_in_part);
-            let Some(struck) = defects.readable(|| format!("ask {id}"), read)? else { continue };
-            self.strike.execute(params![n, struck.or(answer)])?;
-            rows += 1;
-        }
-        Ok(rows)
-    }
-
-    fn open(&mut self, of: Owner<'_>, prepared: &PreparedAsk) -> Result<()> {
-        let PreparedAsk { ask, rules, details } = prepared;
-        let (execution, generation, workflow, agent, user) = match of {
-            Owner::Execution { row, header } => {
-                (Some(row), None, Some(&*header.workflow_id), None, header.user_id.as_deref())
-            }
-            Owner::Generation(of) => {
-                (None, Some(&*of.id), None, Some(&*of.agent_id), of.user_id.as_deref())
-            }
-        };
-        let opened = self.open.execute(params![
-            ask.id,
-            execution,
-            generation,
-            ask_kind_code(ask.kind),
-            ask.opened_at.0,
-            ask.deadline.unwrap_or(NO_DEADLINE).0,
-            workflow,
-            agent,
-            ask.place,
-            ask.tool_name,
-            user,
-            ask.reason,
-            rules,
-            ask.next_due.map(|at| at.0),
-            details,
-        ]);
-        opened.map(drop)
-    }
-
-    fn close(
-        &mut self,
-        id: &str,
-        state: AskState,
-        at: Timestamp,
-        answer: Option<&PreparedAnswer>,
-    ) -> Result<()> {
-        let (json, by) = (answer.map(|it| &*it.json), answer.and_then(|it| it.by.as_deref()));
-        self.close.execute(params![id, ask_state_code(state), at.0, json, by]).map(drop)
-    }
-}
-
 fn without_asks(
     reading: &Reading<'_>,
     after: Row,
@@ -281,6 +117,13 @@ fn content(reading: &Reading<'_>, id: &str) -> Result<AskContent> {
 fn due(reading: &Reading<'_>, now: Timestamp, limit: usize) -> Result<Vec<Ask>> {
     let mut statement = reading.prepare_cached(DUE)?;
     let mut rows = statement.query(params![now.0, limit_of(limit)])?;
+    let name = |row: &rusqlite::Row<'_>| named("ask", row, 1);
+    reading.defects.readable_rows(&mut rows, name, |row| ask_of(&Stored(row)))
+}
+
+fn of_generation(reading: &Reading<'_>, id: &str) -> Result<Vec<Ask>> {
+    let mut statement = reading.prepare_cached(OF_GENERATION)?;
+    let mut rows = statement.query([id])?;
     let name = |row: &rusqlite::Row<'_>| named("ask", row, 1);
     reading.defects.readable_rows(&mut rows, name, |row| ask_of(&Stored(row)))
 }
@@ -347,6 +190,10 @@ impl Asks for SqliteStore {
         self.read(move || format!("ask {id}"), move |it| content(it, id))
     }
 
+    fn asks_of_generation<'a>(&'a self, id: &'a str) -> Read<'a, Vec<Ask>> {
+        self.read(move || format!("the asks of generation {id}"), move |it| of_generation(it, id))
+    }
+
     fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
         let query = move |it: &Reading<'_>| due(it, now, limit);
         self.read_aside(Lane::Lists, || "asks that are due".to_owned(), query)
@@ -393,6 +240,8 @@ impl Asks for SqliteStore {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::Connection;
+
     use super::super::reader::assert_uses_indexes;
     use super::super::schema;
     use super::*;
@@ -400,16 +249,9 @@ mod tests {
     #[test]
     fn asks_are_found_by_an_index() {
         for sql in [
-            OPEN,
-            CLOSE,
-            REVISE,
-            END_CLAIMS,
-            ANSWERED,
-            STRIKE,
-            OPEN_OF,
-            MARK,
             ONE,
             CONTENT,
+            OF_GENERATION,
             DUE,
             OPEN_ALL,
             OPEN_OF_WORKFLOW,

@@ -6,7 +6,7 @@ use greenroom_store_codec::numbers::signed;
 use greenroom_store_codec::prepared::{PreparedContinuation, PreparedGeneration};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
-use super::asks::Owner;
+use super::ask_writes::Owner;
 use super::codec::{Stored, limit_of};
 use super::session::Session;
 

@@ -57,7 +57,8 @@ const ADD: &str = "INSERT INTO conversations
     (memory, id, agent, user, title, metadata, working_memory, created, updated)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
-const TOUCH: &str = "UPDATE conversations SET updated = ?2 WHERE n = ?1";
+const TOUCH: &str = "UPDATE conversations SET updated = ?2,
+    approved = iif(?3 IS NULL, approved, json_patch(ifnull(approved, '{}'), ?3)) WHERE n = ?1";
 
 const PATCH: &str = "UPDATE conversations SET updated = ?2,
     title = iif(?3, ?4, title), metadata = ifnull(?5, metadata),
@@ -130,13 +131,10 @@ impl<'c> Conversations<'c> {
 
     /// Adds messages to a conversation, which is created if needed.
     pub(super) fn write(&mut self, write: &PreparedMessages) -> Result<()> {
-        let PreparedMessages { key, cut_after, messages, at } = write;
+        let PreparedMessages { key, cut_after, messages, approved_tools, at } = write;
         let place = self.find(key)?;
         let (memory, conversation) = match (place.memory, place.conversation) {
-            (Some(memory), Some(conversation)) => {
-                self.touch.execute(params![conversation, at.0])?;
-                (memory, conversation)
-            }
+            (Some(memory), Some(conversation)) => (memory, conversation),
             (memory, _) => {
                 let memory = self.memory(key, memory)?;
                 let row = Conversation {
@@ -150,6 +148,7 @@ impl<'c> Conversations<'c> {
                 (memory, self.add(memory, &row, b"{}")?)
             }
         };
+        self.touch.execute(params![conversation, at.0, approved_tools])?;
         if let Some(id) = cut_after {
             self.cut(conversation, id)?;
         }

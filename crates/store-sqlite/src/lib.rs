@@ -5,6 +5,7 @@
 
 mod acted;
 mod agents;
+mod ask_writes;
 mod asks;
 mod backup;
 mod changes;

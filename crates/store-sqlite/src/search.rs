@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use greenroom_actors::ports::store::{
-    Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX, StoredMessage,
-    is_too_short_for_index, sought_text,
+    ApprovedTools, Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX,
+    StoredMessage, is_too_short_for_index, sought_text,
 };
 use greenroom_store_codec::records;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
@@ -41,6 +41,9 @@ const BY_KEY: &str = concat!(
     memory!(),
     " AND id = :id"
 );
+
+const APPROVED: &str =
+    concat!("SELECT approved FROM conversations WHERE memory = ", memory!(), " AND id = :id");
 
 /// Statements for a page of a list and for its total.
 struct Listing {
@@ -127,6 +130,14 @@ pub(super) fn conversation(
     key: &ConversationKey,
 ) -> Result<Option<Conversation>> {
     by_key(connection, BY_KEY, key, conversation_of)
+}
+
+pub(super) fn approved_tools(
+    connection: &Connection,
+    key: &ConversationKey,
+) -> Result<ApprovedTools> {
+    Ok(by_key(connection, APPROVED, key, |row| records::approved_tools_of(&Stored(row)))?
+        .unwrap_or_default())
 }
 
 pub(super) fn conversations(
@@ -232,7 +243,7 @@ mod tests {
 
     #[test]
     fn reads_find_their_rows_by_an_index() {
-        for sql in [BY_KEY, CONVERSATION, PLACE, MESSAGES, MEMORY, FOUND, NEWEST] {
+        for sql in [BY_KEY, APPROVED, CONVERSATION, PLACE, MESSAGES, MEMORY, FOUND, NEWEST] {
             assert_uses_indexes(sql);
         }
         for Listing { page, count } in [OF_AGENT, OF_USER, OF_AGENT_AND_USER] {

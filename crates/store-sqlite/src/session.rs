@@ -8,7 +8,7 @@ use greenroom_store_codec::prepared::{PreparedAppend, PreparedGeneration};
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::acted::Acted;
-use super::asks::{AskWrites, Owner};
+use super::ask_writes::{AskWrites, Owner};
 use super::codec::{limit_of, signed, status_code, status_of, timer_key_text};
 use super::continuations::Continuations;
 use super::conversations::Conversations;

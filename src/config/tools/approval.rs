@@ -4,6 +4,7 @@ use greenroom_actors::agent::{Approval, OnTimeout, Remember};
 use greenroom_actors::domain::assignment::{ASSIGNEES_MAX, Assignee};
 use toml::de::DeValue;
 
+use crate::config::asked::Assignment;
 use crate::config::entry::Entry;
 use crate::config::section::Section;
 use crate::config::texts::TextScope;
@@ -52,6 +53,7 @@ fn table(section: Section<'_>, scope: &TextScope) -> Option<Approval> {
 }
 
 fn assignees(entry: &Entry<'_>) -> Vec<Assignee> {
+    Assignment::note(entry);
     let items = entry.items().unwrap_or_default();
     if items.len() > ASSIGNEES_MAX {
         entry.place.refuse(format!("has more than {ASSIGNEES_MAX} entries"));

@@ -5,6 +5,7 @@ use greenroom_actors::domain::definition::{
 };
 use toml::de::DeValue;
 
+use crate::config::asked::Assignment;
 use crate::config::entry::{Entry, milliseconds};
 use crate::config::section::Section;
 use crate::nearest::nearest;
@@ -23,7 +24,7 @@ pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
         payload: section.get("payload").and_then(|entry| entry.projection()),
         deadline_ms: deadline.and_then(|entry| entry.milliseconds()),
         on_timeout: on_timeout.and_then(|entry| timeout_action(&entry)).unwrap_or_default(),
-        to: section.get("to").and_then(|entry| entry.texts()).unwrap_or_default(),
+        to: section.get("to").and_then(|entry| assigned(&entry)).unwrap_or_default(),
         remind_ms: section.get("remind").map(|entry| durations(&entry)).unwrap_or_default(),
         escalate: section.section("escalate").and_then(escalate),
     };
@@ -38,9 +39,14 @@ fn durations(entry: &Entry<'_>) -> Vec<u64> {
 
 fn escalate(section: Section<'_>) -> Option<EscalateRule> {
     let after_ms = section.required("after").and_then(|entry| entry.milliseconds());
-    let to = section.required("to").and_then(|entry| entry.texts());
+    let to = section.required("to").and_then(|entry| assigned(&entry));
     section.close();
     Some(EscalateRule { after_ms: after_ms?, to: to? })
+}
+
+fn assigned(entry: &Entry<'_>) -> Option<Vec<String>> {
+    Assignment::note(entry);
+    entry.texts()
 }
 
 fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, StreamHandler, WrapFuture,
 };
-use actix_web::Error;
 use actix_web::web::{Bytes, Data};
+use actix_web::{Error, HttpRequest};
 use futures_util::{StreamExt, stream};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::observe::disconnect::Disconnect;
@@ -31,10 +31,21 @@ const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 pub(crate) async fn open(call: Call) -> Answer {
     let watch = Watch::parse(&call.pairs()?, &call.caller)?;
     let news = inbox::watch(&call.runtime).await?;
-    let stream = PendingStream::open(&call.request, &call.settings, |queue, disconnect| {
-        let settings = Data::clone(&call.settings).into_inner();
-        let runtime = Data::clone(&call.runtime).into_inner();
-        let now = Box::new(move || runtime.clock().now());
+    let runtime = Data::clone(&call.runtime).into_inner();
+    let now = Box::new(move || runtime.clock().now());
+    respond(&call.request, &call.settings, watch, news, now)
+}
+
+/// Sends news to the client for as long as it reads.
+fn respond(
+    request: &HttpRequest,
+    settings: &Data<Settings>,
+    watch: Watch,
+    news: Receiver<AskNews>,
+    now: Box<dyn Fn() -> Timestamp>,
+) -> Answer {
+    let stream = PendingStream::open(request, settings, |queue, disconnect| {
+        let settings = Data::clone(settings).into_inner();
         launch(
             AskStreamActor { settings, queue, disconnect, watch, now, news: Some(news) },
             MAILBOX,
@@ -48,8 +59,10 @@ pub(crate) async fn open(call: Call) -> Answer {
     Ok(head.content_type("text/event-stream").streaming(bytes))
 }
 
-/// Subscriber of the news for one connection. News cannot be read again, so a client that falls too
-/// far behind is cut; it reads the list and connects again.
+/// Subscriber of the news for one connection. News are taken as its queue has room, so that many at
+/// once are no harm to a client that reads. They wait in the feed, which is shared by all subscribers
+/// and bounded, and cannot be read again: a client that falls too far behind, or reads nothing for too
+/// long, is cut; it reads the list and connects again.
 pub(crate) struct AskStreamActor {
     settings: Arc<Settings>,
     queue: SubscriberQueue<Bytes>,
@@ -72,6 +85,13 @@ impl AskStreamActor {
         }
     }
 
+    fn watch_for_stall(&mut self, ctx: &mut Context<Self>) {
+        let stall_max = self.settings.config.subscriber_stall;
+        if self.queue.stalled_for().is_some_and(|stall| stall >= stall_max) {
+            self.cut(ctx);
+        }
+    }
+
     /// Ends the stream with a comment.
     fn give_up(&self, why: &str, ctx: &mut Context<Self>) {
         self.queue.push_anyway(Bytes::from(format!(": {why}\n\n")), NO_EVENT);
@@ -91,11 +111,14 @@ impl Actor for AskStreamActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(self.settings.config.heartbeat, Self::beat);
+        ctx.run_interval(self.settings.config.subscriber_stall / 2, Self::watch_for_stall);
         if let Some(news) = self.news.take() {
-            ctx.add_stream(stream::unfold(news, |mut news| async move {
+            let start = (news, self.queue.clone());
+            ctx.add_stream(stream::unfold(start, |(mut news, queue)| async move {
+                queue.room().await;
                 match news.recv().await {
-                    Ok(heard) => Some((Heard(Ok(heard)), news)),
-                    Err(RecvError::Lagged(_)) => Some((Heard(Err(())), news)),
+                    Ok(heard) => Some((Heard(Ok(heard)), (news, queue))),
+                    Err(RecvError::Lagged(_)) => Some((Heard(Err(())), (news, queue))),
                     Err(RecvError::Closed) => None,
                 }
             }));
@@ -127,9 +150,8 @@ impl StreamHandler<Heard> for AskStreamActor {
         }
         let bytes = Bytes::from(render_news(&news));
         let weight = Weight { events: 1, bytes: bytes.len() };
-        if !self.queue.push(bytes, weight) {
-            self.cut(ctx);
-        }
+        // of half of the room, one event may need more; the next waits for it
+        self.queue.push_anyway(bytes, weight);
     }
 
     fn finished(&mut self, ctx: &mut Self::Context) {
@@ -144,3 +166,6 @@ impl Handler<ClientLeft> for AskStreamActor {
         ctx.stop();
     }
 }
+
+#[cfg(test)]
+mod tests;

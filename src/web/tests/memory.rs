@@ -5,8 +5,8 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::store::{
-    ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus,
-    GenerationWrite, Generations, StoredMessage,
+    ApprovedTools, ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord,
+    GenerationStatus, GenerationWrite, Generations, StoredMessage,
 };
 
 use super::*;
@@ -70,7 +70,13 @@ async fn store_messages(site: &Site, id: &str, user: Option<&str>, texts: &[&str
             TraceOrigin::New,
         ),
     };
-    let write = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1) };
+    let write = ConversationWrite {
+        key,
+        cut_after: None,
+        messages,
+        approved_tools: ApprovedTools::new(),
+        at: Timestamp(1),
+    };
     let row = site.store.next_generation_row().unwrap();
     let write = GenerationWrite {
         row,

@@ -209,7 +209,11 @@ fn a_text_that_waits_says_so_and_goes_on_once_it_is_approved() {
         (&json!("completed"), &Value::Null, &json!({ "refunded": 450 }))
     );
     assert_eq!(desk.made(), ["450"]);
-    assert_eq!(code(&desk.approve(id, &body)), (404, "ask_not_found"));
+    let late = desk.approve(id, &body);
+    assert_eq!(code(&late), (409, "ask_answered"));
+    assert!(late.text().contains("lea"), "{}", late.text());
+    assert_eq!(code(&desk.approve(id, &unknown)), (404, "ask_not_found"));
+    assert_eq!(code(&desk.approve("unknown", &body)), (404, "ask_not_found"));
 }
 
 #[test]
@@ -437,5 +441,10 @@ fn what_a_sub_agent_asks_is_answered_one_after_the_other() {
     message["parts"][0]["state"] = json!("approval-requested");
     let ended = chat(json!([decide(&message, &[false])]));
     assert_eq!(ended[1]["type"], "tool-output-available", "{ended:#?}");
+    let shown = &stored()["parts"][0];
+    assert_eq!((&shown["state"], &shown["approval"]), (&json!("output-available"), &Value::Null));
+    let inner = desk.server.get("/agents/clerk/history").data();
+    let inner = &inner["entries"][0]["steps"][0]["toolResults"];
+    assert_eq!(inner[0]["denied"], "refused", "inside: {inner}");
     assert_eq!(desk.made(), ["600"]);
 }

@@ -256,6 +256,10 @@ impl Node {
         if let Phase::Waiting(wait) = &self.phase { Some(wait) } else { None }
     }
 
+    pub(crate) fn wait_mut(&mut self) -> Option<&mut Wait> {
+        if let Phase::Waiting(wait) = &mut self.phase { Some(wait) } else { None }
+    }
+
     /// Returns the error of a failed node and its class.
     pub fn failure(&self) -> Option<(&Arc<str>, Option<ErrorClass>)> {
         let Phase::Failed { error, class, .. } = &self.phase else { return None };

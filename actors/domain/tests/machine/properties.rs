@@ -247,6 +247,8 @@ impl Drama {
                 step_id: step_id.clone(),
                 suspension_id: suspension_id.clone(),
                 data: Arc::clone(&data),
+                // also ends waits for the asks of a generation
+                is_of_generation: true,
                 ..Resume::default()
             };
             match self.world.try_send(Command::Resume(resume)) {
@@ -284,7 +286,11 @@ impl Drama {
                     assert!(suspension_id.is_some());
                     assert!(repeat > 0 || self.world.machine.state().hold.is_some());
                 }
-                Err(refusal @ (Refusal::Ambiguous { .. } | Refusal::Already(_))) => {
+                Err(
+                    refusal @ (Refusal::Ambiguous { .. }
+                    | Refusal::Already(_)
+                    | Refusal::AsksOpen(_)),
+                ) => {
                     panic!("no reason to answer {refusal:?}")
                 }
             }

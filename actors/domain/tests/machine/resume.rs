@@ -1,10 +1,13 @@
 //! Resumes: the suspension that they end, and the order of checks.
 
-use greenroom_domain::machine::Refusal;
+use std::sync::Arc;
+
+use greenroom_domain::definition::StepDefinition;
+use greenroom_domain::machine::{Command, Refusal, Resume, StepResult};
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
-use crate::machine::build::{Adorned, all, map, run, sleep, workflow};
+use crate::machine::build::{Adorned, agent, all, map, run, sleep, workflow};
 use crate::machine::world::{Setting, World, resume};
 
 fn boolean() -> Value {
@@ -176,4 +179,30 @@ fn a_sleeping_step_is_not_suspended() {
         [("one", vec![run("q").asks()]), ("two", vec![sleep("s", 9)])],
     )]);
     assert_eq!(world.refused(Some("s"), 1), Refusal::StepNotSuspended("s".to_owned()));
+}
+
+#[test]
+fn a_step_that_waits_for_its_generation_is_continued_by_that_alone() {
+    let asked = agent("helper", None).wants(boolean());
+    let mut world = World::of(vec![asked, map("after", "1")]);
+    world.ask("helper");
+    for data in [json!(null), json!({ "ok": true })] {
+        let refusal = Refusal::AsksOpen("helper".into());
+        assert_eq!(world.refused(None, data.clone()), refusal);
+        assert_eq!(world.refused(Some("helper"), data), refusal);
+    }
+    // the schema is for answers to the step's own question
+    let resume = Resume { is_of_generation: true, ..Resume::default() };
+    let lines = world.send(Command::Resume(resume));
+    assert_eq!(lines, ["resumed", "helper is answered null", "helper starts #2"]);
+}
+
+#[test]
+fn what_a_generation_waits_for_need_not_match_the_schema_of_the_authors_payload() {
+    let payload = json!({ "type": "object", "required": ["amount"] });
+    let asked = StepDefinition { suspend_schema: Some(payload), ..agent("helper", None) };
+    let mut world = World::of(vec![asked]);
+    let payload = Some(Arc::new(json!({ "generationId": "g" })));
+    world.end_step("helper", StepResult::Suspended { reason: None, payload });
+    assert_eq!(world.status(), Status::Suspended);
 }

@@ -1,7 +1,6 @@
 //! Rules of generations that are put down and taken up: what is kept, which calls wait, and what
 //! answers do. No actor, no clock, no I/O.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::domain::message::{Message, Part, ToolApproval};
 use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
-use crate::ports::store::ASK_PREFIX;
+use crate::ports::store::{ASK_PREFIX, ApprovedTools};
 
 use super::memory::ContinuedMemory;
 use super::turn::Bounds;
@@ -48,6 +47,9 @@ pub(crate) struct Continuation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) memory: Option<ContinuedMemory>,
     pub(super) usage: Usage,
+    /// Time that the run has worked, as far as that is recorded; not the time that it waited.
+    #[serde(default)]
+    pub(super) worked_ms: u64,
     /// Times that the run was interrupted without having come further.
     #[serde(default)]
     pub(super) crashes: u32,
@@ -63,9 +65,9 @@ pub(crate) struct Continuation {
     /// Approvals of all turns, for the message of the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<ToolApproval>,
-    /// Tools of which a call was approved earlier in the conversation.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(super) remembered: BTreeSet<String>,
+    /// Tools that need no further approval in the conversation.
+    #[serde(default, skip_serializing_if = "ApprovedTools::is_empty")]
+    pub(super) approved_tools: ApprovedTools,
 }
 
 /// A call that waits, or has waited.
@@ -93,7 +95,7 @@ pub(crate) struct OpenCall {
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum CallState {
     /// A person is asked.
-    Asked(CallAsk),
+    Asked(Box<CallAsk>),
     Approved {
         /// New arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,14 +123,25 @@ pub(crate) struct CallAsk {
     pub(crate) on_timeout: OnTimeout,
     #[serde(default)]
     pub(crate) is_editable: bool,
+    /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remembered_schema: Option<Arc<str>>,
 }
 
 /// An answer to the question about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallAnswer {
-    Approved { input: Option<Value> },
+    Approved { by: ApprovedBy, input: Option<Value> },
     Refused { by: Option<Arc<Principal>>, reason: Option<String> },
     Given(Value),
+}
+
+/// Origin of an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovedBy {
+    Person,
+    /// The deadline passed, which concerns this call alone.
+    Deadline,
 }
 
 impl Continuation {
@@ -181,22 +194,28 @@ impl Continuation {
     /// Returns the question of this ask, if it waits for an answer.
     pub(crate) fn asked(&self, ask_id: &str) -> Option<(&OpenCall, &CallAsk)> {
         self.calls.iter().find_map(|call| match &call.state {
-            CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => Some((call, asked)),
+            CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => Some((call, &**asked)),
             _ => None,
         })
     }
 
     /// Takes an answer. Returns false if the ask does not wait for one.
     pub(crate) fn answer(&mut self, ask_id: &str, answer: CallAnswer) -> bool {
-        let is_asked = |call: &&mut OpenCall| match &call.state {
-            CallState::Asked(asked) => *asked.ask.ask_id == *ask_id,
-            _ => false,
-        };
-        let Some(call) = self.calls.iter_mut().find(is_asked) else { return false };
+        let mut asked = self.calls.iter_mut().filter_map(|call| match &call.state {
+            CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => {
+                let schema = asked.remembered_schema.clone();
+                Some((call, schema))
+            }
+            _ => None,
+        });
+        let Some((call, remembered_schema)) = asked.next() else { return false };
         call.settled_at = self.crashes;
         let (state, approved, reason) = match answer {
-            CallAnswer::Approved { input } => {
+            CallAnswer::Approved { by, input } => {
                 call.is_approved = true;
+                if let (ApprovedBy::Person, Some(schema)) = (by, remembered_schema) {
+                    self.approved_tools.insert(Arc::clone(&call.tool_name), schema);
+                }
                 (CallState::Approved { input }, Some(true), None)
             }
             CallAnswer::Refused { by, reason } => {
@@ -218,17 +237,17 @@ impl Continuation {
     }
 
     /// Notes that the generation of a sub-agent can continue. Returns false if it is not waited for.
+    ///
+    /// What was decided is about calls of the sub-agent, whose record has it. The call of this run
+    /// was neither approved nor refused: it runs, and its result has the rest.
     pub(crate) fn child_is_ready(&mut self, child: &str) -> bool {
         for call in &mut self.calls {
-            if let CallState::Child { generation_id, is_ready, .. } = &mut call.state
+            if let CallState::Child { generation_id, is_ready, asks } = &mut call.state
                 && **generation_id == *child
                 && !*is_ready
             {
                 *is_ready = true;
-                let shown = self.approvals.iter_mut();
-                for approval in shown.filter(|it| *it.tool_call_id == *call.tool_call_id) {
-                    approval.approved = Some(true);
-                }
+                self.approvals.retain(|it| asks.iter().all(|ask| *ask.ask_id != *it.approval_id));
                 self.is_released = self.is_ready();
                 return true;
             }
@@ -268,7 +287,7 @@ pub(super) fn ask_id(
 /// Returns the answer that counts once the deadline has passed.
 pub(crate) fn answer_of_timeout(on_timeout: OnTimeout) -> CallAnswer {
     match on_timeout {
-        OnTimeout::Approve => CallAnswer::Approved { input: None },
+        OnTimeout::Approve => CallAnswer::Approved { by: ApprovedBy::Deadline, input: None },
         OnTimeout::Refuse => {
             let reason = Some("it was not answered in time".to_owned());
             CallAnswer::Refused { by: None, reason }
@@ -283,116 +302,4 @@ pub(super) fn deadline_of(opened_at: Timestamp, after: Option<Duration>) -> Opti
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::ports::store::AskKind;
-
-    fn pending(id: &str, kind: AskKind) -> PendingAsk {
-        PendingAsk {
-            ask_id: Arc::from(id),
-            kind,
-            tool_call_id: Arc::from("c1"),
-            tool_name: Arc::from("refund"),
-            input: json!({ "amount": 1 }),
-            reason: "Refund 1?".to_owned(),
-            schema: None,
-            deadline: None,
-            shown_at: None,
-        }
-    }
-
-    fn open(number: usize, state: CallState) -> OpenCall {
-        OpenCall {
-            number,
-            tool_call_id: Arc::from(format!("c{number}")),
-            tool_name: Arc::from("refund"),
-            state,
-            answers: Vec::new(),
-            is_approved: false,
-            settled_at: 0,
-        }
-    }
-
-    fn asked(id: &str, kind: AskKind) -> CallState {
-        let ask = pending(id, kind);
-        CallState::Asked(CallAsk { ask, on_timeout: OnTimeout::Refuse, is_editable: false })
-    }
-
-    fn continuation(calls: Vec<OpenCall>) -> Continuation {
-        Continuation {
-            messages: Arc::default(),
-            schema: None,
-            options: ModelOptions::default(),
-            provider_state: None,
-            bounds: Bounds::default(),
-            repairs: 0,
-            calls_made: 0,
-            context: Arc::default(),
-            depth: 0,
-            message_id: "m".to_owned(),
-            is_chat: false,
-            answer_left: 1,
-            results_left: 1,
-            memory: None,
-            usage: Usage::default(),
-            crashes: 0,
-            is_released: false,
-            parent: None,
-            calls,
-            approvals: Vec::new(),
-            remembered: BTreeSet::new(),
-        }
-    }
-
-    #[test]
-    fn a_run_goes_on_once_all_its_asks_are_answered() {
-        let child = CallState::Child {
-            generation_id: Arc::from("g2"),
-            asks: vec![pending("x", AskKind::Approval)],
-            is_ready: false,
-        };
-        let mut kept = continuation(vec![
-            open(0, asked("a", AskKind::Approval)),
-            open(1, asked("b", AskKind::Input)),
-            open(3, child),
-        ]);
-        let ids = |kept: &Continuation| -> Vec<_> {
-            kept.asks().iter().map(|ask| ask.ask_id.to_string()).collect()
-        };
-        assert_eq!(ids(&kept), ["a", "b", "x"]);
-        assert_eq!(kept.asks()[2].shown_at.as_deref(), Some("c3"));
-
-        let by = Some(Arc::new(Principal::verified("lea")));
-        let reason = Some("too much".to_owned());
-        assert!(kept.answer("a", CallAnswer::Refused { by, reason }));
-        assert!(!kept.answer("a", CallAnswer::Approved { input: None }), "once");
-        assert!(!kept.answer("x", CallAnswer::Approved { input: None }), "the child's own");
-        assert!(!kept.is_ready());
-        let refused = CallState::Refused { reason: "refused by lea: too much".to_owned() };
-        assert_eq!(kept.calls[0].state, refused);
-
-        assert!(kept.answer("b", CallAnswer::Given(json!("blue"))));
-        assert_eq!(kept.calls[1].answers, [json!("blue")]);
-        assert!(!kept.is_ready() && !kept.is_released);
-        assert!(!kept.child_is_ready("g9"));
-        assert!(kept.child_is_ready("g2"));
-        assert!(kept.is_ready() && kept.is_released);
-        assert!(!kept.child_is_ready("g2"), "once");
-        assert_eq!(ids(&kept), [""; 0]);
-    }
-
-    #[test]
-    fn a_continuation_is_read_as_it_is_written() {
-        let calls = vec![
-            open(0, asked("a", AskKind::Approval)),
-            open(1, CallState::Approved { input: Some(json!({})) }),
-            open(2, CallState::Refused { reason: "refused".to_owned() }),
-            open(3, CallState::Answered),
-        ];
-        let kept = continuation(calls);
-        let text = serde_json::to_string(&kept).unwrap();
-        assert_eq!(serde_json::from_str::<Continuation>(&text).unwrap(), kept);
-    }
-}
+mod tests;

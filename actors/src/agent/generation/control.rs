@@ -1,5 +1,7 @@
 //! Pause and stop of a run.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -31,17 +33,58 @@ pub(super) async fn unpaused(control: &mut watch::Receiver<Control>) {
     let _ = control.wait_for(|control| !control.is_paused).await;
 }
 
-/// Resolves with the caller's error when the run has to stop.
+/// Time that a run has worked, in all processes, without pauses.
+#[derive(Debug, Clone)]
+pub(super) struct WorkedTime {
+    /// Until the last pause.
+    before: watch::Sender<Duration>,
+    /// Begin of the current work; `None` during a pause.
+    since: Rc<Cell<Option<Instant>>>,
+}
+
+impl Default for WorkedTime {
+    fn default() -> Self {
+        Self { before: watch::Sender::new(Duration::ZERO), since: Rc::default() }
+    }
+}
+
+impl WorkedTime {
+    /// Adds the time that the run has worked earlier.
+    pub(super) fn add(&self, earlier: Duration) {
+        self.before.send_modify(|before| *before = before.saturating_add(earlier));
+    }
+
+    pub(super) fn ms(&self) -> u64 {
+        u64::try_from(self.total().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn total(&self) -> Duration {
+        let now = self.since.get().map(|since| since.elapsed()).unwrap_or_default();
+        self.before.borrow().saturating_add(now)
+    }
+
+    fn begin(&self) {
+        self.since.set(Some(Instant::now()));
+    }
+
+    fn pause(&self) {
+        let worked = self.since.take().map(|since| since.elapsed()).unwrap_or_default();
+        self.add(worked);
+    }
+}
+
+/// Resolves with the caller's error when the run has to stop: a caller wants that, or it has worked
+/// longer than `time`.
 pub(super) async fn stopped(
     control: watch::Receiver<Control>,
     time: Option<Duration>,
+    worked: WorkedTime,
 ) -> GenerateError {
-    let Some(time) = time else { return stop_requested(control).await };
     let paused = control.clone();
     tokio::select! {
         biased;
         error = stop_requested(control) => error,
-        error = out_of_time(paused, time) => error.into(),
+        error = out_of_time(paused, time, worked) => error.into(),
     }
 }
 
@@ -60,20 +103,37 @@ async fn stop_requested(mut control: watch::Receiver<Control>) -> GenerateError 
     }
 }
 
-/// Resolves after `time`, not counting pauses.
-async fn out_of_time(mut control: watch::Receiver<Control>, time: Duration) -> ModelError {
-    let mut left = time;
+/// Resolves once the run has worked for `time`; never without that. Measures the time that it works.
+async fn out_of_time(
+    mut control: watch::Receiver<Control>,
+    time: Option<Duration>,
+    worked: WorkedTime,
+) -> ModelError {
+    let mut earlier = worked.before.subscribe();
     loop {
         unpaused(&mut control).await;
-        let since = Instant::now();
-        tokio::select! {
-            () = sleep(left) => {
-                let message = format!("the run took longer than {time:?}");
-                return ModelError::new(ModelErrorKind::Timeout, message);
-            }
-            Ok(_) = control.wait_for(|control| control.is_paused) => {
-                left = left.saturating_sub(since.elapsed());
+        worked.begin();
+        loop {
+            let left = time.map(|time| time.saturating_sub(worked.total()));
+            tokio::select! {
+                () = after(left) => {
+                    let time = time.unwrap_or_default();
+                    let message = format!("the run took longer than {time:?}");
+                    return ModelError::new(ModelErrorKind::Timeout, message);
+                }
+                Ok(_) = control.wait_for(|control| control.is_paused) => break,
+                // a run that is taken up has worked before
+                Ok(()) = earlier.changed() => {}
             }
         }
+        worked.pause();
+    }
+}
+
+/// Resolves after this time; never without one.
+async fn after(time: Option<Duration>) {
+    match time {
+        Some(time) => sleep(time).await,
+        None => std::future::pending().await,
     }
 }

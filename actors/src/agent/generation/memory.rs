@@ -1,14 +1,14 @@
 //! Rules for reading a conversation before a run and writing it afterwards. No actor, no clock, no
 //! I/O.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::agent::generation::GenerationRequest;
 use crate::domain::message::{Message, Part, Role, keep_whole_calls};
 use crate::domain::time::Timestamp;
-use crate::ports::store::{ConversationKey, ConversationWrite, StoredMessage};
+use crate::ports::store::{ApprovedTools, ConversationKey, ConversationWrite, StoredMessage};
 
 /// Default number of stored messages given to the model.
 pub(super) const CONTEXT_LIMIT_DEFAULT: u32 = 10;
@@ -64,8 +64,6 @@ pub(super) struct Remembered {
     /// The caller's messages that are new or changed.
     input: Vec<StoredMessage>,
     continued: Continued,
-    /// Tools of which a call was approved in the stored messages.
-    pub(super) approved: BTreeSet<String>,
 }
 
 /// The conversation of a run that is put down. What is read was read before.
@@ -116,10 +114,14 @@ impl Remembered {
         stored: Vec<StoredMessage>,
         asked: &MemoryInput<'_>,
     ) -> Self {
-        let approved = approved_tools(stored.iter().flat_map(|message| &message.parts));
         let mut input = as_stored(asked.messages);
         let message_id = message_id(asked.messages, asked.generation_id).to_owned();
         let known = |id: &str| stored.iter().find(|message| message.id == id);
+        for message in &mut input {
+            if let Some(kept) = message.id.as_deref().and_then(known) {
+                restore_approvals(&mut message.parts, &kept.parts);
+            }
+        }
         let continued = Continued {
             parts: match input.last() {
                 Some(last) if last.role == Role::Assistant => {
@@ -150,7 +152,7 @@ impl Remembered {
         let input = changed.collect();
         let cut_after = cut_after(&stored, &listed, asked);
         let older = older(stored, &listed, cut_after.as_deref(), asked);
-        Self { key, working_memory, older, cut_after, input, continued, approved }
+        Self { key, working_memory, older, cut_after, input, continued }
     }
 
     /// Returns what a run that takes this one up has to write.
@@ -164,10 +166,11 @@ impl Remembered {
         }
     }
 
-    /// Returns the write that adds the assistant's parts to the conversation.
+    /// Returns the write that adds the assistant's parts and approved tools to the conversation.
     pub(super) fn write(
         self,
         said: Vec<Part>,
+        approved_tools: ApprovedTools,
         generation_id: &str,
         at: Timestamp,
     ) -> ConversationWrite {
@@ -183,7 +186,7 @@ impl Remembered {
                 generation_id: Some(generation_id.to_owned()),
             });
         }
-        ConversationWrite { key, cut_after, messages, at }
+        ConversationWrite { key, cut_after, messages, approved_tools, at }
     }
 }
 
@@ -197,29 +200,24 @@ impl ContinuedMemory {
 impl From<ContinuedMemory> for Remembered {
     fn from(kept: ContinuedMemory) -> Self {
         let ContinuedMemory { key, cut_after, input, continued } = kept;
-        let (older, approved) = (Vec::new(), BTreeSet::new());
-        Self { key, working_memory: None, older, cut_after, input, continued, approved }
+        Self { key, working_memory: None, older: Vec::new(), cut_after, input, continued }
     }
 }
 
-/// Returns the tools of which a call was approved in these parts.
-pub(super) fn approved_tools<'p>(
-    parts: impl Iterator<Item = &'p Part> + Clone,
-) -> BTreeSet<String> {
-    let approved = parts.clone().filter_map(|part| match part {
-        Part::ToolApproval(approval) if approval.approved == Some(true) => {
-            Some(approval.tool_call_id.as_str())
+/// Replaces approvals in a message of the caller by those that are stored: what a client sends back
+/// decides nothing, and may be older or say more.
+fn restore_approvals(parts: &mut Vec<Part>, stored: &[Part]) {
+    parts.retain(|part| !matches!(part, Part::ToolApproval(_)));
+    for part in stored {
+        let Part::ToolApproval(approval) = part else { continue };
+        let is_its_call = |part: &Part| match part {
+            Part::ToolCall(call) => call.tool_call_id == approval.tool_call_id,
+            _ => false,
+        };
+        if let Some(call) = parts.iter().position(is_its_call) {
+            parts.insert(call + 1, part.clone());
         }
-        _ => None,
-    });
-    let approved: HashSet<&str> = approved.collect();
-    let tools = parts.filter_map(|part| match part {
-        Part::ToolCall(call) if approved.contains(call.tool_call_id.as_str()) => {
-            Some(call.tool_name.clone())
-        }
-        _ => None,
-    });
-    tools.collect()
+    }
 }
 
 /// Converts a message for the store. A missing id is derived from the run's, so that a repeated run

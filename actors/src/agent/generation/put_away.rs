@@ -83,7 +83,7 @@ pub(crate) fn conversation_of(
     let memory = kept.memory.clone().map(Remembered::from)?;
     let waiting: Vec<_> = kept.calls.iter().map(|call| Arc::clone(&call.tool_call_id)).collect();
     let parts = Transcript::restored(steps, kept.usage).parts(&kept.approvals, &waiting);
-    Some(memory.write(parts, generation_id, at))
+    Some(memory.write(parts, kept.approved_tools.clone(), generation_id, at))
 }
 
 /// Returns the record of the end. Open asks are withdrawn, and their calls count as denied.
@@ -110,8 +110,9 @@ fn put_away(entry: GenerationEntry, kept: Option<Continuation>, end: PutAway) ->
     }
     let approvals: Vec<_> = kept.approvals.into_iter().map(|it| decided(it, &why)).collect();
     let parts = transcript.parts(&approvals, &[]);
+    let approved_tools = kept.approved_tools;
     let memory = kept.memory.map(Remembered::from);
-    let messages = memory.map(|memory| memory.write(parts, &record.id, at));
+    let messages = memory.map(|memory| memory.write(parts, approved_tools, &record.id, at));
     record.usage = Some(transcript.usage());
     GenerationWrite {
         // the entry exists and keeps its row

@@ -16,7 +16,6 @@ mod tools;
 mod waiting;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -35,14 +34,16 @@ use crate::domain::effort::{Budget, within};
 use crate::domain::message::ToolApproval;
 use crate::observe::trace::generation::PublishedSpans;
 use crate::ports::model::LanguageModel;
-use crate::ports::store::{AskChange, ConversationKey, GenerationRecord, Period, Row};
+use crate::ports::store::{
+    ApprovedTools, AskChange, ConversationKey, GenerationRecord, Period, Row,
+};
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::shard::evaluation::Cancel;
 
 use super::active::ActiveGuard;
 use super::actor::GenerationActor;
-use super::control::{Control, stopped, unpaused};
+use super::control::{Control, WorkedTime, stopped, unpaused};
 use super::generation_registry::{Entry, RegistryGuard};
 use super::memory::Remembered;
 use super::options::effective_options;
@@ -102,8 +103,9 @@ pub(super) struct Run {
     is_interrupted: bool,
     /// Approvals of calls of all turns.
     approvals: Vec<ToolApproval>,
-    /// Tools of which a call was approved earlier in the conversation.
-    remembered: BTreeSet<String>,
+    /// Tools that need no further approval in the conversation.
+    approved_tools: ApprovedTools,
+    worked: WorkedTime,
     /// Asks that open when the run is put down.
     opened: Vec<AskChange>,
     /// True if the record of the run is not to be changed.
@@ -173,7 +175,8 @@ impl Run {
             has_continuation: false,
             is_interrupted: false,
             approvals: Vec::new(),
-            remembered: BTreeSet::new(),
+            approved_tools: ApprovedTools::new(),
+            worked: WorkedTime::default(),
             opened: Vec::new(),
             is_unchanged: false,
             parent: input.parent.clone(),
@@ -199,7 +202,8 @@ impl Run {
 
     /// Runs until there is an answer or a stop; records the end; then sends the last event.
     pub(super) async fn perform(mut self, input: RunInput) -> Outcome {
-        let mut stop = pin!(stopped(self.control.clone(), self.agent.budget.time));
+        let (time, worked) = (self.agent.budget.time, self.worked.clone());
+        let mut stop = pin!(stopped(self.control.clone(), time, worked));
         let (outcome, is_stopped) = tokio::select! {
             biased;
             error = &mut stop => (Err(error), true),
@@ -295,9 +299,6 @@ impl Run {
             let end = Some(self.deps.clock.now());
             Period { start: read_from, end }
         });
-        if let Some(memory) = &mut self.memory {
-            self.remembered = std::mem::take(&mut memory.approved);
-        }
         let (working_memory, older) = match &mut self.memory {
             Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
             None => (None, Vec::new()),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentDefinition;
-use crate::agent::ask::{OnCrash, Remember};
+use crate::agent::ask::OnCrash;
 use crate::agent::tool::{ASK_USER, Answers, ToolContext, ToolDefinition};
 use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
@@ -32,6 +32,7 @@ use crate::requests::Unavailable;
 
 use super::GenerationDeps;
 
+pub(crate) use agent::child_of;
 pub(super) use call::bytes_within;
 pub(crate) use call::{Invocation, check_shape, checked, invoke};
 pub(crate) use gate::{ApprovalAsk, Waiting};
@@ -105,12 +106,12 @@ pub(crate) struct Caller {
 }
 
 /// Decisions of people and interruptions that concern a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Permission {
     /// True if a person has approved the call.
     pub(crate) is_approved: bool,
-    /// True if another call of the tool was approved in the conversation.
-    pub(crate) is_remembered: bool,
+    /// Schema of the tool, as a hash, that an earlier call in the conversation was approved under.
+    pub(crate) approved_schema: Option<Arc<str>>,
     /// True if a crash may have interrupted the call since it was last approved.
     pub(crate) is_interrupted: bool,
 }
@@ -269,9 +270,10 @@ impl Toolset {
 
 impl Permission {
     /// Returns true if a call of the tool needs no further approval.
-    fn allows(self, tool: &ToolDefinition) -> bool {
-        let remember = tool.approval.as_ref().map(|approval| approval.remember);
-        self.is_approved || (self.is_remembered && remember == Some(Remember::Chat))
+    fn allows(&self, tool: &ToolDefinition) -> bool {
+        let is_known =
+            |approved: &Arc<str>| gate::remembered_schema(tool).as_ref() == Some(approved);
+        self.is_approved || self.approved_schema.as_ref().is_some_and(is_known)
     }
 }
 
@@ -281,21 +283,11 @@ impl Caller {
         Self { trace: self.trace.below(span), repetition, ..self.clone() }
     }
 
-    /// Returns a key that stays the same if the turn is repeated after a crash, and differs for
-    /// another call with the same id.
-    fn idempotency_key(&self, tool_call_id: &str) -> String {
-        let Self { generation_id, repetition, .. } = self;
-        match repetition {
-            0 => format!("{generation_id}/{tool_call_id}"),
-            earlier => format!("{generation_id}/{tool_call_id}#{}", earlier + 1),
-        }
-    }
-
     fn tool_context(&self, tool_call_id: Arc<str>) -> ToolContext {
         ToolContext {
             agent_id: Some(Arc::clone(&self.agent_id)),
             generation_id: Some(Arc::clone(&self.generation_id)),
-            idempotency_key: self.idempotency_key(&tool_call_id),
+            idempotency_key: idempotency_key(&self.generation_id, &tool_call_id, self.repetition),
             tool_call_id,
             user_id: self.user_id.clone(),
             conversation_id: self.conversation_id.clone(),
@@ -304,6 +296,15 @@ impl Caller {
             trace: Some(self.trace.clone()),
             answers: Arc::new(Answers::new(self.answers.clone())),
         }
+    }
+}
+
+/// Returns a key that stays the same if the turn is repeated after a crash, and differs for another
+/// call with the same id.
+fn idempotency_key(generation_id: &str, tool_call_id: &str, repetition: usize) -> String {
+    match repetition {
+        0 => format!("{generation_id}/{tool_call_id}"),
+        earlier => format!("{generation_id}/{tool_call_id}#{}", earlier + 1),
     }
 }
 

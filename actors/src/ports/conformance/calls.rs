@@ -8,13 +8,13 @@ use super::asks::{self, listed, open_ones};
 use super::bench::Bench;
 use super::generations::{completed, record, with_steps, working};
 use super::read;
-use crate::domain::assignment::{AskRules, Assignee};
+use crate::domain::assignment::{AskRules, Assignee, Escalation};
 use crate::domain::principal::{FORGOTTEN, Principal};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Ask, AskAnswer, AskChange, AskContent, AskFilter, AskKind, AskRevision, AskState, AskSubject,
-    AskedCall, AskedOf, Claim, ContinuationChange, GenerationRecord, GenerationWrite, NewAsk,
-    OpenAskCounts, Status,
+    AnswerKey, Ask, AskAnswer, AskChange, AskContent, AskFilter, AskKind, AskRevision, AskState,
+    AskSubject, AskedCall, AskedOf, Claim, ContinuationChange, GenerationRecord, GenerationWrite,
+    NewAsk, OpenAskCounts, Status,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -25,6 +25,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     an_ask_is_revised_at_its_revision(bench().await).await;
     asks_are_filtered_by_agent_assignment_and_claim(bench().await).await;
     a_user_is_removed_from_claims_and_answers(bench().await).await;
+    a_user_is_removed_from_assignments(bench().await).await;
 }
 
 /// Returns an ask of a call.
@@ -48,7 +49,9 @@ fn close(id: &str, at: i64, answer: Option<AskAnswer>) -> AskChange {
 
 fn answer(by: &str) -> AskAnswer {
     let by = Some(Arc::new(Principal::verified(by)));
-    AskAnswer { by, data: Arc::new(json!({ "approved": true, "text": "grün \u{0000}" })) }
+    let key = Some(AnswerKey { scope: Arc::from("scope"), body: Arc::from("body") });
+    let data = Arc::new(json!({ "approved": true, "text": "grün \u{0000}" }));
+    AskAnswer { by, data, key }
 }
 
 /// Returns a write that changes asks and the continuation.
@@ -103,8 +106,20 @@ async fn asks_open_and_close_with_the_generation(bench: Bench) {
     assert_eq!(read(bench.store.ask("x")).await, Some(closed), "it is not opened again");
     assert_eq!(listed(&bench, &open_ones()).await, ["y"]);
     assert_eq!(read(bench.store.ask_content("z")).await.answer, Some(answer("ann")), "at once");
+    let of = async |id| {
+        let own = read(bench.store.asks_of_generation(id)).await.into_iter();
+        own.map(|ask| ask.id.to_string()).collect::<Vec<_>>()
+    };
+    record(&bench, put(&working("g2"), vec![open(ask("other", 25))])).await;
+    assert_eq!(of("g1").await, ["x", "y", "z"], "as they opened, closed ones too");
+    assert_eq!(of("unknown").await, [""; 0]);
+    record(&bench, remove(&working("g2"), vec![close("other", 26, None)])).await;
     record(&bench, remove(&completed("g1"), vec![close("y", 30, None)])).await;
-    assert_eq!(listed(&bench, &AskFilter::default()).await, ["y", "z", "x"], "last closed first");
+    assert_eq!(
+        listed(&bench, &AskFilter::default()).await,
+        ["y", "other", "z", "x"],
+        "last closed first"
+    );
 }
 
 async fn details_and_answers_come_back(mut bench: Bench) {
@@ -117,7 +132,7 @@ async fn details_and_answers_come_back(mut bench: Bench) {
     assert_eq!(of("y").await, AskContent::default(), "without details");
     assert_eq!(of("unknown").await, AskContent::default());
 
-    let unknown = AskAnswer { by: None, data: Arc::new(json!(null)) };
+    let unknown = AskAnswer { by: None, data: Arc::new(json!(null)), key: None };
     let changes = vec![close("x", 20, Some(answer("ann"))), close("y", 20, Some(unknown.clone()))];
     record(&bench, put(&working("g1"), changes)).await;
     assert_eq!(of("x").await, AskContent { details, answer: Some(answer("ann")) });
@@ -308,7 +323,43 @@ async fn a_user_is_removed_from_claims_and_answers(bench: Bench) {
     assert_eq!(claim_of("z").await, (None, 2), "of a closed one, too");
     let answer_of = async |id| read(bench.store.ask_content(id)).await.answer;
     let by = Some(Arc::new(Principal::verified(FORGOTTEN)));
-    let struck = AskAnswer { by, data: Arc::new(json!(null)) };
+    let struck = AskAnswer { by, data: Arc::new(json!(null)), key: None };
     assert_eq!(answer_of("by-lea").await, Some(struck));
     assert_eq!(answer_of("by-ann").await, Some(answer("ann")));
+}
+
+async fn a_user_is_removed_from_assignments(bench: Bench) {
+    let of = |id: &str, to: &[&str], later: &[&str]| {
+        let named = |to: &[&str]| to.iter().map(|it| it.parse().expect("an assignee")).collect();
+        let escalate = Some(Escalation { after_ms: 9, to: named(later) });
+        let rules = AskRules { to: named(to), escalate, ..AskRules::default() };
+        open(NewAsk { rules, ..ask(id, 1) })
+    };
+    let odd = "user:l\"ea\" \\ zoë";
+    let asks = vec![
+        of("alone", &["user:lea"], &[]),
+        of("later", &["role:lea", "user:ann"], &["user:lea"]),
+        of("others", &["user:ann", "user:xlea", "user:lea.x"], &["!self"]),
+        of("odd", &[odd], &[]),
+        open(ask("everyone", 1)),
+    ];
+    record(&bench, put(&working("g1"), asks)).await;
+    let shown = async |id| {
+        let ask = read(bench.store.ask(id)).await.expect("it is kept");
+        let users: Vec<_> = ask.rules.users().map(ToString::to_string).collect();
+        (users.join(" "), ask.revision)
+    };
+    for user in ["lea", "l\"ea\" \\ zoë"] {
+        assert_eq!(bench.store.forget_user(user.to_owned()).await, Ok(0), "no conversations");
+    }
+    let rows = [
+        ("alone", FORGOTTEN, 1),
+        ("later", "ann (forgotten)", 1),
+        ("others", "ann xlea lea.x", 0),
+        ("odd", FORGOTTEN, 1),
+        ("everyone", "", 0),
+    ];
+    for (id, users, revision) in rows {
+        assert_eq!(shown(id).await, (users.to_owned(), revision), "{id}");
+    }
 }

@@ -13,8 +13,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus,
-    GenerationWrite, Row, StepOrigin, StoredContinuation, StoredMessage,
+    ApprovedTools, ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord,
+    GenerationStatus, GenerationWrite, Row, StepOrigin, StoredContinuation, StoredMessage,
 };
 
 /// Number of writes that settle one generation at the same time.
@@ -103,6 +103,7 @@ fn whole(id: &str, text: &str) -> GenerationWrite {
         key: key("c1", None),
         cut_after: None,
         messages: vec![message(text)],
+        approved_tools: ApprovedTools::new(),
         at: Timestamp(1),
     };
     let steps = [(0, step("one")), (1, step(text))];

@@ -10,8 +10,8 @@ use super::{pages, read};
 use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, ContinuationChange, Conversation, ConversationFilter, ConversationKey,
-    ConversationPatch, ConversationWrite, GenerationWrite, StoredMessage,
+    AppendError, ApprovedTools, ContinuationChange, Conversation, ConversationFilter,
+    ConversationKey, ConversationPatch, ConversationWrite, GenerationWrite, StoredMessage,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
@@ -19,6 +19,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     changed_messages_keep_their_position(bench().await).await;
     messages_after_one_can_be_deleted(bench().await).await;
     messages_are_paged(bench().await).await;
+    approved_tools_belong_to_a_conversation(bench().await).await;
     all_kinds_of_parts_are_stored(bench().await).await;
     owners_are_apart(bench().await).await;
     a_conversation_is_created_once(bench().await).await;
@@ -51,7 +52,9 @@ fn named(ids: &[&str]) -> Vec<StoredMessage> {
 }
 
 pub(super) fn write(key: &ConversationKey, messages: Vec<StoredMessage>) -> ConversationWrite {
-    ConversationWrite { key: key.clone(), cut_after: None, messages, at: Timestamp(1000) }
+    let approved_tools = ApprovedTools::new();
+    let at = Timestamp(1000);
+    ConversationWrite { key: key.clone(), cut_after: None, messages, approved_tools, at }
 }
 
 /// Records the messages with an empty generation.
@@ -146,6 +149,40 @@ async fn messages_after_one_can_be_deleted(bench: Bench) {
         assert_eq!(ids(&messages(&bench, &one).await), left, "after {after}, {added:?}");
     }
     assert_eq!(ids(&messages(&bench, &other).await), ["1", "2", "3"], "another conversation");
+}
+
+async fn approved_tools_belong_to_a_conversation(bench: Bench) {
+    let tools = |tools: &[(&str, &str)]| -> ApprovedTools {
+        tools.iter().map(|(tool, schema)| (Arc::from(*tool), Arc::from(*schema))).collect()
+    };
+    let approved = async |key: &ConversationKey| read(bench.store.approved_tools(key)).await;
+    let (one, other) = (key(Some("u1"), "c1"), key(None, "c1"));
+    let write_of = |key: &ConversationKey, approved: &[(&str, &str)]| ConversationWrite {
+        approved_tools: tools(approved),
+        ..write(key, named(&["m1"]))
+    };
+    type Tools<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(Tools<'_>, Tools<'_>); 4] = [
+        (&[("refund", "a")], &[("refund", "a")]),
+        (&[], &[("refund", "a")]),
+        (&[("pay \"now\"", "b")], &[("refund", "a"), ("pay \"now\"", "b")]),
+        (&[("refund", "c")], &[("refund", "c"), ("pay \"now\"", "b")]),
+    ];
+    assert_eq!(approved(&one).await, tools(&[]), "there is no conversation");
+    for (added, expected) in rows {
+        add(&bench, write_of(&one, added)).await;
+        assert_eq!(approved(&one).await, tools(expected), "{added:?} are added");
+    }
+    add(&bench, write_of(&other, &[])).await;
+    assert_eq!(approved(&other).await, tools(&[]), "those of another conversation");
+    let to = key(Some("u1"), "copy");
+    let copied =
+        bench.store.clone_conversation(one.clone(), to.conversation_id.clone(), Timestamp(2));
+    assert_eq!(copied.await, Ok(true));
+    assert_eq!(approved(&to).await, tools(&[]), "a copy is another conversation");
+    assert_eq!(bench.store.delete_conversation(one.clone()).await, Ok(true));
+    add(&bench, write_of(&one, &[])).await;
+    assert_eq!(approved(&one).await, tools(&[]), "it has ended with the conversation");
 }
 
 async fn messages_are_paged(bench: Bench) {

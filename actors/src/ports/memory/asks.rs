@@ -113,11 +113,14 @@ impl StoredAsks {
         self.by_id.retain(|_, row| self.asks.contains_key(row));
     }
 
-    /// Ends the claims of a user, and removes the user from answers.
+    /// Ends the claims of a user, and removes the user from assignments and answers.
     pub(super) fn forget_user(&mut self, user: &str) {
         for StoredAsk { ask, content, .. } in self.asks.values_mut() {
             if ask.claim.as_ref().is_some_and(|claim| *claim.by == *user) {
                 ask.claim = None;
+                ask.revision += 1;
+            }
+            if ask.rules.forget(user) {
                 ask.revision += 1;
             }
             if let Some(answer) = &mut content.answer {
@@ -191,6 +194,14 @@ impl Asks for MemoryStore {
         self.read(|State { asks, .. }| {
             let found = asks.by_id.get(id).and_then(|row| asks.asks.get(row));
             found.map(|stored| stored.content.clone()).unwrap_or_default()
+        })
+    }
+
+    fn asks_of_generation<'a>(&'a self, id: &'a str) -> Read<'a, Vec<Ask>> {
+        self.read(|State { asks, .. }| {
+            let of = Owner::Generation(Arc::from(id));
+            let own = asks.asks.values().filter(|stored| stored.of == of);
+            own.map(|stored| stored.ask.clone()).collect()
         })
     }
 

@@ -7,9 +7,9 @@ use super::MemoryStore;
 use super::agents::page_of;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, Conversations, Read, SCANNED_MESSAGES_MAX, StoredMessage, Written,
-    is_too_short_for_index, sought_text,
+    AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
+    ConversationPatch, ConversationWrite, Conversations, Read, SCANNED_MESSAGES_MAX, StoredMessage,
+    Written, is_too_short_for_index, sought_text,
 };
 
 /// Conversations of all agents, in the order of their creation.
@@ -26,17 +26,23 @@ struct StoredConversation {
     messages: Vec<StoredMessage>,
     /// Numbers of the messages, which order the messages of all conversations.
     numbers: Vec<u64>,
+    approved_tools: ApprovedTools,
 }
 
 impl StoredConversation {
     fn new(conversation: Conversation) -> Self {
-        Self { conversation, messages: Vec::new(), numbers: Vec::new() }
+        Self {
+            conversation,
+            messages: Vec::new(),
+            numbers: Vec::new(),
+            approved_tools: ApprovedTools::new(),
+        }
     }
 }
 
 impl StoredConversations {
     pub(super) fn add(&mut self, write: ConversationWrite) {
-        let ConversationWrite { key, cut_after, messages, at } = write;
+        let ConversationWrite { key, cut_after, messages, approved_tools, at } = write;
         let index = self.position(&key).unwrap_or_else(|| {
             let conversation = Conversation {
                 key,
@@ -51,6 +57,7 @@ impl StoredConversations {
         });
         let kept = &mut self.all[index];
         kept.conversation.updated_at = at;
+        kept.approved_tools.extend(approved_tools);
         if let Some(last) = cut_after
             && let Some(last) = kept.messages.iter().position(|message| message.id == last)
         {
@@ -114,6 +121,13 @@ impl Conversations for MemoryStore {
         })
     }
 
+    fn approved_tools<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, ApprovedTools> {
+        self.read(|state| {
+            let found = state.agents.conversations.find(key);
+            found.map(|kept| kept.approved_tools.clone()).unwrap_or_default()
+        })
+    }
+
     fn conversations<'a>(
         &'a self,
         filter: &'a ConversationFilter,
@@ -160,7 +174,7 @@ impl Conversations for MemoryStore {
         self.read(|state| {
             let sought = sought_text(text);
             let mut own = Vec::new();
-            for StoredConversation { conversation, messages, numbers } in
+            for StoredConversation { conversation, messages, numbers, .. } in
                 &state.agents.conversations.all
             {
                 let key = &conversation.key;

@@ -168,6 +168,16 @@ pub struct AskAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
     pub data: Arc<Value>,
+    /// The `Idempotency-Key` of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<AnswerKey>,
+}
+
+/// The `Idempotency-Key` of an answer, as hashes of its scope and of the body that came with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerKey {
+    pub scope: Arc<str>,
+    pub body: Arc<str>,
 }
 
 /// The parts of an ask that lists do not show. Empty for asks of executions.
@@ -266,6 +276,9 @@ pub trait Asks: Send + Sync {
     /// Returns what lists do not show; empty for an unknown ask.
     fn ask_content<'a>(&'a self, id: &'a str) -> Read<'a, AskContent>;
 
+    /// Returns the asks of a generation, the first opened first.
+    fn asks_of_generation<'a>(&'a self, id: &'a str) -> Read<'a, Vec<Ask>>;
+
     /// Returns open asks with something due at this time or before, the first due first.
     fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
 
@@ -320,7 +333,7 @@ impl AskAnswer {
     pub fn forget(&mut self, user: &str) -> bool {
         let is_by_user = strike(&mut self.by, user);
         if is_by_user {
-            self.data = Arc::new(Value::Null);
+            (self.data, self.key) = (Arc::new(Value::Null), None);
         }
         is_by_user
     }

@@ -1,5 +1,6 @@
 //! Conversations of agents, and their messages.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -17,6 +18,10 @@ pub struct ConversationKey {
     pub user_id: Option<Arc<str>>,
     pub conversation_id: Arc<str>,
 }
+
+/// Tools that need no further approval in a conversation, each with the hash of the schema that its
+/// calls were approved under.
+pub type ApprovedTools = BTreeMap<Arc<str>, Arc<str>>;
 
 /// A conversation without its messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +94,8 @@ pub struct ConversationWrite {
     pub cut_after: Option<String>,
     /// Messages in order; one with a known id replaces the stored one.
     pub messages: Vec<StoredMessage>,
+    /// Tools to add to those of the conversation; a known one is replaced.
+    pub approved_tools: ApprovedTools,
     pub at: Timestamp,
 }
 
@@ -114,6 +121,9 @@ pub type Written<T> = BoxFuture<'static, Result<T, AppendError>>;
 /// Store of conversations.
 pub trait Conversations: Send + Sync {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
+
+    /// Returns the tools that need no further approval in a conversation.
+    fn approved_tools<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, ApprovedTools>;
 
     /// Returns conversations and their total number, last changed first (at equal times: last
     /// created first). Counting costs as much as the filtered list.
@@ -157,7 +167,8 @@ pub trait Conversations: Send + Sync {
     /// Deletes a conversation and its messages. Returns false if there is none.
     fn delete_conversation(&self, key: ConversationKey) -> Written<bool>;
 
-    /// Copies a conversation and its messages under another id of the same agent and user. Rejected
+    /// Copies a conversation and its messages, without approved tools, under another id of the same
+    /// agent and user. Rejected
     /// with [`AppendError::Exists`] if that is taken. Returns false if there is none to copy.
     fn clone_conversation(
         &self,

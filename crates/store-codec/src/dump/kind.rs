@@ -47,7 +47,8 @@ pub enum Kind {
     Holes,
     /// Number, agent, owner.
     Memories,
-    /// Number, memory, id, agent, owner, title, metadata, working memory, created, updated.
+    /// Number, memory, id, agent, owner, title, metadata, working memory, created, updated,
+    /// approved tools.
     Conversations,
     /// Memory, conversation, id, role, parts, created, generation, place among the messages of the
     /// memory from 1 on.
@@ -115,7 +116,7 @@ impl Kind {
             Self::Continuations => &[Int, Int, Text],
             Self::Holes => &[Text, Int, Int, Int],
             Self::Memories => &[Int, Text, Text],
-            Self::Conversations => &[Int, Int, Text, Text, Text, Text, Bytes, Text, Int, Int],
+            Self::Conversations => &[Int, Int, Text, Text, Text, Text, Bytes, Text, Int, Int, Text],
             Self::Messages => &[Int, Int, Text, Int, Bytes, Int, Text, Int],
             Self::Logs => &[
                 Int, Int, Int, Text, Text, Text, Text, Text, Text, Text, Text, Text, Text, Text,

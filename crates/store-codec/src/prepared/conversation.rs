@@ -49,15 +49,21 @@ pub struct PreparedMessages {
     /// Id of the message after which all are deleted first.
     pub cut_after: Option<String>,
     pub messages: Vec<PreparedMessage>,
+    /// JSON; `None` if nothing is added.
+    pub approved_tools: Option<String>,
     pub at: Timestamp,
 }
 
 impl PreparedMessages {
     /// Serializes the messages.
     pub fn new(write: ConversationWrite) -> serde_json::Result<Self> {
-        let ConversationWrite { key, cut_after, messages, at } = write;
+        let ConversationWrite { key, cut_after, messages, approved_tools, at } = write;
         let messages = messages.into_iter().map(PreparedMessage::new);
-        Ok(Self { key, cut_after, messages: messages.collect::<serde_json::Result<_>>()?, at })
+        let messages = messages.collect::<serde_json::Result<_>>()?;
+        let approved_tools = (!approved_tools.is_empty())
+            .then(|| serde_json::to_string(&approved_tools))
+            .transpose()?;
+        Ok(Self { key, cut_after, messages, approved_tools, at })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use greenroom_actors::ports::store::{
-    Conversation, ConversationKey, GenerationEntry, GenerationRecord, GenerationStep, StepOrigin,
-    StoredMessage,
+    ApprovedTools, Conversation, ConversationKey, GenerationEntry, GenerationRecord,
+    GenerationStep, StepOrigin, StoredMessage,
 };
 
 use crate::codes::{generation_status_of, role_of};
@@ -72,6 +72,11 @@ pub fn conversation_of<C: Columns>(row: &C) -> Result<Conversation, C::Error> {
         created_at: row.time(6)?,
         updated_at: row.time(7)?,
     })
+}
+
+/// Decodes the approved tools of a conversation.
+pub fn approved_tools_of<C: Columns>(row: &C) -> Result<ApprovedTools, C::Error> {
+    Ok(row.optional_text_json(0)?.unwrap_or_default())
 }
 
 /// Decodes a message from its id, role, parts, time and generation, which start at the second

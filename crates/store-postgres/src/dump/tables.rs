@@ -118,7 +118,7 @@ impl Table {
                 kind,
                 "conversations",
                 "n, memory, id, agent, owner, title, metadata, working_memory, created, \
-            updated",
+            updated, approved",
                 "ORDER BY n",
             )
             .with("next", "1"),

@@ -63,10 +63,12 @@ pub(crate) const PUT: &str = "INSERT INTO messages
         role = excluded.role, generation = excluded.generation, parts = excluded.parts,
         folded = excluded.folded";
 
-/// Moves the times of conversations and the places of their next messages.
+/// Moves the times of conversations and the places of their next messages, and adds approved tools.
 pub(crate) const TOUCH: &str = "UPDATE conversations SET
         updated = ($2::bigint[])[array_position($1::bigint[], n)],
-        next = ($3::bigint[])[array_position($1, n)]
+        next = ($3::bigint[])[array_position($1, n)],
+        approved = CASE WHEN ($4::text[])[array_position($1, n)] IS NULL THEN approved
+            ELSE (coalesce(approved, '{}')::jsonb || ($4)[array_position($1, n)]::jsonb)::text END
     WHERE n = ANY ($1)";
 
 /// The statements, prepared.
@@ -213,6 +215,7 @@ fn touch<'b>(all: &[Addition<'b>]) -> Parameters<'b> {
     values.column(all, |it| it.conversation);
     values.column(all, |it| it.write.at.0);
     values.column(all, |it| it.next + signed(it.write.messages.len() as u64));
+    values.column(all, |it| it.write.approved_tools.as_deref().map(Text));
     values
 }
 

@@ -9,9 +9,9 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::meter::NoMeter;
 use greenroom_actors::ports::store::{
-    AppendError, ContinuationChange, ConversationKey, ConversationWrite, Conversations as _,
-    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, Generations as _,
-    Journal as _, StoredMessage,
+    AppendError, ApprovedTools, ContinuationChange, ConversationKey, ConversationWrite,
+    Conversations as _, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
+    Generations as _, Journal as _, StoredMessage,
 };
 use support::postgres::Server;
 use support::proxy::{Proxy, Way};
@@ -65,7 +65,13 @@ pub(super) fn messages(conversation: &str, ids: &[&str]) -> Option<ConversationW
         generation_id: None,
     };
     let messages = ids.iter().map(message).collect();
-    Some(ConversationWrite { key: key(conversation), cut_after: None, messages, at: Timestamp(1) })
+    Some(ConversationWrite {
+        key: key(conversation),
+        cut_after: None,
+        messages,
+        approved_tools: ApprovedTools::new(),
+        at: Timestamp(1),
+    })
 }
 
 /// Queues a record without waiting.

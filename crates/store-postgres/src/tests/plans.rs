@@ -16,8 +16,9 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use crate::connector::Purpose;
 use crate::{PostgresSettings, PostgresStore};
 use crate::{
-    acted, asks, changes, conversations, counts, forget, generations, history, key_purge, lane,
-    list, log_writes, logs, pieces, reader, retention, search, trace_record, traces,
+    acted, asked_users, asks, changes, conversations, counts, forget, generations, history,
+    key_purge, lane, list, log_writes, logs, pieces, reader, retention, search, trace_record,
+    traces,
 };
 
 /// Maximum number of rows that a statement reads in one place: a page that scans has the most.
@@ -84,6 +85,7 @@ const CASES: &[Case] = &[
     // counts all open ones
     of!(asks::COUNT, "").reading(20_000),
     of!(asks::DUE, "101, 50000"),
+    of!(asks::OF_GENERATION, "'generation 6'"),
     of!(asks::OPEN, "5001, 1, 0, 0, 9223372036854775807"),
     of!(asks::OPEN_OF_WORKFLOW, "5001, 1, 0, 0, 9223372036854775807, 'workflow 1'"),
     of!(asks::OPEN_OF_AGENT, "5001, 1, 0, 0, 9223372036854775807, 'agent 1'"),
@@ -102,9 +104,11 @@ const CASES: &[Case] = &[
     of!(asks::MARK, "1"),
     of!(asks::REVISE, "'ask 1', 0, NULL, 'user 1', 1, NULL"),
     of!(asks::REVISED, "'ask 1', 0, NULL, 'user 1', 1, NULL"),
-    of!(asks::END_CLAIMS, "'user 0', 500"),
-    of!(asks::ANSWERED, "'user 0', 0, 500"),
-    of!(asks::STRIKE, "'{1, 2}', '{a, a}'"),
+    of!(asked_users::END_CLAIMS, "'user 0', 500"),
+    of!(asked_users::ANSWERED, "'user 0', 0, 500"),
+    of!(asked_users::STRIKE, "'{1, 2}', '{a, a}'"),
+    of!(asked_users::ASSIGNED, "0, 500"),
+    of!(asked_users::REASSIGN, "'{1, 2}', '{a, a}', '{b, b}'"),
     of!(changes::MARK, ""),
     of!(conversations::NEXT_NUMBER, ""),
     of!(conversations::FIND, "'=user 1', 'agent 1', 'conversation 1'"),
@@ -162,7 +166,7 @@ const CASES: &[Case] = &[
         '{a, b}', '{a, b}'"
     )
     .in_lane(),
-    of!(generations::messages::TOUCH, "'{1, 2}', '{1, 1}', '{9001, 9001}'").in_lane(),
+    of!(generations::messages::TOUCH, "'{1, 2}', '{1, 1}', '{9001, 9001}', '{NULL, NULL}'").in_lane(),
     of!(
         generations::statement::STORE,
         "1, 1, -2::smallint, 0, '{900001, 6, 900003}', '{new, generation 6, new too}',
@@ -263,6 +267,7 @@ const CASES: &[Case] = &[
     of!(retention::DROP_EXECUTIONS, "'{1, 2, 3, 4, 5}', 1"),
     of!(retention::DROP_GENERATIONS, "'{1, 2, 3, 4, 5}'"),
     of!(retention::FORGET_GENERATIONS, "'user 0', 100"),
+    of!(search::APPROVED, "'=user 1', 'agent 1', 'conversation 1'"),
     of!(search::BY_KEY, "'=user 1', 'agent 1', 'conversation 1'"),
     // counts the conversations
     of!(search::OF_ALL, "NULL, NULL, 100, 0").reading(20_000 + UNDONE_MAX),

@@ -12,7 +12,7 @@ use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::conformance::{Bench, Draft, completed, held, step_started};
 use greenroom_actors::ports::store::{
-    AskAnswer, AskChange, AskKind, AskRevision, AskState, Claim, ContinuationChange,
+    ApprovedTools, AskAnswer, AskChange, AskKind, AskRevision, AskState, Claim, ContinuationChange,
     ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus, GenerationStep,
     GenerationWrite, IdempotencyRecord, NewAsk, Status, Store, StoredMessage, Timer, TimerChange,
     TimerKey,
@@ -139,7 +139,7 @@ async fn waiting_calls(store: &dyn Store) {
         ..ask(id, None)
     };
     let by = Some(Arc::new(Principal::verified("u2")));
-    let answer = AskAnswer { by, data: Arc::new(json!({ "approved": true })) };
+    let answer = AskAnswer { by, data: Arc::new(json!({ "approved": true })), key: None };
     let (id, state, at) = (Arc::from("answered"), AskState::Answered, Timestamp(2000));
     let asks = vec![
         AskChange::Open(call("answered")),
@@ -193,6 +193,7 @@ pub(super) fn generation(id: &str, messages: Option<(&str, &[&str])>) -> Generat
         key: key(conversation),
         cut_after: None,
         messages: texts.iter().map(message).collect(),
+        approved_tools: ApprovedTools::from([(Arc::from("pay"), Arc::from("schema"))]),
         at: Timestamp(1000),
     });
     let turn = Arc::new(GenerationStep { text: "turn".to_owned(), ..GenerationStep::default() });

@@ -104,9 +104,9 @@ fn statements(kind: Kind) -> Statements {
         Kind::Conversations => table!(
             "conversations",
             "n, memory, id, agent, user, title, metadata, working_memory, created, \
-            updated",
+            updated, approved",
             "ORDER BY n",
-            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
         ),
         Kind::Messages => Statements {
             select: "SELECT n >> 32, conversation, id, role, parts, created, generation, 0 \

@@ -1,10 +1,10 @@
 //! Migrations of the tables, from version to version.
 
 /// Schema version that this build writes and reads; `user_version` of the file.
-pub(crate) const VERSION: i32 = 8;
+pub(crate) const VERSION: i32 = 9;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8];
+pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8, V9];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -323,4 +323,10 @@ CREATE TABLE continuations (
     body       TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX suspended ON generations (conversation) WHERE status = 4;
+";
+
+/// `asks_assigned` finds the asks that name a user.
+const V9: &str = "
+ALTER TABLE conversations ADD COLUMN approved TEXT;
+CREATE INDEX asks_assigned ON asks (n) WHERE rules IS NOT NULL;
 ";

@@ -6,9 +6,9 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{
-    ContinuationChange, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, Conversations as _, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationStep, GenerationWrite, Generations as _, StoredMessage,
+    ApprovedTools, ContinuationChange, Conversation, ConversationFilter, ConversationKey,
+    ConversationPatch, ConversationWrite, Conversations as _, GenerationPage, GenerationRecord,
+    GenerationStatus, GenerationStep, GenerationWrite, Generations as _, StoredMessage,
 };
 use serde_json::{Map, json};
 
@@ -68,9 +68,9 @@ fn write_of(
     conversation: &str,
     texts: impl IntoIterator<Item = String>,
 ) -> GenerationWrite {
-    let messages = messages(texts);
-    let key = key(conversation);
-    let messages = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1000) };
+    let (key, messages, at) = (key(conversation), messages(texts), Timestamp(1000));
+    let approved_tools = ApprovedTools::new();
+    let messages = ConversationWrite { key, cut_after: None, messages, approved_tools, at };
     GenerationWrite {
         row: free_row(),
         record: record(id),
@@ -251,12 +251,9 @@ async fn deletions_leave_no_rows() {
     let to = Arc::from("copy");
     assert_eq!(store.clone_conversation(key("c1"), to, Timestamp(5)).await, Ok(true));
     assert_eq!(counts(&path), [4, 3, 1, 2, 2200, 2200]);
-    let cut = ConversationWrite {
-        key: key("c1"),
-        cut_after: Some("id of b 9".to_owned()),
-        messages: Vec::new(),
-        at: Timestamp(5),
-    };
+    let (cut_after, at) = (Some("id of b 9".to_owned()), Timestamp(5));
+    let (messages, approved_tools) = (Vec::new(), ApprovedTools::new());
+    let cut = ConversationWrite { key: key("c1"), cut_after, messages, approved_tools, at };
     let write = GenerationWrite {
         row: free_row(),
         record: record("g4"),

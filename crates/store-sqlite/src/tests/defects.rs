@@ -7,9 +7,9 @@ use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
 use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
-    ContinuationChange, ConversationFilter, ConversationWrite, Conversations as _, GenerationStep,
-    GenerationWrite, LogFilter, Logs as _, ReadError, Retention as _, Root, RootFilter,
-    StoredMessage, TimerKey, TraceQuery, Traces as _,
+    ApprovedTools, ContinuationChange, ConversationFilter, ConversationWrite, Conversations as _,
+    GenerationStep, GenerationWrite, LogFilter, Logs as _, ReadError, Retention as _, Root,
+    RootFilter, StoredMessage, TimerKey, TraceQuery, Traces as _,
 };
 use serde_json::json;
 
@@ -73,6 +73,7 @@ fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
             key: key("talk"),
             cut_after: None,
             messages: vec![message],
+            approved_tools: ApprovedTools::new(),
             at: Timestamp(1000),
         }),
         continuation: ContinuationChange::Keep,

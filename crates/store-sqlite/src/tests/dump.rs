@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use greenroom_actors::domain::assignment::AskRules;
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::ports::store::{
-    AskChange, AskKind, AskSubject, Asks as _, ContinuationChange, ConversationWrite,
-    Conversations as _, GenerationWrite, Generations as _, NewAsk, StoredMessage,
+    ApprovedTools, AskChange, AskKind, AskSubject, Asks as _, ContinuationChange,
+    ConversationWrite, Conversations as _, GenerationWrite, Generations as _, NewAsk,
+    StoredMessage,
 };
 use greenroom_store_codec::dump::{Kind, Target as _, Value, copy};
 
@@ -63,7 +64,13 @@ async fn add_generation(store: &SqliteStore) {
     };
     let messages = vec![message("first text"), message("second text")];
     let (key, at) = (key("talk"), Timestamp(1000));
-    let messages = Some(ConversationWrite { key, cut_after: None, messages, at });
+    let messages = Some(ConversationWrite {
+        key,
+        cut_after: None,
+        messages,
+        approved_tools: ApprovedTools::from([(Arc::from("pay"), Arc::from("schema"))]),
+        at,
+    });
     let ask = NewAsk {
         id: Arc::from("ask_1"),
         kind: AskKind::Input,
@@ -108,6 +115,8 @@ async fn a_file_is_copied_to_another_one() {
     assert_has(&*store, &drafts).await;
     let found = store.search_messages("clerk", Some("u1"), "SECOND", 10).await.unwrap();
     assert_eq!(found.len(), 1, "the text is searched");
+    let approved = store.approved_tools(&key("talk")).await.unwrap();
+    assert_eq!(approved.get("pay").map(|schema| &**schema), Some("schema"));
     let ask = store.due_asks(Timestamp(1010), 10).await.unwrap().remove(0);
     let AskSubject::Call(call) = ask.subject else { panic!("an ask of a call") };
     assert_eq!((&*call.generation_id, &*call.tool_name), ("g1", "ask_person"));

@@ -1,5 +1,7 @@
 //! Answers of a chat client to what a suspended generation waits for.
 
+use std::collections::HashSet;
+
 use greenroom_actors::agent::tool::ASK_USER;
 use greenroom_actors::requests::{ChatReply, Reply};
 use serde_json::{Map, Value};
@@ -22,22 +24,23 @@ pub fn replies_of(input: &Value) -> Replies {
         return Replies::default();
     };
     let turn = parts.iter().rposition(|part| part["type"] == "step-start").unwrap_or(0);
+    let asked: HashSet<&str> = parts.iter().filter_map(asked_call).collect();
     let mut replies = Replies::default();
     for (place, part) in parts.iter().enumerate() {
         let Some(part) = part.as_object().filter(|part| is_tool(part)) else { continue };
         let Some(reply) = reply_of(part, place >= turn) else { continue };
         replies.are_answers |= reply.approval_id.is_some()
             || part["type"] == format!("tool-{ASK_USER}")
-            || parts.iter().any(|asked| is_about(asked, &reply));
+            || asked.contains(reply.tool_call_id.as_str());
         replies.all.push(reply);
     }
     replies
 }
 
-/// Returns true for a data part that asks for this reply.
-fn is_about(part: &Value, reply: &ChatReply) -> bool {
+/// Returns the call that a data part asks about.
+fn asked_call(part: &Value) -> Option<&str> {
     let is_ask = part["type"] == "data-ask" || part["type"] == "data-approval";
-    is_ask && part["data"]["toolCallId"] == *reply.tool_call_id
+    part["data"]["toolCallId"].as_str().filter(|_| is_ask)
 }
 
 fn is_tool(part: &Map<String, Value>) -> bool {

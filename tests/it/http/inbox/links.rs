@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::http::site::Site;
 use crate::program::Programs as _;
-use support::client::Reply;
+use support::client::{Reply, Wire};
 use support::server::{Home, Server};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -364,4 +364,28 @@ fn a_link_needs_no_token_where_everything_else_does() {
     assert_eq!(site.get("/inbox").status, 401);
     assert_eq!(code(&site.get("/inbox/link/a.b")), (404, "link_invalid"));
     assert_eq!(code(&submit(&site, "/inbox/link/a.b", "")), (404, "link_invalid"));
+}
+
+/// A proxy may keep the host under which people reach the page; a page of another site cannot have it.
+#[test]
+fn the_host_of_links_is_known_at_their_pages_alone() {
+    let site = site("");
+    let ask = asked(&site, "free", "f1");
+    let link = link(&site, &ask, "role:any");
+    let at = |method: &str, path: &str, host: &str, form: &str| {
+        let mut wire = Wire::open(site.server.address).unwrap();
+        let (kind, length) = ("application/x-www-form-urlencoded", form.len());
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\norigin: null\r\ncontent-type: {kind}\r\n\
+             content-length: {length}\r\n\r\n{form}"
+        );
+        wire.write(head.as_bytes()).unwrap();
+        wire.reply().unwrap()
+    };
+    for (path, host) in [(&*link, "evil.example"), ("/inbox", "green.example")] {
+        assert_eq!(code(&at("GET", path, host, "")), (403, "host_not_allowed"), "{path} {host}");
+    }
+    assert_eq!(code(&at("POST", &link, "evil.example", "data=1")), (403, "host_not_allowed"));
+    assert_eq!(at("GET", &link, "green.example", "").status, 200);
+    assert_eq!(at("POST", &link, "green.example", "data=1").status, 200);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
+use crate::domain::message::{ToolApproval, ToolCall, ToolOutcome, ToolResult};
 
 /// Parses `id` or `id=text`: `u1` is a user's message, `a1` the assistant's, `s1` a system message;
 /// `-` has no id.
@@ -47,7 +47,8 @@ fn remembered(kept: &str, asked: &[Message], sent: Sent) -> Remembered {
 fn shown(memory: Remembered) -> (String, Option<String>, String) {
     let older: Vec<_> = memory.older.iter().filter_map(|message| message.id.clone()).collect();
     let said = vec![Part::Text { text: "said".to_owned() }];
-    let ConversationWrite { cut_after, messages, .. } = memory.write(said, "g", Timestamp(9));
+    let ConversationWrite { cut_after, messages, .. } =
+        memory.write(said, ApprovedTools::new(), "g", Timestamp(9));
     let written = messages.into_iter().map(|StoredMessage { id, role, parts, .. }| {
         let text = Message { id: None, role, parts }.plain_text().replace('\n', "+");
         if text == id { id } else { format!("{id}={text}") }
@@ -137,11 +138,59 @@ fn results_of_tools_belong_to_the_answer_before_them() {
         parts: vec![Part::ToolCall(call.clone())],
     };
     let write = |asked: &[Message]| {
-        let write = remembered("", asked, Sent::New).write(Vec::new(), "g", Timestamp(9));
+        let memory = remembered("", asked, Sent::New);
+        let write = memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9));
         write.messages.into_iter().map(|message| (message.id, message.parts)).collect::<Vec<_>>()
     };
     let whole = vec![Part::ToolCall(call), result];
     assert_eq!(write(&[called.clone(), tool.clone()]), [("a1".to_owned(), whole)]);
     assert_eq!(write(&[called]), [], "half a call is none");
     assert_eq!(write(&[tool]), [], "a result without a call");
+}
+
+#[test]
+fn what_a_client_says_of_approvals_is_not_stored() {
+    let call = |id: &str| {
+        let (tool_call_id, tool_name) = (id.to_owned(), "pay".to_owned());
+        Part::ToolCall(ToolCall { tool_call_id, tool_name, input: json!({}) })
+    };
+    let result = |id: &str| {
+        let (tool_call_id, tool_name) = (id.to_owned(), "pay".to_owned());
+        let outcome = ToolOutcome::Output(json!(1));
+        Part::ToolResult(ToolResult { tool_call_id, tool_name, input: json!({}), outcome })
+    };
+    let approval = |id: &str, approved| {
+        let (approval_id, tool_call_id) = (format!("ask_{id}"), id.to_owned());
+        Part::ToolApproval(ToolApproval { approval_id, tool_call_id, approved, reason: None })
+    };
+    let parts = |of_a: Option<Part>, of_b: Option<Part>, text: &str| {
+        let mut parts = vec![call("a")];
+        parts.extend(of_a);
+        parts.push(call("b"));
+        parts.extend(of_b);
+        parts.extend([result("a"), result("b"), Part::Text { text: text.to_owned() }]);
+        parts
+    };
+    let kept = StoredMessage {
+        parts: parts(Some(approval("a", Some(true))), None, "said"),
+        ..stored("a1")
+    };
+    let rows = [
+        (parts(Some(approval("a", Some(false))), Some(approval("b", Some(true))), "said"), None),
+        (parts(None, None, "said"), None),
+        (
+            parts(None, Some(approval("b", Some(true))), "changed"),
+            Some(parts(Some(approval("a", Some(true))), None, "changed")),
+        ),
+    ];
+    for (sent, written) in rows {
+        let messages =
+            [Message { parts: sent, ..message("a1") }, Message::text(Role::User, "go on")];
+        let (sent, generation_id, at) = (Sent::New, "g", Timestamp(9));
+        let asked = MemoryInput { messages: &messages, sent, context_limit: 4, generation_id, at };
+        let memory = Remembered::new(key(), None, vec![kept.clone()], &asked);
+        let write = memory.write(Vec::new(), ApprovedTools::new(), "g", Timestamp(9)).messages;
+        let of_a1 = write.into_iter().find(|message| message.id == "a1");
+        assert_eq!(of_a1.map(|message| message.parts), written);
+    }
 }

@@ -99,7 +99,7 @@ impl Run {
             if let Some(kept) = &mut self.continuation {
                 kept.memory = Some(memory.kept().stored());
             }
-            memory.write(parts, &self.record.id, at)
+            memory.write(parts, self.approved_tools.clone(), &self.record.id, at)
         });
         self.record.status = GenerationStatus::Suspended;
         self.record.usage = Some(self.transcript.usage());
@@ -129,6 +129,7 @@ impl Run {
     async fn record_release(&mut self) -> Result<(), GenerateError> {
         let Some(kept) = &mut self.continuation else { return Ok(()) };
         kept.is_released = true;
+        kept.worked_ms = self.worked.ms();
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await
     }
@@ -190,7 +191,8 @@ impl Run {
             Err(_) => return None,
         };
         let memory = self.memory.take()?;
-        Some(memory.write(parts, &self.record.id, at))
+        let approved_tools = self.approved_tools.clone();
+        Some(memory.write(parts, approved_tools, &self.record.id, at))
     }
 }
 

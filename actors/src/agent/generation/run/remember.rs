@@ -11,7 +11,7 @@ use super::start::conversation_key;
 impl Run {
     /// Returns `None` if the agent has no memory or the run no conversation.
     pub(super) async fn remember(
-        &self,
+        &mut self,
         messages: &[Message],
         sent: Sent,
         context_limit: u32,
@@ -30,8 +30,10 @@ impl Run {
                 most => store.messages(&key, None, most).await,
             }
         };
-        let (conversation, stored) = tokio::try_join!(conversation, stored)
+        let approved = store.approved_tools(&key);
+        let (conversation, stored, approved) = tokio::try_join!(conversation, stored, approved)
             .map_err(|error: ReadError| GenerateError::Unavailable(error.into()))?;
+        self.approved_tools = approved;
         let working_memory = conversation.and_then(|conversation| conversation.working_memory);
         let asked = MemoryInput {
             messages,

@@ -1,6 +1,7 @@
 //! Continues a run that was interrupted or put down.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::Continuation;
@@ -61,7 +62,9 @@ impl Run {
             self.continuation = Some(kept);
             return Ok(Halt::StillWaiting);
         }
+        let worked = Duration::from_millis(kept.worked_ms);
         self.claim(kept, revision).await?;
+        self.worked.add(worked);
         if let Some(sequencer) = &mut self.sequencer {
             sequencer.take_up();
         }
@@ -90,7 +93,7 @@ impl Run {
         self.message_id.clone_from(&kept.message_id);
         self.memory = kept.memory.clone().map(Into::into);
         self.approvals.clone_from(&kept.approvals);
-        self.remembered.clone_from(&kept.remembered);
+        self.approved_tools.clone_from(&kept.approved_tools);
         self.context = Arc::clone(&kept.context);
         self.depth = kept.depth;
         self.parent.clone_from(&kept.parent);

@@ -39,22 +39,14 @@ impl Run {
             results_left: self.results_left,
             memory: self.memory.as_ref().map(|memory| memory.kept()),
             usage: self.transcript.usage(),
+            worked_ms: self.worked.ms(),
             crashes: 0,
             is_released: false,
             parent: self.parent.clone(),
             calls: Vec::new(),
             approvals: self.approvals.clone(),
-            remembered: self.remembered.clone(),
+            approved_tools: self.approved_tools.clone(),
         }
-    }
-
-    /// Returns true if a call of the tool was approved in this conversation.
-    fn is_remembered(&self, tool_name: &str) -> bool {
-        let is_approved = |call: &ToolCall| {
-            let mut approvals = self.approvals.iter().filter(|it| it.approved == Some(true));
-            call.tool_name == tool_name && approvals.any(|it| it.tool_call_id == call.tool_call_id)
-        };
-        self.remembered.contains(tool_name) || self.transcript.tool_calls().any(is_approved)
     }
 
     /// Returns what earlier answers and crashes have to do with a call of the last turn.
@@ -63,7 +55,7 @@ impl Run {
         let is_settled = call.is_some_and(|call| call.settled_at == crashes);
         Permission {
             is_approved: call.is_some_and(|call| call.is_approved),
-            is_remembered: self.is_remembered(tool_name),
+            approved_schema: self.approved_tools.get(tool_name).cloned(),
             is_interrupted: self.is_interrupted && !is_settled,
         }
     }
@@ -110,6 +102,7 @@ impl Run {
         }
         kept.approvals.clone_from(&self.approvals);
         (kept.usage, kept.results_left) = (self.transcript.usage(), self.results_left);
+        kept.worked_ms = self.worked.ms();
         asks
     }
 
@@ -147,7 +140,8 @@ impl Opened<'_> {
                 (CallState::Child { generation_id, asks, is_ready: false }, None)
             }
             Waiting::Approval(approval) => {
-                let ApprovalAsk { reason, to, deadline, on_timeout, is_editable } = approval;
+                let ApprovalAsk { reason, to, deadline, on_timeout, is_editable, .. } = approval;
+                let remembered_schema = approval.remembered_schema;
                 let deadline = deadline_of(self.now, deadline);
                 let ask = self.ask(AskKind::Approval, reason, None, deadline);
                 let new = self.new_ask(
@@ -157,15 +151,17 @@ impl Opened<'_> {
                         "input": ask.input, "edit": is_editable, "onTimeout": on_timeout
                     }),
                 );
-                (CallState::Asked(CallAsk { ask, on_timeout, is_editable }), Some(new))
+                let asked = CallAsk { ask, on_timeout, is_editable, remembered_schema };
+                (CallState::Asked(Box::new(asked)), Some(new))
             }
             Waiting::Input(question) => {
                 let reason = shortened(&question.question, ASK_REASON_BYTES_MAX).to_owned();
                 let ask = self.ask(AskKind::Input, reason, question.schema, None);
                 let details = json!({ "input": ask.input, "schema": ask.schema });
                 let new = self.new_ask(&ask, question.to, details);
-                let (on_timeout, is_editable) = Default::default();
-                (CallState::Asked(CallAsk { ask, on_timeout, is_editable }), Some(new))
+                let (on_timeout, is_editable, remembered_schema) = Default::default();
+                let asked = CallAsk { ask, on_timeout, is_editable, remembered_schema };
+                (CallState::Asked(Box::new(asked)), Some(new))
             }
         }
     }

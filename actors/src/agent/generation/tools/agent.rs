@@ -15,7 +15,7 @@ use crate::ports::model::Usage;
 use crate::ports::store::{GenerationEntry, GenerationStatus};
 use crate::requests::Unavailable;
 
-use super::{ToolReturn, Waiting, unavailable_for_model};
+use super::{ToolReturn, Waiting, idempotency_key, unavailable_for_model};
 
 /// Asks the agent and waits for its text. Failures report the agent's usage too. Dropping the
 /// future cancels the generation.
@@ -82,11 +82,18 @@ fn request(agent_id: &str, prompt: &str, context: &ToolContext, depth: u32) -> G
 fn generation_id(deps: &GenerationDeps, context: &ToolContext) -> Arc<str> {
     match &context.generation_id {
         None => deps.clock.new_id(),
-        Some(_) => {
-            let hash = long_hash(&[&context.idempotency_key]);
-            Arc::from(format!("{STEP_GENERATION_PREFIX}{hash}"))
-        }
+        Some(_) => generation_of(&context.idempotency_key),
     }
+}
+
+fn generation_of(idempotency_key: &str) -> Arc<str> {
+    let hash = long_hash(&[idempotency_key]);
+    Arc::from(format!("{STEP_GENERATION_PREFIX}{hash}"))
+}
+
+/// Returns the id of the generation that a call asks, the first one of those with this id.
+pub(crate) fn child_of(generation_id: &str, tool_call_id: &str) -> Arc<str> {
+    generation_of(&idempotency_key(generation_id, tool_call_id, 0))
 }
 
 /// Returns the answer of a generation that has completed before.

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::agent::ask::{Approval, OnCrash, OnTimeout, ToolAsk, When};
+use crate::agent::ask::{Approval, OnCrash, OnTimeout, Remember, ToolAsk, When};
 use crate::agent::outcome::PendingAsk;
 use crate::agent::tool::ToolDefinition;
 use crate::domain::assignment::Assignee;
 use crate::domain::effort::{Budget, within};
 use crate::domain::expression::Scope;
 use crate::domain::failure::shortened;
+use crate::domain::hash::canonical_hash;
 use crate::ports::store::ASK_REASON_BYTES_MAX;
 
 /// The reason why a call waits.
@@ -36,6 +37,8 @@ pub(crate) struct ApprovalAsk {
     pub(crate) deadline: Option<Duration>,
     pub(crate) on_timeout: OnTimeout,
     pub(crate) is_editable: bool,
+    /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
+    pub(crate) remembered_schema: Option<Arc<str>>,
 }
 
 /// Returns the approval that a call with these arguments needs, if any.
@@ -52,7 +55,16 @@ pub(super) fn approval_of(
         deadline: approval.deadline,
         on_timeout: approval.on_timeout,
         is_editable: approval.is_editable,
+        remembered_schema: remembered_schema(tool),
     })
+}
+
+/// Returns the hash of the tool's schema if an approval of a call counts for the conversation.
+pub(super) fn remembered_schema(tool: &ToolDefinition) -> Option<Arc<str>> {
+    let is_remembered = tool.approval.as_ref()?.remember == Remember::Chat;
+    // a schema that cannot be written has no hash, and its calls are asked about each time
+    let hash = is_remembered.then(|| canonical_hash(&tool.spec.parameters));
+    hash?.ok().map(Arc::from)
 }
 
 /// Returns the approval that an interrupted call needs to be made again, if its tool asks for one.
@@ -68,6 +80,8 @@ pub(super) fn approval_after_crash(tool: &ToolDefinition) -> Option<ApprovalAsk>
             deadline: approval.and_then(|approval| approval.deadline),
             on_timeout: OnTimeout::Refuse,
             is_editable: false,
+            // the repetition alone is approved
+            remembered_schema: None,
         }
     })
 }

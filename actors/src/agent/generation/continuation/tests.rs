@@ -1,0 +1,155 @@
+//! Answers, sub-agents, and the stored form.
+
+use serde_json::json;
+
+use super::*;
+use crate::ports::store::AskKind;
+
+fn pending(id: &str, kind: AskKind) -> PendingAsk {
+    PendingAsk {
+        ask_id: Arc::from(id),
+        kind,
+        tool_call_id: Arc::from("c1"),
+        tool_name: Arc::from("refund"),
+        input: json!({ "amount": 1 }),
+        reason: "Refund 1?".to_owned(),
+        schema: None,
+        deadline: None,
+        shown_at: None,
+    }
+}
+
+fn open(number: usize, state: CallState) -> OpenCall {
+    OpenCall {
+        number,
+        tool_call_id: Arc::from(format!("c{number}")),
+        tool_name: Arc::from("refund"),
+        state,
+        answers: Vec::new(),
+        is_approved: false,
+        settled_at: 0,
+    }
+}
+
+fn asked(id: &str, kind: AskKind) -> CallState {
+    let ask = pending(id, kind);
+    CallState::Asked(Box::new(CallAsk {
+        ask,
+        on_timeout: OnTimeout::Refuse,
+        is_editable: false,
+        remembered_schema: Some(Arc::from("schema")),
+    }))
+}
+
+fn continuation(calls: Vec<OpenCall>) -> Continuation {
+    Continuation {
+        messages: Arc::default(),
+        schema: None,
+        options: ModelOptions::default(),
+        provider_state: None,
+        bounds: Bounds::default(),
+        repairs: 0,
+        calls_made: 0,
+        context: Arc::default(),
+        depth: 0,
+        message_id: "m".to_owned(),
+        is_chat: false,
+        answer_left: 1,
+        results_left: 1,
+        memory: None,
+        usage: Usage::default(),
+        worked_ms: 0,
+        crashes: 0,
+        is_released: false,
+        parent: None,
+        calls,
+        approvals: Vec::new(),
+        approved_tools: ApprovedTools::new(),
+    }
+}
+
+#[test]
+fn a_run_goes_on_once_all_its_asks_are_answered() {
+    let child = CallState::Child {
+        generation_id: Arc::from("g2"),
+        asks: vec![pending("x", AskKind::Approval)],
+        is_ready: false,
+    };
+    let mut kept = continuation(vec![
+        open(0, asked("a", AskKind::Approval)),
+        open(1, asked("b", AskKind::Input)),
+        open(3, child),
+    ]);
+    let ids = |kept: &Continuation| -> Vec<_> {
+        kept.asks().iter().map(|ask| ask.ask_id.to_string()).collect()
+    };
+    assert_eq!(ids(&kept), ["a", "b", "x"]);
+    assert_eq!(kept.asks()[2].shown_at.as_deref(), Some("c3"));
+
+    let by = Some(Arc::new(Principal::verified("lea")));
+    let reason = Some("too much".to_owned());
+    assert!(kept.answer("a", CallAnswer::Refused { by, reason }));
+    let approved = || CallAnswer::Approved { by: ApprovedBy::Person, input: None };
+    assert!(!kept.answer("a", approved()), "once");
+    assert!(!kept.answer("x", approved()), "the child's own");
+    assert!(!kept.is_ready());
+    let refused = CallState::Refused { reason: "refused by lea: too much".to_owned() };
+    assert_eq!(kept.calls[0].state, refused);
+
+    assert!(kept.answer("b", CallAnswer::Given(json!("blue"))));
+    assert_eq!(kept.calls[1].answers, [json!("blue")]);
+    assert!(!kept.is_ready() && !kept.is_released);
+    assert!(!kept.child_is_ready("g9"));
+    assert!(kept.child_is_ready("g2"));
+    assert!(kept.is_ready() && kept.is_released);
+    assert!(!kept.child_is_ready("g2"), "once");
+    assert_eq!(ids(&kept), [""; 0]);
+}
+
+fn approval(id: &str, approved: Option<bool>) -> ToolApproval {
+    ToolApproval {
+        approval_id: id.to_owned(),
+        tool_call_id: "c0".to_owned(),
+        approved,
+        reason: None,
+    }
+}
+
+#[test]
+fn decisions_inside_a_sub_agent_are_not_those_about_its_call() {
+    let asks = vec![pending("x", AskKind::Approval), pending("y", AskKind::Approval)];
+    let (generation_id, is_ready) = (Arc::from("g2"), false);
+    let child = CallState::Child { generation_id, asks, is_ready };
+    let mut kept = continuation(vec![open(0, child)]);
+    let own = approval("own", Some(true));
+    kept.approvals = vec![own.clone(), approval("x", None), approval("y", None)];
+    assert!(kept.child_is_ready("g2"));
+    assert_eq!(kept.approvals, [own]);
+}
+
+#[test]
+fn only_people_approve_further_calls() {
+    let rows = [
+        (CallAnswer::Approved { by: ApprovedBy::Person, input: None }, 1),
+        (answer_of_timeout(OnTimeout::Approve), 0),
+        (answer_of_timeout(OnTimeout::Refuse), 0),
+    ];
+    for (answer, remembered) in rows {
+        let mut kept = continuation(vec![open(0, asked("a", AskKind::Approval))]);
+        assert!(kept.answer("a", answer.clone()));
+        assert_eq!(kept.approved_tools.len(), remembered, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_continuation_is_read_as_it_is_written() {
+    let calls = vec![
+        open(0, asked("a", AskKind::Approval)),
+        open(1, CallState::Approved { input: Some(json!({})) }),
+        open(2, CallState::Refused { reason: "refused".to_owned() }),
+        open(3, CallState::Answered),
+    ];
+    let kept = continuation(calls);
+    let text = serde_json::to_string(&kept).unwrap();
+    assert_eq!(serde_json::from_str::<Continuation>(&text).unwrap(), kept);
+}

@@ -1,0 +1,97 @@
+//! Users and roles in assignments of asks: warnings about those that no caller is.
+
+use std::collections::BTreeSet;
+
+use super::auth::AuthConfig;
+use super::entry::Entry;
+use super::names::Names;
+use super::problem::{ConfigProblem, Spot};
+use crate::auth::User;
+
+/// Prefix of a role in an assignment.
+const ROLE: &str = "role:";
+
+/// Prefix of a user in an assignment.
+const USER: &str = "user:";
+
+/// One `to`, with the places of its entries.
+#[derive(Debug)]
+pub(crate) struct Assignment {
+    spot: Spot,
+    entries: Vec<(Spot, String)>,
+}
+
+/// Users and roles that callers can be, as far as the configuration has them.
+enum Known {
+    /// Users as requests name them, and no roles.
+    Unchecked,
+    /// Users and roles of the keys.
+    Keys { users: BTreeSet<String>, roles: BTreeSet<String> },
+}
+
+impl Assignment {
+    /// Notes a `to`, which is checked when the whole configuration is read.
+    pub(super) fn note(entry: &Entry<'_>) {
+        let items = entry.items().unwrap_or_default();
+        let entries = items.iter().filter_map(|item| Some((item.place.spot(), item.text()?)));
+        let assignment = Self { spot: entry.place.spot(), entries: entries.collect() };
+        entry.place.findings.assignments.borrow_mut().push(assignment);
+    }
+
+    /// Returns a warning if no caller can be one of those in the assignment, or else one for each
+    /// entry that no caller can be. Entries with templates are not known before they are rendered.
+    pub(super) fn check(&self, auth: &AuthConfig, registered: &Names) -> Vec<ConfigProblem> {
+        let Some(known) = Known::of(auth, registered) else { return Vec::new() };
+        let named = || self.entries.iter().filter(|(_, entry)| entry != "!self");
+        let idle: Vec<_> = named().filter(|(_, entry)| !known.has(entry)).collect();
+        if !idle.is_empty() && idle.len() == named().count() {
+            let why = known.reason();
+            return vec![self.spot.warning(format!("no caller can answer this: {why}"))];
+        }
+        let idle = idle.into_iter();
+        let warning = |(spot, entry): &(Spot, String)| {
+            spot.warning(format!("no caller is {entry}: {}", known.reason()))
+        };
+        idle.map(warning).collect()
+    }
+}
+
+impl Known {
+    /// Returns `None` if tokens or Rust code say who callers are.
+    fn of(auth: &AuthConfig, registered: &Names) -> Option<Self> {
+        if auth.jwt.is_some() || !registered.providers.is_empty() {
+            return None;
+        }
+        if auth.api_keys.is_empty() {
+            return Some(Self::Unchecked);
+        }
+        let (mut users, mut roles) = (BTreeSet::new(), BTreeSet::new());
+        for key in &auth.api_keys {
+            // an invalid one is reported as an error
+            let user = User::new(key.user.clone()).ok()?;
+            users.insert(user.id().unwrap_or(&key.id).to_owned());
+            roles.extend(user.roles().iter().cloned());
+        }
+        Some(Self::Keys { users, roles })
+    }
+
+    fn has(&self, entry: &str) -> bool {
+        if entry.contains("{{") || entry.contains("{%") {
+            return true;
+        }
+        match (self, entry.strip_prefix(ROLE), entry.strip_prefix(USER)) {
+            (Self::Unchecked, Some(_), _) => false,
+            (Self::Keys { roles, .. }, Some(role), _) => roles.contains(role),
+            (Self::Keys { users, .. }, None, Some(user)) => users.contains(user),
+            // what is neither is reported as such
+            (Self::Unchecked | Self::Keys { .. }, None, _) => true,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unchecked => "roles come with tokens, and there is no [auth]",
+            Self::Keys { .. } => "no key in [[auth.api_keys]] has this user or role",
+        }
+    }
+}
