@@ -16,6 +16,7 @@ mod requests;
 mod rows;
 mod stats;
 mod suspended;
+mod tending;
 mod tools;
 mod traces;
 mod workflow_runs;

@@ -39,6 +39,8 @@ mod cluster_progress;
 mod costly;
 #[path = "actors/deciding.rs"]
 mod deciding;
+#[path = "actors/early_answers.rs"]
+mod early_answers;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

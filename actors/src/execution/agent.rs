@@ -20,6 +20,7 @@ use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::hash::long_hash;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{AgentCall, Machine, StepResult};
+use crate::domain::plan::Work;
 use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::calls::milliseconds;
@@ -87,7 +88,31 @@ impl ExecutionActor {
     }
 }
 
+impl ExecutionActor {
+    /// Has the generations looked at for which steps begin to wait: their asks could be answered
+    /// before that was recorded, when no step was there to resume.
+    pub(super) fn await_generations(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        let ids: Vec<_> = durable.iter().filter_map(|it| life.awaited_by(&it.fact)).collect();
+        let Some(deps) = self.shared.generation_deps().filter(|_| !ids.is_empty()) else { return };
+        let telling = async move {
+            for id in ids {
+                let _ = deps.awaited.send(Arc::from(id)).await;
+            }
+        };
+        self.background_query(telling, ctx, |_, (), _| {});
+    }
+}
+
 impl LiveExecution {
+    /// Returns the generation that a step begins to wait for.
+    fn awaited_by(&self, fact: &Fact) -> Option<String> {
+        let Fact::StepSuspended { path, .. } = fact else { return None };
+        let (step, node) = self.machine.node(path)?;
+        let is_agent = matches!(step.work, Work::Agent(_));
+        is_agent.then(|| generation_id(&self.header.id, path, node.failures))
+    }
+
     /// Returns a receiver of the execution's pauses, present and future.
     fn holds(&mut self) -> watch::Receiver<bool> {
         let is_held = self.machine.state().hold.is_some();

@@ -110,11 +110,7 @@ impl Runtime {
         match settled {
             Ok(is_ready) => {
                 if is_ready {
-                    // the answer is recorded: another attempt may continue the generation
-                    let going = self.go_on(&call.generation_id, by.as_deref(), None).await;
-                    if let Err(why) = going {
-                        log::warn!("generation {} continues later: {why}", call.generation_id);
-                    }
+                    self.go_on_soon(&call.generation_id, by.as_deref()).await;
                 }
             }
             Err(AskError::Closed { .. }) if idempotency.is_some() => {
@@ -297,9 +293,15 @@ impl Runtime {
             return Err(ContinueChatError::Ask(error));
         }
         if let Some(ready) = ready {
-            let gone_on = self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await?;
-            if let Some((id, handle)) = gone_on {
-                return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
+            match self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await {
+                Ok(Some((id, handle))) => {
+                    return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.go_on_later(ready, &why).await;
+                    return Err(why.into());
+                }
             }
         }
         let Some(found) = self.kept(&id).await? else {

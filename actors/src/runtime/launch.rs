@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use actix::{Actor, Addr, ArbiterHandle};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::agent::generation::tools::ToolLimits;
@@ -22,7 +22,7 @@ use crate::ports::store::{Acknowledgement, CommitSink, Header, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
-use crate::runtime::suspended::{adopt_interrupted, tend_generations};
+use crate::runtime::tending::{adopt_interrupted, continue_awaited, tend_generations};
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, SystemActors};
 use crate::runtime_ports::RuntimePorts;
@@ -37,6 +37,9 @@ use crate::shard::supervisor::{ReportReady, Supervisor};
 use crate::shard::sweeper::Sweeper;
 use crate::shard::watchdog::watch;
 use crate::shared::{Routes, Shard, Shared};
+
+/// Generations that something has begun to wait for, and that have not been looked at.
+const AWAITED_MAX: usize = 256;
 
 impl Runtime {
     /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
@@ -82,6 +85,7 @@ impl Runtime {
         let _ = shared.routes.set(routes(&shards, &scheduler));
         let system = Arc::new(SystemActors { shards, scheduler, sweeper });
 
+        let (awaited, to_continue) = mpsc::channel(AWAITED_MAX);
         let generations = GenerationDeps {
             registry: shared.registry(),
             generations: Arc::clone(&shared.store) as _,
@@ -99,6 +103,7 @@ impl Runtime {
             steps_max: shared.limits.generation_steps_max,
             bytes_max: shared.limits.generation_bytes_max,
             crash_attempts: shared.limits.machine.crash_attempts,
+            awaited,
         };
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);
@@ -111,6 +116,7 @@ impl Runtime {
         }
         let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
         let runtime = Self { shared, system, arbiters, generations, row_reads };
+        continue_awaited(&runtime, to_continue);
         tend_generations(&runtime, left);
         Ok(runtime)
     }

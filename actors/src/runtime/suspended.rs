@@ -4,7 +4,7 @@
 //! Every change is a write that succeeds only if nothing else was written since it was decided, so
 //! that of many answers, deadlines and withdrawals, in whatever process, one wins.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Map;
@@ -22,25 +22,21 @@ use crate::domain::trace::TraceOrigin;
 use crate::execution::restore;
 use crate::ports::store::{
     AskChange, AskState, AskSubject, ContinuationChange, ConversationKey, GenerationEntry,
-    GenerationStatus, GenerationWrite, Generations, Row, StepOrigin, StoredContinuation,
+    GenerationStatus, GenerationWrite, Generations, StepOrigin, StoredContinuation,
 };
 use crate::requests::{ResumeError, Target, Unavailable};
-use crate::runtime::{Runtime, SystemActors};
-use crate::shard::arbiters::Arbiters;
-use crate::shared::Shared;
+use crate::runtime::Runtime;
 use crate::visibility::Visibility;
-
-use super::rows::RowReads;
 
 /// Attempts to change a generation while others change it too. Each of them makes progress, and a
 /// turn has few calls.
 const ATTEMPTS_MAX: usize = 200;
 
-/// Interval between looks for asks of calls whose deadline has passed.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-/// Generations that are taken over at once, and asks that are read at once.
+/// Asks that are read at once.
 const PAGE: usize = 100;
+
+/// Time limit for a run to leave once it has recorded that it waits.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
 
 /// Pause while too many generations run to take up another one.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -169,9 +165,17 @@ impl Runtime {
         }
         let id: Arc<str> = Arc::from(found.entry.record.id.as_str());
         let agent_id = &found.entry.record.agent_id;
-        let is_live = self.generations.live.find(agent_id, &id, &Visibility::Everything).is_some();
+        let everything = &Visibility::Everything;
+        if let Some(run) = self.generations.live.find(agent_id, &id, everything) {
+            // its asks were answered before it was told that they are recorded
+            let leaving = self.generations.live.left(&id, &run);
+            let has_left = tokio::time::timeout(LEAVING_MAX, leaving).await;
+            has_left.map_err(|_| Unavailable::Busy { execution: None })?;
+            let Some(now) = self.kept(&id).await? else { return Ok(None) };
+            return Box::pin(self.go_on_with(now, by, subscriber)).await;
+        }
         // what stays `working` is taken up by the next process
-        if is_live || self.shared.is_draining() {
+        if self.shared.is_draining() {
             return Ok(None);
         }
         let is_watched = subscriber.is_some();
@@ -293,7 +297,7 @@ impl Runtime {
     }
 
     /// Continues generations that were left behind.
-    async fn take_up_all(&self, left: Vec<String>) {
+    pub(super) async fn take_up_all(&self, left: Vec<String>) {
         for id in left {
             while self.generations.active.live() >= self.shared.limits.generations_live_max {
                 tokio::time::sleep(PAUSE).await;
@@ -301,14 +305,12 @@ impl Runtime {
             if self.shared.is_draining() {
                 return;
             }
-            if let Err(why) = self.go_on(&id, None, None).await {
-                log::warn!("generation {id} cannot be continued now: {why}");
-            }
+            self.go_on_soon(&id, None).await;
         }
     }
 
     /// Ends asks of calls whose deadline has passed.
-    async fn expire_calls(&self) -> Result<(), Unavailable> {
+    pub(super) async fn expire_calls(&self) -> Result<(), Unavailable> {
         let now = self.shared.clock.now();
         for ask in self.shared.store.due_asks(now, PAGE).await? {
             let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
@@ -338,88 +340,8 @@ impl Runtime {
             Ok(Change::Put { kept: Box::new(kept), asks, value: () })
         });
         if let Some(((), true)) = changed.await? {
-            drop(self.go_on(generation_id, None, None).await?);
+            self.go_on_soon(generation_id, None).await;
         }
         Ok(())
     }
-
-    fn downgrade(&self) -> WeakRuntime {
-        WeakRuntime {
-            shared: Arc::downgrade(&self.shared),
-            system: Arc::downgrade(&self.system),
-            arbiters: Arc::downgrade(&self.arbiters),
-            row_reads: self.row_reads.clone(),
-        }
-    }
-}
-
-/// A runtime that this does not keep alive.
-struct WeakRuntime {
-    shared: Weak<Shared>,
-    system: Weak<SystemActors>,
-    arbiters: Weak<Arbiters>,
-    row_reads: RowReads,
-}
-
-impl WeakRuntime {
-    fn upgrade(&self) -> Option<Runtime> {
-        let shared = self.shared.upgrade()?;
-        Some(Runtime {
-            generations: shared.generations.get()?.clone(),
-            shared,
-            system: self.system.upgrade()?,
-            arbiters: self.arbiters.upgrade()?,
-            row_reads: self.row_reads.clone(),
-        })
-    }
-}
-
-/// Takes over generations whose processes are gone; returns their ids. A single process calls this
-/// before it starts any.
-pub(super) async fn adopt_interrupted(store: &dyn Generations) -> Result<Vec<String>, Unavailable> {
-    let (mut after, mut left) = (Row::MIN, Vec::new());
-    loop {
-        let page = store.adopt_interrupted(after, PAGE).await.map_err(Unavailable::from)?;
-        let Some((last, _)) = page.last() else { return Ok(left) };
-        after = *last;
-        left.extend(page.into_iter().map(|(_, id)| id));
-    }
-}
-
-/// Continues the generations that were left behind, and those of other processes that are gone; ends
-/// asks whose deadline has passed; until the runtime drains or is dropped.
-pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
-    let weak = runtime.downgrade();
-    actix::spawn(async move {
-        let mut is_abandoned = false;
-        loop {
-            let Some(runtime) = weak.upgrade() else { return };
-            let shared = &runtime.shared;
-            if shared.is_draining() {
-                return;
-            }
-            if is_abandoned {
-                match adopt_interrupted(&*shared.store).await {
-                    Ok(found) => (left, is_abandoned) = (found, false),
-                    Err(why) => {
-                        let level = shared.level_of_failure(log::Level::Warn);
-                        log::log!(level, "cannot continue interrupted generations: {why}");
-                    }
-                }
-            }
-            runtime.take_up_all(std::mem::take(&mut left)).await;
-            if shared.ownership.does_housework()
-                && let Err(why) = runtime.expire_calls().await
-            {
-                let level = shared.level_of_failure(log::Level::Warn);
-                log::log!(level, "cannot end asks whose deadline has passed: {why}");
-            }
-            let abandoned = Arc::clone(&shared.abandoned);
-            drop(runtime);
-            tokio::select! {
-                () = abandoned.notified() => is_abandoned = true,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-        }
-    });
 }

@@ -205,7 +205,7 @@ async fn an_ask_ends_with_the_step_that_waits_for_it() {
 }
 
 /// An agent `boss` that delegates to `desk`.
-fn with_boss(mut registry: Registry) -> Registry {
+pub(crate) fn with_boss(mut registry: Registry) -> Registry {
     let boss = AgentDefinition {
         sub_agents: vec!["desk".to_owned()],
         memory: true,
@@ -282,7 +282,7 @@ async fn an_interrupted_run_goes_on_where_it_was() {
 }
 
 /// A tool that takes ten seconds.
-fn slow(effects: &Effects) -> ToolDefinition {
+pub(crate) fn slow(effects: &Effects) -> ToolDefinition {
     let effects = effects.clone();
     let body = move |arguments, context: ToolContext| {
         effects.0.lock().unwrap().push((arguments, context.idempotency_key));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix::{Actor as _, Addr, ArbiterHandle};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::mailbox::force_send;
 use crate::observe::feed::FeedHandle;
@@ -58,6 +58,9 @@ pub struct GenerationDeps {
     pub bytes_max: usize,
     /// Interruptions of one turn after which a run fails.
     pub crash_attempts: u32,
+    /// Takes the ids of generations once it is recorded that something waits for them. Their asks are
+    /// answered whenever they are seen, which may be before.
+    pub(crate) awaited: mpsc::Sender<Arc<str>>,
 }
 
 impl std::fmt::Debug for GenerationDeps {
