@@ -1,4 +1,5 @@
-//! Answers that come as soon as an ask is seen, before it is recorded that anything waits for it.
+//! Moments between two records: answers that come as soon as an ask is seen, before it is recorded that
+//! anything waits for it, and processes that end between the end of a run and that of its step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,4 +103,33 @@ async fn a_run_continues_whose_sub_agent_was_answered_while_other_calls_ran() {
     let inner = ToolOutcome::Output(json!("inner done"));
     assert_eq!(outcomes, [&inner, &ToolOutcome::Output(json!("done"))]);
     assert_eq!(effects.all(), [json!({ "amount": 500 })]);
+}
+
+#[actix::test]
+async fn a_step_whose_run_had_completed_when_the_process_ended_is_not_asked_again() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let script = [
+        calls(&[("c1", "refund", json!({ "amount": 500 }))]),
+        calls(&[("s1", "slow", json!({}))]),
+        text("refunded"),
+    ];
+    let tools = vec![guarded(&effects, over_100()), slow(&Effects::default())];
+    let (world, model) = world(script, tools).await;
+    world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    answer(&world, json!({ "approved": true })).await;
+    pass(Duration::from_secs(1)).await;
+    // the run ends, and its step is not told
+    world.store.hold_acknowledgements();
+    pass(Duration::from_secs(20)).await;
+    let world = world.restart().await;
+    world.store.release_acknowledgements();
+    pass(Duration::from_secs(1)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(
+        (state.status, &state.result.unwrap()["text"]),
+        (Status::Completed, &json!("refunded"))
+    );
+    assert_eq!(effects.all(), [json!({ "amount": 500 })]);
+    assert_eq!(model.requests().len(), 3, "the model is not asked again");
 }

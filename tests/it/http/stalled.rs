@@ -118,8 +118,7 @@ fn unread_answers_leave_room_for_streams() {
     let (_home, server) = with_a_large_execution(&limits);
     let state = "/workflows/large/executions/e/state";
     let _silent = ask(&server, state);
-    let unread =
-        |what: &str| server.figure(&format!("greenroom_unread_bytes{{what=\"{what}\"}}"));
+    let unread = |what: &str| server.figure(&format!("greenroom_unread_bytes{{what=\"{what}\"}}"));
     eventually("an answer that waits", || unread("answers").filter(|bytes| *bytes > 3e6));
     let refused = server.get(state);
     assert_eq!(refused.header("x-error-code"), Some("at_capacity"), "{}", refused.text());

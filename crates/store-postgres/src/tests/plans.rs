@@ -84,12 +84,12 @@ const CASES: &[Case] = &[
     // counts all open ones
     of!(asks::COUNT, "").reading(20_000),
     of!(asks::DUE, "101, 50000"),
-    of!(asks::OPEN, "5001, 1, 0, 0, 9223372036854775807"),
-    of!(asks::OPEN_OF_WORKFLOW, "5001, 1, 0, 0, 9223372036854775807, 'workflow 1'"),
-    of!(asks::OPEN_OF_AGENT, "5001, 1, 0, 0, 9223372036854775807, 'agent 1'"),
-    of!(asks::OPEN_OF_USER, "5001, 1, 0, 0, 9223372036854775807, 'user 0'"),
+    of!(asks::OPEN, "1001, 1, 0, 0, 9223372036854775807"),
+    of!(asks::OPEN_OF_WORKFLOW, "1001, 1, 0, 0, 9223372036854775807, 'workflow 1'"),
+    of!(asks::OPEN_OF_AGENT, "1001, 1, 0, 0, 9223372036854775807, 'agent 1'"),
+    of!(asks::OPEN_OF_USER, "1001, 1, 0, 0, 9223372036854775807, 'user 0'"),
     // behind half of those that were closed at one time
-    of!(asks::CLOSED, "5001, 1000, 50000"),
+    of!(asks::CLOSED, "1001, 1000, 50000"),
     of!(asks::WITHOUT, "0, 100"),
     of!(asks::KNOWN, "'{ask 1, new}'"),
     of!(asks::LOCK, "1, 1"),

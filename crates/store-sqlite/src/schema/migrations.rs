@@ -1,10 +1,10 @@
 //! Migrations of the tables, from version to version.
 
 /// Schema version that this build writes and reads; `user_version` of the file.
-pub(crate) const VERSION: i32 = 8;
+pub(crate) const VERSION: i32 = 9;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8];
+pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8, V9];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -323,4 +323,14 @@ CREATE TABLE continuations (
     body       TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX suspended ON generations (conversation) WHERE status = 4;
+";
+
+/// Closed asks of a workflow, an agent or a user are found without those of others.
+const V9: &str = "
+CREATE INDEX asks_closed_by_workflow ON asks (workflow, closed)
+    WHERE closed IS NOT NULL AND workflow IS NOT NULL;
+CREATE INDEX asks_closed_by_agent ON asks (agent, closed)
+    WHERE closed IS NOT NULL AND agent IS NOT NULL;
+CREATE INDEX asks_closed_by_user ON asks (user_id, closed)
+    WHERE closed IS NOT NULL AND user_id IS NOT NULL;
 ";

@@ -72,8 +72,7 @@ enum How {
     Step,
 }
 
-const ONE: Plan =
-    Plan { name: "text", how: How::Text, word: "ONE", calls: &[1], refuses: false };
+const ONE: Plan = Plan { name: "text", how: How::Text, word: "ONE", calls: &[1], refuses: false };
 const TWO: Plan = Plan { word: "TWO", calls: &[1, 2], ..ONE };
 
 pub(super) const PLANS: [Plan; 7] = [
