@@ -292,17 +292,10 @@ impl Runtime {
         if let Some(error) = first_refusal.filter(|_| !has_answered) {
             return Err(ContinueChatError::Ask(error));
         }
-        if let Some(ready) = ready {
-            match self.go_on(&ready, chat.by.as_ref(), Some(subscriber)).await {
-                Ok(Some((id, handle))) => {
-                    return Ok(ContinuedChat::Streams(StreamedGeneration::new(id, handle)));
-                }
-                Ok(None) => {}
-                Err(why) => {
-                    self.go_on_later(ready, &why).await;
-                    return Err(why.into());
-                }
-            }
+        if let Some(ready) = ready
+            && let Some(streams) = self.stream_on(ready, chat.by.as_ref(), subscriber).await?
+        {
+            return Ok(ContinuedChat::Streams(streams));
         }
         let Some(found) = self.kept(&id).await? else {
             return Err(ContinueChatError::NothingWaits);
@@ -317,6 +310,22 @@ impl Runtime {
             usage: found.entry.record.usage.unwrap_or_default(),
             asks,
         }))
+    }
+
+    /// Continues a generation for a subscriber, or later without it.
+    async fn stream_on(
+        &self,
+        ready: Arc<str>,
+        by: Option<&Principal>,
+        subscriber: GenerationSubscriber,
+    ) -> Result<Option<StreamedGeneration>, Unavailable> {
+        match self.go_on(&ready, by, Some(subscriber)).await {
+            Ok(gone_on) => Ok(gone_on.map(|(id, handle)| StreamedGeneration::new(id, handle))),
+            Err(why) => {
+                self.go_on_later(ready, &why).await;
+                Err(why)
+            }
+        }
     }
 
     /// Returns what a generation waits for, if it is suspended.

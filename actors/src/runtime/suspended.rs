@@ -167,7 +167,7 @@ impl Runtime {
         let agent_id = &found.entry.record.agent_id;
         let everything = &Visibility::Everything;
         if let Some(run) = self.generations.live.find(agent_id, &id, everything) {
-            // its asks were answered before it was told that they are recorded
+            // its asks were answered before it was notified of their record
             let leaving = self.generations.live.left(&id, &run);
             let has_left = tokio::time::timeout(LEAVING_MAX, leaving).await;
             has_left.map_err(|_| Unavailable::Busy { execution: None })?;

@@ -22,7 +22,7 @@ use crate::approved_runs::{slow, with_boss};
 /// Time until a database says that it has stored something.
 const DELAY: Duration = Duration::from_secs(30);
 
-/// A world in which `desk` makes a slow call and one that waits, and stores the ask without being told
+/// A world in which `desk` makes a slow call and one that waits, and stores the ask without being notified
 /// that it has.
 async fn asking(effects: &Effects) -> World {
     let script = [
@@ -33,7 +33,7 @@ async fn asking(effects: &Effects) -> World {
     world(script, tools).await.0
 }
 
-/// Approves what is asked before those who ask are told that it is recorded.
+/// Approves what is asked before those who ask are notified of the record.
 async fn approve_early(world: &World) {
     pass(Duration::from_millis(9_900)).await;
     world.store.hold_acknowledgements();
@@ -119,7 +119,7 @@ async fn a_step_whose_run_had_completed_when_the_process_ended_is_not_asked_agai
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     answer(&world, json!({ "approved": true })).await;
     pass(Duration::from_secs(1)).await;
-    // the run ends, and its step is not told
+    // the run ends, and its step is not notified
     world.store.hold_acknowledgements();
     pass(Duration::from_secs(20)).await;
     let world = world.restart().await;

@@ -116,7 +116,7 @@ fn drill(store: Store) {
     assert!(answers > 0 && !effects.is_empty(), "the drill has drilled nothing");
 }
 
-/// Checks that nothing runs and nobody is asked.
+/// Checks that nothing runs and no ask is open.
 fn assert_idle(server: &Server) {
     let open = server.get("/inbox").data();
     assert_eq!((&open["asks"], &open["nextCursor"]), (&json!([]), &Value::Null));

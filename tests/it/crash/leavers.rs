@@ -60,7 +60,7 @@ struct Site {
     ways: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// What is measured when nobody is there.
+/// Memory and files of a server without clients.
 #[derive(Debug)]
 struct Measured {
     resident: f64,
@@ -163,7 +163,7 @@ impl Site {
                 let stored = self.server.get(&path).data();
                 let approved = decide(&stored["messages"][1], &[true]);
                 let events = rng.below(10);
-                // nothing tells whether the server has read what was sent and left at once
+                // it is unknown whether the server has read what was sent and left at once
                 self.note(if events > 0 { "in a continued stream" } else { "with an answer" });
                 self.chat(&talk, &json!([approved]), events);
             }

@@ -20,7 +20,7 @@ pub(super) struct Faults {
     lost: Mutex<SlotSet>,
     /// Appends and answers that wait, during an outage.
     waiting: Mutex<Option<Waiting>>,
-    /// Acknowledgements that wait while writes go on; dropped when they may come.
+    /// Acknowledgements that wait while writes continue; dropped when they may come.
     late: Mutex<Option<Vec<oneshot::Sender<()>>>>,
 }
 
@@ -69,7 +69,7 @@ impl Faults {
         }
     }
 
-    /// Returns a channel that closes when a generation may be told that its record is stored; `None`
+    /// Returns a channel that closes when a generation may be notified that its record is stored; `None`
     /// if that is now.
     pub(super) fn acknowledgement(&self) -> Option<oneshot::Receiver<()>> {
         let (answer, end) = oneshot::channel();

@@ -57,7 +57,7 @@ pub(super) struct Plan {
     pub(super) name: &'static str,
     how: How,
     word: &'static str,
-    /// What is added to the errand's number to give the amounts of its calls.
+    /// Last digits of the amounts of its calls, behind the errand's number.
     calls: &'static [u64],
     /// The second call is refused.
     refuses: bool,

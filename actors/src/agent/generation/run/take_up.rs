@@ -20,7 +20,7 @@ use super::{Halt, Run};
 pub(super) enum Recorded {
     Kept(Box<Kept>),
     /// It has completed, and the process ended before what waits for it had recorded that.
-    Completed(GenerationEntry),
+    Completed(Box<GenerationEntry>),
 }
 
 /// A run that can continue.
@@ -51,7 +51,7 @@ impl Run {
                 Err(GenerateError::Exists(self.record.id.clone()))
             }
             (Some(entry), None) if entry.record.status == GenerationStatus::Completed => {
-                Ok(Some(Recorded::Completed(entry)))
+                Ok(Some(Recorded::Completed(Box::new(entry))))
             }
             _ => Ok(None),
         }
@@ -71,7 +71,7 @@ impl Run {
     ) -> Result<Halt, GenerateError> {
         let kept = match recorded {
             Recorded::Kept(kept) => *kept,
-            Recorded::Completed(entry) => return Ok(self.completed(entry, has_schema)),
+            Recorded::Completed(entry) => return Ok(self.completed(*entry, has_schema)),
         };
         let Kept { entry: GenerationEntry { record, steps }, kept, revision } = kept;
         let is_waiting = record.status == GenerationStatus::Suspended;
