@@ -2,7 +2,6 @@
 
 mod bodies;
 mod current;
-mod left_behind;
 mod outage;
 
 use std::collections::HashMap;
@@ -17,6 +16,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
+use crate::agent::generation::left_behind::LeftBehind;
 use crate::cluster::ownership::Ownership;
 use crate::commands::{Deliver, ExecutionCommand};
 use crate::counters::Counters;
@@ -47,7 +47,6 @@ use crate::shard::stuck::Stuck;
 
 use self::bodies::Bodies;
 use self::current::Current;
-use self::left_behind::LeftBehind;
 use self::outage::Outage;
 
 pub(crate) use bodies::BodyGuard;

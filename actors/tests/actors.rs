@@ -41,6 +41,8 @@ mod continued_runs;
 mod costly;
 #[path = "actors/deciding.rs"]
 mod deciding;
+#[path = "actors/early_answers.rs"]
+mod early_answers;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

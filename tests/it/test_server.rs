@@ -63,6 +63,10 @@ fn with_tools(greenroom: Greenroom) -> Greenroom {
         "properties": { "amount": { "type": "integer" } } });
     let approval = Approval::when("args.amount > 100").unwrap();
     let approval = approval.reason("Refund {{ args.amount }}").unwrap().edit();
+    let payment = json!({ "type": "object", "required": ["amount"],
+        "properties": { "amount": { "type": "integer" }, "pause": { "type": "integer" } } });
+    let signed = Approval::when("args.amount % 10 < 3").unwrap();
+    let signed = signed.reason("Pay {{ args.amount }}").unwrap();
     let color = json!({ "type": "string", "enum": ["blue", "red"] });
     greenroom
         .tool("refund", "Refunds", parameters, |arguments, context| async move {
@@ -71,6 +75,14 @@ fn with_tools(greenroom: Greenroom) -> Greenroom {
             Ok(json!({ "refunded": arguments["amount"] }))
         })
         .approval("refund", approval)
+        .tool("pay", "Pays", payment, |arguments, context| async move {
+            let amount = &arguments["amount"];
+            append_line(&format!("pay {amount} {}", context.idempotency_key)).unwrap();
+            let pause = arguments["pause"].as_u64().unwrap_or_default();
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            Ok(json!({ "paid": amount }))
+        })
+        .approval("pay", signed)
         .tool("paint", "Paints", json!({ "type": "object" }), move |_, context| {
             let ask = ToolAsk::new("Which color?").schema(color.clone());
             async move { Ok(json!({ "painted": context.ask(ask)? })) }

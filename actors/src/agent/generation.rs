@@ -12,6 +12,7 @@ pub(crate) mod continuation;
 mod control;
 mod generation_registry;
 mod handle;
+pub(crate) mod left_behind;
 mod memory;
 mod object;
 mod options;

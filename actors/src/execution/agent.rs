@@ -87,7 +87,25 @@ impl ExecutionActor {
     }
 }
 
+impl ExecutionActor {
+    /// Has the generations looked at for which steps begin to wait: their asks could be answered
+    /// before that was recorded, when no step was there to resume.
+    pub(super) fn await_generations(&self, durable: &[Recorded]) {
+        let Some(life) = &self.life else { return };
+        let ids = durable.iter().filter_map(|it| life.awaited_by(&it.fact));
+        ids.for_each(|id| self.shared.left_behind.add(id));
+    }
+}
+
 impl LiveExecution {
+    /// Returns the generation that a step begins to wait for.
+    fn awaited_by(&self, fact: &Fact) -> Option<String> {
+        let Fact::StepSuspended { path, .. } = fact else { return None };
+        let (step, node) = self.machine.node(path)?;
+        let is_of_generation = step.waits_for_generation(node.attempt);
+        is_of_generation.then(|| generation_id(&self.header.id, path, node.failures))
+    }
+
     /// Returns a receiver of the execution's pauses, present and future.
     fn holds(&mut self) -> watch::Receiver<bool> {
         let is_held = self.machine.state().hold.is_some();

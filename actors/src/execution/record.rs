@@ -151,6 +151,7 @@ impl ExecutionActor {
             armed.into_iter().for_each(|timer| drop(routes.timers.try_send(TimerArmed(timer))));
         }
         self.end_interrupted(&facts, ctx);
+        self.await_generations(&facts);
         log_facts(&self.id, &facts);
         self.start_bodies(ctx);
         self.continue_run(ctx);

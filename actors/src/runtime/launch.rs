@@ -99,6 +99,7 @@ impl Runtime {
             steps_max: shared.limits.generation_steps_max,
             bytes_max: shared.limits.generation_bytes_max,
             crash_attempts: shared.limits.machine.crash_attempts,
+            left_behind: Arc::clone(&shared.left_behind),
         };
         let _ = shared.generations.set(generations.clone());
         start_checks(&shared);

@@ -20,7 +20,7 @@ impl Runtime {
 
     /// Notes a generation that can continue, and cannot now.
     pub(super) fn go_on_later(&self, id: &str, why: &Unavailable) {
-        log::debug!("generation {id} continues later: {why}");
+        log::warn!("generation {id} continues later: {why}");
         self.shared.left_behind.add(id.to_owned());
     }
 
@@ -37,6 +37,9 @@ impl Runtime {
             }
             let Err(why) = self.go_on(&id, None, None).await else { continue };
             log::debug!("generation {id} cannot be continued now: {why}");
+            if matches!(why, Unavailable::Corrupt(_)) {
+                continue;
+            }
             again.push(id);
             if matches!(why, Unavailable::Store { .. }) {
                 // the others would only wait for it, one by one

@@ -5,13 +5,14 @@
 //! that of many answers, deadlines and withdrawals, in whatever process, one wins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Map;
 
 use crate::agent::generation::continuation::Continuation;
 use crate::agent::generation::put_away::{PutAway, conversation_of, end_kept};
 use crate::agent::generation::{
-    GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
+    GenerateError, GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
 };
 use crate::commands::ExecutionCommand;
 use crate::domain::machine::Resume;
@@ -29,6 +30,9 @@ use crate::visibility::Visibility;
 /// Attempts to change a generation while others change it too. Each of them makes progress, and a
 /// turn has few calls.
 const ATTEMPTS_MAX: usize = 200;
+
+/// Time limit for a run to leave once it has recorded that it waits.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
 
 /// A generation with its continuation.
 pub(super) struct Kept {
@@ -117,6 +121,9 @@ impl Runtime {
             let Some(parent) = found.kept.parent.clone() else {
                 return self.go_on_with(found, by, subscriber).await;
             };
+            if found.entry.record.status != GenerationStatus::Working {
+                return Ok(None);
+            }
             let child = Arc::clone(&id);
             let noted = self.change_kept(&parent, async |above: &Kept| {
                 let mut kept = above.kept.clone();
@@ -158,15 +165,28 @@ impl Runtime {
         }
         let id: Arc<str> = Arc::from(found.entry.record.id.as_str());
         let agent_id = &found.entry.record.agent_id;
-        let is_live = self.generations.live.find(agent_id, &id, &Visibility::Everything).is_some();
+        if let Some(run) = self.generations.live.find(agent_id, &id, &Visibility::Everything) {
+            // its asks were answered before it was notified of their record
+            let leaving = self.generations.live.left(&id, &run);
+            let has_left = tokio::time::timeout(LEAVING_MAX, leaving).await;
+            has_left.map_err(|_| Unavailable::Busy { execution: None })?;
+            let Some(now) = self.kept(&id).await? else { return Ok(None) };
+            return Box::pin(self.go_on_with(now, by, subscriber)).await;
+        }
         // what stays `working` is taken up by the next process
-        if is_live || self.shared.is_draining() {
+        if self.shared.is_draining() {
             return Ok(None);
         }
         let is_watched = subscriber.is_some();
         let mut handle = self.take_up(&found, subscriber)?;
         if !handle.is_started() {
-            let error = handle.outcome().await.err().map(|error| error.to_string());
+            let error = match handle.outcome().await.err() {
+                // until it is configured again, or there is room
+                Some(GenerateError::UnknownAgent(_) | GenerateError::Unavailable(_)) => {
+                    return Err(Unavailable::Busy { execution: None });
+                }
+                error => error.map(|error| error.to_string()),
+            };
             let why = error.clone().unwrap_or_default();
             let (from, status) = (Some(GenerationStatus::Working), GenerationStatus::Error);
             self.end_kept(&id, from, status, error, &why).await?;

@@ -4,6 +4,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::agent::generation::continuation::answer_of_timeout;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Ask, AskChange, AskState, AskSubject, Generations, Row};
@@ -21,8 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Generations that are taken over at once, and asks that are read at once.
 const PAGE: usize = 100;
 
-/// Time after which a generation that could not continue is tried again.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// Time after which a generation that could not continue is tried again; it doubles up to
+/// [`LOOK_EVERY`].
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Runtime {
     /// Ends asks of calls whose deadline has passed, the first due first.
@@ -128,30 +131,28 @@ pub(super) async fn adopt_interrupted(store: &dyn Generations) -> Result<Vec<Str
 pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
     let weak = runtime.downgrade();
     actix::spawn(async move {
-        let mut is_abandoned = false;
-        let mut looked_at = None;
+        let (mut is_abandoned, mut looked_at, mut next_look) = (false, None, Instant::now());
+        let mut pause = TRY_AGAIN_AFTER;
         loop {
             let Some(runtime) = weak.upgrade() else { return };
             let shared = &runtime.shared;
             if shared.is_draining() {
                 return;
             }
+            let level = shared.level_of_failure(log::Level::Warn);
             if is_abandoned {
                 match adopt_interrupted(&*shared.store).await {
                     Ok(found) => {
                         left.extend(found);
                         is_abandoned = false;
                     }
-                    Err(why) => {
-                        let level = shared.level_of_failure(log::Level::Warn);
-                        log::log!(level, "cannot continue interrupted generations: {why}");
-                    }
+                    Err(why) => log::log!(level, "cannot continue interrupted generations: {why}"),
                 }
             }
             left.extend(shared.left_behind.take());
             left = runtime.take_up_all(std::mem::take(&mut left)).await;
-            if shared.ownership.does_housework() {
-                let level = shared.level_of_failure(log::Level::Warn);
+            if Instant::now() >= next_look && shared.ownership.does_housework() {
+                next_look = Instant::now() + LOOK_EVERY;
                 if let Err(why) = runtime.expire_calls().await {
                     log::log!(level, "cannot end asks whose deadline has passed: {why}");
                 }
@@ -163,10 +164,10 @@ pub(super) fn tend_generations(runtime: &Runtime, mut left: Vec<String>) {
             let (abandoned, left_behind) =
                 (Arc::clone(&shared.abandoned), Arc::clone(&shared.left_behind));
             drop(runtime);
-            let pause = if left.is_empty() { LOOK_EVERY } else { TRY_AGAIN_AFTER };
+            pause = if left.is_empty() { LOOK_EVERY } else { (pause * 2).min(LOOK_EVERY) };
             tokio::select! {
                 () = abandoned.notified() => is_abandoned = true,
-                () = left_behind.added() => tokio::time::sleep(TRY_AGAIN_AFTER).await,
+                () = left_behind.added() => pause = TRY_AGAIN_AFTER,
                 () = tokio::time::sleep(pause) => {}
             }
         }

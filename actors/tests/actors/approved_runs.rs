@@ -209,7 +209,7 @@ async fn an_ask_ends_with_the_step_that_waits_for_it() {
 }
 
 /// An agent `boss` that delegates to `desk`.
-fn with_boss(mut registry: Registry) -> Registry {
+pub(crate) fn with_boss(mut registry: Registry) -> Registry {
     let boss = AgentDefinition {
         sub_agents: vec!["desk".to_owned()],
         memory: true,

@@ -48,8 +48,8 @@
 //!   more page in the log, whatever the number of executions.
 //! - `asks` has what waits for a person: a step of an execution, or a call of a generation, whose id
 //!   is in `path`. Lists of open asks have an index each for all, for a workflow, for an agent and for
-//!   a user, which closed asks leave; those of closed ones follow the time of closing. An ask without
-//!   a deadline has the last time there is, so that it comes last. Reminders follow `asks_due`.
+//!   a user, which closed asks leave for others, by the time of closing. An ask without a deadline has
+//!   the last time there is, so that it comes last. Reminders follow `asks_due`.
 //! - `asks_claimed` and `asks_answered` serve only the removal of a user. `answered_by` repeats a name
 //!   in `answer`.
 //! - `continuations` has what a generation needs that is interrupted or waits for people. Most

@@ -223,13 +223,23 @@ fn send(wire: &mut Wire, path: &str, key: &str, body: &Value) -> io::Result<Repl
 
 /// Runs the clients until the server is killed.
 pub(super) fn round(clients: &mut [Client], server: Server, life: Duration) {
+    live(clients, server, life, Client::work);
+}
+
+/// Runs clients of any kind until the server is killed, which their work notices.
+pub(super) fn live<C: Send>(
+    clients: &mut [C],
+    server: Server,
+    life: Duration,
+    work: impl Fn(&mut C, SocketAddr) -> io::Result<()> + Sync,
+) {
     let address = server.address;
     let (ended, waiting) = channel::<()>();
     std::thread::scope(|scope| {
         for client in clients {
-            let ended = ended.clone();
+            let (ended, work) = (ended.clone(), &work);
             scope.spawn(move || {
-                let outcome = client.work(address);
+                let outcome = work(client, address);
                 drop(ended);
                 assert!(outcome.is_err());
             });

@@ -1,5 +1,6 @@
 //! Many callers with the same request at once.
 
+use std::ops::Range;
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -8,28 +9,35 @@ use serde_json::json;
 use support::client::{Reply, Wire};
 use support::server::{Home, Server};
 
-const CALLERS: usize = 50;
+pub(super) const CALLERS: usize = 50;
 const ROUNDS: usize = 50;
 const SUSPENDS: usize = 300;
 
-/// Sends the same request from many connections at once, a different one in each round.
-fn crowd(server: &Server, request: impl Fn(usize) -> (String, String) + Sync) -> Vec<Vec<Reply>> {
+/// Sends requests from many connections at once in each round: path and body, by the round and the
+/// number of the caller. Returns the replies of each round.
+pub(super) fn crowd(
+    server: &Server,
+    rounds: Range<usize>,
+    request: impl Fn(usize, usize) -> (String, String) + Sync,
+) -> Vec<Vec<Reply>> {
     let barrier = Barrier::new(CALLERS);
     let by_caller: Vec<Vec<Reply>> = std::thread::scope(|scope| {
-        let call = || {
+        let (barrier, request, rounds) = (&barrier, &request, &rounds);
+        let call = |caller| {
             let mut wire = Wire::open(server.address).unwrap();
             let ask = |round| {
-                let (path, body) = request(round);
+                let (path, body) = request(round, caller);
                 barrier.wait();
                 wire.send("POST", &path, &[], Some(body.as_bytes())).unwrap();
                 wire.reply().unwrap()
             };
-            (0..ROUNDS).map(ask).collect()
+            rounds.clone().map(ask).collect()
         };
-        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(call)).collect();
+        let callers: Vec<_> =
+            (0..CALLERS).map(|caller| scope.spawn(move || call(caller))).collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).collect()
     });
-    (0..ROUNDS).map(|round| by_caller.iter().map(|it| it[round].clone()).collect()).collect()
+    (0..rounds.len()).map(|at| by_caller.iter().map(|it| it[at].clone()).collect()).collect()
 }
 
 /// One is served, the others get this refusal.
@@ -51,7 +59,7 @@ fn one_of_many_concurrent_resumes_wins() {
         assert_eq!(server.post("/workflows/approval/execute", &body).data()["status"], "suspended");
     }
     let answer = json!({ "resumeData": { "approved": true } }).to_string();
-    let rounds = crowd(&server, |round| {
+    let rounds = crowd(&server, 0..ROUNDS, |round, _| {
         (format!("/workflows/approval/executions/r{round}/resume"), answer.clone())
     });
     for (round, replies) in rounds.iter().enumerate() {
@@ -66,19 +74,19 @@ fn one_of_many_concurrent_resumes_wins() {
 fn one_of_many_concurrent_starts_with_an_id_wins() {
     let home = Home::new("");
     let server = Server::start(home.test_server());
-    let request = |round| {
+    let request = |round: usize, _| {
         let body =
             json!({ "input": { "n": 0 }, "options": { "executionId": format!("e{round}") } });
         ("/workflows/chain/execute".to_owned(), body.to_string())
     };
-    let rounds = crowd(&server, request);
+    let rounds = crowd(&server, 0..ROUNDS, request);
     for (round, replies) in rounds.iter().enumerate() {
         assert_one_winner(replies, 409, &format!("Execution e{round} already exists"));
     }
     server.kill();
     let server = Server::start(home.test_server());
     for round in 0..ROUNDS {
-        let (path, body) = request(round);
+        let (path, body) = request(round, 0);
         let reply = server.send("POST", &path, &[], Some(body.as_bytes()));
         assert_eq!(reply.status, 409, "{}", reply.text());
     }

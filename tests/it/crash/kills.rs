@@ -24,7 +24,7 @@ fn acknowledged_work_is_never_lost_or_repeated_on_postgres() {
 }
 
 fn drill(store: Store) {
-    let kills = std::env::var("GREENROOM_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let kills = super::amount("GREENROOM_KILLS", KILLS);
     let mut rng = Rng::new();
     // every interruption is a kill of this test: no step may fail because of them
     let home = Home::on(store, "limits.crash_attempts = 1000");

@@ -36,13 +36,6 @@ fn kept_connections(server: &Server, count: usize) -> Vec<Wire> {
     (0..count).map(open).collect()
 }
 
-/// Returns a value of `/metrics`.
-pub(super) fn figure(server: &Server, name: &str) -> Option<f64> {
-    let text = server.get("/metrics").text();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.map(|value| value.trim().parse().unwrap())
-}
-
 /// Opens a WebSocket, or returns the refusal.
 fn open(server: &Server) -> Result<Socket, u16> {
     let stream = TcpStream::connect(server.address).unwrap();
@@ -74,8 +67,8 @@ fn more_streams_than_fit_leave_room_for_requests() {
     assert_eq!(server.post("/workflows/add/execute", &body).data()["status"], "completed");
     let stream = server.get("/workflows/add/executions/none/stream");
     assert!(is_at_capacity(&stream), "{stream:?}");
-    assert_eq!(figure(&server, "greenroom_ws_connections"), Some(42.0));
-    assert_eq!(figure(&server, "greenroom_refused_total{what=\"stream\"}"), Some(59.0));
+    assert_eq!(server.figure("greenroom_ws_connections"), Some(42.0));
+    assert_eq!(server.figure("greenroom_refused_total{what=\"stream\"}"), Some(59.0));
     drop(sockets);
     eventually("room for a stream", || open(&server).ok());
 }
@@ -94,12 +87,12 @@ fn a_full_server_refuses_connections_but_answers_probes() {
     for path in ["/livez", "/readyz"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
-    assert_eq!(figure(&server, "greenroom_http_connections"), Some(56.0));
+    assert_eq!(server.figure("greenroom_http_connections"), Some(56.0));
     drop(kept);
     eventually("room for a request", || (server.get("/workflows").status == 200).then_some(()));
     let _sockets: Vec<_> = (0..50).map(|_| open(&server)).filter_map(Result::ok).collect();
     server.says("refusing new streams: 42 are open");
-    let refused = figure(&server, "greenroom_refused_total{what=\"connection\"}").unwrap();
+    let refused = server.figure("greenroom_refused_total{what=\"connection\"}").unwrap();
     assert!(refused >= 3.0, "{refused}");
 }
 
@@ -160,9 +153,9 @@ fn probes_are_answered_while_refused_connections_are_at_their_limit() {
 fn the_soft_limit_of_open_files_is_raised() {
     let home = Home::new(CONFIG);
     let server = with_open_files(&home, "-Sn 64");
-    assert!(figure(&server, "process_max_fds").unwrap() > 64.0);
+    assert!(server.figure("process_max_fds").unwrap() > 64.0);
     let sockets: Vec<_> = (0..100).map(|_| open(&server).unwrap()).collect();
-    assert_eq!(figure(&server, "greenroom_ws_connections"), Some(100.0));
+    assert_eq!(server.figure("greenroom_ws_connections"), Some(100.0));
     drop(sockets);
 }
 

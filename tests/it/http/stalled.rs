@@ -7,7 +7,6 @@ use std::net::TcpStream;
 use serde_json::json;
 use socket2::{Domain, Socket as RawSocket, Type};
 
-use super::capacity::figure;
 use super::site::CONFIG;
 use super::watchers::memory;
 use crate::program::Programs;
@@ -69,7 +68,7 @@ fn clients_that_never_read_cost_little_and_slow_no_other() {
     let before = memory(&server);
     let silent: Vec<_> = (0..READERS).map(|_| ask(&server, STREAM)).collect();
     eventually("all of them", || {
-        (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(READERS))).then_some(())
+        (server.figure("greenroom_sse_subscribers") == Some(f64::from(READERS))).then_some(())
     });
     execute(300);
     let grown = memory(&server).saturating_sub(before);
@@ -88,7 +87,7 @@ fn a_subscriber_that_reads_nothing_is_disconnected() {
     let _silent: Vec<_> = (0..5).map(|_| ask(&server, STREAM)).collect();
     server.says("it read nothing for");
     eventually("the end of their streams", || {
-        (figure(&server, "greenroom_sse_subscribers") == Some(0.0)).then_some(())
+        (server.figure("greenroom_sse_subscribers") == Some(0.0)).then_some(())
     });
 }
 
@@ -101,7 +100,7 @@ fn a_client_that_reads_nothing_is_disconnected() {
     let _silent: Vec<_> = paths.iter().map(|path| ask(&server, path)).collect();
     // This request's own connection.
     eventually("the end of their connections", || {
-        (figure(&server, "greenroom_http_connections") == Some(1.0)).then_some(())
+        (server.figure("greenroom_http_connections") == Some(1.0)).then_some(())
     });
 }
 
@@ -119,14 +118,13 @@ fn unread_answers_leave_room_for_streams() {
     let (_home, server) = with_a_large_execution(&limits);
     let state = "/workflows/large/executions/e/state";
     let _silent = ask(&server, state);
-    let unread =
-        |what: &str| figure(&server, &format!("greenroom_unread_bytes{{what=\"{what}\"}}"));
+    let unread = |what: &str| server.figure(&format!("greenroom_unread_bytes{{what=\"{what}\"}}"));
     eventually("an answer that waits", || unread("answers").filter(|bytes| *bytes > 3e6));
     let refused = server.get(state);
     assert_eq!(refused.header("x-error-code"), Some("at_capacity"), "{}", refused.text());
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
     server.says("refusing new large answers");
-    assert_eq!(figure(&server, "greenroom_refused_total{what=\"bytes\"}"), Some(1.0));
+    assert_eq!(server.figure("greenroom_refused_total{what=\"bytes\"}"), Some(1.0));
 
     let read = server.events("large", "e", 0, u64::MAX);
     assert_eq!(read.len(), 2 * STEPS + 3);
@@ -148,7 +146,7 @@ fn unread_streams_leave_room_for_others() {
     let all = server.events("large", "e", 0, u64::MAX);
     let silent: Vec<_> = (0..SILENT).map(|_| ask(&server, STREAM)).collect();
     eventually("all of them", || {
-        (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(SILENT))).then_some(())
+        (server.figure("greenroom_sse_subscribers") == Some(f64::from(SILENT))).then_some(())
     });
     assert_eq!(server.events("large", "e", 0, u64::MAX), all, "a reader receives everything");
     for stream in silent.into_iter().step_by(20) {

@@ -133,12 +133,12 @@ fn kinds(chunks: &[Value]) -> Vec<&str> {
     kinds
 }
 
-fn user(id: &str, text: &str) -> Value {
+pub(crate) fn user(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "user", "parts": [{ "type": "text", "text": text }] })
 }
 
 /// Answers the requests of a message: one decision for each.
-fn decide(message: &Value, decisions: &[bool]) -> Value {
+pub(crate) fn decide(message: &Value, decisions: &[bool]) -> Value {
     let mut message = message.clone();
     let mut decisions = decisions.iter();
     for part in message["parts"].as_array_mut().unwrap() {

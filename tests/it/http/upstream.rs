@@ -27,12 +27,12 @@ pub(super) fn clerk(server: &Provider, keys: &str) -> String {
 }
 
 /// Returns an event of the server.
-pub(super) fn event(frame: &Value) -> Deed {
+pub(crate) fn event(frame: &Value) -> Deed {
     piece(format!("data: {frame}\n\n").as_bytes())
 }
 
 /// Returns the beginning of an answer with a text.
-pub(super) fn begins(format: &str, text: &str) -> Vec<Deed> {
+pub(crate) fn begins(format: &str, text: &str) -> Vec<Deed> {
     let frames = match format {
         "openai" => vec![json!({ "choices": [{ "delta": { "content": text } }] })],
         "anthropic" => vec![
@@ -47,12 +47,12 @@ pub(super) fn begins(format: &str, text: &str) -> Vec<Deed> {
 }
 
 /// Returns a complete answer in OpenAI's format.
-pub(super) fn says(text: &str) -> Vec<Deed> {
+pub(crate) fn says(text: &str) -> Vec<Deed> {
     ended(begins("openai", text), "stop")
 }
 
 /// Returns an answer with a tool call; the arguments are sent literally.
-pub(super) fn calls(tool: &str, arguments: &str) -> Vec<Deed> {
+pub(crate) fn calls(tool: &str, arguments: &str) -> Vec<Deed> {
     let function = json!({ "name": tool, "arguments": arguments });
     let calls = json!([{ "index": 0, "id": "call-1", "function": function }]);
     let frame = json!({ "choices": [{ "delta": { "tool_calls": calls } }] });

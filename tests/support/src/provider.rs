@@ -33,8 +33,8 @@ pub struct Asked {
     pub body: Value,
 }
 
-/// A server with one script for each request, in the order of their arrival. Clones are the same
-/// server.
+/// A server with one script for each request: in the order of their arrival, or chosen by the
+/// request. Clones are the same server.
 #[derive(Debug, Clone)]
 pub struct Provider {
     address: SocketAddr,
@@ -44,9 +44,13 @@ pub struct Provider {
 #[derive(Debug, Default)]
 struct State {
     scripts: VecDeque<Vec<Deed>>,
+    /// Chooses the script of a request for which none is left.
+    choose: Option<fn(&Asked) -> Vec<Deed>>,
     asked: Vec<Asked>,
     /// Unused permits for [`Deed::Wait`].
     permits: usize,
+    /// Connections on which nothing more happens until their clients leave, or have left.
+    held: usize,
     /// Connections that clients have closed.
     left: usize,
 }
@@ -89,6 +93,13 @@ impl Provider {
         Self { address, shared }
     }
 
+    /// Listens at a free port, and chooses the script of each request by what is asked.
+    pub fn choosing(choose: fn(&Asked) -> Vec<Deed>) -> Self {
+        let state = State { choose: Some(choose), ..State::default() };
+        let (address, shared) = listen_with(state, serve);
+        Self { address, shared }
+    }
+
     /// Returns the address for `base_url`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1/", self.address)
@@ -125,13 +136,26 @@ impl Provider {
         assert!(state.left >= count, "{} of {count} clients have left", state.left);
         begin.elapsed()
     }
+
+    /// Waits until the clients of all held connections have left; returns how many those were.
+    ///
+    /// # Panics
+    ///
+    /// After [`crate::PATIENCE`].
+    pub fn wait_until_all_left(&self) -> usize {
+        let state = self.shared.wait(|state| state.left == state.held);
+        assert_eq!(state.left, state.held, "clients that have left, of those that were held");
+        state.left
+    }
 }
 
 fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
     let Some(asked) = Request::read(&mut stream).and_then(asked) else { return };
     let script = shared.change(|state| {
+        let script = state.scripts.pop_front();
+        let script = script.or_else(|| state.choose.map(|choose| choose(&asked)));
         state.asked.push(asked);
-        state.scripts.pop_front()
+        script
     });
     for deed in script.unwrap_or_else(|| whole(500, &[], "the script has ended")) {
         match deed {
@@ -143,10 +167,12 @@ fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
                 state.permits = state.permits.saturating_sub(1);
             }
             Deed::Hold => {
+                shared.change(|state| state.held += 1);
                 hold(&mut stream);
                 shared.change(|state| state.left += 1);
             }
             Deed::Repeat(bytes) => {
+                shared.change(|state| state.held += 1);
                 while stream.get_mut().write_all(&bytes).is_ok() {}
                 shared.change(|state| state.left += 1);
             }

@@ -184,6 +184,13 @@ impl Server {
         self.get(&format!("/workflows/{workflow}/executions/{execution}/state")).data()
     }
 
+    /// Returns a value of `/metrics`, by its name with its labels.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let text = self.get("/metrics").text();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.map(|value| value.trim().parse().unwrap())
+    }
+
     /// Requests the state until it satisfies a condition.
     pub fn state_when(
         &self,

@@ -1,9 +1,11 @@
 //! Registry of live generations, by id and by conversation.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actix::Addr;
+use tokio::sync::Notify;
 
 use crate::agent::AgentDefinition;
 use crate::mailbox::force_send;
@@ -18,6 +20,8 @@ use super::actor::{GenerationActor, Interrupt};
 #[derive(Default)]
 pub struct GenerationRegistry {
     entries: Mutex<Entries>,
+    /// Notified when a generation has left.
+    left: Notify,
     /// Counter of subscribers of chats of other processes.
     pub(crate) followed: Arc<ActiveGenerations>,
 }
@@ -72,6 +76,19 @@ impl GenerationRegistry {
             entry.agent.id == agent_id && visibility.reaches(entry.user_id.as_deref())
         })?;
         Some(entry.actor.clone())
+    }
+
+    /// Waits until this run of a generation has left.
+    pub(crate) async fn left(&self, id: &str, run: &Addr<GenerationActor>) {
+        loop {
+            let mut left = pin!(self.left.notified());
+            // before the look, so that no notification is missed
+            left.as_mut().enable();
+            if self.entries().generations.get(id).is_none_or(|entry| entry.actor != *run) {
+                return;
+            }
+            left.await;
+        }
     }
 
     /// Returns all generations for a user.
@@ -146,5 +163,7 @@ impl Drop for RegistryGuard {
         {
             entries.chats.remove(key);
         }
+        drop(entries);
+        self.live.left.notify_waiters();
     }
 }

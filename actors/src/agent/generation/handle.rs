@@ -18,6 +18,7 @@ use super::active::ActiveGenerations;
 use super::actor::{CancelGeneration, GenerationActor, PauseGeneration, UnpauseGeneration};
 use super::compiled::CompiledAgents;
 use super::generation_registry::GenerationRegistry;
+use super::left_behind::LeftBehind;
 use super::recording::Recording;
 use super::run::Start;
 use super::tools::{RunWorkflow, ToolLimits};
@@ -58,6 +59,9 @@ pub struct GenerationDeps {
     pub bytes_max: usize,
     /// Interruptions of one turn after which a run fails.
     pub crash_attempts: u32,
+    /// Generations to look at again, among them those that something has begun to wait for: their asks
+    /// are answered whenever they are seen, which may be before that is recorded.
+    pub(crate) left_behind: Arc<LeftBehind>,
 }
 
 impl std::fmt::Debug for GenerationDeps {

@@ -70,6 +70,8 @@ type Outcome = Result<Generation, GenerateError>;
 /// The point at which a run stops asking the model.
 enum Halt {
     Ended(Ended),
+    /// It had ended before this run was taken up.
+    HasEnded(Ended),
     /// Calls wait for people. The asks are new.
     PutDown(Vec<AskChange>),
     /// Calls have been waiting for people since before this run was taken up.
@@ -226,7 +228,7 @@ impl Run {
         if input.continues
             && let Some(recorded) = self.recorded().await?
         {
-            return self.take_up(recorded).await;
+            return self.take_up(recorded, input.schema.is_some()).await;
         }
         let (mut turns, toolset) = self.prepare(input).await?;
         // subscribers get output as soon as there is any

@@ -158,7 +158,7 @@ impl Generations for MemoryStore {
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
         let recorded = self.written(|state| state.record_generation(self.own(), write));
-        let Some(end) = self.faults.end_of_outage() else { return recorded };
+        let Some(end) = self.faults.acknowledgement() else { return recorded };
         Box::pin(async {
             // closes without a value
             let _ = end.await;

@@ -20,6 +20,8 @@ pub(super) struct Faults {
     lost: Mutex<SlotSet>,
     /// Appends and answers that wait, during an outage.
     waiting: Mutex<Option<Waiting>>,
+    /// Acknowledgements that wait while writes continue; dropped when they may come.
+    late: Mutex<Option<Vec<oneshot::Sender<()>>>>,
 }
 
 #[derive(Default)]
@@ -47,6 +49,10 @@ impl Faults {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn late(&self) -> MutexGuard<'_, Option<Vec<oneshot::Sender<()>>>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns true during an outage.
     pub(super) fn delays_appends(&self) -> bool {
         self.waiting().is_some()
@@ -63,10 +69,15 @@ impl Faults {
         }
     }
 
-    /// Returns a channel that closes at the end of the outage; `None` if there is none.
-    pub(super) fn end_of_outage(&self) -> Option<oneshot::Receiver<()>> {
+    /// Returns a channel that closes when a generation may be notified that its record is stored; `None`
+    /// if that is now.
+    pub(super) fn acknowledgement(&self) -> Option<oneshot::Receiver<()>> {
         let (answer, end) = oneshot::channel();
-        self.waiting().as_mut()?.answers.push(answer);
+        match (self.waiting().as_mut(), self.late().as_mut()) {
+            (Some(waiting), _) => waiting.answers.push(answer),
+            (None, Some(late)) => late.push(answer),
+            (None, None) => return None,
+        }
         Some(end)
     }
 
@@ -102,6 +113,17 @@ impl MemoryStore {
         for append in waiting.appends {
             self.append(append);
         }
+    }
+
+    /// Stores records of generations, but does not say so until
+    /// [`MemoryStore::release_acknowledgements`].
+    pub fn hold_acknowledgements(&self) {
+        self.faults.late().get_or_insert_default();
+    }
+
+    /// Acknowledges what is stored.
+    pub fn release_acknowledgements(&self) {
+        drop(self.faults.late().take());
     }
 
     /// Makes every read fail with [`ReadError::Unavailable`], or succeed again.

@@ -23,8 +23,8 @@ macro_rules! ask_columns {
 /// Deadline of an ask without one: the last time there is.
 pub const NO_DEADLINE: Timestamp = Timestamp(i64::MAX);
 
-/// Maximum number of rows that a page of asks scans: some milliseconds if none matches.
-pub const ASKS_SCANNED_MAX: usize = 5_000;
+/// Maximum number of rows that a page of asks scans: less than 5 ms if none matches.
+pub const ASKS_SCANNED_MAX: usize = 1_000;
 
 /// Decodes the columns of [`ask_columns`](crate::ask_columns).
 pub fn ask_of<C: Columns>(row: &C) -> Result<Ask, C::Error> {

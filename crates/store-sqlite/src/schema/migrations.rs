@@ -325,8 +325,15 @@ CREATE TABLE continuations (
 CREATE INDEX suspended ON generations (conversation) WHERE status = 4;
 ";
 
-/// `asks_assigned` finds the asks that name a user.
+/// `asks_assigned` finds the asks that name a user. Closed asks of a workflow, an agent or a user are
+/// found without those of others.
 const V9: &str = "
 ALTER TABLE conversations ADD COLUMN approved TEXT;
 CREATE INDEX asks_assigned ON asks (n) WHERE rules IS NOT NULL;
+CREATE INDEX asks_closed_by_workflow ON asks (workflow, closed)
+    WHERE closed IS NOT NULL AND workflow IS NOT NULL;
+CREATE INDEX asks_closed_by_agent ON asks (agent, closed)
+    WHERE closed IS NOT NULL AND agent IS NOT NULL;
+CREATE INDEX asks_closed_by_user ON asks (user_id, closed)
+    WHERE closed IS NOT NULL AND user_id IS NOT NULL;
 ";

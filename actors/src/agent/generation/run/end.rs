@@ -13,6 +13,10 @@ impl Run {
         let waiting = || Ended { finish_reason: FinishReason::ToolCalls, object: None };
         let (ended, asks) = match halt {
             Halt::Ended(ended) => (ended, Vec::new()),
+            Halt::HasEnded(ended) => {
+                self.is_unchanged = true;
+                (ended, Vec::new())
+            }
             Halt::PutDown(opened) => {
                 self.opened = opened;
                 (waiting(), self.asks())

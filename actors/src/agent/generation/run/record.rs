@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::agent::generation::continuation::Continuation;
 use crate::agent::outcome::{GenerateError, Generation};
 use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
@@ -115,6 +116,9 @@ impl Run {
         self.recording.during(recorded).await.map_err(Unavailable::from)?;
         self.transcript.mark_recorded();
         self.publish_spans();
+        // of sub-agents, whose asks may have been answered by now
+        let children = self.continuation.iter().flat_map(Continuation::children);
+        children.for_each(|child| self.deps.left_behind.add(child.to_string()));
         Ok(())
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::Continuation;
 use crate::agent::generation::sequencer::EventSequencer;
-use crate::agent::generation::turn::{Next, Transcript, Turns, compile_schema};
+use crate::agent::generation::turn::{Ended, Next, Transcript, Turns, compile_schema};
 use crate::observe::trace::generation::new_spans;
+use crate::ports::model::FinishReason;
 use crate::ports::store::{
     GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
     StoredContinuation,
@@ -17,7 +18,14 @@ use crate::requests::Unavailable;
 use super::{Halt, Run};
 
 /// A run as it was recorded last.
-pub(super) struct Recorded {
+pub(super) enum Recorded {
+    Kept(Box<Kept>),
+    /// It has completed, and the process ended before what waits for it had recorded that.
+    Completed(Box<GenerationEntry>),
+}
+
+/// A run that can continue.
+pub(super) struct Kept {
     entry: GenerationEntry,
     kept: Continuation,
     revision: u64,
@@ -36,12 +44,15 @@ impl Run {
                     log::error!("the continuation of generation {} is damaged: {error}", self.id);
                     GenerateError::Failed("the generation cannot be continued".to_owned())
                 })?;
-                Ok(Some(Recorded { entry, kept, revision }))
+                Ok(Some(Recorded::Kept(Box::new(Kept { entry, kept, revision }))))
             }
             (Some(entry), None) if self.is_free() && entry.record.status.is_final() => {
                 // nothing of this run may be recorded over its end
                 self.is_id_ours = false;
                 Err(GenerateError::Exists(self.record.id.clone()))
+            }
+            (Some(entry), None) if entry.record.status == GenerationStatus::Completed => {
+                Ok(Some(Recorded::Completed(Box::new(entry))))
             }
             _ => Ok(None),
         }
@@ -52,10 +63,18 @@ impl Run {
         self.record.origin.is_none() && self.parent.is_none()
     }
 
-    /// Continues a run in front of the calls of its last turn. One that still waits for people is
-    /// left as it is.
-    pub(super) async fn take_up(&mut self, recorded: Recorded) -> Result<Halt, GenerateError> {
-        let Recorded { entry: GenerationEntry { record, steps }, kept, revision } = recorded;
+    /// Continues a run in front of the calls of its last turn. One that still waits for people or has
+    /// completed is left as it is.
+    pub(super) async fn take_up(
+        &mut self,
+        recorded: Recorded,
+        has_schema: bool,
+    ) -> Result<Halt, GenerateError> {
+        let kept = match recorded {
+            Recorded::Kept(kept) => *kept,
+            Recorded::Completed(entry) => return Ok(self.completed(*entry, has_schema)),
+        };
+        let Kept { entry: GenerationEntry { record, steps }, kept, revision } = kept;
         let is_waiting = record.status == GenerationStatus::Suspended;
         self.restore(record, steps, &kept);
         if is_waiting {
@@ -78,6 +97,18 @@ impl Run {
         let schema = schema.map(|(_, compiled)| compiled);
         let (mut turns, planned) = Turns::restored(kept, schema, toolset.specs(), last);
         self.run_turns(&mut turns, &toolset, Some(Next::Call(planned))).await
+    }
+
+    /// Returns the recorded outcome: asked again, people would have nothing left to answer.
+    fn completed(&mut self, entry: GenerationEntry, has_schema: bool) -> Halt {
+        let GenerationEntry { record, steps } = entry;
+        let object = record.output.clone().filter(|_| has_schema);
+        self.transcript = Transcript::restored(steps, record.usage.unwrap_or_default());
+        self.record = record;
+        self.is_start_hook_called = true;
+        let last = self.transcript.last();
+        let finish_reason = last.map_or(FinishReason::Stop, |step| step.finish_reason);
+        Halt::HasEnded(Ended { finish_reason, object })
     }
 
     fn restore(

@@ -78,6 +78,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
         steps_max: 5,
         bytes_max: 65_536,
         crash_attempts: 3,
+        left_behind: std::sync::Arc::default(),
     }
 }
 
