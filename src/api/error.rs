@@ -138,6 +138,8 @@ pub enum ApiError {
 
     #[error("Tool {} not found", .0.name)]
     ToolNotFound(UnknownName),
+    #[error("A call of tool {tool} with these arguments needs the approval of {to}")]
+    ApprovalNeeded { tool: String, to: String },
     #[error("Invalid tool input: {0}")]
     ToolInputInvalid(String),
     /// Reason, in our words or those of the tool.
@@ -296,6 +298,7 @@ impl ApiError {
             Self::KeyReused => ErrorCode::IdempotencyKeyReused,
             Self::Ask(refusal) => refusal.code(),
             Self::ToolNotFound(_) => ErrorCode::ToolNotFound,
+            Self::ApprovalNeeded { .. } => ErrorCode::NotAssigned,
             Self::ToolInputInvalid(_) => ErrorCode::ToolInputInvalid,
             Self::ToolFailed(_) => ErrorCode::ToolFailed,
             Self::AgentRequired(_) => ErrorCode::AgentRequired,

@@ -73,16 +73,18 @@ fn read_call(
     let in_context = context.get("userId").and_then(Value::as_str);
     let in_context = in_context.filter(|_| caller.is_auth_off());
     let named = caller.user_of(pairs, user_id.as_deref().or(in_context))?;
+    let answerer = Some(caller.answerer(named.as_deref()));
     let user_id = caller.user_id(named);
     caller.sign(&mut context);
     let name = tool.spec.name.clone();
-    Ok(CallTool { name, input, user_id, context, trace: TraceOrigin::New })
+    Ok(CallTool { name, input, user_id, answerer, context, trace: TraceOrigin::New })
 }
 
 fn refusal_of(error: CallToolError) -> ApiError {
     match error {
         CallToolError::UnknownTool(name) => ApiError::ToolNotFound(name.into()),
         CallToolError::InvalidInput(detail) => ApiError::ToolInputInvalid(detail),
+        CallToolError::NotApproved { name, to } => ApiError::ApprovalNeeded { tool: name, to },
         CallToolError::Failed(message) => ApiError::ToolFailed(message),
         CallToolError::Unavailable(cause) => cause.into(),
     }

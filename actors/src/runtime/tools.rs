@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::generation::tools::{Invocation, check_shape, invoke};
+use crate::agent::generation::tools::{Invocation, approval_of, check_shape, invoke};
 use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition};
+use crate::domain::assignment::{Answerer, AskRules};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
@@ -21,6 +22,9 @@ pub struct CallTool {
     pub name: String,
     pub input: Value,
     pub user_id: Option<String>,
+    /// Caller that has to be one of those who may approve the call, if the call needs approval; its
+    /// own call is its approval. `None` calls in any case.
+    pub answerer: Option<Answerer>,
     pub context: Map<String, Value>,
     pub trace: TraceOrigin,
 }
@@ -33,6 +37,9 @@ pub enum CallToolError {
     /// The place, and the problem there.
     #[error("invalid tool input: {0}")]
     InvalidInput(String),
+    /// Others have to approve it: an agent can ask them, its caller is none of them.
+    #[error("a call of tool {name} with these arguments needs the approval of {to}")]
+    NotApproved { name: String, to: String },
     /// It failed, panicked, timed out or returned too much.
     #[error("{0}")]
     Failed(String),
@@ -43,7 +50,7 @@ pub enum CallToolError {
 impl Runtime {
     /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
     pub async fn call_tool(&self, call: CallTool) -> Result<Value, CallToolError> {
-        let CallTool { name, input, user_id, context, trace } = call;
+        let CallTool { name, input, user_id, answerer, context, trace } = call;
         let deps = self.generation_deps();
         let Some(tool) = deps.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
@@ -57,6 +64,10 @@ impl Runtime {
             checked.map_err(|violation| CallToolError::InvalidInput(violation.to_string()))?;
         check_members_depth(&context, depth_max)
             .map_err(|too_deep| CallToolError::InvalidInput(format!("context: {too_deep}")))?;
+        let context = Arc::new(context_of(user_id.as_deref(), context));
+        if let Some(answerer) = &answerer {
+            check_approval(&tool, &arguments, &context, answerer)?;
+        }
         let ended = Unavailable::Draining { execution: None };
         if self.shared.is_draining() {
             return Err(ended.into());
@@ -104,14 +115,35 @@ fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<
     (origin != TraceOrigin::New).then(|| Trace::of(id, root_type, &root_id, origin))
 }
 
+/// Checks that the caller may approve the call, if that needs approval.
+fn check_approval(
+    tool: &ToolDefinition,
+    arguments: &Value,
+    context: &Arc<Map<String, Value>>,
+    answerer: &Answerer,
+) -> Result<(), CallToolError> {
+    let Some(needed) = approval_of(tool, arguments, context) else { return Ok(()) };
+    let rules = AskRules { to: needed.to, ..AskRules::default() };
+    let Answerer { user, roles } = answerer;
+    if rules.admits(user.as_deref(), roles, user.as_deref()) {
+        return Ok(());
+    }
+    let to: Vec<_> = rules.to.iter().map(ToString::to_string).collect();
+    Err(CallToolError::NotApproved { name: tool.spec.name.clone(), to: to.join(", ") })
+}
+
+fn context_of(user_id: Option<&str>, mut context: Map<String, Value>) -> Map<String, Value> {
+    if let Some(user_id) = user_id {
+        context.insert("userId".to_owned(), Value::from(user_id));
+    }
+    context
+}
+
 fn direct_context(
     id: Arc<str>,
     user_id: Option<String>,
-    mut context: Map<String, Value>,
+    context: Arc<Map<String, Value>>,
 ) -> ToolContext {
-    if let Some(user_id) = &user_id {
-        context.insert("userId".to_owned(), Value::from(user_id.as_str()));
-    }
     ToolContext {
         agent_id: None,
         generation_id: None,
@@ -120,7 +152,7 @@ fn direct_context(
         tool_call_id: id,
         user_id: user_id.map(Arc::from),
         conversation_id: None,
-        context: Arc::new(context),
+        context,
         cancellation: CancellationToken::new(),
         trace: None,
         answers: Arc::default(),

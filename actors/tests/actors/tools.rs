@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
-use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
+use greenroom_actors::agent::{AgentDefinition, Approval};
+use greenroom_actors::domain::assignment::Answerer;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::ToolSpec;
@@ -203,6 +204,39 @@ async fn a_direct_call_has_a_user_and_a_context() {
     let ran = world.runtime.describe(&execution_of(&world, "adds").await).await.unwrap();
     assert_eq!(ran.header.user_id.as_deref(), Some("anna"));
     assert_eq!(*ran.context, json!({ "tier": "gold", "userId": "anna" }));
+}
+
+#[actix::test]
+async fn a_direct_call_that_needs_approval_is_that_of_one_who_may_give_it() {
+    tokio::time::pause();
+    let mut registry = registry(&ScriptedModel::local([]));
+    for (name, to) in [("pays", &["role:support"][..]), ("lends", &["role:support", "!self"])] {
+        let to = to.iter().map(|to| to.parse().unwrap());
+        let approval = Approval::when("args.n > 1").unwrap().to(to);
+        let tool = function_tool(name, |input, _| input);
+        let tool = ToolDefinition { approval: Some(Arc::new(approval)), ..tool };
+        registry.tools.insert(name.to_owned(), Arc::new(tool));
+    }
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let refused = |name: &str, to: &str| {
+        Err(CallToolError::NotApproved { name: name.to_owned(), to: to.to_owned() })
+    };
+    let rows = [
+        ("pays", Some("olga"), &["support"][..], 2, Ok(json!({ "n": 2 }))),
+        ("pays", Some("ann"), &[], 2, refused("pays", "role:support")),
+        ("pays", None, &[], 2, refused("pays", "role:support")),
+        ("pays", None, &[], 1, Ok(json!({ "n": 1 }))),
+        // the one who calls it asks for it as well
+        ("lends", Some("olga"), &["support"], 2, refused("lends", "role:support, !self")),
+    ];
+    for (name, user, roles, n, expected) in rows {
+        let roles = roles.iter().map(|role| Arc::from(*role)).collect();
+        let answerer = Some(Answerer { user: user.map(Arc::from), roles });
+        let call = CallTool { answerer, ..call(name, json!({ "n": n })) };
+        assert_eq!(world.runtime.call_tool(call).await, expected, "{name} {user:?} {n}");
+    }
+    let trusted = call("lends", json!({ "n": 2 }));
+    assert_eq!(world.runtime.call_tool(trusted).await, Ok(json!({ "n": 2 })));
 }
 
 #[actix::test]

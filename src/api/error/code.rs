@@ -241,8 +241,10 @@ codes! {
             "Check the state of the execution.";
         NotAssigned "not_assigned" 403:
             "Not assigned",
-            "The ask names users or roles, and the caller is none of them, or the one who asked.",
-            "`to` of the ask says who is asked; one of them answers, or assigns it anew.";
+            "The ask names users or roles, and the caller is none of them, or the one who asked; or \
+             a direct call of a tool needs the approval of others.",
+            "`to` of the ask says who is asked; one of them answers, or assigns it anew. One of \
+             them may call the tool, or an agent asks them.";
         AskClaimed "ask_claimed" 409:
             "Ask claimed",
             "Another user has claimed the ask and is about to answer; nothing was changed.",

@@ -348,6 +348,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::StepDoesNotSuspend(text()),
         ApiError::ResumeDataInvalid(text()),
         ApiError::KeyReused,
+        ApiError::ApprovalNeeded { tool: text(), to: text() },
         ApiError::ToolNotFound(text().into()),
         ApiError::ToolInputInvalid(text()),
         ApiError::ToolFailed(text()),

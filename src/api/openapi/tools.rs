@@ -40,6 +40,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
         .refusing([
             ApiError::ToolNotFound("add".to_owned().into()),
             ApiError::ToolInputInvalid("n: missing".to_owned()),
+            ApiError::ApprovalNeeded { tool: "refund".to_owned(), to: "role:support".to_owned() },
             ApiError::ToolFailed("the warehouse does not respond".to_owned()),
         ])
         .using_runtime()

@@ -35,7 +35,7 @@ use super::GenerationDeps;
 pub(crate) use agent::child_of;
 pub(super) use call::bytes_within;
 pub(crate) use call::{Invocation, check_shape, checked, invoke};
-pub(crate) use gate::{ApprovalAsk, Waiting};
+pub(crate) use gate::{ApprovalAsk, Waiting, approval_of};
 #[cfg(test)]
 pub(crate) use workflow::NoWorkflows;
 pub(crate) use workflow::RunWorkflow;

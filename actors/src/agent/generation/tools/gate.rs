@@ -42,7 +42,7 @@ pub(crate) struct ApprovalAsk {
 }
 
 /// Returns the approval that a call with these arguments needs, if any.
-pub(super) fn approval_of(
+pub(crate) fn approval_of(
     tool: &ToolDefinition,
     arguments: &Value,
     context: &Arc<Map<String, Value>>,
