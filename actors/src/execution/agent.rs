@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::PendingAsk;
 use crate::agent::generation::{
     GenerateError, Generation, GenerationHandle, GenerationRequest, STEP_GENERATION_PREFIX,
     spawn_generation,
@@ -224,9 +225,19 @@ fn waiting(generation: &Generation) -> BodyEnd {
         [ask] => ask.reason.clone(),
         asks => format!("{} calls of tools wait for people", asks.len()),
     };
-    let payload = json!({ "generationId": generation.id, "asks": generation.asks });
+    let asks: Vec<_> = generation.asks.iter().map(shown).collect();
+    let payload = json!({ "generationId": generation.id, "asks": asks });
     let (reason, payload) = (Some(reason), Some(Arc::new(payload)));
     BodyEnd { result: StepResult::Suspended { reason, payload }, usage: None }
+}
+
+/// Returns an ask as people see it.
+fn shown(ask: &PendingAsk) -> Value {
+    let mut shown = json!(ask);
+    if let Some(deadline) = ask.deadline {
+        shown["deadline"] = deadline.to_iso().into();
+    }
+    shown
 }
 
 fn failed(error: &GenerateError) -> StepResult {

@@ -41,7 +41,11 @@ impl Runtime {
     ) -> Result<Box<WaitReport>, Unavailable> {
         let mut named = Vec::new();
         for awaited in &report.waits_for {
-            let Cause::Resume { suspension_id, payload, .. } = &awaited.cause else { continue };
+            let (Cause::Resume { suspension_id, payload, .. }
+            | Cause::Asks { suspension_id, payload, .. }) = &awaited.cause
+            else {
+                continue;
+            };
             named.push((suspension_id, format!("{ASK_PREFIX}{suspension_id}")));
             let calls = payload.as_deref().and_then(|payload| payload["asks"].as_array());
             let ids = calls.into_iter().flatten().filter_map(|call| call["askId"].as_str());

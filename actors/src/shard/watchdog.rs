@@ -165,7 +165,7 @@ impl Shared {
                 Cause::Child { child, .. } => {
                     self.check_child(id, child, wait_report.children.get(child));
                 }
-                Cause::Sleep | Cause::Retry { .. } | Cause::Resume { .. } => {
+                Cause::Sleep | Cause::Retry { .. } | Cause::Resume { .. } | Cause::Asks { .. } => {
                     if let (Some(path), Some(due)) = (&awaited.path, awaited.until) {
                         self.check_timer(id, path, due).await;
                     }

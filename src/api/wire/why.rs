@@ -18,9 +18,10 @@ use crate::api::wire::shape::{execution_status, mover, wait_kind};
 use crate::api::wire::why::end::EndView;
 
 /// All values of `kind`.
-pub const WAIT_KINDS: [&str; 10] = [
+pub const WAIT_KINDS: [&str; 11] = [
     "hold",
     "resume",
+    "asks",
     "child",
     "sleep",
     "retry",
@@ -32,7 +33,7 @@ pub const WAIT_KINDS: [&str; 10] = [
 ];
 
 /// All values of `by`.
-pub const MOVERS: [&str; 5] = ["resume", "time", "child", "step", "server"];
+pub const MOVERS: [&str; 6] = ["resume", "answer", "time", "child", "step", "server"];
 
 /// Explanation of what an execution waits for.
 #[skip_serializing_none]
@@ -198,6 +199,16 @@ impl<'a> AwaitedView<'a> {
                     asks: asks_of(wait_report, suspension_id),
                     resume_schema: schema.as_ref(),
                     ..plain("resume", format!("waits for a resume: {reason}"), moved_by)
+                }
+            }
+            Cause::Asks { suspension_id, reason, payload } => {
+                let how = "answers to all asks of its agent, in the inbox";
+                let moved_by = vec![MoverView::new("answer", how)];
+                Self {
+                    suspension_id: Some(suspension_id),
+                    payload: payload.as_deref(),
+                    asks: asks_of(wait_report, suspension_id),
+                    ..plain("asks", format!("waits for answers: {reason}"), moved_by)
                 }
             }
             Cause::Child { child, workflow, asks } => {

@@ -46,6 +46,8 @@ pub enum Cause {
         /// Effect of the deadline, if there is one.
         deadline: Option<AtDeadline>,
     },
+    /// Answers to what the generation of an agent step asks.
+    Asks { suspension_id: Arc<str>, reason: Arc<str>, payload: Option<Arc<Value>> },
     /// A child execution, which runs or is suspended.
     Child { child: ExecutionId, workflow: Arc<str>, asks: Option<ChildQuestion> },
     /// An andSleep or andSleepUntil step.
@@ -75,6 +77,7 @@ impl Cause {
         match self {
             Self::Hold { .. }
             | Self::Resume { .. }
+            | Self::Asks { .. }
             | Self::Child { .. }
             | Self::Sleep
             | Self::Retry { .. } => true,
@@ -251,6 +254,10 @@ fn cause_of_wait(step: &Step, node: &Node, wait: &Wait) -> (Cause, Option<Timest
             asks: Some(ChildQuestion { suspension_id, reason, payload }),
         };
         return (cause, wait.deadline);
+    }
+    if step.waits_for_generation(node.attempt) {
+        let (reason, payload) = (Arc::clone(&wait.reason), wait.payload.clone());
+        return (Cause::Asks { suspension_id, reason, payload }, wait.deadline);
     }
     let answers = step.suspend.as_ref().is_some_and(|rule| rule.on_timeout.is_some());
     let at_deadline = if answers { AtDeadline::Resumes } else { AtDeadline::Fails };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_domain::definition::StepDefinition;
-use greenroom_domain::machine::{Command, Refusal, Resume, StepResult};
+use greenroom_domain::machine::{Cause, Command, Refusal, Resume, StepResult};
 use greenroom_domain::status::Status;
 use serde_json::{Value, json};
 
@@ -186,6 +186,8 @@ fn a_step_that_waits_for_its_generation_is_continued_by_that_alone() {
     let asked = agent("helper", None).wants(boolean());
     let mut world = World::of(vec![asked, map("after", "1")]);
     world.ask("helper");
+    let causes: Vec<_> = world.why(false).into_iter().map(|awaited| awaited.cause).collect();
+    assert!(matches!(causes.as_slice(), [Cause::Asks { .. }]), "{causes:?}");
     for data in [json!(null), json!({ "ok": true })] {
         let refusal = Refusal::AsksOpen("helper".into());
         assert_eq!(world.refused(None, data.clone()), refusal);

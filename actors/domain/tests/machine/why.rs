@@ -34,6 +34,7 @@ fn line(awaited: &Awaited) -> String {
             };
             format!("asks {reason}{payload}{schema}{deadline}")
         }
+        Cause::Asks { reason, .. } => format!("waits for answers: {reason}"),
         Cause::Child { child, asks, .. } => {
             let asks = asks.as_ref().map_or_else(String::new, |it| format!(" asks {}", it.reason));
             format!("child {child}{asks}")
