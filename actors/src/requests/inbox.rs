@@ -134,6 +134,11 @@ impl AskAccess {
         if is_known { Ok(()) } else { Err(AskError::Changed { revision: ask.revision }) }
     }
 
+    /// Returns the user who answers or changes the ask, if known.
+    pub fn user(&self) -> Option<&str> {
+        self.answerer.as_ref()?.user.as_deref()
+    }
+
     pub(crate) fn check_assigned(&self, ask: &Ask) -> Result<(), AskError> {
         let Some(Answerer { user, roles }) = &self.answerer else { return Ok(()) };
         let is_asked = ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref());

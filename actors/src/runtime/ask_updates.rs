@@ -31,6 +31,7 @@ impl Runtime {
             let is_taken = shared.store.revise_ask(revision).await.map_err(Unavailable::from)?;
             ask = self.find_ask(&ask.id, &Visibility::Everything).await?;
             if is_taken {
+                update.log(&ask.id, access);
                 return self.describe_ask(ask).await;
             }
         }
@@ -72,6 +73,22 @@ impl AskUpdate {
         }
         let (id, next_due) = (ask.id.clone(), ask.next_due(&rules));
         Ok(Some(AskRevision { id, revision: ask.revision, rules, claim, next_due }))
+    }
+}
+
+impl AskUpdate {
+    /// Logs who changed an ask: the ask itself keeps only the result.
+    fn log(&self, id: &str, access: &AskAccess) {
+        let by = access.user().unwrap_or("an unknown caller");
+        let force = if access.is_forced { ", by force" } else { "" };
+        match self {
+            Self::Claim { .. } => log::info!("ask {id}: {by} claimed it{force}"),
+            Self::Release => log::info!("ask {id}: {by} released it{force}"),
+            Self::Assign { to } => {
+                let to: Vec<_> = to.iter().map(ToString::to_string).collect();
+                log::info!("ask {id}: {by} assigned it to [{}]{force}", to.join(", "));
+            }
+        }
     }
 }
 

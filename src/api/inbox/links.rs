@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::AskState;
+use greenroom_actors::ports::store::{Ask, AskState};
 use greenroom_actors::requests::{
     AnswerAsk, Answerer, AskAccess, AskDetail, AskError, Assignee, Principal,
 };
@@ -97,10 +97,24 @@ pub async fn make_link(change: Change<'_>, links: Option<&Links>) -> Result<Link
     access.check_asked(ask).map_err(|error| ApiError::from_ask(&id, error))?;
     let holder = AskAccess { answerer: Some(link.answerer()), ..AskAccess::default() };
     if holder.check_asked(ask).is_err() {
-        return Err(ApiError::body("to", "is none of those who are asked"));
+        return Err(ApiError::body("to", not_asked(&link.to, ask)));
     }
     open_detail(change.runtime, &id).await?;
+    let by = access.user().unwrap_or("an unknown caller");
+    log::info!("ask {id}: {by} made a link for {}", link.to);
     Ok(LinkView { url: links.url(&link)?, expires_at: Iso(link.expires_at) })
+}
+
+/// Returns why a holder of the link could not answer.
+fn not_asked(to: &Assignee, ask: &Ask) -> &'static str {
+    let excludes_self = ask.rules.to.contains(&Assignee::NotSelf);
+    match to {
+        Assignee::Role(_) if excludes_self => {
+            "must be a user: the holder of a link for a role is unknown, and could be the one who \
+             started this (`!self`)"
+        }
+        _ => "is none of those who are asked: see `to` of the ask",
+    }
 }
 
 fn wrong_holder() -> ApiError {

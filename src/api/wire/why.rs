@@ -380,6 +380,7 @@ mod tests {
                 schema: Some(json!({ "type": "boolean" })),
                 deadline: Some(AtDeadline::Resumes),
             },
+            Cause::Asks { suspension_id: "a2".into(), reason: "Refund 5".into(), payload: None },
             Cause::Child { child, workflow: "part".into(), asks },
             Cause::Sleep,
             Cause::Retry { failures: 1, attempts_max: 3, errors: Vec::new() },

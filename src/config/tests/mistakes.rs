@@ -314,7 +314,7 @@ fn modifiers_of_a_step() {
             ],
         ),
         (
-            "map = 1\nsuspend = { deadline = \"1h\", to = [\"role:a\", \"manager\", \"{{ x \"] }",
+            "map = 1\nsuspend = { deadline = \"1h\", to = [\"user:a\", \"manager\", \"{{ x \"] }",
             &[
                 "4:46: steps.a.suspend.to[1]: must be user:<id>, role:<name> or !self",
                 "4:57: steps.a.suspend.to[2]: syntax error: unexpected end of input, expected end \
