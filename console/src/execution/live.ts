@@ -1,0 +1,66 @@
+import { signal, type Signal } from "@preact/signals";
+import { follow } from "../api/follow.ts";
+import type { WorkflowEvent } from "../api/types.ts";
+import type { Numbered } from "./fold.ts";
+
+/** Text that an agent writes while its step runs. It has no number and is not recorded. */
+type Progress = ReadonlyMap<string, string>;
+
+export interface Live {
+  events: Signal<readonly Numbered[]>;
+  progress: Signal<Progress>;
+  stop: () => void;
+}
+
+interface ProgressEvent {
+  type: string;
+  path?: string;
+  from?: string;
+  event?: { type: string; text?: string };
+}
+
+/** Letters of unrecorded text that are kept of a step. */
+const progressMax = 20_000;
+
+/** Follows the events of an execution. They reach the page at most once per frame. */
+export function live(workflowId: string, executionId: string): Live {
+  const events = signal<readonly Numbered[]>([]);
+  const progress = signal<Progress>(new Map());
+  let waiting: Numbered[] = [];
+  let texts = new Map<string, string>();
+  let scheduled = 0;
+
+  const flush = (): void => {
+    scheduled = 0;
+    if (waiting.length > 0) events.value = [...events.value, ...waiting];
+    if (texts.size > 0) progress.value = new Map([...progress.value, ...texts]);
+    waiting = [];
+    texts = new Map();
+  };
+  const last = (): number => waiting.at(-1)?.seq ?? events.peek().at(-1)?.seq ?? 0;
+
+  const url = `/workflows/${encodeURIComponent(workflowId)}/executions/${encodeURIComponent(executionId)}/stream`;
+  const stop = follow(url, {
+    onFrame: ({ id, data }) => {
+      const event = JSON.parse(data) as WorkflowEvent;
+      const seq = Number(id);
+      const text = (event as unknown as ProgressEvent).event;
+      if ((event.type as string) === "step-progress") {
+        const path = event.path ?? event.from ?? "";
+        if (text?.type === "text-delta") texts.set(path, (text.text ?? "").slice(-progressMax));
+      } else if (seq > last()) {
+        waiting.push({ seq, event });
+      }
+      scheduled ||= requestAnimationFrame(flush);
+      return event.type === "workflow-result";
+    },
+  });
+  return {
+    events,
+    progress,
+    stop: () => {
+      cancelAnimationFrame(scheduled);
+      stop();
+    },
+  };
+}

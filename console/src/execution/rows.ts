@@ -1,0 +1,130 @@
+import type { SpanNode } from "../api/types.ts";
+import type { Kind } from "../parts/Status.tsx";
+import type { Model, Step } from "./fold.ts";
+import { parents } from "./fold.ts";
+
+/** A piece of a bar. */
+export interface Piece {
+  from: number;
+  /** Null while it lasts. */
+  until: number | null;
+  as: "run" | "wait" | "pause" | "failed";
+  title: string;
+}
+
+/** A row of the waterfall: a step, or something that it called. */
+export interface Row {
+  key: string;
+  path: string;
+  label: string;
+  depth: number;
+  kind: Kind;
+  pieces: Piece[];
+  from: number;
+  until: number | null;
+  /** An execution that it started. */
+  child?: { workflowId: string; executionId: string };
+  isCall: boolean;
+}
+
+/** The rows of an execution in the order in which its steps began. */
+export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNode[]>, sleeps: (path: string) => boolean): Row[] {
+  const rows: Row[] = [];
+  for (const step of model.steps.values()) {
+    const depth = parents(step.path).filter((path) => model.steps.has(path)).length;
+    const kind = step.kind === "running" && sleeps(step.path) ? "sleeping" : step.kind;
+    rows.push({
+      key: step.path,
+      path: step.path,
+      label: labelOf(step),
+      depth,
+      kind,
+      pieces: piecesOf(step, sleeps(step.path)),
+      from: Date.parse(step.from),
+      until: time(step.until),
+      isCall: false,
+    });
+    for (const span of calls.get(step.path) ?? []) addCall(rows, step.path, span, depth + 1);
+  }
+  return rows;
+}
+
+/** The id with its round: `paragraph [3]`, as steps of one block have the same id in every round. */
+function labelOf(step: Step): string {
+  const rounds = [...step.path.matchAll(/\[(\d+)\]/g)].map((match) => match[1]);
+  return rounds.length > 0 ? `${step.id} [${rounds.join(", ")}]` : step.id;
+}
+
+function piecesOf(step: Step, isSleep: boolean): Piece[] {
+  const pieces: Piece[] = [];
+  for (const attempt of step.attempts) {
+    const [from, until] = [Date.parse(attempt.from), time(attempt.until)];
+    const before = pieces.at(-1);
+    if (before?.as === "failed" && before.until !== null && before.until < from) {
+      pieces.push({ from: before.until, until: from, as: "pause", title: "pause before the next attempt" });
+    }
+    const failed = attempt.error !== undefined;
+    const title = failed ? `attempt ${attempt.number} failed: ${attempt.error}` : isSleep ? "sleeps" : step.attempts.length > 1 ? `attempt ${attempt.number}` : "runs";
+    pieces.push({ from, until, as: failed ? "failed" : isSleep ? "pause" : "run", title });
+  }
+  for (const wait of step.waits) pieces.push({ from: Date.parse(wait.from), until: time(wait.until), as: "wait", title: `waits: ${wait.reason}` });
+  const last = pieces.at(-1);
+  if (step.kind === "retrying" && last?.until) pieces.push({ from: last.until, until: null, as: "pause", title: "pause before the next attempt" });
+  return pieces;
+}
+
+function time(text: string | null | undefined): number | null {
+  return text ? Date.parse(text) : null;
+}
+
+/** Calls inside calls are shown to this depth: agent, turn, tool. */
+const callDepth = 4;
+
+function addCall(rows: Row[], path: string, span: SpanNode, depth: number, level = 1): void {
+  const from = Date.parse(span.startTime);
+  const until = time(span.endTime);
+  const failed = span.status.code === "ERROR";
+  const row: Row = {
+    key: `${path} ${span.spanId}`,
+    path,
+    label: callLabel(span),
+    depth,
+    kind: failed ? "failed" : until === null ? "running" : "completed",
+    pieces: [{ from, until, as: failed ? "failed" : "run", title: span.name }],
+    from,
+    until,
+    isCall: true,
+  };
+  const child = childOf(span);
+  if (child) row.child = child;
+  rows.push(row);
+  if (level < callDepth && !child) for (const inner of span.children) addCall(rows, path, inner, depth + 1, level + 1);
+}
+
+function callLabel(span: SpanNode): string {
+  const [what, ...rest] = span.name.split(" ");
+  const words: Record<string, string> = { chat: "turn", invoke_agent: "agent", invoke_workflow: "workflow", execute_tool: "tool" };
+  return [words[what ?? ""] ?? what, ...rest].join(" ");
+}
+
+function childOf(span: SpanNode): { workflowId: string; executionId: string } | null {
+  if (!span.name.startsWith("invoke_workflow")) return null;
+  const { "workflow.execution.id": executionId, "entity.id": workflowId } = span.attributes;
+  return typeof executionId === "string" && typeof workflowId === "string" ? { workflowId, executionId } : null;
+}
+
+/** What the steps of an execution called, by path, from its trace. */
+export function callsOf(tree: readonly SpanNode[], executionId: string): Map<string, SpanNode[]> {
+  const found = new Map<string, SpanNode[]>();
+  const look = (span: SpanNode): void => {
+    const { "workflow.step.path": path, "workflow.execution.id": id } = span.attributes;
+    const isStep = (each: SpanNode): boolean => each.name.startsWith("step ") && each.attributes["workflow.execution.id"] === executionId;
+    if (typeof path === "string" && id === executionId && isStep(span)) {
+      const calls = span.children.filter((child) => !isStep(child));
+      if (calls.length > 0) found.set(path, [...(found.get(path) ?? []), ...calls]);
+    }
+    span.children.forEach(look);
+  };
+  tree.forEach(look);
+  return found;
+}
