@@ -1,4 +1,3 @@
-import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { boot } from "./lib/boot.ts";
 import { useKeys } from "./lib/hooks.ts";
@@ -6,7 +5,7 @@ import { go, parts, to } from "./lib/router.ts";
 import { absoluteTimes, actingAs, theme, type Theme } from "./lib/settings.ts";
 import { inbox } from "./inbox/store.ts";
 import { token } from "./api/auth.ts";
-import { Empty, Loading } from "./parts/Empty.tsx";
+import { Empty } from "./parts/Empty.tsx";
 import { Help, helpOpen } from "./parts/Help.tsx";
 import { Icon } from "./parts/icons.tsx";
 import { LinkLine, LinkState } from "./parts/Link.tsx";
@@ -143,17 +142,7 @@ function Settings() {
 
 function Page() {
   const path = parts.value;
-  const page = pages.find((each) => each.matches(path));
-  const [Loaded, setLoaded] = useState<{ page: unknown; view: ComponentType<{ path: string[] }> } | null>(null);
-  useEffect(() => {
-    let isCurrent = true;
-    void page?.load().then((view) => {
-      if (isCurrent) setLoaded({ page, view });
-    });
-    return () => {
-      isCurrent = false;
-    };
-  }, [page]);
+  const page = pages.find((each) => each.part === (path[0] ?? "") && each.lengths.includes(path.length));
   if (!page) {
     return (
       <Empty title="There is no such page">
@@ -163,8 +152,7 @@ function Page() {
       </Empty>
     );
   }
-  if (!Loaded || Loaded.page !== page) return <Loading what="the page" />;
-  return <Loaded.view key={keyOf(path)} path={path} />;
+  return <page.view key={keyOf(path)} path={path} />;
 }
 
 function useShortcuts(): void {

@@ -1,18 +1,34 @@
 import type { ComponentType } from "preact";
+import { AgentsView } from "./agents/List.tsx";
+import { AgentView } from "./agents/One.tsx";
+import { ConnectView } from "./connect/View.tsx";
+import { ExecutionView } from "./execution/View.tsx";
+import { ExecutionsView } from "./executions/View.tsx";
+import { HomeView } from "./home/View.tsx";
+import { InboxView } from "./inbox/View.tsx";
+import { TraceView } from "./observe/Trace.tsx";
+import { ObserveView } from "./observe/View.tsx";
+import { WorkflowsView } from "./workflows/List.tsx";
+import { WorkflowView } from "./workflows/One.tsx";
 
 export interface Page {
-  matches: (path: string[]) => boolean;
-  load: () => Promise<ComponentType<{ path: string[] }>>;
+  /** First part of the path, and how many parts there are. */
+  part: string;
+  lengths: number[];
+  view: ComponentType<{ path: string[] }>;
 }
 
-const at =
-  (name: string, ...lengths: number[]) =>
-  (path: string[]): boolean =>
-    (path[0] ?? "") === name && lengths.includes(path.length);
-
-/** Each view is loaded when it is first opened. */
+/** All views. Together they are smaller than what one more request would cost. */
 export const pages: Page[] = [
-  { matches: at("executions", 1), load: async () => (await import("./executions/View.tsx")).ExecutionsView },
-  { matches: at("executions", 3), load: async () => (await import("./execution/View.tsx")).ExecutionView },
-  { matches: at("inbox", 1, 2), load: async () => (await import("./inbox/View.tsx")).InboxView },
+  { part: "", lengths: [0], view: HomeView },
+  { part: "executions", lengths: [1], view: ExecutionsView },
+  { part: "executions", lengths: [3], view: ExecutionView },
+  { part: "inbox", lengths: [1, 2], view: InboxView },
+  { part: "workflows", lengths: [1], view: WorkflowsView },
+  { part: "workflows", lengths: [2], view: WorkflowView },
+  { part: "agents", lengths: [1], view: AgentsView },
+  { part: "agents", lengths: [2], view: AgentView },
+  { part: "observe", lengths: [1], view: ObserveView },
+  { part: "observe", lengths: [3], view: TraceView },
+  { part: "connect", lengths: [1], view: ConnectView },
 ];

@@ -13,6 +13,7 @@ import { Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
+import { download } from "../lib/download.ts";
 import type { Numbered } from "./fold.ts";
 
 interface ActionsProps {
@@ -51,7 +52,7 @@ export function Actions(props: ActionsProps) {
       {outlook && button("replay", isOver ? "Replay" : "Replay as another")}
       {outlook && !isOver && button("cancel", "Cancel", "danger")}
       <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
-      <button type="button" class="button" onClick={() => download(executionId, { state, events: events.map(({ seq, event }) => ({ id: seq, ...event })) })}>
+      <button type="button" class="button" onClick={() => download(`${executionId}.json`, "application/json", JSON.stringify({ state, events: events.map(({ seq, event }) => ({ id: seq, ...event })) }, null, 2))}>
         Download
       </button>
       {open === "answer" && <AnswerDialog waits={asked} close={close} />}
@@ -173,11 +174,3 @@ function ReplayDialog({ base, workflowId, state, outlook, definition, stepId, cl
   );
 }
 
-function download(name: string, record: unknown): void {
-  const url = URL.createObjectURL(new Blob([JSON.stringify(record, null, 2)], { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `${name}.json`;
-  link.click();
-  URL.revokeObjectURL(url);
-}

@@ -13,7 +13,8 @@ export interface Look {
 
 interface GraphProps {
   nodes: readonly Node[];
-  look: (key: string) => Look;
+  /** Without it, steps have no states. */
+  look?: (key: string) => Look;
   selected?: string | undefined;
   select?: (key: string) => void;
   label: string;
@@ -26,7 +27,8 @@ const pad = 12;
 const stepsShown = 500;
 
 /** Draws a definition. Of a large one only what is in view is drawn. */
-export function Graph({ nodes, look, selected, select, label }: GraphProps) {
+export function Graph({ nodes, look: given, selected, select, label }: GraphProps) {
+  const look = given ?? stateless;
   const [folded, setFolded] = useState<ReadonlySet<string>>(() => (count(nodes) > stepsShown ? containers(nodes) : new Set()));
   const [zoom, setZoom] = useState(1);
   const drawing = useMemo(() => layout(nodes, folded), [nodes, folded]);
@@ -47,7 +49,7 @@ export function Graph({ nodes, look, selected, select, label }: GraphProps) {
   };
   const isSeen = (y: number, height: number): boolean => y + height >= view.top && y <= view.bottom;
   return (
-    <div class="graph">
+    <div class={`graph ${given ? "" : "stateless"}`}>
       <div class="port" ref={port} tabIndex={0} role="group" aria-label={label}>
         <svg
           width={(drawing.width + 2 * pad) * zoom}
@@ -69,7 +71,7 @@ export function Graph({ nodes, look, selected, select, label }: GraphProps) {
           {drawing.placed
             .filter((each) => isSeen(each.y, each.height))
             .map((each) => (
-              <StepBox key={each.node.key} placed={each} look={look(each.node.key)} isSelected={selected === each.node.key} select={select} toggle={toggle} isFolded={folded.has(each.node.key)} />
+              <StepBox key={each.node.key} placed={each} look={look(each.node.key)} isSelected={selected === each.node.key} select={select} toggle={toggle} isFolded={folded.has(each.node.key)} hasState={given !== undefined} />
             ))}
         </svg>
       </div>
@@ -86,6 +88,10 @@ export function Graph({ nodes, look, selected, select, label }: GraphProps) {
       </div>
     </div>
   );
+}
+
+function stateless(): Look {
+  return { kind: "none", text: "" };
 }
 
 function containers(nodes: readonly Node[]): Set<string> {
@@ -114,19 +120,21 @@ interface BoxProps {
   look: Look;
   isSelected: boolean;
   isFolded: boolean;
+  hasState: boolean;
   select: ((key: string) => void) | undefined;
   toggle: (key: string) => void;
 }
 
-function StepBox({ placed, look, isSelected, isFolded, select, toggle }: BoxProps) {
+function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle }: BoxProps) {
   const { node, x, y, width, height, as, inside } = placed;
   const isContainer = as === "bar" || as === "frame";
-  const name = `${node.name}, ${typeWord(node.type)}, ${word(look.kind)}${look.text ? `, ${look.text}` : ""}`;
+  const name = [node.name, typeWord(node.type), hasState && word(look.kind), look.text].filter(Boolean).join(", ");
   const press = (event: KeyboardEvent): void => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
     select?.(node.key);
   };
+  const left = hasState ? 28 : 12;
   const sub = [typeWord(node.type), node.calls, inside > 0 ? `${inside} inside` : ""].filter(Boolean).join(" · ");
   return (
     <g transform={`translate(${x} ${y})`} class={`step ${look.kind} as-${as} ${isSelected ? "selected" : ""}`}>
@@ -142,8 +150,8 @@ function StepBox({ placed, look, isSelected, isFolded, select, toggle }: BoxProp
         onKeyDown={press}
       >
         <rect class="ground" width={width} height={isContainer ? 28 : height} rx={5} />
-        <MarkIn kind={look.kind} x={10} y={isContainer ? 8 : 8} />
-        <text class="name" x={28} y={18}>
+        {hasState && <MarkIn kind={look.kind} x={10} y={8} />}
+        <text class="name" x={left} y={18}>
           {middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : 18)}
           {isContainer && (
             <tspan class="sub" dx={8}>
@@ -152,7 +160,7 @@ function StepBox({ placed, look, isSelected, isFolded, select, toggle }: BoxProp
           )}
         </text>
         {!isContainer && (
-          <text class="sub" x={28} y={34}>
+          <text class="sub" x={left} y={34}>
             {middle(sub, look.text ? 16 : 24)}
           </text>
         )}
