@@ -43,7 +43,7 @@ function Rail() {
   const { asks, more } = inbox.value;
   return (
     <nav class="rail" aria-label="Views">
-      <a class="brand" href={to()} aria-label="Home">
+      <a class="brand" href={to()} aria-label="greenroom, home">
         <svg viewBox="0 0 16 16" aria-hidden="true">
           <rect class="ground" width="16" height="16" rx="4" />
           <circle cx="8" cy="8" r="3.5" fill="#fff" />
@@ -76,7 +76,7 @@ function Top() {
       <span class="title" title={boot.title}>
         <bdi>{boot.title}</bdi>
       </span>
-      <button type="button" class="button search" onClick={() => (paletteOpen.value = true)} aria-label="Go to…">
+      <button type="button" class="button search" onClick={() => (paletteOpen.value = true)} aria-label="Go to… Ctrl K">
         <Icon name="search" />
         <span>Go to…</span>
         <kbd>Ctrl K</kbd>
@@ -145,7 +145,7 @@ function Page() {
   const page = pages.find((each) => each.part === (path[0] ?? "") && each.lengths.includes(path.length));
   if (!page) {
     return (
-      <Empty title="There is no such page">
+      <Empty title="There is no such page" isPage>
         <p>
           The console begins at <a href={to()}>Home</a>.
         </p>

@@ -42,7 +42,7 @@ export class Chat {
 
   /** Reads what is stored and attaches to an answer that is under way. */
   async open(): Promise<void> {
-    if (this.isStored) {
+    if (this.isStored && !begun.has(this.conversationId)) {
       await this.load();
       await this.attach();
     }
@@ -67,6 +67,7 @@ export class Chat {
   }
 
   async ask(text: string): Promise<void> {
+    begun.delete(this.conversationId);
     const message: Message = { id: `local-${Date.now()}`, role: "user", parts: [{ type: "text", id: "", text }] };
     this.messages.value = [...this.messages.value, message];
     const options = { conversationId: this.conversationId, ...this.user };
@@ -143,8 +144,13 @@ function plain(message: Message): object {
   return { role: message.role, parts: message.parts.filter((part) => part.type === "text").map((part) => ({ type: "text", text: part.type === "text" ? part.text : "" })) };
 }
 
+/** Conversations that begin in this page: the server does not know them before their first message. */
+const begun = new Set<string>();
+
 /** An id for a new conversation. Pages without encryption have no `randomUUID`. */
 export function newConversation(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8));
-  return `chat-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  const id = `chat-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  begun.add(id);
+  return id;
 }

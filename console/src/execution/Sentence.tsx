@@ -1,5 +1,6 @@
 import type { Awaited, ExecutionState, Outlook } from "../api/types.ts";
 import { to } from "../lib/router.ts";
+import { firstLine } from "../lib/text.ts";
 import { Since, Time, Until } from "../parts/Time.tsx";
 import type { Model } from "./fold.ts";
 import { foremost, whoAnswers } from "./words.ts";
@@ -65,7 +66,7 @@ function Waits({ wait }: { wait: Awaited }) {
     case "resume":
       return (
         <>
-          <q>{reasonOf(wait)}</q> waits for an answer at {step}
+          <Quote text={reasonOf(wait)} /> waits for an answer at {step}
           {since}
           {until}. {whoAnswers(wait.asks?.[0]?.to ?? [])}.{wait.asks?.[0]?.claimedBy && ` ${wait.asks[0].claimedBy} is about to.`}
         </>
@@ -73,8 +74,8 @@ function Waits({ wait }: { wait: Awaited }) {
     case "hold":
       return (
         <>
-          Suspended by hand{wait.suspendedBy && <> by {wait.suspendedBy.id}</>}
-          {since}: <q>{wait.message.replace(/^paused: /, "")}</q>. A resume lets it go on.
+          Suspended by hand{wait.suspendedBy && <> by <bdi>{wait.suspendedBy.id}</bdi></>}
+          {since}: <Quote text={wait.message.replace(/^paused: /, "")} />. A resume lets it go on.
         </>
       );
     case "sleep":
@@ -122,6 +123,15 @@ function Waits({ wait }: { wait: Awaited }) {
         </>
       );
   }
+}
+
+/** Words of a caller, apart from ours. */
+function Quote({ text }: { text: string }) {
+  return (
+    <q title={text}>
+      <bdi>{firstLine(text, 160)}</bdi>
+    </q>
+  );
 }
 
 function reasonOf(wait: Awaited): string {

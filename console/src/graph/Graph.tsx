@@ -79,7 +79,7 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
         <button type="button" class="bare" onClick={() => setZoom(Math.max(0.4, zoom - 0.2))} aria-label="Smaller">
           −
         </button>
-        <button type="button" class="bare small number" onClick={() => setZoom(1)} aria-label="Full size">
+        <button type="button" class="bare small number" onClick={() => setZoom(1)} aria-label={`${Math.round(zoom * 100)} %, go to full size`}>
           {Math.round(zoom * 100)} %
         </button>
         <button type="button" class="bare" onClick={() => setZoom(Math.min(2, zoom + 0.2))} aria-label="Larger">
@@ -128,14 +128,17 @@ interface BoxProps {
 function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle }: BoxProps) {
   const { node, x, y, width, height, as, inside } = placed;
   const isContainer = as === "bar" || as === "frame";
-  const name = [node.name, typeWord(node.type), hasState && word(look.kind), look.text].filter(Boolean).join(", ");
   const press = (event: KeyboardEvent): void => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
     select?.(node.key);
   };
   const left = hasState ? 28 : 12;
-  const sub = [typeWord(node.type), node.calls, inside > 0 ? `${inside} inside` : ""].filter(Boolean).join(" · ");
+  const shown = middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : 18);
+  const whole = [typeWord(node.type), node.calls, inside > 0 ? `${inside} inside` : ""].filter(Boolean).join(" · ");
+  const sub = isContainer ? typeWord(node.type) : middle(whole, look.text ? 16 : 24);
+  // What is seen comes first, so that it can be said to be clicked; then what is only drawn.
+  const name = [`${shown} ${sub} ${look.text}`.trim(), hasState && word(look.kind), shown !== node.name && node.name, sub !== whole && whole].filter(Boolean).join(", ");
   return (
     <g transform={`translate(${x} ${y})`} class={`step ${look.kind} as-${as} ${isSelected ? "selected" : ""}`}>
       {as === "frame" && <rect class="around" width={width} height={height} rx={6} />}
@@ -152,18 +155,19 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
         <rect class="ground" width={width} height={isContainer ? 28 : height} rx={5} />
         {hasState && <MarkIn kind={look.kind} x={10} y={8} />}
         <text class="name" x={left} y={18}>
-          {middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : 18)}
+          {shown}
           {isContainer && (
             <tspan class="sub" dx={8}>
-              {typeWord(node.type)}
+              {" "}
+              {sub}
             </tspan>
           )}
-        </text>
+        </text>{" "}
         {!isContainer && (
           <text class="sub" x={left} y={34}>
-            {middle(sub, look.text ? 16 : 24)}
+            {sub}
           </text>
-        )}
+        )}{" "}
         {look.text && (
           <text class="sub end" x={width - (node.children.length > 0 ? 30 : 10)} y={isContainer ? 18 : 34}>
             {look.text}

@@ -121,9 +121,9 @@ function One({ id, back }: { id: string; back: string }) {
       <a href={back} class="back">
         ← All questions
       </a>
-      <h2 class="big">
+      <h1 class="big">
         <bdi>{data.reason || "A question without words"}</bdi>
-      </h2>
+      </h1>
       <p class="quiet">
         <a href={to(...view)}>
           <bdi>{text}</bdi>

@@ -2,10 +2,10 @@ import type { ComponentChildren } from "preact";
 import { Copy } from "./Copy.tsx";
 
 /** An empty view says what would be here, and how it gets here. */
-export function Empty({ title, command, children }: { title: string; command?: string | undefined; children?: ComponentChildren }) {
+export function Empty({ title, command, isPage, children }: { title: string; command?: string | undefined; isPage?: boolean; children?: ComponentChildren }) {
   return (
     <div class="empty">
-      <h2>{title}</h2>
+      {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
       {children}
       {command && <Snippet text={command} />}
     </div>

@@ -53,7 +53,7 @@ function isTable(value: unknown): value is Record<string, unknown>[] {
 function Rows({ rows }: { rows: Record<string, unknown>[] }) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Table">
+    <div class="scroll" tabIndex={0} role="group" aria-label="Table">
       <table class="plain">
         <thead>
           <tr>

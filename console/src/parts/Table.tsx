@@ -75,7 +75,11 @@ export function Table<T>({ label, columns, rows, id, href, more, chosen, choose 
     <div class="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} data-columns={style}>
       <div class="thead" role="rowgroup">
         <div class="row" role="row">
-          {choose && <span class="cell box" role="columnheader" aria-label="Chosen" />}
+          {choose && (
+            <span class="cell box" role="columnheader">
+              <span class="visually-hidden">Chosen</span>
+            </span>
+          )}
           {columns.map((column) => (
             <span key={column.name} class={`cell ${column.kind}`} role="columnheader">
               {column.name}

@@ -18,7 +18,7 @@ export function SchemaTable({ schema, title }: { schema: unknown; title: string 
   return (
     <section>
       <h3>{title}</h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={title}>
         <table class="plain">
           <thead>
             <tr>
