@@ -9,9 +9,11 @@ import { Empty } from "./parts/Empty.tsx";
 import { Help, helpOpen } from "./parts/Help.tsx";
 import { Icon } from "./parts/icons.tsx";
 import { LinkLine, LinkState } from "./parts/Link.tsx";
+import { Menu } from "./parts/Menu.tsx";
 import { Palette, paletteOpen } from "./parts/Palette.tsx";
 import { SignIn } from "./parts/SignIn.tsx";
 import { views } from "./parts/views.ts";
+import licences from "./licences.txt?url";
 import { pages } from "./pages.ts";
 
 export function App() {
@@ -90,21 +92,15 @@ function Top() {
 function Settings() {
   const themes: Theme[] = ["system", "light", "dark"];
   return (
-    <details
-      class="menu"
-      onKeyDown={(event) => {
-        if (event.key === "Escape") event.currentTarget.open = false;
-      }}
-      onFocusOut={(event) => {
-        const next = event.relatedTarget as Node | null;
-        if (next && !event.currentTarget.contains(next)) event.currentTarget.open = false;
-      }}
+    <Menu
+      label="Settings"
+      head={
+        <>
+          <Icon name="user" />
+          {boot.auth ? "" : actingAs.value.slice(0, 12)}
+        </>
+      }
     >
-      <summary class="button" aria-label="Settings">
-        <Icon name="user" />
-        {boot.auth ? "" : actingAs.value.slice(0, 12)}
-      </summary>
-      <div>
         <div class="field">
           <span>Theme</span>
           <div class="tabs" role="group" aria-label="Theme">
@@ -134,9 +130,13 @@ function Settings() {
         <button type="button" class="button" onClick={() => (helpOpen.value = true)}>
           Keyboard <kbd>?</kbd>
         </button>
-        {boot.version && <p class="quiet small">Version {boot.version}</p>}
-      </div>
-    </details>
+        <p class="quiet small">
+          {boot.version && `Version ${boot.version} · `}
+          <a href={licences} target="_blank" rel="noopener">
+            Licences
+          </a>
+        </p>
+    </Menu>
   );
 }
 

@@ -5,7 +5,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import { fileURLToPath } from "node:url";
 
 const dist = fileURLToPath(new URL("../dist/", import.meta.url));
-const types: Record<string, string> = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html; charset=utf-8" };
+const types: Record<string, string> = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", html: "text/html; charset=utf-8" };
 const policy = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'";
 
 /** Starts it in front of `server` at a free port, or at `port`, and returns its address. */

@@ -5,6 +5,7 @@ import type { Page } from "playwright-core";
 
 export async function story(page: Page, base: string): Promise<void> {
   await startAndApprove(page, base);
+  await fillForm(page, base);
   await suspendAndResume(page, base);
   await goBack(page);
   await chatWithApproval(page, base);
@@ -71,6 +72,47 @@ async function stopAndResume(page: Page, base: string): Promise<void> {
   await page.getByText("word 3 of a long answer").waitFor();
   await page.reload();
   await page.getByText("word 6 of a long answer").waitFor();
+  await page.locator(".message.user", { hasText: "LONG" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByRole("button", { name: "Send" }).waitFor();
+}
+
+/** A form for every construct of a schema gives the value that was meant. */
+async function fillForm(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/workflows/forms`);
+  const form = page.locator(".runform");
+  await form.getByLabel("Full name").fill("Ada");
+  await form.getByLabel("amount").fill("12,5");
+  await form.getByRole("group", { name: "urgent" }).getByLabel("No").check();
+  await form.getByLabel("travel").check();
+  await form.getByLabel("colour").selectOption("green");
+  await form.getByLabel("day").fill("2026-02-03");
+  await form.getByLabel("city").fill("Turin");
+  await form.getByRole("group", { name: "lines" }).getByRole("button", { name: "Add" }).click();
+  await form.getByLabel("text").fill("train");
+  await form.getByLabel("Kind", { exact: true }).selectOption("Account");
+  await form.getByLabel("iban").fill("IT60");
+  await form.getByLabel("Fast").check();
+  await form.getByLabel("anything").fill("[1, null]");
+  await form.getByRole("button", { name: "Start" }).click();
+  await form.locator(".fault", { hasText: "is missing" }).waitFor();
+  await form.getByLabel("price").fill("30");
+  await form.getByRole("button", { name: "Start" }).click();
+  await page.locator(".heading .status.completed").waitFor();
+  const [, , , workflow, id] = new URL(page.url()).pathname.split("/");
+  const answer = await page.request.get(`${base}/workflows/${workflow}/executions/${id}/state`);
+  const { data } = (await answer.json()) as { data: { input: unknown } };
+  assert.deepEqual(data.input, {
+    name: "Ada",
+    amount: 12.5,
+    urgent: false,
+    kind: "travel",
+    colour: "green",
+    day: "2026-02-03",
+    address: { city: "Turin" },
+    lines: [{ text: "train", price: 30 }],
+    payment: { iban: "IT60" },
+    speed: "fast",
+    anything: [1, null],
+  });
 }

@@ -94,6 +94,15 @@ export class Chat {
     this.running?.abort();
   }
 
+  /** What the answer under way was asked: it is stored when the answer is. */
+  private async showQuestion(): Promise<void> {
+    const id = this.generationId;
+    if (!id || this.messages.value.some((message) => message.id === id || message.id === `${id}-0`)) return;
+    const generation = await get("/agents/{id}/generations/{generationId}", { path: { id: this.agentId, generationId: id } }).catch(() => null);
+    if (typeof generation?.input !== "string") return;
+    this.messages.value = [...this.messages.value, { id: `${id}-0`, role: "user", parts: [{ type: "text", id: "", text: generation.input }] }];
+  }
+
   private path(): string {
     return `/agents/${encodeURIComponent(this.agentId)}/chat`;
   }
@@ -111,6 +120,7 @@ export class Chat {
       if (!response.ok) throw await refusal(response);
       this.isBusy.value = true;
       this.generationId = response.headers.get("x-generation-id") ?? "";
+      if (attaching) await this.showQuestion();
       for await (const { data } of frames(response)) {
         if (data === "[DONE]") break;
         const frame = JSON.parse(data) as ChatFrame;

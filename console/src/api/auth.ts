@@ -5,7 +5,7 @@ import { stored } from "../lib/store.ts";
 export const token = stored("token", "", () => sessionStorage);
 
 /** Set while a request waits for a token. */
-export const wanted = signal<{ give: (token: string | null) => void } | null>(null);
+export const wanted = signal<{ give: (token: string | null) => void; wasRefused: boolean } | null>(null);
 
 let asking: Promise<boolean> | null = null;
 
@@ -13,6 +13,7 @@ let asking: Promise<boolean> | null = null;
 export function askForToken(): Promise<boolean> {
   asking ??= new Promise<boolean>((resolve) => {
     wanted.value = {
+      wasRefused: token.value !== "",
       give(text) {
         wanted.value = null;
         asking = null;

@@ -17,7 +17,7 @@ import { Actions } from "./Actions.tsx";
 import { Events } from "./Events.tsx";
 import { fold, isOpen } from "./fold.ts";
 import { live } from "./live.ts";
-import { isSleep, lookOf, placesOf, telling } from "./looks.ts";
+import { finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
 import { callsOf, rowsOf } from "./rows.ts";
 import { Selection } from "./Selection.tsx";
 import { Sentence } from "./Sentence.tsx";
@@ -54,8 +54,10 @@ export function ExecutionView({ path }: { path: string[] }) {
 
   const open = isOpen(model.kind);
   const clock = isPast ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
-  const typeAt = (stepPath: string): string | undefined => visit(nodes, stepPath)?.at(-1)?.node.type;
-  const rows = useMemo(() => rowsOf(model, made, (each) => isSleep(typeAt(each))), [model, made, nodes]);
+  const rows = useMemo(() => {
+    const nodeAt = finder(nodes);
+    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type));
+  }, [model, made, nodes]);
   const times = useMemo(() => events.filter(({ seq }) => seq <= model.last).map(({ event }) => Date.parse(event.timestamp)), [events, model]);
 
   const selected = param("step");

@@ -19,8 +19,9 @@ export function Waterfall({ rows, times, end, selected, select }: {
   select: (path: string) => void;
 }) {
   const [cut, setCut] = useState(true);
-  const scale = useMemo(() => scaleOf([...times, end], cut), [times, end, cut]);
-  const canCut = useMemo(() => scaleOf([...times, end], true).cuts.length > 0, [times, end]);
+  const short = useMemo(() => scaleOf([...times, end], true), [times, end]);
+  const canCut = short.cuts.length > 0;
+  const scale = useMemo(() => (cut || !canCut ? short : scaleOf([...times, end], false)), [short, cut, canCut]);
   const port = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState({ start: 0, end: 60 });
 

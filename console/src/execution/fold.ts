@@ -267,6 +267,7 @@ export function parents(path: string): string[] {
   return found;
 }
 
-export function isInside(path: string, container: string): boolean {
-  return path.startsWith(container) && (path[container.length] === "/" || path[container.length] === "[");
+/** `each[]/pay` of `each[17]/pay`. */
+export function withoutRounds(path: string): string {
+  return path.includes("[") ? path.replace(/\[\d+\]/g, "[]") : path;
 }

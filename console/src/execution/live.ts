@@ -22,16 +22,21 @@ interface ProgressEvent {
 /** Letters of unrecorded text that are kept of a step. */
 const progressMax = 20_000;
 
-/** Follows the events of an execution. They reach the page at most once per frame. */
+/** A long record is folded anew with each change, so its changes reach the page in larger parts. */
+function pauseOf(length: number): number {
+  return length > 1000 ? 200 : 16;
+}
+
+/** Follows the events of an execution. */
 export function live(workflowId: string, executionId: string): Live {
   const events = signal<readonly Numbered[]>([]);
   const progress = signal<Progress>(new Map());
   let waiting: Numbered[] = [];
   let texts = new Map<string, string>();
-  let scheduled = 0;
+  let scheduled: ReturnType<typeof setTimeout> | undefined;
 
   const flush = (): void => {
-    scheduled = 0;
+    scheduled = undefined;
     if (waiting.length > 0) events.value = [...events.value, ...waiting];
     if (texts.size > 0) progress.value = new Map([...progress.value, ...texts]);
     waiting = [];
@@ -51,7 +56,7 @@ export function live(workflowId: string, executionId: string): Live {
       } else if (seq > last()) {
         waiting.push({ seq, event });
       }
-      scheduled ||= requestAnimationFrame(flush);
+      scheduled ??= setTimeout(flush, pauseOf(last()));
       return event.type === "workflow-result";
     },
   });
@@ -59,7 +64,7 @@ export function live(workflowId: string, executionId: string): Live {
     events,
     progress,
     stop: () => {
-      cancelAnimationFrame(scheduled);
+      clearTimeout(scheduled);
       stop();
     },
   };

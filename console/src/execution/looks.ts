@@ -4,16 +4,17 @@ import { duration } from "../lib/time.ts";
 import { number } from "../lib/text.ts";
 import type { Kind } from "../parts/Status.tsx";
 import { lasting } from "../parts/Time.tsx";
-import type { Model, Step } from "./fold.ts";
+import { type Model, type Step, withoutRounds } from "./fold.ts";
 
 /** The steps of an execution by their place in the definition. */
 export type Places = ReadonlyMap<string, readonly Step[]>;
 
 export function placesOf(model: Model, nodes: readonly Node[]): { places: Places; unknown: number } {
   const places = new Map<string, Step[]>();
+  const nodeAt = finder(nodes);
   let unknown = 0;
   for (const step of model.steps.values()) {
-    const node = visit(nodes, step.path)?.at(-1)?.node;
+    const node = nodeAt(step.path);
     if (!node) {
       unknown += 1;
       continue;
@@ -23,6 +24,16 @@ export function placesOf(model: Model, nodes: readonly Node[]): { places: Places
     else places.set(node.key, [step]);
   }
   return { places, unknown };
+}
+
+/** Finds the node of a path. All rounds of a step have one, so it is looked for once. */
+export function finder(nodes: readonly Node[]): (path: string) => Node | undefined {
+  const known = new Map<string, Node | undefined>();
+  return (path) => {
+    const bare = withoutRounds(path);
+    if (!known.has(bare)) known.set(bare, visit(nodes, path)?.at(-1)?.node);
+    return known.get(bare);
+  };
 }
 
 export function isSleep(type: string | undefined): boolean {

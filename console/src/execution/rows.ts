@@ -1,7 +1,6 @@
 import type { SpanNode } from "../api/types.ts";
 import type { Kind } from "../parts/Status.tsx";
-import type { Model, Step } from "./fold.ts";
-import { parents } from "./fold.ts";
+import { type Model, parents, type Step, withoutRounds } from "./fold.ts";
 
 /** A piece of a bar. */
 export interface Piece {
@@ -30,8 +29,12 @@ export interface Row {
 /** The rows of an execution in the order in which its steps began. */
 export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNode[]>, sleeps: (path: string) => boolean): Row[] {
   const rows: Row[] = [];
+  // The same for all rounds of a step, of which there can be thousands.
+  const depths = new Map<string, number>();
   for (const step of model.steps.values()) {
-    const depth = parents(step.path).filter((path) => model.steps.has(path)).length;
+    const bare = withoutRounds(step.path);
+    const depth = depths.get(bare) ?? parents(step.path).filter((path) => model.steps.has(path)).length;
+    depths.set(bare, depth);
     const kind = step.kind === "running" && sleeps(step.path) ? "sleeping" : step.kind;
     rows.push({
       key: step.path,
@@ -51,6 +54,7 @@ export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNod
 
 /** The id with its round: `paragraph [3]`, as steps of one block have the same id in every round. */
 function labelOf(step: Step): string {
+  if (!step.path.includes("[")) return step.id;
   const rounds = [...step.path.matchAll(/\[(\d+)\]/g)].map((match) => match[1]);
   return rounds.length > 0 ? `${step.id} [${rounds.join(", ")}]` : step.id;
 }

@@ -10,6 +10,7 @@ import { firstLine, number, plural } from "../lib/text.ts";
 import { Copy } from "../parts/Copy.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
+import { Menu } from "../parts/Menu.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
@@ -184,9 +185,7 @@ function Saved() {
   const [name, setName] = useState("");
   const text = place.value.query.toString();
   return (
-    <details class="menu">
-      <summary class="button">Saved filters</summary>
-      <div>
+    <Menu head="Saved filters">
         {names.length === 0 && <p class="quiet small">None yet. They stay in this browser.</p>}
         {names.map((each) => (
           <div key={each} class="actions">
@@ -216,8 +215,7 @@ function Saved() {
             Save
           </button>
         </form>
-      </div>
-    </details>
+    </Menu>
   );
 }
 

@@ -18,6 +18,11 @@ export function SignIn() {
           setText("");
         }}
       >
+        {open.wasRefused && (
+          <p class="bad" role="alert">
+            The server does not accept the last token, or no longer.
+          </p>
+        )}
         <p class="quiet">It stays in this tab, and ends with it. The request that needed it is sent again.</p>
         <div class="field">
           <label for="token">Token</label>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { AnyField, type FieldProps } from "./Form.tsx";
-import { defaults, resolve, type Schema } from "./schema.ts";
+import { defaults, type Option, resolve, type Schema } from "./schema.ts";
 
 interface Ids {
   input: string;
@@ -88,11 +88,10 @@ export function YesNo(props: FieldProps) {
   return <Radios props={props} options={options} />;
 }
 
-export function ChoiceField(props: FieldProps & { options: unknown[] }) {
+export function ChoiceField(props: FieldProps & { options: Option[] }) {
   const { options, value, change, required } = props;
-  const texts = options.map((option) => (typeof option === "string" ? option : JSON.stringify(option)));
-  if (options.length <= 4) return <Radios props={props} options={options.map((option, index) => ({ value: option, text: texts[index] ?? "" }))} />;
-  const current = options.findIndex((option) => JSON.stringify(option) === JSON.stringify(value));
+  if (options.length <= 4) return <Radios props={props} options={options} />;
+  const current = options.findIndex((option) => JSON.stringify(option.value) === JSON.stringify(value));
   return (
     <Row props={props}>
       {(ids, faulty) => (
@@ -102,10 +101,10 @@ export function ChoiceField(props: FieldProps & { options: unknown[] }) {
           aria-describedby={ids.help}
           required={required}
           value={String(current)}
-          onChange={(event) => change(options[Number(event.currentTarget.value)])}
+          onChange={(event) => change(options[Number(event.currentTarget.value)]?.value)}
         >
           <option value="-1">{required ? "Choose…" : "none"}</option>
-          {texts.map((text, index) => (
+          {options.map(({ text }, index) => (
             <option key={text} value={String(index)}>
               {text}
             </option>
@@ -116,7 +115,7 @@ export function ChoiceField(props: FieldProps & { options: unknown[] }) {
   );
 }
 
-function Radios({ props, options }: { props: FieldProps; options: { value: unknown; text: string }[] }) {
+function Radios({ props, options }: { props: FieldProps; options: Option[] }) {
   const name = useId();
   const { label, required, value, change, faults, path, schema, root } = props;
   const description = resolve(schema, root).description;

@@ -29,9 +29,15 @@ export interface Schema {
   examples?: unknown[];
 }
 
+/** A value to choose, and what it is called. */
+export interface Option {
+  value: unknown;
+  text: string;
+}
+
 /** What a schema is to a form. */
 export type Shape =
-  | { is: "choice"; options: unknown[] }
+  | { is: "choice"; options: Option[] }
   | { is: "boolean" | "number" | "integer" | "string" | "json" }
   | { is: "object"; fields: Field[] }
   | { is: "array"; items: Schema }
@@ -77,13 +83,12 @@ export function typeOf(schema: Schema): string | undefined {
 
 export function shapeOf(given: Schema, root: Schema): Shape {
   const schema = resolve(given, root);
-  if (schema.enum) return { is: "choice", options: schema.enum };
-  if (schema.const !== undefined) return { is: "choice", options: [schema.const] };
+  if (schema.enum) return { is: "choice", options: schema.enum.map((value) => optionOf(value)) };
+  if (schema.const !== undefined) return { is: "choice", options: [optionOf(schema.const, schema.title)] };
   const variants = (schema.oneOf ?? schema.anyOf)?.filter((variant) => resolve(variant, root).type !== "null");
   if (variants && !schema.properties) {
     if (variants.length === 1 && variants[0]) return shapeOf(variants[0], root);
-    const constants = variants.map((variant) => variant.const);
-    if (constants.every((value) => value !== undefined)) return { is: "choice", options: constants };
+    if (variants.every((variant) => variant.const !== undefined)) return { is: "choice", options: variants.map((variant) => optionOf(variant.const, variant.title)) };
     return { is: "variants", variants };
   }
   if (schema.allOf || variants) return { is: "json" };
@@ -104,6 +109,10 @@ export function shapeOf(given: Schema, root: Schema): Shape {
   }
 }
 
+function optionOf(value: unknown, title?: string): Option {
+  return { value, text: title ?? (typeof value === "string" ? value : JSON.stringify(value)) };
+}
+
 export function fieldsOf(schema: Schema): Field[] {
   const required = new Set(schema.required ?? []);
   return Object.entries(schema.properties ?? {}).map(([name, property]) => ({
@@ -120,6 +129,10 @@ export function initial(schema: Schema, root: Schema = schema): unknown {
   return defaults(resolved, root, 0);
 }
 
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
 export function defaults(given: Schema, root: Schema, depth = 0): unknown {
   const schema = resolve(given, root);
   if (schema.default !== undefined) return structuredClone(schema.default);
@@ -129,7 +142,8 @@ export function defaults(given: Schema, root: Schema, depth = 0): unknown {
   const value: Record<string, unknown> = {};
   for (const field of shape.fields) {
     const inner = defaults(field.schema, root, depth + 1);
-    if (inner !== undefined) value[field.name] = inner;
+    // An optional object of which nothing is known is left out.
+    if (inner !== undefined && (field.required || !isEmpty(inner))) value[field.name] = inner;
   }
   return value;
 }

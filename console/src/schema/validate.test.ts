@@ -69,6 +69,7 @@ test("a schema has the shape of its form", () => {
 test("a form begins with the example, else with the defaults", () => {
   const schema: Schema = { type: "object", properties: { n: { type: "integer", default: 3 }, t: { type: "string" } } };
   assert.deepEqual(initial(schema), { n: 3 });
+  assert.deepEqual(defaults({ type: "object", properties: { who: { type: "object", properties: { a: {} } } } }, {}), {});
   assert.deepEqual(initial({ ...schema, examples: [{ t: "x" }] }), { t: "x" });
   const endless: Schema = { type: "object", properties: { self: { $ref: "#" } } };
   assert.equal(typeof defaults(endless, endless), "object");
