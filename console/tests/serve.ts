@@ -2,6 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import { pipeline } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 const dist = fileURLToPath(new URL("../dist/", import.meta.url));
@@ -36,7 +37,8 @@ function forward(server: string, incoming: IncomingMessage, outgoing: ServerResp
   const onward = request(server + (incoming.url ?? ""), { method: incoming.method, headers: incoming.headers }, (answered) => {
     outgoing.writeHead(answered.statusCode ?? 502, answered.headers);
     outgoing.flushHeaders();
-    answered.pipe(outgoing);
+    // Also ends what the server left unfinished.
+    pipeline(answered, outgoing, () => outgoing.destroy());
   });
   onward.on("error", () => outgoing.destroy());
   outgoing.on("close", () => onward.destroy());

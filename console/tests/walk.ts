@@ -109,6 +109,7 @@ const base = process.env.CONSOLE ?? (await serve(server, { title: "walk", versio
 const planted = await plant(server);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 const faults: string[] = [];
+let walked = 0;
 try {
   for (const mode of modes) {
     const page = await open(browser, mode, faults);
@@ -118,6 +119,7 @@ try {
       await page.locator("main :is(h1, h2)").filter({ visible: true }).first().waitFor();
       await page.locator(".loading").waitFor({ state: "detached" });
       await examine(page, mode, name, faults);
+      walked += 1;
       if (shots) await page.screenshot({ path: `${shots}/${name}-${mode.name}.png` });
     }
     await page.context().close();
@@ -130,5 +132,5 @@ try {
   await browser.close();
 }
 assert.deepEqual(faults, []);
-console.log(`${modes.length * Object.keys(views(planted)).length} pages walked; of ${nasty.length} planted texts none ran`);
+console.log(`${walked} pages walked; of ${nasty.length} planted texts none ran`);
 process.exit(0);

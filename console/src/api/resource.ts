@@ -11,10 +11,10 @@ export interface Resource<T> {
 }
 
 /**
- * Reads something when `keys` change. What was read stays while it is read again, and after an error: then
- * the page says how old it is. Data of other keys never stays.
+ * Reads something when `keys` or `version` change. With another version it is the same thing, and what was read
+ * stays until it is read again, also after an error. Data of other keys never stays.
  */
-export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Resource<T> {
+export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[], version: unknown = ""): Resource<T> {
   const [state, setState] = useState<Omit<Resource<T>, "reload">>({ data: undefined, error: undefined, at: 0, loading: true });
   const [round, setRound] = useState(0);
   const known = useRef<string>("");
@@ -35,7 +35,7 @@ export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: 
       },
     );
     return () => controller.abort();
-  }, [key, round]);
+  }, [key, round, version]);
 
   const reload = useCallback(() => setRound((n) => n + 1), []);
   return isSame ? { ...state, reload } : { data: undefined, error: undefined, at: 0, loading: true, reload };

@@ -14,7 +14,8 @@ export function Sentence({ outlook, state, model, past }: { outlook: Outlook | u
       </p>
     );
   }
-  if (!outlook) return <p class="sentence quiet">…</p>;
+  // While the explanation is older than the events it is not shown.
+  if (!outlook || (model.until !== null && !outlook.ended)) return <p class="sentence quiet">…</p>;
   if (outlook.ended) return <Ended outlook={outlook} state={state} />;
   const wait = foremost(outlook);
   if (!wait) return <p class="sentence">Under way. Nothing is waited for.</p>;

@@ -35,10 +35,12 @@ export function ExecutionView({ path }: { path: string[] }) {
   const last = events.at(-1)?.seq ?? 0;
   const settled = useSettled(last, 300);
 
-  const key = [workflowId, executionId, settled];
+  const key = [workflowId, executionId];
+  // Read again when something happened, and when a lost connection is back.
+  const version = `${settled} ${following.opened.value}`;
   const ids = { id: workflowId, executionId };
-  const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), key);
-  const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key);
+  const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), key, version);
+  const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key, version);
   const definition = useResource((signal) => get("/workflows/{id}", { path: { id: workflowId }, signal }), [workflowId]);
 
   const at = Number(param("at")) || null;
@@ -49,7 +51,7 @@ export function ExecutionView({ path }: { path: string[] }) {
 
   const hasCalls = (definition.data?.steps ?? []).some(calls);
   const traceId = hasCalls ? state.data?.traceId : undefined;
-  const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? "", settled]);
+  const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? ""], version);
   const made = useMemo(() => (trace.data && !isPast ? callsOf(trace.data.tree, executionId) : new Map<string, never[]>()), [trace.data, executionId, isPast]);
 
   const open = isOpen(model.kind);
@@ -78,7 +80,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} events={events} stepId={selected.split(/[/[]/)[0] ?? ""} />
       </div>
       <Sentence outlook={outlook.data} state={state.data} model={model} past={isPast} />
-      {outlook.error && <Problem error={outlook.error} retry={outlook.reload} />}
+      {outlook.error && outlook.error.status > 0 && <Problem error={outlook.error} retry={outlook.reload} />}
       {definition.error && <p class="note">Without its graph: {definition.error.message}.</p>}
       {unknown > 0 && nodes.length > 0 && (
         <p class="note">The workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>

@@ -9,6 +9,8 @@ type Progress = ReadonlyMap<string, string>;
 export interface Live {
   events: Signal<readonly Numbered[]>;
   progress: Signal<Progress>;
+  /** How often the stream was opened. */
+  opened: Signal<number>;
   stop: () => void;
 }
 
@@ -31,6 +33,7 @@ function pauseOf(length: number): number {
 export function live(workflowId: string, executionId: string): Live {
   const events = signal<readonly Numbered[]>([]);
   const progress = signal<Progress>(new Map());
+  const opened = signal(0);
   let waiting: Numbered[] = [];
   let texts = new Map<string, string>();
   let scheduled: ReturnType<typeof setTimeout> | undefined;
@@ -46,6 +49,9 @@ export function live(workflowId: string, executionId: string): Live {
 
   const url = `/workflows/${encodeURIComponent(workflowId)}/executions/${encodeURIComponent(executionId)}/stream`;
   const stop = follow(url, {
+    onOpen: () => {
+      opened.value += 1;
+    },
     onFrame: ({ id, data }) => {
       const event = JSON.parse(data) as WorkflowEvent;
       const seq = Number(id);
@@ -63,6 +69,7 @@ export function live(workflowId: string, executionId: string): Live {
   return {
     events,
     progress,
+    opened,
     stop: () => {
       clearTimeout(scheduled);
       stop();

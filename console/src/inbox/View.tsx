@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { Ask } from "../api/types.ts";
+import { boot } from "../lib/boot.ts";
 import { useKeys, useTitle } from "../lib/hooks.ts";
 import { go, param, setParams, to } from "../lib/router.ts";
 import { actingAs, actor } from "../lib/settings.ts";
@@ -16,7 +17,7 @@ import { Status } from "../parts/Status.tsx";
 import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
 import { origin, whose, type Whose } from "./asks.ts";
-import { inbox, openAsks, read } from "./store.ts";
+import { inbox, learn, openAsks, read } from "./store.ts";
 import "./inbox.css";
 
 const tabs: { which: Whose; text: string }[] = [
@@ -31,7 +32,7 @@ export function InboxView({ path }: { path: string[] }) {
   const chosen = path[1] ?? "";
   const which = (param("whose") || "all") as Whose;
   const { error, at, more, overflow, closed } = inbox.value;
-  const open = whose(openAsks.value, which, actingAs.value.trim());
+  const open = useWhose(which);
   const recent = closed.get(chosen);
   const list = recent && !open.some((ask) => ask.askId === chosen) ? [...open, recent] : open;
   const query = which === "all" ? "" : `?whose=${which}`;
@@ -74,6 +75,19 @@ export function InboxView({ path }: { path: string[] }) {
   );
 }
 
+/**
+ * Those of the tab. With tokens only the server knows whom they name: then "mine" are those that the caller may
+ * answer.
+ */
+function useWhose(which: Whose): Ask[] {
+  const asks = openAsks.value;
+  const asksServer = boot.auth && which === "mine";
+  const mine = useResource(async (signal) => (asksServer ? (await get("/inbox", { query: { to: "me", limit: 200 }, signal })).asks.map((ask) => ask.askId) : []), [asksServer], asks.length);
+  if (!asksServer) return whose(asks, which, actingAs.value.trim());
+  const ids = new Set(mine.data);
+  return asks.filter((ask) => ids.has(ask.askId));
+}
+
 function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: string }) {
   const soon = ask.deadline !== null && Date.parse(ask.deadline) - now.value < 3_600_000;
   return (
@@ -99,9 +113,12 @@ function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: strin
 
 function One({ id, back }: { id: string; back: string }) {
   const known = inbox.value.asks.get(id) ?? inbox.value.closed.get(id);
-  const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId: id }, signal }), [id, known?.state, known?.revision]);
+  const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId: id }, signal }), [id], `${known?.state} ${known?.revision}`);
   const [answered, setAnswered] = useState(false);
   useEffect(() => setAnswered(false), [id]);
+  useEffect(() => {
+    if (ask.data && ask.data.state !== "open") learn(ask.data);
+  }, [ask.data]);
   if (ask.error && !ask.data) {
     return (
       <section class="askdetail">
@@ -211,7 +228,7 @@ function Nothing({ which }: { which: Whose }) {
   if (which === "mine") {
     return (
       <Empty title="Nothing waits for you">
-        <p>{actingAs.value.trim() ? `No question names ${actingAs.value.trim()}.` : "Say who you are in the settings at the top right, so that questions for you can be told from others."}</p>
+        <p>{boot.auth ? "No question names you or a role of yours." : actingAs.value.trim() ? `No question names ${actingAs.value.trim()}.` : "Say who you are in the settings at the top right, so that questions for you can be told from others."}</p>
       </Empty>
     );
   }

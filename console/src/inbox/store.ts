@@ -57,6 +57,11 @@ export async function read(): Promise<void> {
   }
 }
 
+/** Takes note of an ask that was read by itself: the stream can be a second behind. */
+export function learn(ask: Ask): void {
+  if (inbox.peek().asks.has(ask.askId)) inbox.value = apply(inbox.peek(), { type: "answered", ask });
+}
+
 function apply(before: Inbox, event: AskEvent): Inbox {
   if (event.type === "overflow" || !event.ask) return { ...before, overflow: true };
   return { ...before, ...change(before.asks, before.closed, event.ask), at: Date.now() };
