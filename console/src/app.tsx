@@ -77,6 +77,7 @@ function Top() {
     <header class="top">
       <span class="title" title={boot.title}>
         <bdi>{boot.title}</bdi>
+        {boot.readOnly && <span class="quiet"> · read only</span>}
       </span>
       <button type="button" class="button search" onClick={() => (paletteOpen.value = true)} aria-label="Go to… Ctrl K">
         <Icon name="search" />

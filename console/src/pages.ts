@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import { AgentsView } from "./agents/List.tsx";
 import { AgentView } from "./agents/One.tsx";
+import { CompareView } from "./compare/View.tsx";
 import { ConnectView } from "./connect/View.tsx";
 import { ExecutionView } from "./execution/View.tsx";
 import { ExecutionsView } from "./executions/View.tsx";
@@ -30,5 +31,6 @@ export const pages: Page[] = [
   { part: "agents", lengths: [2], view: AgentView },
   { part: "observe", lengths: [1], view: ObserveView },
   { part: "observe", lengths: [3], view: TraceView },
+  { part: "compare", lengths: [1], view: CompareView },
   { part: "connect", lengths: [1], view: ConnectView },
 ];

@@ -63,6 +63,7 @@ function views(planted: Planted): Record<string, string> {
     trace: `/console/observe/traces/${planted.trace}`,
     logs: "/console/observe?tab=logs",
     connect: "/console/connect",
+    compare: `/console/compare?a=trip/${planted.completed}&b=flaky/${planted.failed}`,
     "no-page": "/console/nowhere",
   };
 }

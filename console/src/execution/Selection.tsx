@@ -216,6 +216,11 @@ function Whole({ model, state, isPast }: { model: Model; state: ExecutionState |
           </Fact>
         )}
         {state && (
+          <Fact name="Logs">
+            <a href={`${to("observe")}?tab=logs&execution=${encodeURIComponent(state.executionId)}`}>of this execution</a>
+          </Fact>
+        )}
+        {state && (
           <Fact name="Definition">
             <Id id={state.definitionHash} max={17} copy />
           </Fact>

@@ -3,6 +3,7 @@ import { send } from "../api/client.ts";
 import { refusal } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import type { ExecutionItem } from "../api/types.ts";
+import { to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { plural } from "../lib/text.ts";
 import { whyNot } from "../parts/Act.tsx";
@@ -30,6 +31,7 @@ const verbs: Verb[] = [
 /** Acts on the chosen executions: one call for each, and what came of it. */
 export function Bulk({ chosen, clear, changed }: { chosen: ExecutionItem[]; clear: () => void; changed: () => void }) {
   const [verb, setVerb] = useState<Verb | null>(null);
+  const [first, second] = chosen;
   return (
     <div class="actions">
       <span>{plural(chosen.length, "execution")} chosen</span>
@@ -42,6 +44,11 @@ export function Bulk({ chosen, clear, changed }: { chosen: ExecutionItem[]; clea
           </button>
         );
       })}
+      {first && second && chosen.length === 2 && (
+        <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${first.workflowId}/${first.executionId}`, b: `${second.workflowId}/${second.executionId}` })}`}>
+          Compare
+        </a>
+      )}
       <button type="button" class="bare" onClick={clear}>
         choose none
       </button>

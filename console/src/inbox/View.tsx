@@ -153,6 +153,7 @@ function One({ id, back }: { id: string; back: string }) {
         )}
         . {asked(data)}
       </p>
+      <PathSoFar ask={data} />
       {isOpen ? <Claim ask={data} changed={ask.reload} /> : <Closed ask={data} />}
       {data.payload !== null && data.payload !== undefined && <About payload={data.payload} />}
       {isOpen && !answered && (
@@ -166,6 +167,27 @@ function One({ id, back }: { id: string; back: string }) {
       )}
       {data.data !== undefined && <JsonBox value={data.data} title="Answer" />}
     </section>
+  );
+}
+
+/** The steps that led to the question. */
+function PathSoFar({ ask }: { ask: Ask }) {
+  const of = "executionId" in ask.of ? ask.of : null;
+  const state = useResource(
+    async (signal) => (of ? get("/workflows/{id}/executions/{executionId}/state", { path: { id: of.workflowId, executionId: of.executionId }, signal }) : null),
+    [of?.executionId ?? ""],
+  );
+  const steps = (state.data?.steps ?? []).filter((step) => !step.path.includes("[") || step.path === of?.path).slice(-6);
+  if (!of || steps.length === 0) return null;
+  return (
+    <p class="pathsofar small" aria-label="Steps so far">
+      {steps.map((step, index) => (
+        <span key={step.path}>
+          {index > 0 && <span class="quiet"> → </span>}
+          <Status kind={step.path === of.path ? (ask.state === "open" ? "waiting" : "completed") : step.status === "completed" ? "completed" : step.status === "failed" ? "failed" : "running"} text={step.stepId} />
+        </span>
+      ))}
+    </p>
   );
 }
 

@@ -43,6 +43,7 @@ function Open() {
       { kind: "Action", text: "Light", hint: "theme", act: () => (theme.value = "light") },
       { kind: "Action", text: "Dark", hint: "theme", act: () => (theme.value = "dark") },
       { kind: "Action", text: "As the system", hint: "theme", act: () => (theme.value = "system") },
+      { kind: "Action", text: "Copy the link of this page", hint: "as it is shown", act: () => void navigator.clipboard.writeText(location.href) },
       { kind: "Action", text: "Keyboard", hint: "?", act: () => (helpOpen.value = true) },
     ];
   }, [workflows.data, agents.data, recent.data]);
