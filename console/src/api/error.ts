@@ -6,6 +6,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     readonly requestId: string,
+    /** The execution that it is about, if there is one. */
+    readonly executionId = "",
   ) {
     super(message);
   }
@@ -25,7 +27,7 @@ export async function refusal(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
   const id = response.headers.get("x-request-id") ?? "";
   const code = response.headers.get("x-error-code") ?? "";
-  return new ApiError(message(text) || `The server answered ${response.status}`, response.status, code, id);
+  return new ApiError(message(text) || `The server answered ${response.status}`, response.status, code, id, response.headers.get("x-execution-id") ?? "");
 }
 
 function message(text: string): string {

@@ -133,6 +133,11 @@ function ReplayDialog({ base, workflowId, state, outlook, definition, stepId, cl
     ...(withInput ? { input: draft.value } : {}),
     options: actor(),
   };
+  const show = (id: string): void => {
+    if (!id) return;
+    close();
+    go(to("executions", workflowId, id));
+  };
   const call: Call | null = draft.broken === null || !withInput ? { method: "POST", path: `${base}/replay`, body, headers: { prefer: "respond-async" } } : null;
   return (
     <ActDialog<{ executionId?: string }>
@@ -141,11 +146,9 @@ function ReplayDialog({ base, workflowId, state, outlook, definition, stepId, cl
       wide
       call={call}
       close={close}
-      done={(data, response) => {
-        const id = response.headers.get("x-execution-id") ?? data.executionId;
-        close();
-        if (id) go(to("executions", workflowId, id));
-      }}
+      done={(data, response) => show(response.headers.get("x-execution-id") ?? data.executionId ?? "")}
+      // The replay answers when the new execution has ended: one that fails is an error, and is there.
+      failed={(error) => show(error.executionId)}
     >
       {(error) => (
         <>

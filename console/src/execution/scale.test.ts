@@ -18,6 +18,10 @@ test("a long wait is cut, order stays, and the ends stay at the ends", () => {
   assert.deepEqual([...places].sort((a, b) => a - b), places);
 });
 
+test("seconds in which a step runs are not cut", () => {
+  assert.deepEqual(scaleOf([0, 400, 401, 703], true).cuts, []);
+});
+
 test("times outside stay at the edges, and one time is no axis", () => {
   const { at } = scaleOf([10, 20, 30], true);
   assert.deepEqual([at(0), at(99)], [0, 1]);

@@ -6,7 +6,8 @@ export interface Scale {
   cuts: { from: number; until: number }[];
 }
 
-/** A gap longer than this part of the whole is cut, to this part of the drawing. */
+/** A gap longer than this, and than this part of the whole, is cut to this part of the drawing. */
+const longMs = 10_000;
 const longGap = 0.3;
 const cutWidth = 0.1;
 
@@ -17,7 +18,7 @@ export function scaleOf(times: readonly number[], cut: boolean): Scale {
   const last = sorted.at(-1) ?? first;
   const whole = Math.max(1, last - first);
   const gaps = sorted.slice(1).map((time, index) => ({ from: sorted[index] ?? first, until: time }));
-  const cuts = cut && gaps.length > 1 ? gaps.filter((gap) => gap.until - gap.from > whole * longGap) : [];
+  const cuts = cut && gaps.length > 1 ? gaps.filter((gap) => gap.until - gap.from > Math.max(longMs, whole * longGap)) : [];
   const short = cuts.reduce((sum, gap) => sum + gap.until - gap.from, 0);
   const rest = whole - short;
   if (cuts.length === 0 || rest <= 0) return { at: (time) => clamp((time - first) / whole), cuts: [] };

@@ -79,7 +79,9 @@ function Confirm({ verb, rows, rest, close }: { verb: Verb; rows: ExecutionItem[
         const response = await send("POST", path, { body: verb.body(row), headers: { prefer: "respond-async" } });
         if (!response.ok) throw await refusal(response);
       } catch (error) {
-        setFailures((before) => [...before, { id: row.executionId, text: asError(error).message }]);
+        const { message, executionId } = asError(error);
+        // A replay that was started and has failed was started.
+        if (executionId === "" || executionId === row.executionId) setFailures((before) => [...before, { id: row.executionId, text: message }]);
       }
       setDone((n) => n + 1);
     }

@@ -146,7 +146,8 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
       <g
         class="hit"
         role={select ? "button" : "img"}
-        tabIndex={select ? 0 : undefined}
+        // attributes of SVG have cases
+        tabindex={select ? 0 : undefined}
         aria-label={name}
         aria-pressed={select ? isSelected : undefined}
         onClick={() => select?.(node.key)}
@@ -178,7 +179,7 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
         <g
           class="folder"
           role="button"
-          tabIndex={0}
+          tabindex={0}
           aria-expanded={!isFolded}
           aria-label={`${isFolded ? "Unfold" : "Fold"} ${node.name}`}
           transform={`translate(${width - 24} 6)`}

@@ -18,7 +18,7 @@ export interface Call {
 }
 
 /** State of an action. What was typed stays after a refusal. */
-export function useAct<T>(done: (data: T, response: Response) => void): { run: (call: Call) => Promise<void>; error: ApiError | undefined; isBusy: boolean } {
+export function useAct<T>(done: (data: T, response: Response) => void, failed: (error: ApiError) => void = () => undefined): { run: (call: Call) => Promise<void>; error: ApiError | undefined; isBusy: boolean } {
   const [error, setError] = useState<ApiError>();
   const [isBusy, setBusy] = useState(false);
   const run = async (call: Call): Promise<void> => {
@@ -32,6 +32,7 @@ export function useAct<T>(done: (data: T, response: Response) => void): { run: (
       done((text ? (JSON.parse(text) as { data: T }).data : undefined) as T, response);
     } catch (failure) {
       setError(asError(failure));
+      failed(asError(failure));
     } finally {
       setBusy(false);
     }
@@ -45,7 +46,7 @@ export function whyNot(): string {
 }
 
 /** A dialog that makes one call: its fields, the call as a command, and the refusal. */
-export function ActDialog<T>({ title, verb, danger, wide, call, done, close, children }: {
+export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, close, children }: {
   title: string;
   verb: string;
   danger?: boolean;
@@ -53,10 +54,11 @@ export function ActDialog<T>({ title, verb, danger, wide, call, done, close, chi
   /** Null while what is typed makes no call. */
   call: Call | null;
   done: (data: T, response: Response) => void;
+  failed?: (error: ApiError) => void;
   close: () => void;
   children?: ComponentChildren | ((error: ApiError | undefined) => ComponentChildren);
 }) {
-  const { run, error, isBusy } = useAct<T>(done);
+  const { run, error, isBusy } = useAct<T>(done, failed);
   return (
     <Dialog title={title} close={close} wide={wide ?? false}>
       <form

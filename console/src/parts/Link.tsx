@@ -54,7 +54,7 @@ export function LinkState() {
 /** A line below the top bar while the connection is lost. */
 export function LinkLine() {
   const link = current();
-  if (link?.kind === "refused") {
+  if (link?.kind === "refused" && link.error.status !== 404) {
     return (
       <div class="linkline" role="alert">
         Not live: <bdi>{link.error.message}</bdi>. What is shown does not change by itself.
