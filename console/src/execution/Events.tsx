@@ -3,6 +3,7 @@ import { number } from "../lib/text.ts";
 import { Mark } from "../parts/Status.tsx";
 import type { Numbered } from "./fold.ts";
 import { eventDetail, eventWord, isFailure } from "./words.ts";
+import "./events.css";
 
 const rowHeight = 28;
 

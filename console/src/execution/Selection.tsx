@@ -9,6 +9,7 @@ import { Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import type { Model, Step, Wait } from "./fold.ts";
 import { Lanes } from "./Lanes.tsx";
+import "./selection.css";
 
 interface SelectionProps {
   model: Model;

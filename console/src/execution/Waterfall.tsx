@@ -3,8 +3,9 @@ import { to } from "../lib/router.ts";
 import { duration } from "../lib/time.ts";
 import { Mark } from "../parts/Status.tsx";
 import { lasting } from "../parts/Time.tsx";
-import type { Row } from "./rows.ts";
+import { busyOf, type Row } from "./rows.ts";
 import { scaleOf } from "./scale.ts";
+import "./waterfall.css";
 
 const rowHeight = 26;
 
@@ -19,7 +20,8 @@ export function Waterfall({ rows, times, end, selected, select }: {
   select: (path: string) => void;
 }) {
   const [cut, setCut] = useState(true);
-  const short = useMemo(() => scaleOf([...times, end], true), [times, end]);
+  const busy = useMemo(() => busyOf(rows), [rows]);
+  const short = useMemo(() => scaleOf([...times, end], true, busy), [times, end, busy]);
   const canCut = short.cuts.length > 0;
   const scale = useMemo(() => (cut || !canCut ? short : scaleOf([...times, end], false)), [short, cut, canCut]);
   const port = useRef<HTMLDivElement>(null);

@@ -60,6 +60,14 @@ test("an answer ends the wait that it names", () => {
   assert.deepEqual([wait?.data, wait?.answeredBy?.id, wait?.until !== null], [true, "lea", true]);
 });
 
+test("the start behind an answer is no further attempt, and an interrupted attempt ends where the next begins", () => {
+  const ask = { from: "a", suspensionId: "s" };
+  const answered = record(start, { type: "step-suspended", reason: "", ...ask }, { type: "step-resumed", ...ask }, { type: "step-start", from: "a" }, { type: "step-complete", from: "a" });
+  assert.equal(fold(answered).steps.get("a")?.attempts.length, 1);
+  const crashed = record(start, { type: "step-start", from: "a" }, { type: "step-start", from: "a" }, { type: "step-complete", from: "a" });
+  assert.deepEqual(fold(crashed).steps.get("a")?.attempts.map((attempt) => attempt.until?.slice(17, 19)), ["02", "03"]);
+});
+
 test("a pause is told from a question, and steps in flight do not lift it", () => {
   const hold = { suspendedAt: "", reason: "later", stepId: "a", path: "a", suspendedBy: { id: "lea", verified: true } };
   const events = record(start, { type: "step-start", from: "a" }, { type: "workflow-suspended", suspension: hold }, { type: "step-complete", from: "a" }, { type: "workflow-resumed" });

@@ -14,6 +14,8 @@ export interface Attempt {
   until: string | null;
   error?: string;
   errorKind?: string;
+  /** It began with an answer, and its start may still be reported. */
+  isResumed?: boolean;
 }
 
 /** A time in which a step waits for an answer. */
@@ -143,9 +145,7 @@ function applyToStep(model: Model, seq: number, event: WorkflowEvent): void {
   const time = event.timestamp;
   switch (event.type) {
     case "step-start":
-      step.kind = "running";
-      step.until = null;
-      step.attempts.push({ number: step.attempts.length + 1, from: time, until: null });
+      begin(step, time);
       break;
     case "step-complete":
       step.kind = "completed";
@@ -186,6 +186,19 @@ function stepAt(model: Model, path: string, event: WorkflowEvent, seq: number): 
   return step;
 }
 
+function begin(step: Step, time: string): void {
+  step.kind = "running";
+  step.until = null;
+  const last = step.attempts.at(-1);
+  if (last?.isResumed && last.until === null) {
+    delete last.isResumed;
+    return;
+  }
+  // One that is still open was interrupted: its end is not recorded.
+  closeAttempt(step, time);
+  step.attempts.push({ number: step.attempts.length + 1, from: time, until: null });
+}
+
 function fail(step: Step, event: WorkflowEvent): void {
   const attempt = step.attempts.at(-1);
   if (attempt) {
@@ -221,7 +234,7 @@ function resume(step: Step, event: WorkflowEvent): void {
   }
   if (step.waits.some((each) => each.until === null)) return;
   step.kind = "running";
-  step.attempts.push({ number: step.attempts.length + 1, from: event.timestamp, until: null });
+  step.attempts.push({ number: step.attempts.length + 1, from: event.timestamp, until: null, isResumed: true });
 }
 
 function close(step: Step, time: string): void {

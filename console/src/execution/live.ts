@@ -18,7 +18,7 @@ interface ProgressEvent {
   type: string;
   path?: string;
   from?: string;
-  event?: { type: string; text?: string };
+  event?: { type: string; delta?: string };
 }
 
 /** Letters of unrecorded text that are kept of a step. */
@@ -55,10 +55,12 @@ export function live(workflowId: string, executionId: string): Live {
     onFrame: ({ id, data }) => {
       const event = JSON.parse(data) as WorkflowEvent;
       const seq = Number(id);
-      const text = (event as unknown as ProgressEvent).event;
+      const said = (event as unknown as ProgressEvent).event;
       if ((event.type as string) === "step-progress") {
         const path = event.path ?? event.from ?? "";
-        if (text?.type === "text-delta") texts.set(path, (text.text ?? "").slice(-progressMax));
+        const before = texts.get(path) ?? progress.peek().get(path) ?? "";
+        if (said?.type === "start") texts.set(path, "");
+        if (said?.type === "text-delta") texts.set(path, (before + (said.delta ?? "")).slice(-progressMax));
       } else if (seq > last()) {
         waiting.push({ seq, event });
       }

@@ -1,5 +1,6 @@
 import type { SpanNode } from "../api/types.ts";
 import type { Kind } from "../parts/Status.tsx";
+import type { Busy } from "./scale.ts";
 import { type Model, parents, type Step, withoutRounds } from "./fold.ts";
 
 /** A piece of a bar. */
@@ -24,6 +25,13 @@ export interface Row {
   /** An execution that it started. */
   child?: { workflowId: string; executionId: string };
   isCall: boolean;
+  /** False if it only is around other rows. */
+  isLeaf: boolean;
+}
+
+/** The times in which rows do something themselves: a container, and what waits, does not. */
+export function busyOf(rows: readonly Row[]): Busy[] {
+  return rows.filter((row) => row.isLeaf && !row.isCall).flatMap((row) => row.pieces.filter((piece) => piece.as === "run" || piece.as === "failed"));
 }
 
 /** The rows of an execution in the order in which its steps began. */
@@ -31,6 +39,7 @@ export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNod
   const rows: Row[] = [];
   // The same for all rounds of a step, of which there can be thousands.
   const depths = new Map<string, number>();
+  const containers = new Set([...model.steps.keys()].flatMap((path) => parents(path)));
   for (const step of model.steps.values()) {
     const bare = withoutRounds(step.path);
     const depth = depths.get(bare) ?? parents(step.path).filter((path) => model.steps.has(path)).length;
@@ -46,6 +55,7 @@ export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNod
       from: Date.parse(step.from),
       until: time(step.until),
       isCall: false,
+      isLeaf: !containers.has(step.path),
     });
     for (const span of calls.get(step.path) ?? []) addCall(rows, step.path, span, depth + 1);
   }
@@ -98,6 +108,7 @@ function addCall(rows: Row[], path: string, span: SpanNode, depth: number, level
     from,
     until,
     isCall: true,
+    isLeaf: span.children.length === 0,
   };
   const child = childOf(span);
   if (child) row.child = child;

@@ -22,6 +22,13 @@ test("seconds in which a step runs are not cut", () => {
   assert.deepEqual(scaleOf([0, 400, 401, 703], true).cuts, []);
 });
 
+test("a time in which something runs is never cut", () => {
+  const times = [0, 10, 100_000, 100_010];
+  assert.equal(scaleOf(times, true, [{ from: 10, until: 50_000 }]).cuts.length, 0);
+  assert.equal(scaleOf(times, true, [{ from: 5, until: null }]).cuts.length, 0);
+  assert.equal(scaleOf(times, true, [{ from: 0, until: 10 }, { from: 100_000, until: null }]).cuts.length, 1);
+});
+
 test("times outside stay at the edges, and one time is no axis", () => {
   const { at } = scaleOf([10, 20, 30], true);
   assert.deepEqual([at(0), at(99)], [0, 1]);

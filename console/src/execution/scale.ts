@@ -11,14 +11,20 @@ const longMs = 10_000;
 const longGap = 0.3;
 const cutWidth = 0.1;
 
-/** An axis for the times of an execution. With `cut`, long gaps between them are drawn short. */
-export function scaleOf(times: readonly number[], cut: boolean): Scale {
+/** A time in which something runs; without an end it still does. */
+export interface Busy {
+  from: number;
+  until: number | null;
+}
+
+/** An axis for the times of an execution. With `cut`, long gaps in which nothing runs are drawn short. */
+export function scaleOf(times: readonly number[], cut: boolean, busy: readonly Busy[] = []): Scale {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   const first = sorted[0] ?? 0;
   const last = sorted.at(-1) ?? first;
   const whole = Math.max(1, last - first);
   const gaps = sorted.slice(1).map((time, index) => ({ from: sorted[index] ?? first, until: time }));
-  const cuts = cut && gaps.length > 1 ? gaps.filter((gap) => gap.until - gap.from > Math.max(longMs, whole * longGap)) : [];
+  const cuts = cut && gaps.length > 1 ? gaps.filter((gap) => gap.until - gap.from > Math.max(longMs, whole * longGap) && !busy.some((each) => each.from < gap.until && (each.until ?? last) > gap.from)) : [];
   const short = cuts.reduce((sum, gap) => sum + gap.until - gap.from, 0);
   const rest = whole - short;
   if (cuts.length === 0 || rest <= 0) return { at: (time) => clamp((time - first) / whole), cuts: [] };

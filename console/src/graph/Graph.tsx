@@ -3,6 +3,7 @@ import { middle } from "../lib/text.ts";
 import { type Kind, MarkIn, word } from "../parts/Status.tsx";
 import { count, type Node, typeWord } from "./definition.ts";
 import { type Drawing, layout, type Placed } from "./layout.ts";
+import "./graph.css";
 
 /** How a step of the graph is shown. */
 export interface Look {

@@ -17,7 +17,7 @@ import { Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { Lines } from "./Lines.tsx";
 import { spanKind } from "./Traces.tsx";
-import "../execution/execution.css";
+import "../execution/selection.css";
 import "./observe.css";
 
 /** One trace: its spans on one axis, and what the chosen one says. */
@@ -59,7 +59,7 @@ function rowsOf(span: SpanNode, depth: number): Row[] {
   const until = span.endTime ? Date.parse(span.endTime) : null;
   const kind = spanKind(span.status, until !== null);
   const from = Date.parse(span.startTime);
-  const own: Row = { key: span.spanId, path: span.spanId, label: span.name, depth, kind, from, until, isCall: false, pieces: [{ from, until, as: kind === "failed" ? "failed" : "run", title: span.name }] };
+  const own: Row = { key: span.spanId, path: span.spanId, label: span.name, depth, kind, from, until, isCall: false, isLeaf: span.children.length === 0, pieces: [{ from, until, as: kind === "failed" ? "failed" : "run", title: span.name }] };
   return [own, ...span.children.flatMap((child) => rowsOf(child, depth + 1))];
 }
 

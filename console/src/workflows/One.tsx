@@ -18,7 +18,6 @@ import { SchemaTable } from "../schema/SchemaTable.tsx";
 import { download, downloadPng } from "../lib/download.ts";
 import { Outcomes } from "./Outcomes.tsx";
 import { Run } from "./Run.tsx";
-import "../execution/execution.css";
 import "./workflows.css";
 
 export function WorkflowView({ path }: { path: string[] }) {
