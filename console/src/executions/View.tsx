@@ -107,7 +107,7 @@ export function ExecutionsView() {
             chosen={chosen}
             choose={choose}
           />
-          {list.hasMore && <Loading what="more" />}
+          {list.hasMore && <p class="note">Older ones follow as you scroll.</p>}
         </>
       )}
     </>

@@ -93,7 +93,8 @@ export function Table<T>({ label, columns, rows, id, href, more, chosen, choose 
             key={id(row)}
             class="row"
             role="row"
-            tabIndex={0}
+            // j and k focus it; Tab goes to its link
+            tabIndex={-1}
             data-row
             aria-rowindex={start + index + 2}
             onClick={(event) => {

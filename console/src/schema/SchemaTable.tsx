@@ -1,3 +1,4 @@
+import { plural } from "../lib/text.ts";
 import { JsonBox } from "../parts/Json.tsx";
 import { asSchema, fieldsOf, resolve, type Schema, shapeOf, typeOf } from "./schema.ts";
 
@@ -76,10 +77,10 @@ function rulesOf(schema: Schema): string {
     options,
     minimum !== undefined && `at least ${minimum}`,
     maximum !== undefined && `at most ${maximum}`,
-    minLength !== undefined && `at least ${minLength} letters`,
-    maxLength !== undefined && `at most ${maxLength} letters`,
-    minItems !== undefined && `at least ${minItems} items`,
-    maxItems !== undefined && `at most ${maxItems} items`,
+    minLength !== undefined && `at least ${plural(minLength, "letter")}`,
+    maxLength !== undefined && `at most ${plural(maxLength, "letter")}`,
+    minItems !== undefined && `at least ${plural(minItems, "item")}`,
+    maxItems !== undefined && `at most ${plural(maxItems, "item")}`,
     pattern !== undefined && `matches ${pattern}`,
     schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
   ]
