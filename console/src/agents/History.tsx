@@ -7,6 +7,7 @@ import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { JsonBox } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 
@@ -32,6 +33,7 @@ export function History({ agentId }: { agentId: string }) {
           Read again
         </button>
       </div>
+      <Stale of={history} />
       <ul class="generations">
         {entries.map((entry) => (
           <li key={entry.id}>

@@ -7,6 +7,7 @@ import { number } from "../lib/text.ts";
 import { ActDialog } from "../parts/Act.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { Time } from "../parts/Time.tsx";
 
 type Forgetting = { kind: "conversation"; conversation: Conversation } | { kind: "user"; userId: string } | null;
@@ -37,6 +38,7 @@ export function Memory({ agentId }: { agentId: string }) {
           </>
         )}
       </div>
+      <Stale of={list} />
       {conversations.length === 0 && (
         <Empty title="Nothing is remembered">
           <p>Chats with this agent stand here, with what was said.</p>

@@ -7,6 +7,7 @@ import { Fact } from "../parts/Facts.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { SchemaTable } from "../schema/SchemaTable.tsx";
 import { ChatPane } from "./ChatPane.tsx";
 import { History } from "./History.tsx";
@@ -42,6 +43,7 @@ export function AgentView({ path }: { path: string[] }) {
             ))}
         </div>
       </div>
+      <Stale of={agent} />
       {tab === "chat" && <ChatPane agentId={id} isStored={isStored} />}
       {tab === "about" && <About agent={data} />}
       {tab === "history" && <History agentId={id} />}

@@ -1,4 +1,4 @@
-import { curl } from "../api/curl.ts";
+import { curl, quote } from "../api/curl.ts";
 import type { Agent, WorkflowDetail } from "../api/types.ts";
 import { asSchema, initial } from "../schema/schema.ts";
 
@@ -18,7 +18,7 @@ export function snippets(origin: string, workflow: WorkflowDetail | undefined, a
     const path = `/workflows/${encodeURIComponent(workflow.id)}`;
     found.push(
       { title: "Start a workflow", text: "Answers when it ends or waits. With the header prefer: respond-async it answers at once.", code: curl("POST", `${path}/execute`, { input }, origin) },
-      { title: "Follow an execution", text: "Its events with numbers. After a lost connection, Last-Event-ID goes on where it was.", code: `curl -sN '${origin}${path}/executions/EXECUTION_ID/stream' \\\n  -H 'Last-Event-ID: 0'` },
+      { title: "Follow an execution", text: "Its events with numbers. After a lost connection, Last-Event-ID goes on where it was.", code: `curl -sN ${quote(`${origin}${path}/executions/EXECUTION_ID/stream`)} \\\n  -H 'Last-Event-ID: 0'` },
     );
   }
   found.push({ title: "What waits for a person", text: "Questions of workflows and agents, the most urgent first.", code: curl("GET", "/inbox", undefined, origin), tries: "/inbox?limit=2" });

@@ -12,6 +12,7 @@ import { now } from "../lib/time.ts";
 import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Actions } from "./Actions.tsx";
 import { Events } from "./Events.tsx";
@@ -80,6 +81,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} events={events} stepId={selected.split(/[/[]/)[0] ?? ""} />
       </div>
       <Sentence outlook={outlook.data} state={state.data} model={model} past={isPast} />
+      <Stale of={state} />
       {outlook.error && outlook.error.status > 0 && <Problem error={outlook.error} retry={outlook.reload} />}
       {definition.error && <p class="note">Without its graph: {definition.error.message}.</p>}
       {unknown > 0 && nodes.length > 0 && (

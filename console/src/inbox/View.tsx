@@ -13,6 +13,7 @@ import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { JsonBox } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
@@ -153,6 +154,7 @@ function One({ id, back }: { id: string; back: string }) {
         )}
         . {asked(data)}
       </p>
+      <Stale of={ask} />
       <PathSoFar ask={data} />
       {isOpen ? <Claim ask={data} changed={ask.reload} /> : <Closed ask={data} />}
       {data.payload !== null && data.payload !== undefined && <About payload={data.payload} />}

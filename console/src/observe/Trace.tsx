@@ -13,6 +13,7 @@ import { Id } from "../parts/Id.tsx";
 import { JsonBox } from "../parts/Json.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { Lines } from "./Lines.tsx";
@@ -46,6 +47,7 @@ export function TraceView({ path }: { path: string[] }) {
           </button>
         </div>
       </div>
+      <Stale of={trace} />
       <div class="tracepanes">
         <Waterfall rows={rows} times={times.sort((a, b) => a - b)} end={isOpen ? now.value : Math.max(...times)} selected={chosen?.spanId ?? ""} select={(span) => setParams({ span })} />
         {chosen ? <SpanFacts span={chosen} /> : <p class="quiet">Choose a span to see its attributes.</p>}

@@ -12,6 +12,7 @@ import { Copy } from "../parts/Copy.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
 import { Time } from "../parts/Time.tsx";
 import { SchemaTable } from "../schema/SchemaTable.tsx";
@@ -45,6 +46,7 @@ export function WorkflowView({ path }: { path: string[] }) {
           <bdi>{data.purpose}</bdi>
         </p>
       )}
+      <Stale of={workflow} />
       <div class="columns">
         <div>
           <Graph nodes={nodes} selected={selected} select={(key) => setParams({ step: key === selected ? "" : key })} label={`Graph of ${data.name}`} />
