@@ -5,10 +5,9 @@ import type { Ask } from "../api/types.ts";
 import { boot } from "../lib/boot.ts";
 import { useKeys, useTitle } from "../lib/hooks.ts";
 import { go, param, setParams, to } from "../lib/router.ts";
-import { actingAs, actor } from "../lib/settings.ts";
+import { actingAs } from "../lib/settings.ts";
 import { now } from "../lib/time.ts";
 import { plural } from "../lib/text.ts";
-import { useAct, whyNot } from "../parts/Act.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { JsonBox } from "../parts/Json.tsx";
@@ -17,6 +16,7 @@ import { Stale } from "../parts/Stale.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
+import { Claim } from "./Claim.tsx";
 import { origin, whose, type Whose } from "./asks.ts";
 import { inbox, learn, openAsks, read } from "./store.ts";
 import "./inbox.css";
@@ -217,34 +217,6 @@ function Closed({ ask }: { ask: Ask & { answeredBy?: { id: string; verified: boo
     <p class="closedline" role="status">
       <Status kind={ask.state === "answered" ? "completed" : "cancelled"} text={ask.state + by} /> <Time at={ask.closedAt} />
     </p>
-  );
-}
-
-/** Tells others that one is at it. */
-function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
-  const { run, error, isBusy } = useAct<unknown>(changed);
-  const me = actingAs.value.trim();
-  const mine = ask.claimedBy !== null && ask.claimedBy === me;
-  const path = `/inbox/${encodeURIComponent(ask.askId)}`;
-  const options = actor();
-  return (
-    <div class="actions">
-      {ask.claimedBy === null ? (
-        <button type="button" class="button" disabled={isBusy || whyNot() !== ""} title={whyNot() || "Others see that you are about to answer"} onClick={() => void run({ method: "POST", path: `${path}/claim`, body: { for: "30m", options } })}>
-          Claim for 30 min
-        </button>
-      ) : (
-        <span>
-          <bdi>{mine ? "You are" : `${ask.claimedBy} is`}</bdi> about to answer{ask.claimedUntil && <>, <Until at={ask.claimedUntil} /></>}.
-        </span>
-      )}
-      {mine && (
-        <button type="button" class="button" disabled={isBusy} onClick={() => void run({ method: "POST", path: `${path}/release`, body: { options } })}>
-          Release
-        </button>
-      )}
-      {error && <Problem error={error} />}
-    </div>
   );
 }
 
