@@ -1,0 +1,265 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { go, param, place, setParams } from "../lib/router.ts";
+import { actor } from "../lib/settings.ts";
+import { duration } from "../lib/time.ts";
+import { whyNot } from "../parts/Act.tsx";
+import { Json, JsonBox, visible } from "../parts/Json.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { Loading } from "../parts/Empty.tsx";
+import { type Kind, Status } from "../parts/Status.tsx";
+import { type Draft, Editor } from "../schema/Editor.tsx";
+import { asSchema, initial } from "../schema/schema.ts";
+import { Chat, newConversation, type Timing } from "./chat.ts";
+import type { Answer, Message, Part, ToolPart } from "./messages.ts";
+
+/** A conversation over the real stream of the agent. */
+export function ChatPane({ agentId, isStored }: { agentId: string; isStored: boolean }) {
+  const conversation = param("chat");
+  useEffect(() => {
+    if (!conversation) setParams({ chat: newConversation() });
+  }, [conversation]);
+  if (!conversation) return null;
+  return <Conversation key={conversation} agentId={agentId} conversation={conversation} isStored={isStored} />;
+}
+
+function Conversation({ agentId, conversation, isStored }: { agentId: string; conversation: string; isStored: boolean }) {
+  const user = param("user");
+  const chat = useMemo(() => new Chat(agentId, conversation, isStored, user ? { userId: user } : actor()), [agentId, conversation, isStored, user]);
+  useEffect(() => {
+    void chat.open();
+    return () => chat.close();
+  }, [chat]);
+  const messages = chat.messages.value;
+  const showRaw = param("raw") === "1";
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // Follows the text, unless somebody has scrolled up to read.
+    const element = end.current;
+    if (element && element.getBoundingClientRect().top < innerHeight + 240) element.scrollIntoView({ block: "end" });
+  }, [messages]);
+  return (
+    <div class={`chat ${showRaw ? "withraw" : ""}`}>
+      <div class="talk">
+        <div class="note">
+          <span>
+            Conversation <code>{conversation}</code>
+            {!isStored && ". This agent stores none: it ends with this page."}
+          </span>
+          <button type="button" class="bare small" onClick={() => go(`${place.value.path}?chat=${newConversation()}`)}>
+            new one
+          </button>
+          <label>
+            <input type="checkbox" checked={showRaw} onChange={(event) => setParams({ raw: event.currentTarget.checked ? "1" : "" })} /> raw events
+          </label>
+        </div>
+        {!chat.isRead.value && messages.length === 0 && <Loading what="the conversation" />}
+        <div class="messages" role="log" aria-label="Conversation" aria-live="off">
+          {messages.map((message, index) => (
+            <MessageView key={message.id} message={message} chat={chat} timing={chat.timings.value.get(message.id)} isLast={index === messages.length - 1} />
+          ))}
+          {chat.isBusy.value && <p class="quiet small busy">{messages.at(-1)?.role === "user" ? "Thinking…" : "Writing…"}</p>}
+        </div>
+        {chat.error.value && <Problem error={chat.error.value} />}
+        <Composer chat={chat} />
+        <div ref={end} />
+      </div>
+      {showRaw && <RawEvents chat={chat} />}
+    </div>
+  );
+}
+
+function Composer({ chat }: { chat: Chat }) {
+  const [text, setText] = useState("");
+  const isBusy = chat.isBusy.value;
+  const submit = (): void => {
+    if (isBusy || text.trim() === "" || whyNot() !== "") return;
+    setText("");
+    void chat.ask(text);
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <textarea
+        aria-label="Message"
+        rows={2}
+        placeholder="Enter sends, Shift Enter begins a line"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+            event.preventDefault();
+            submit();
+          }
+        }}
+      />
+      {isBusy ? (
+        <button type="button" class="button" onClick={() => void chat.stop()}>
+          Stop
+        </button>
+      ) : (
+        <button type="submit" class="button primary" disabled={text.trim() === "" || whyNot() !== ""} title={whyNot()}>
+          Send
+        </button>
+      )}
+    </form>
+  );
+}
+
+function MessageView({ message, chat, timing, isLast }: { message: Message; chat: Chat; timing: Timing | undefined; isLast: boolean }) {
+  return (
+    <article class={`message ${message.role}`} aria-label={message.role === "user" ? "You" : "Agent"}>
+      {message.parts.map((part, index) => (
+        <PartView key={part.type === "tool" ? part.toolCallId : index} part={part} asks={message.parts.some((each) => each.type === "ask" && part.type === "tool" && each.toolCallId === part.toolCallId)} />
+      ))}
+      {isLast && !chat.isBusy.value && <Questions message={message} chat={chat} />}
+      {message.error !== undefined && <p class="bad">{message.error || "The answer ended with an error."}</p>}
+      {message.isAborted && <p class="quiet small">Stopped.</p>}
+      {message.tokens && (
+        <p class="quiet small">
+          {message.tokens.input} tokens in, {message.tokens.output} out
+          {timing?.firstWord != null && ` · first word after ${duration(timing.firstWord)}`}
+          {timing?.whole != null && ` · ${duration(timing.whole)} in all`}
+        </p>
+      )}
+    </article>
+  );
+}
+
+function PartView({ part, asks }: { part: Part; asks: boolean }) {
+  switch (part.type) {
+    case "text":
+      return part.text ? <p class="prose">{visible(part.text)}</p> : null;
+    case "reasoning":
+      return part.text ? (
+        <details>
+          <summary class="quiet small">Reasoning</summary>
+          <p class="prose quiet">{visible(part.text)}</p>
+        </details>
+      ) : null;
+    case "file":
+      return (
+        <p class="quiet">
+          File <bdi>{part.name}</bdi> ({part.mediaType})
+        </p>
+      );
+    case "tool":
+      return <Tool part={part} asks={asks} />;
+    case "ask":
+      return null;
+  }
+}
+
+const toolStates: Record<ToolPart["state"], [Kind, string]> = {
+  writing: ["running", "writes arguments"],
+  called: ["running", "called"],
+  asks: ["waiting", "waits for an approval"],
+  answered: ["running", "answered"],
+  done: ["completed", "done"],
+  failed: ["failed", "failed"],
+  refused: ["cancelled", "refused"],
+};
+
+function Tool({ part, asks }: { part: ToolPart; asks: boolean }) {
+  const [kind, text]: [Kind, string] = asks ? ["waiting", "asks"] : toolStates[part.state];
+  return (
+    <details class="tool">
+      <summary>
+        <code>
+          <bdi>{part.name}</bdi>
+        </code>
+        <Status kind={kind} text={text} />
+      </summary>
+      {part.input !== undefined ? <JsonBox value={part.input} title="Arguments" /> : <pre class="prose">{part.inputText}</pre>}
+      {part.output !== undefined && <JsonBox value={part.output} title="Result" />}
+      {part.error !== undefined && <pre class="errortext">{part.error}</pre>}
+    </details>
+  );
+}
+
+/** What the message asks of a person. It goes on when everything has an answer. */
+function Questions({ message, chat }: { message: Message; chat: Chat }) {
+  const [answers, setAnswers] = useState<ReadonlyMap<string, Answer>>(new Map());
+  const approvals = message.parts.filter((part) => part.type === "tool" && part.state === "asks") as ToolPart[];
+  const asks = message.parts.filter((part) => part.type === "ask");
+  const open = approvals.length + asks.length;
+  if (open === 0) return null;
+  const give = (toolCallId: string, answer: Answer): void => {
+    const next = new Map(answers).set(toolCallId, answer);
+    setAnswers(next);
+    if (next.size === open) void chat.answer(message, next);
+  };
+  return (
+    <>
+      {approvals.filter((part) => !answers.has(part.toolCallId)).map((part) => (
+        <ApprovalCard key={part.toolCallId} part={part} give={(answer) => give(part.toolCallId, answer)} />
+      ))}
+      {asks.filter((part) => !answers.has(part.toolCallId)).map((part) => (
+        <QuestionCard key={part.askId} question={part.question} schema={part.schema} give={(output) => give(part.toolCallId, { kind: "output", output })} />
+      ))}
+      {answers.size > 0 && answers.size < open && <p class="quiet small">{open - answers.size} more to answer.</p>}
+    </>
+  );
+}
+
+function ApprovalCard({ part, give }: { part: ToolPart; give: (answer: Answer) => void }) {
+  const [reason, setReason] = useState("");
+  return (
+    <section class="card" aria-label={`Approval of ${part.name}`}>
+      <p>
+        May it call <code>{part.name}</code>?
+      </p>
+      <Json value={part.input} open={1} />
+      <input type="text" aria-label="Reason" placeholder="Reason, optional" value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+      <div class="actions">
+        <button type="button" class="button primary" disabled={whyNot() !== ""} title={whyNot()} onClick={() => give({ kind: "approval", approved: true, reason })}>
+          Approve
+        </button>
+        <button type="button" class="button danger" disabled={whyNot() !== ""} title={whyNot()} onClick={() => give({ kind: "approval", approved: false, reason })}>
+          Refuse
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function QuestionCard({ question, schema, give }: { question: string; schema: unknown; give: (output: unknown) => void }) {
+  const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(schema) ?? {}) ?? {}, broken: null }));
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (draft.broken === null) give(draft.value);
+      }}
+    >
+      <p>
+        <bdi>{question}</bdi>
+      </p>
+      <Editor schema={schema} draft={draft} change={setDraft} showFaults={false} label="Answer" />
+      <button type="submit" class="button primary" disabled={whyNot() !== ""} title={whyNot()}>
+        Answer
+      </button>
+    </form>
+  );
+}
+
+function RawEvents({ chat }: { chat: Chat }) {
+  return (
+    <section class="raw" aria-label="Raw events">
+      <h2>Raw events</h2>
+      <p class="quiet small">As the stream brought them, with milliseconds after the request. The newest 500.</p>
+      <ol tabIndex={0}>
+        {chat.raw.value.map(({ at, frame }, index) => (
+          <li key={index}>
+            <span class="quiet number">{at}</span> <code>{JSON.stringify(frame)}</code>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,40 @@
+/** A request that was refused, or that got no answer. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    /** 0 without an answer. */
+    readonly status: number,
+    readonly code: string,
+    readonly requestId: string,
+    /** The execution that it is about, if there is one. */
+    readonly executionId = "",
+  ) {
+    super(message);
+  }
+}
+
+/** What to do about a refusal, where the text does not say it. */
+export function advice(error: ApiError): string {
+  if (error.status === 0) return "The server does not answer. Check that it runs, then try again.";
+  if (error.status === 401) return "This needs a token. Sign in and try again.";
+  if (error.status === 403) return "Your token does not allow this. Ask for a role that does.";
+  if (error.status === 503) return "The server does not accept this now. Try again in a moment.";
+  if (error.status >= 500) return "The log of the server has the cause under this request id.";
+  return "";
+}
+
+export async function refusal(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => "");
+  const id = response.headers.get("x-request-id") ?? "";
+  const code = response.headers.get("x-error-code") ?? "";
+  return new ApiError(message(text) || `The server answered ${response.status}`, response.status, code, id, response.headers.get("x-execution-id") ?? "");
+}
+
+function message(text: string): string {
+  try {
+    const body = JSON.parse(text) as { error?: unknown };
+    return typeof body.error === "string" ? body.error : "";
+  } catch {
+    return text.slice(0, 500);
+  }
+}

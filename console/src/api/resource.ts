@@ -1,0 +1,47 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ApiError } from "./error.ts";
+
+export interface Resource<T> {
+  data: T | undefined;
+  error: ApiError | undefined;
+  /** When `data` was read. */
+  at: number;
+  loading: boolean;
+  reload: () => void;
+}
+
+/**
+ * Reads something when `keys` or `version` change. With another version it is the same thing, and what was read
+ * stays until it is read again, also after an error. Data of other keys never stays.
+ */
+export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[], version: unknown = ""): Resource<T> {
+  const [state, setState] = useState<Omit<Resource<T>, "reload">>({ data: undefined, error: undefined, at: 0, loading: true });
+  const [round, setRound] = useState(0);
+  const known = useRef<string>("");
+  const key = JSON.stringify(keys);
+  const isSame = known.current === key;
+
+  useEffect(() => {
+    const controller = new AbortController();
+    setState((before) => (known.current === key ? { ...before, loading: true } : { data: undefined, error: undefined, at: 0, loading: true }));
+    known.current = key;
+    read(controller.signal).then(
+      (data) => {
+        if (!controller.signal.aborted) setState({ data, error: undefined, at: Date.now(), loading: false });
+      },
+      (error: unknown) => {
+        if (controller.signal.aborted) return;
+        setState((before) => ({ ...before, error: asError(error), loading: false }));
+      },
+    );
+    return () => controller.abort();
+  }, [key, round, version]);
+
+  const reload = useCallback(() => setRound((n) => n + 1), []);
+  return isSame ? { ...state, reload } : { data: undefined, error: undefined, at: 0, loading: true, reload };
+}
+
+export function asError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError(error instanceof Error ? error.message : String(error), 0, "page", "");
+}

@@ -1,0 +1,65 @@
+/** One event of a stream. */
+export interface Frame {
+  id: string;
+  event: string;
+  data: string;
+}
+
+/** Splits the bytes of an event stream into events, as the HTML standard says. */
+export class FrameReader {
+  private rest = "";
+  private frame: Frame = { id: "", event: "", data: "" };
+  private hasData = false;
+  private decoder = new TextDecoder();
+
+  read(bytes: Uint8Array): Frame[] {
+    this.rest += this.decoder.decode(bytes, { stream: true });
+    const found: Frame[] = [];
+    for (;;) {
+      const end = this.rest.search(/\r\n|\n|\r(?!$)/);
+      if (end < 0) return found;
+      const line = this.rest.slice(0, end);
+      this.rest = this.rest.slice(end + (this.rest.startsWith("\r\n", end) ? 2 : 1));
+      const frame = this.line(line);
+      if (frame) found.push(frame);
+    }
+  }
+
+  private line(line: string): Frame | null {
+    if (line === "") {
+      const { frame, hasData } = this;
+      this.frame = { id: frame.id, event: "", data: "" };
+      this.hasData = false;
+      return hasData ? frame : null;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return null;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "data") {
+      this.frame.data = this.hasData ? `${this.frame.data}\n${value}` : value;
+      this.hasData = true;
+    } else if (field === "event") {
+      this.frame.event = value;
+    } else if (field === "id") {
+      this.frame.id = value;
+    }
+    return null;
+  }
+}
+
+export async function* frames(response: Response): AsyncGenerator<Frame> {
+  if (!response.body) return;
+  const reader = new FrameReader();
+  const body = response.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await body.read();
+      if (done) return;
+      yield* reader.read(value);
+    }
+  } finally {
+    // Ends the connection also if the one who reads stops early.
+    void body.cancel().catch(() => undefined);
+  }
+}

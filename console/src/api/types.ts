@@ -1,0 +1,31 @@
+import type { components } from "./schema.ts";
+
+type Schemas = components["schemas"];
+
+export type Workflow = Schemas["WorkflowSummary"];
+export type WorkflowDetail = Schemas["WorkflowDetail"];
+export type WorkflowStep = Schemas["WorkflowStep"];
+export type WorkflowEvent = Schemas["WorkflowEvent"];
+export type ExecutionItem = Schemas["ExecutionItem"];
+export type ExecutionState = Schemas["ExecutionState"];
+export type ExecutionStatus = ExecutionState["status"];
+export type Outlook = Schemas["ExecutionOutlook"];
+export type Awaited = Schemas["Awaited"];
+export type Suspension = Schemas["Suspension"];
+export type Principal = Schemas["Principal"];
+export type Ask = Schemas["Ask"];
+export type AskDetail = Schemas["AskDetail"];
+export type AskEvent = Schemas["AskEvent"];
+export type Agent = Schemas["Agent"];
+export type AgentDetail = Schemas["AgentDetail"];
+export type HistoryEntry = Schemas["AgentHistoryEntry"];
+export type Conversation = Schemas["Conversation"];
+export type UiMessage = Schemas["UiMessage"];
+export type ChatEvent = Schemas["ChatStreamEvent"];
+export type TraceItem = Schemas["TraceItem"];
+export type Trace = Schemas["Trace"];
+export type Span = Schemas["Span"];
+export type SpanNode = Schemas["SpanNode"];
+export type LogEntry = Schemas["LogEntry"];
+export type StatusCounts = Schemas["StatusCounts"];
+export type ObservabilityStatus = Schemas["ObservabilityStatus"];

@@ -1,0 +1,179 @@
+import { useState } from "preact/hooks";
+import { get } from "../api/client.ts";
+import { curl } from "../api/curl.ts";
+import { useResource } from "../api/resource.ts";
+import type { Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/types.ts";
+import { go, to } from "../lib/router.ts";
+import { actor } from "../lib/settings.ts";
+import { Answer } from "../inbox/Answer.tsx";
+import { ActDialog, type Call, useAct, whyNot } from "../parts/Act.tsx";
+import { Copy } from "../parts/Copy.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
+import { Loading } from "../parts/Empty.tsx";
+import { Readable } from "../parts/Facts.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { type Draft, Editor } from "../schema/Editor.tsx";
+import { download } from "../lib/download.ts";
+import type { Numbered } from "./fold.ts";
+
+interface ActionsProps {
+  workflowId: string;
+  executionId: string;
+  state: ExecutionState | undefined;
+  outlook: Outlook | undefined;
+  definition: WorkflowDetail | undefined;
+  events: readonly Numbered[];
+  /** Top-level step that is selected: a replay begins there. */
+  stepId: string;
+}
+
+type Open = "answer" | "suspend" | "cancel" | "replay" | null;
+
+/** What can be done with an execution as it is now. What cannot be done now is not offered. */
+export function Actions(props: ActionsProps) {
+  const { workflowId, executionId, outlook, state, events } = props;
+  const [open, setOpen] = useState<Open>(null);
+  const base = `/workflows/${encodeURIComponent(workflowId)}/executions/${encodeURIComponent(executionId)}`;
+  const waits = outlook?.waitsFor ?? [];
+  const hold = waits.find((wait) => wait.kind === "hold");
+  const asked = waits.filter((wait) => (wait.asks?.length ?? 0) > 0);
+  const isOver = outlook?.ended !== undefined;
+  const close = (): void => setOpen(null);
+  const button = (which: Open, text: string, style = ""): preact.JSX.Element => (
+    <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={whyNot() !== ""} title={whyNot()}>
+      {text}
+    </button>
+  );
+  return (
+    <div class="actions">
+      {asked.length > 0 && button("answer", "Answer", "primary")}
+      {hold && <Resume base={base} hold={hold} />}
+      {outlook && !isOver && !hold && button("suspend", "Suspend")}
+      {outlook && button("replay", isOver ? "Replay" : "Replay as another")}
+      {outlook && !isOver && button("cancel", "Cancel", "danger")}
+      <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
+      <button type="button" class="button" onClick={() => download(`${executionId}.json`, "application/json", JSON.stringify({ state, events: events.map(({ seq, event }) => ({ id: seq, ...event })) }, null, 2))}>
+        Download
+      </button>
+      {open === "answer" && <AnswerDialog waits={asked} close={close} />}
+      {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
+      {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
+      {open === "replay" && <ReplayDialog {...props} base={base} close={close} />}
+    </div>
+  );
+}
+
+function Resume({ base, hold }: { base: string; hold: Awaited }) {
+  const { run, error, isBusy } = useAct<unknown>(() => undefined);
+  const call: Call = { method: "POST", path: `${base}/resume`, body: { options: { ...(hold.suspensionId ? { suspensionId: hold.suspensionId } : {}), ...actor() } } };
+  return (
+    <>
+      <button type="button" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(call)}>
+        Resume
+      </button>
+      {error && <Problem error={error} />}
+    </>
+  );
+}
+
+function ReasonDialog({ title, verb, path, text, danger, close }: { title: string; verb: string; path: string; text: string; danger?: boolean; close: () => void }) {
+  const [reason, setReason] = useState("");
+  const body = { ...(reason.trim() ? { reason: reason.trim() } : {}), options: actor() };
+  return (
+    <ActDialog title={title} verb={verb} danger={danger ?? false} call={{ method: "POST", path, body }} done={close} close={close}>
+      <p class="quiet">{text}</p>
+      <div class="field">
+        <label for="reason">
+          Reason <span class="quiet small">optional</span>
+        </label>
+        <input id="reason" type="text" autofocus value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+      </div>
+    </ActDialog>
+  );
+}
+
+function AnswerDialog({ waits, close }: { waits: Awaited[]; close: () => void }) {
+  const asks = waits.flatMap((wait) => wait.asks ?? []);
+  const [chosen, setChosen] = useState(asks[0]?.askId ?? "");
+  const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId: chosen }, signal }), [chosen]);
+  return (
+    <Dialog title={ask.data?.reason || "Answer"} close={close}>
+      {asks.length > 1 && (
+        <select aria-label="Question" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+          {asks.map((each) => (
+            <option key={each.askId} value={each.askId}>
+              {each.reason || each.askId}
+            </option>
+          ))}
+        </select>
+      )}
+      {ask.error && <Problem error={ask.error} retry={ask.reload} />}
+      {ask.loading && !ask.data && <Loading what="the question" />}
+      {ask.data && (
+        <>
+          {ask.data.payload !== null && ask.data.payload !== undefined && <Readable value={ask.data.payload} />}
+          <Answer key={ask.data.askId} ask={ask.data} answered={close} />
+        </>
+      )}
+    </Dialog>
+  );
+}
+
+function ReplayDialog({ base, workflowId, state, outlook, definition, stepId, close }: ActionsProps & { base: string; close: () => void }) {
+  const begun = new Set((state?.steps ?? []).filter((step) => !step.path.includes("/") && !step.path.includes("[")).map((step) => step.stepId));
+  const named = outlook?.ended?.replayFrom ?? [];
+  const steps = named.length > 0 ? named : (definition?.steps ?? []).map((step) => step.id).filter((id) => begun.has(id));
+  const [from, setFrom] = useState(steps.includes(stepId) ? stepId : (steps.at(-1) ?? ""));
+  const [withInput, setWithInput] = useState(false);
+  const [draft, setDraft] = useState<Draft>({ value: state?.input, broken: null });
+  const [current, setCurrent] = useState(false);
+  const body = {
+    ...(from ? { stepId: from } : {}),
+    ...(current ? { definition: "current" } : {}),
+    ...(withInput ? { input: draft.value } : {}),
+    options: actor(),
+  };
+  const show = (id: string): void => {
+    if (!id) return;
+    close();
+    go(to("executions", workflowId, id));
+  };
+  const call: Call | null = draft.broken === null || !withInput ? { method: "POST", path: `${base}/replay`, body, headers: { prefer: "respond-async" } } : null;
+  return (
+    <ActDialog<{ executionId?: string }>
+      title="Replay from here"
+      verb="Replay"
+      wide
+      call={call}
+      close={close}
+      done={(data, response) => show(response.headers.get("x-execution-id") ?? data.executionId ?? "")}
+      // The replay answers when the new execution has ended: one that fails is an error, and is there.
+      failed={(error) => show(error.executionId)}
+    >
+      {(error) => (
+        <>
+          <p class="quiet">Starts another execution. Steps before the chosen one keep their outputs and do not run again.</p>
+          <div class="field">
+            <label for="from">From step</label>
+            <select id="from" value={from} onChange={(event) => setFrom(event.currentTarget.value)}>
+              {steps.length === 0 && <option value="">the step that failed</option>}
+              {steps.map((id) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
+            </select>
+          </div>
+          <label class="inline">
+            <input type="checkbox" checked={current} onChange={(event) => setCurrent(event.currentTarget.checked)} /> with the workflow as it is configured now, not as it was
+          </label>
+          <label class="inline">
+            <input type="checkbox" checked={withInput} onChange={(event) => setWithInput(event.currentTarget.checked)} /> with another input
+          </label>
+          {withInput && <Editor schema={definition?.inputSchema} draft={draft} change={setDraft} error={error} showFaults label="Input" />}
+        </>
+      )}
+    </ActDialog>
+  );
+}
+

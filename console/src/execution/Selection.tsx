@@ -1,0 +1,242 @@
+import type { ExecutionState, SpanNode, WorkflowStep } from "../api/types.ts";
+import { type Node, typeWord } from "../graph/definition.ts";
+import { to } from "../lib/router.ts";
+import { plural } from "../lib/text.ts";
+import { Fact } from "../parts/Facts.tsx";
+import { Id } from "../parts/Id.tsx";
+import { JsonBox } from "../parts/Json.tsx";
+import { Status } from "../parts/Status.tsx";
+import { Duration, Time } from "../parts/Time.tsx";
+import type { Model, Step, Wait } from "./fold.ts";
+import { Lanes } from "./Lanes.tsx";
+import "./selection.css";
+
+interface SelectionProps {
+  model: Model;
+  state: ExecutionState | undefined;
+  node: Node | undefined;
+  declared: WorkflowStep | undefined;
+  step: Step | undefined;
+  /** The steps of the same place in all its rounds. */
+  rounds: readonly Step[];
+  progress: string | undefined;
+  calls: readonly SpanNode[];
+  isPast: boolean;
+  select: (path: string) => void;
+}
+
+/** The selected step; without one, the execution. */
+export function Selection(props: SelectionProps) {
+  const { node, step, model, state, select } = props;
+  if (!node && !step) return <Whole model={model} state={state} isPast={props.isPast} />;
+  return (
+    <section class="selection" aria-label="Selected step">
+      <header>
+        <h2>
+          <bdi>{step?.path ?? node?.name}</bdi>
+        </h2>
+        <button type="button" class="bare small" onClick={() => select("")}>
+          whole execution
+        </button>
+      </header>
+      {props.rounds.length > 1 && <Lanes steps={props.rounds} current={step?.path ?? ""} select={select} />}
+      {step ? <StepFacts {...props} step={step} /> : <Unreached node={node} declared={props.declared} />}
+    </section>
+  );
+}
+
+function StepFacts({ step, node, declared, progress, calls, state }: SelectionProps & { step: Step }) {
+  const recorded = state?.steps.find((each) => each.path === step.path);
+  return (
+    <>
+      <dl class="facts">
+        <Fact name="Status">
+          <Status kind={step.kind} />
+        </Fact>
+        {node && (
+          <Fact name="Kind">
+            {typeWord(node.type)}
+            {node.calls && (
+              <>
+                {" · "}
+                <a href={to(node.type === "andAgent" ? "agents" : "workflows", node.calls)}>{node.calls}</a>
+              </>
+            )}
+          </Fact>
+        )}
+        {declared?.purpose && <Fact name="Purpose">{declared.purpose}</Fact>}
+        <Fact name="Began">
+          <Time at={step.from} />
+        </Fact>
+        <Fact name="Took">
+          <Duration from={step.from} until={step.until} />
+        </Fact>
+        {recorded?.childExecutionId && node && (
+          <Fact name="Started">
+            <Id id={recorded.childExecutionId} href={to("executions", node.calls, recorded.childExecutionId)} max={24} />
+          </Fact>
+        )}
+        <Fact name="Events">
+          {step.first === step.last ? step.first : `${step.first} – ${step.last}`}
+        </Fact>
+      </dl>
+      {step.error !== undefined && (
+        <section>
+          <h3>Error</h3>
+          <pre class="errortext">{step.error}</pre>
+        </section>
+      )}
+      {step.attempts.some((attempt) => attempt.error !== undefined) && <Attempts step={step} />}
+      {step.waits.map((wait) => (
+        <WaitFacts key={wait.from} wait={wait} />
+      ))}
+      {progress && step.until === null && (
+        <section>
+          <h3>Written so far, not recorded yet</h3>
+          <p class="prose">{progress}</p>
+        </section>
+      )}
+      {calls.length > 0 && <Usage calls={calls} />}
+      {step.output !== undefined && <JsonBox value={step.output} title="Output" />}
+    </>
+  );
+}
+
+function Attempts({ step }: { step: Step }) {
+  return (
+    <section>
+      <h3>{plural(step.attempts.length, "attempt")}</h3>
+      <ol class="attempts">
+        {step.attempts.map((attempt) => (
+          <li key={attempt.from}>
+            <span class="quiet">{attempt.number}</span>
+            <span>
+              {attempt.error === undefined ? attempt.until ? "went on" : "runs" : <span class="bad">{attempt.error}</span>}
+              <span class="quiet small">
+                {attempt.errorKind && ` ${attempt.errorKind} ·`} <Duration from={attempt.from} until={attempt.until} />
+              </span>
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function WaitFacts({ wait }: { wait: Wait }) {
+  return (
+    <section class="wait">
+      <h3>{wait.until === null ? "Waits for an answer" : "Waited for an answer"}</h3>
+      <dl class="facts">
+        <Fact name="Question">{wait.reason || "–"}</Fact>
+        <Fact name="Since">
+          <Time at={wait.from} />
+        </Fact>
+        {wait.deadline && (
+          <Fact name="Deadline">
+            <Time at={wait.deadline} />
+          </Fact>
+        )}
+        {wait.until && (
+          <Fact name="Answered">
+            <Time at={wait.until} /> {wait.byDeadline ? "by the deadline" : wait.answeredBy ? `by ${wait.answeredBy.id}${wait.answeredBy.verified ? "" : " (not verified)"}` : "by nobody who is known"}
+          </Fact>
+        )}
+      </dl>
+      {wait.payload !== undefined && <JsonBox value={wait.payload} title="About" />}
+      {wait.data !== undefined && <JsonBox value={wait.data} title="Answer" />}
+    </section>
+  );
+}
+
+function Usage({ calls }: { calls: readonly SpanNode[] }) {
+  const agents = calls.filter((call) => call.attributes["gen_ai.usage.input_tokens"] !== undefined);
+  if (agents.length === 0) return null;
+  return (
+    <dl class="facts">
+      {agents.map((call) => (
+        <Fact key={call.spanId} name="Tokens">
+          {String(call.attributes["gen_ai.usage.input_tokens"])} in, {String(call.attributes["gen_ai.usage.output_tokens"])} out
+          {typeof call.attributes["entity.id"] === "string" && <> · {call.attributes["entity.id"]}</>}
+        </Fact>
+      ))}
+    </dl>
+  );
+}
+
+function Unreached({ node, declared }: { node: Node | undefined; declared: WorkflowStep | undefined }) {
+  return (
+    <>
+      <Status kind="none" />
+      <p class="quiet">
+        {node && typeWord(node.type)}
+        {node?.calls && ` · ${node.calls}`}. It has not begun as far as this shows.
+      </p>
+      {declared?.purpose && <p>{declared.purpose}</p>}
+      {declared?.resumeSchema !== undefined && <JsonBox value={declared.resumeSchema} title="Schema of the answer" />}
+    </>
+  );
+}
+
+function Whole({ model, state, isPast }: { model: Model; state: ExecutionState | undefined; isPast: boolean }) {
+  return (
+    <section class="selection" aria-label="Execution">
+      <header>
+        <h2>Execution</h2>
+      </header>
+      <dl class="facts">
+        <Fact name="Status">
+          <Status kind={model.kind} />
+        </Fact>
+        <Fact name="Began">
+          <Time at={model.from || state?.startAt} />
+        </Fact>
+        <Fact name="Took">
+          <Duration from={model.from || state?.startAt} until={model.until} />
+        </Fact>
+        {state?.userId && <Fact name="User">{state.userId}</Fact>}
+        {state?.conversationId && <Fact name="Conversation">{state.conversationId}</Fact>}
+        {state?.parentExecutionId && (
+          <Fact name="Part of">
+            <Id id={state.parentExecutionId} max={24} copy />
+          </Fact>
+        )}
+        {state?.replayedFrom && (
+          <Fact name="Replay of">
+            <Id id={state.replayedFrom.executionId} href={to("executions", state.workflowId, state.replayedFrom.executionId)} max={24} /> from {state.replayedFrom.stepId}
+          </Fact>
+        )}
+        {!isPast && state?.usage && (
+          <Fact name="Tokens">
+            {state.usage.promptTokens} in, {state.usage.completionTokens} out
+          </Fact>
+        )}
+        {state && (
+          <Fact name="Trace">
+            <Id id={state.traceId} href={to("observe", "traces", state.traceId)} max={17} copy />
+          </Fact>
+        )}
+        {state && (
+          <Fact name="Logs">
+            <a href={`${to("observe")}?tab=logs&execution=${encodeURIComponent(state.executionId)}`}>of this execution</a>
+          </Fact>
+        )}
+        {state && (
+          <Fact name="Definition">
+            <Id id={state.definitionHash} max={17} copy />
+          </Fact>
+        )}
+      </dl>
+      {model.error !== undefined && (
+        <section>
+          <h3>Error</h3>
+          <pre class="errortext">{model.error}</pre>
+        </section>
+      )}
+      {model.reason && <p>Reason: {model.reason}</p>}
+      {model.result !== undefined && <JsonBox value={model.result} title="Result" />}
+      {state && <JsonBox value={state.input} title="Input" />}
+      {state && typeof state.context === "object" && state.context !== null && Object.keys(state.context).length > 0 && <JsonBox value={state.context} title="Context" open={1} />}
+    </section>
+  );
+}

@@ -1,0 +1,140 @@
+import type { Awaited, ExecutionState, Outlook } from "../api/types.ts";
+import { to } from "../lib/router.ts";
+import { firstLine } from "../lib/text.ts";
+import { Since, Time, Until } from "../parts/Time.tsx";
+import type { Model } from "./fold.ts";
+import { foremost, whoAnswers } from "./words.ts";
+
+/** What the execution does or waits for, as the server explains it. */
+export function Sentence({ outlook, state, model, past }: { outlook: Outlook | undefined; state: ExecutionState | undefined; model: Model; past: boolean }) {
+  if (past) {
+    return (
+      <p class="sentence">
+        As it was <Time at={model.at} />: {[...model.steps.values()].filter((step) => step.kind === "completed").length} of {model.steps.size} begun steps were completed.
+      </p>
+    );
+  }
+  // While the explanation is older than the events it is not shown.
+  if (!outlook || (model.until !== null && !outlook.ended)) return <p class="sentence quiet">…</p>;
+  if (outlook.ended) return <Ended outlook={outlook} state={state} />;
+  const wait = foremost(outlook);
+  if (!wait) return <p class="sentence">Under way. Nothing is waited for.</p>;
+  const others = outlook.waitsFor.length - 1;
+  return (
+    <p class="sentence">
+      <Waits wait={wait} />
+      {others > 0 && <span class="quiet"> {others === 1 ? "One more wait" : `${others} more waits`} beside it.</span>}
+    </p>
+  );
+}
+
+function Ended({ outlook, state }: { outlook: Outlook; state: ExecutionState | undefined }) {
+  const { ended } = outlook;
+  return (
+    <p class="sentence">
+      <bdi>{ended?.message}</bdi>
+      {ended && (
+        <span class="quiet">
+          {" "}
+          · <Time at={ended.at} />
+        </span>
+      )}
+      {state?.cancelledBy && (
+        <span class="quiet">
+          {" "}
+          · by <bdi>{state.cancelledBy.id}</bdi>
+          {!state.cancelledBy.verified && " (not verified)"}
+        </span>
+      )}
+    </p>
+  );
+}
+
+function Waits({ wait }: { wait: Awaited }) {
+  const since = (
+    <>
+      {" "}
+      <Since at={wait.since} />
+    </>
+  );
+  const until = wait.until && (
+    <>
+      , <Until at={wait.until} />
+    </>
+  );
+  const step = <b>{wait.path ?? wait.stepId}</b>;
+  switch (wait.kind) {
+    case "resume":
+      return (
+        <>
+          <Quote text={reasonOf(wait)} /> waits for an answer at {step}
+          {since}
+          {until}. {whoAnswers(wait.asks?.[0]?.to ?? [])}.{wait.asks?.[0]?.claimedBy && ` ${wait.asks[0].claimedBy} is about to.`}
+        </>
+      );
+    case "hold":
+      return (
+        <>
+          Suspended by hand{wait.suspendedBy && <> by <bdi>{wait.suspendedBy.id}</bdi></>}
+          {since}: <Quote text={wait.message.replace(/^paused: /, "")} />. A resume lets it go on.
+        </>
+      );
+    case "sleep":
+      return (
+        <>
+          Sleeps at {step}
+          {since}
+          {until}.
+        </>
+      );
+    case "retry":
+      return (
+        <>
+          {step} failed and is tried again
+          {wait.until && (
+            <>
+              {" "}
+              <Time at={wait.until} />
+            </>
+          )}
+          : <span class="bad">{wait.error}</span>
+        </>
+      );
+    case "child":
+      return (
+        <>
+          {step} waits for{" "}
+          {wait.child ? <a href={to("executions", wait.child.workflowId, wait.child.executionId)}>an execution of {wait.child.workflowId}</a> : "an execution"}
+          {since}.
+        </>
+      );
+    case "step":
+      return (
+        <>
+          {step} runs{since}
+          {(wait.attempt ?? 1) > 1 && `, attempt ${wait.attempt}`}.
+        </>
+      );
+    default:
+      return (
+        <>
+          <bdi>{wait.message}</bdi>
+          {since}
+          {until}. {wait.movedBy[0]?.how}
+        </>
+      );
+  }
+}
+
+/** Words of a caller, apart from ours. */
+function Quote({ text }: { text: string }) {
+  return (
+    <q title={text}>
+      <bdi>{firstLine(text, 160)}</bdi>
+    </q>
+  );
+}
+
+function reasonOf(wait: Awaited): string {
+  return wait.message.replace(/^waits for a resume: /, "");
+}

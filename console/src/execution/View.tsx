@@ -1,0 +1,142 @@
+import { useEffect, useMemo } from "preact/hooks";
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
+import type { WorkflowStep } from "../api/types.ts";
+import { type Node, nodesOf, visit } from "../graph/definition.ts";
+import { Graph } from "../graph/Graph.tsx";
+import { useTitle } from "../lib/hooks.ts";
+import { param, setParams, to } from "../lib/router.ts";
+import { useSettled } from "../lib/settled.ts";
+import { plural } from "../lib/text.ts";
+import { now } from "../lib/time.ts";
+import { Loading } from "../parts/Empty.tsx";
+import { Id } from "../parts/Id.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
+import { Status } from "../parts/Status.tsx";
+import { Actions } from "./Actions.tsx";
+import { Events } from "./Events.tsx";
+import { fold, isOpen } from "./fold.ts";
+import { live } from "./live.ts";
+import { finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
+import { callsOf, rowsOf } from "./rows.ts";
+import { Selection } from "./Selection.tsx";
+import { Sentence } from "./Sentence.tsx";
+import { Slider } from "./Slider.tsx";
+import { Waterfall } from "./Waterfall.tsx";
+import "./execution.css";
+
+/** One execution: a fold of its events, live or as it was at any of them. */
+export function ExecutionView({ path }: { path: string[] }) {
+  const [, workflowId = "", executionId = ""] = path;
+  useTitle(`${executionId} · ${workflowId}`);
+  const following = useMemo(() => live(workflowId, executionId), [workflowId, executionId]);
+  useEffect(() => following.stop, [following]);
+  const events = following.events.value;
+  const last = events.at(-1)?.seq ?? 0;
+  const settled = useSettled(last, 300);
+
+  const key = [workflowId, executionId];
+  // Read again when something happened, and when a lost connection is back.
+  const version = `${settled} ${following.opened.value}`;
+  const ids = { id: workflowId, executionId };
+  const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), key, version);
+  const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key, version);
+  const definition = useResource((signal) => get("/workflows/{id}", { path: { id: workflowId }, signal }), [workflowId]);
+
+  const at = Number(param("at")) || null;
+  const isPast = at !== null && at < last;
+  const model = useMemo(() => fold(events, isPast ? at : undefined), [events, isPast, at]);
+  const nodes = useNodes(definition.data?.steps ?? [], events);
+  const { places, unknown } = useMemo(() => placesOf(model, nodes), [model, nodes]);
+
+  const hasCalls = (definition.data?.steps ?? []).some(calls);
+  const traceId = hasCalls ? state.data?.traceId : undefined;
+  const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? ""], version);
+  const made = useMemo(() => (trace.data && !isPast ? callsOf(trace.data.tree, executionId) : new Map<string, never[]>()), [trace.data, executionId, isPast]);
+
+  const open = isOpen(model.kind);
+  const clock = isPast ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
+  const rows = useMemo(() => {
+    const nodeAt = finder(nodes);
+    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type));
+  }, [model, made, nodes]);
+  const times = useMemo(() => events.filter(({ seq }) => seq <= model.last).map(({ event }) => Date.parse(event.timestamp)), [events, model]);
+
+  const selected = param("step");
+  const node = selected ? (visit(nodes, selected)?.at(-1)?.node ?? find(nodes, selected)) : undefined;
+  const step = model.steps.get(selected) ?? (node && telling(places.get(node.key) ?? []));
+  const select = (which: string): void => setParams({ step: which });
+
+  if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} />;
+  if (events.length === 0 && !state.data) return <Loading what="the execution" />;
+  return (
+    <div class="execution">
+      <div class="heading">
+        <h1>
+          <Id id={executionId} max={40} copy />
+        </h1>
+        <Status kind={model.kind} />
+        <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
+        <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} events={events} stepId={selected.split(/[/[]/)[0] ?? ""} />
+      </div>
+      <Sentence outlook={outlook.data} state={state.data} model={model} past={isPast} />
+      <Stale of={state} />
+      {outlook.error && outlook.error.status > 0 && <Problem error={outlook.error} retry={outlook.reload} />}
+      {definition.error && <p class="note">Without its graph: {definition.error.message}.</p>}
+      {unknown > 0 && nodes.length > 0 && (
+        <p class="note">The workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>
+      )}
+      <div class="panes">
+        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
+        <Waterfall rows={rows} times={times} end={clock} selected={step?.path ?? ""} select={select} />
+        <Selection
+          model={model}
+          state={state.data}
+          node={node}
+          declared={node && declared(definition.data?.steps ?? [], node.key)}
+          step={step}
+          rounds={node ? (places.get(node.key) ?? []) : []}
+          progress={step && following.progress.value.get(step.path)}
+          calls={step ? (made.get(step.path) ?? []) : []}
+          isPast={isPast}
+          select={select}
+        />
+      </div>
+      <Slider events={events} at={isPast ? at : null} goTo={(seq) => setParams({ at: seq === null ? "" : String(seq) })} />
+      <Events
+        events={events}
+        at={isPast ? at : null}
+        goTo={(seq, stepPath) => setParams({ at: seq === last ? "" : String(seq), step: stepPath })}
+        onlyFailures={param("failures") === "1"}
+        setOnlyFailures={(on) => setParams({ failures: on ? "1" : "" })}
+      />
+    </div>
+  );
+}
+
+/** The definition with what the paths of the events tell of its blocks. */
+function useNodes(steps: readonly WorkflowStep[], events: readonly { event: { path?: string | undefined } }[]): Node[] {
+  const paths = useMemo(() => new Set(events.map(({ event }) => event.path?.replaceAll(/\[\d+\]/g, "[0]")).filter((each) => each !== undefined)), [events]);
+  const known = [...paths].join("\n");
+  return useMemo(() => nodesOf(steps, paths), [steps, known]);
+}
+
+function calls(step: WorkflowStep): boolean {
+  return step.agentId !== undefined || step.workflowId !== undefined || (step.steps ?? []).some(calls);
+}
+
+function find(nodes: readonly Node[], key: string): Node | undefined {
+  for (const node of nodes) {
+    if (node.key === key) return node;
+    const found = key.startsWith(`${node.key}/`) ? find(node.children, key) : undefined;
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function declared(steps: readonly WorkflowStep[], key: string): WorkflowStep | undefined {
+  const [first, ...rest] = key.split("/");
+  const step = steps.find((each) => each.id === first);
+  return rest.length === 0 || !step ? step : declared(step.steps ?? [], rest.join("/"));
+}

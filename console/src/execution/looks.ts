@@ -1,0 +1,66 @@
+import { isRepeated, type Node, visit } from "../graph/definition.ts";
+import type { Look } from "../graph/Graph.tsx";
+import { duration } from "../lib/time.ts";
+import { number } from "../lib/text.ts";
+import type { Kind } from "../parts/Status.tsx";
+import { lasting } from "../parts/Time.tsx";
+import { type Model, type Step, withoutRounds } from "./fold.ts";
+
+/** The steps of an execution by their place in the definition. */
+export type Places = ReadonlyMap<string, readonly Step[]>;
+
+export function placesOf(model: Model, nodes: readonly Node[]): { places: Places; unknown: number } {
+  const places = new Map<string, Step[]>();
+  const nodeAt = finder(nodes);
+  let unknown = 0;
+  for (const step of model.steps.values()) {
+    const node = nodeAt(step.path);
+    if (!node) {
+      unknown += 1;
+      continue;
+    }
+    const list = places.get(node.key);
+    if (list) list.push(step);
+    else places.set(node.key, [step]);
+  }
+  return { places, unknown };
+}
+
+/** Finds the node of a path. All rounds of a step have one, so it is looked for once. */
+export function finder(nodes: readonly Node[]): (path: string) => Node | undefined {
+  const known = new Map<string, Node | undefined>();
+  return (path) => {
+    const bare = withoutRounds(path);
+    if (!known.has(bare)) known.set(bare, visit(nodes, path)?.at(-1)?.node);
+    return known.get(bare);
+  };
+}
+
+export function isSleep(type: string | undefined): boolean {
+  return type === "andSleep" || type === "andSleepUntil";
+}
+
+const worst: Kind[] = ["failed", "waiting", "retrying", "held", "running", "sleeping", "completed", "cancelled", "skipped"];
+
+/** How a place looks: its step, or the worst of its rounds with how many of them have ended. */
+export function lookOf(steps: readonly Step[] | undefined, node: Node | undefined, now: number): Look {
+  const [step] = steps ?? [];
+  if (!steps || !step) return { kind: "none", text: "" };
+  const kindOf = (each: Step): Kind => (each.kind === "running" && isSleep(node?.type) ? "sleeping" : each.kind);
+  if (steps.length > 1) {
+    const kinds = new Set(steps.map(kindOf));
+    const over = steps.filter((each) => each.until !== null).length;
+    return { kind: worst.find((kind) => kinds.has(kind)) ?? "none", text: `${number(over)}/${number(steps.length)}` };
+  }
+  const text = step.until === null ? lasting(now - Date.parse(step.from)) : duration(Date.parse(step.until) - Date.parse(step.from));
+  return { kind: kindOf(step), text: node && isRepeated(node) && step.until === null ? "" : text };
+}
+
+/** The round that somebody wants to see who clicks on the step: what failed, waits or runs, else the last. */
+export function telling(steps: readonly Step[]): Step | undefined {
+  for (const kind of worst.slice(0, 6)) {
+    const found = steps.find((step) => step.kind === kind);
+    if (found) return found;
+  }
+  return steps.at(-1);
+}

@@ -1,0 +1,240 @@
+import { useEffect, useState } from "preact/hooks";
+import { address, get } from "../api/client.ts";
+import { curl } from "../api/curl.ts";
+import { useResource } from "../api/resource.ts";
+import type { ExecutionItem } from "../api/types.ts";
+import { useTitle } from "../lib/hooks.ts";
+import { go, place, setParams, to } from "../lib/router.ts";
+import { stored } from "../lib/store.ts";
+import { firstLine, number, plural } from "../lib/text.ts";
+import { Copy } from "../parts/Copy.tsx";
+import { Empty, Loading } from "../parts/Empty.tsx";
+import { Id } from "../parts/Id.tsx";
+import { Menu } from "../parts/Menu.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { kindOf, Status } from "../parts/Status.tsx";
+import { type Column, Table } from "../parts/Table.tsx";
+import { Duration, Time } from "../parts/Time.tsx";
+import { Bulk } from "./Bulk.tsx";
+import { type Filter, filterOf, isEmpty, queryOf, ranges, statuses } from "./filter.ts";
+import { useList } from "./pages.ts";
+
+const saved = stored<Record<string, string>>("filters", {});
+
+const columns: Column<ExecutionItem>[] = [
+  { name: "Status", kind: "status-cell", cell: (row) => <Status kind={kindOf(row)} /> },
+  { name: "Workflow", kind: "name", cell: (row) => row.workflowId },
+  { name: "Execution", kind: "id-cell", cell: (row) => <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} /> },
+  { name: "Waits for, or error", kind: "wide", cell: (row) => <Now row={row} /> },
+  { name: "User", kind: "narrow", cell: (row) => <bdi>{row.userId}</bdi> },
+  { name: "Started", kind: "time", cell: (row) => <Time at={row.startAt} /> },
+  { name: "Took", kind: "time second", cell: (row) => <Duration from={row.startAt} until={row.endAt} rough /> },
+];
+
+/** Where it is, or why it failed; on a phone with what it is. */
+function Now({ row }: { row: ExecutionItem }) {
+  const text = row.error ? row.error.message : row.suspension?.reason;
+  return (
+    <>
+      <span class="narrow-only">
+        <bdi>{row.workflowId}</bdi> <Id id={row.executionId} max={12} />{" "}
+      </span>
+      {text && (
+        <bdi class={row.error ? "bad" : "quiet"} title={text}>
+          {row.error?.stepId && `${row.error.stepId}: `}
+          {firstLine(text)}
+        </bdi>
+      )}
+    </>
+  );
+}
+
+export function ExecutionsView() {
+  useTitle("Executions");
+  const filter = filterOf(place.value.query);
+  const list = useList(filter);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const key = JSON.stringify(filter);
+  useEffect(() => setChosen(new Set()), [key]);
+  const choose = (id: string, on: boolean): void => {
+    const next = new Set(chosen);
+    if (on) next.add(id);
+    else next.delete(id);
+    setChosen(next);
+  };
+  const query = queryOf(filter, Date.now());
+  const path = filter.workflow ? address("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : address("/workflows/executions", { query });
+  return (
+    <>
+      <div class="heading">
+        <h1>Executions</h1>
+        <div class="actions">
+          <Saved />
+          <Copy text={() => curl("GET", path)} label="Copy as curl" />
+        </div>
+      </div>
+      <Filters filter={filter} />
+      {list.error && <Problem error={list.error} retry={list.reload} />}
+      {!list.rows && !list.error && <Loading what="executions" />}
+      {list.rows && list.rows.length === 0 && list.fresh.length === 0 && <Nothing filter={filter} />}
+      {list.rows && list.rows.length + list.fresh.length > 0 && (
+        <>
+          <div class="note">
+            {chosen.size > 0 ? (
+              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} changed={list.reload} />
+            ) : (
+              <>
+                <span role="status">
+                  {number(list.rows.length)}
+                  {list.hasMore && " and more"}, newest first
+                </span>
+                {list.fresh.length > 0 && (
+                  <button type="button" class="button" onClick={list.showFresh}>
+                    {plural(list.fresh.length, "new one", "new ones")}
+                    {list.fresh.length >= 100 && " or more"}: show
+                  </button>
+                )}
+              </>
+            )}
+          </div>
+          <Table
+            label="Executions"
+            columns={columns}
+            rows={list.rows}
+            id={(row) => row.executionId}
+            href={(row) => to("executions", row.workflowId, row.executionId)}
+            more={list.hasMore ? list.more : undefined}
+            chosen={chosen}
+            choose={choose}
+          />
+          {list.hasMore && <p class="note">Older ones follow as you scroll.</p>}
+        </>
+      )}
+    </>
+  );
+}
+
+function Filters({ filter }: { filter: Filter }) {
+  const workflows = useResource((signal) => get("/workflows", { signal }), []);
+  const [user, setUser] = useState(filter.user);
+  useEffect(() => setUser(filter.user), [filter.user]);
+  return (
+    <form
+      class="filters"
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        setParams({ user: user.trim() }, "push");
+      }}
+    >
+      <label>
+        Status
+        <select value={filter.status} onChange={(event) => setParams({ status: event.currentTarget.value }, "push")}>
+          <option value="">any</option>
+          {Object.entries(statuses).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Workflow
+        <select value={filter.workflow} onChange={(event) => setParams({ workflow: event.currentTarget.value }, "push")}>
+          <option value="">any</option>
+          {filter.workflow && !workflows.data?.some((each) => each.id === filter.workflow) && <option value={filter.workflow}>{filter.workflow}</option>}
+          {workflows.data?.map((each) => (
+            <option key={each.id} value={each.id}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {filter.status === "error" ? "Ended" : "Started"}
+        <select value={filter.range} onChange={(event) => setParams({ range: event.currentTarget.value }, "push")}>
+          <option value="">any time</option>
+          {Object.entries(ranges).map(([value, { text }]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        User
+        <input type="text" value={user} placeholder="any" onInput={(event) => setUser(event.currentTarget.value)} onBlur={() => user !== filter.user && setParams({ user: user.trim() }, "push")} />
+      </label>
+      {filter.replayOf && (
+        <label>
+          Replays of
+          <input type="text" value={filter.replayOf} readOnly />
+        </label>
+      )}
+      {!isEmpty(filter) && (
+        <button type="button" class="bare small clear" onClick={() => go(to("executions"))}>
+          clear
+        </button>
+      )}
+    </form>
+  );
+}
+
+function Saved() {
+  const names = Object.keys(saved.value);
+  const [name, setName] = useState("");
+  const text = place.value.query.toString();
+  return (
+    <Menu head="Saved filters">
+        {names.length === 0 && <p class="quiet small">None yet. They stay in this browser.</p>}
+        {names.map((each) => (
+          <div key={each} class="actions">
+            <a href={`${to("executions")}?${saved.value[each]}`}>
+              <bdi>{each}</bdi>
+            </a>
+            <button
+              type="button"
+              class="bare small"
+              aria-label={`Forget ${each}`}
+              onClick={() => (saved.value = Object.fromEntries(Object.entries(saved.value).filter(([other]) => other !== each)))}
+            >
+              forget
+            </button>
+          </div>
+        ))}
+        <form
+          class="actions"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (name.trim()) saved.value = { ...saved.value, [name.trim()]: text };
+            setName("");
+          }}
+        >
+          <input type="text" aria-label="Name of this filter" placeholder="Name of this one" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+          <button type="submit" class="button">
+            Save
+          </button>
+        </form>
+    </Menu>
+  );
+}
+
+function Nothing({ filter }: { filter: Filter }) {
+  if (!isEmpty(filter)) {
+    return (
+      <Empty title="No execution fits">
+        <p>
+          Take something out of the filter, or <a href={to("executions")}>see all of them</a>.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No workflow has run yet" command={curl("POST", "/workflows/expense-approval/execute", { input: { employee: "Ada", amount: 900 } })}>
+      <p>Each run of a workflow is an execution. Every step of it is recorded, and stands here while it runs and afterwards.</p>
+      <p>
+        Choose one of the <a href={to("workflows")}>workflows</a> and start it there, or from a shell:
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,90 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, type Input } from "../api/client.ts";
+import type { ApiError } from "../api/error.ts";
+import { asError } from "../api/resource.ts";
+import type { ExecutionItem } from "../api/types.ts";
+import { type Filter, queryOf } from "./filter.ts";
+
+const pageSize = 100;
+/** The API has no subscription to lists: the first page is read again while somebody looks at it. */
+const interval = 5000;
+
+interface Page {
+  executions: ExecutionItem[];
+  nextCursor: string | null;
+}
+
+async function readPage(filter: Filter, cursor: string | null): Promise<Page> {
+  // The filter has only names that the API knows.
+  const query: NonNullable<Input<"/workflows/executions", "get">["query"]> = { ...queryOf(filter, Date.now()), limit: pageSize, ...(cursor ? { cursor } : {}) };
+  return filter.workflow ? get("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : get("/workflows/executions", { query });
+}
+
+export interface List {
+  rows: ExecutionItem[] | null;
+  /** Begun since the list was read; shown when somebody asks. */
+  fresh: ExecutionItem[];
+  error: ApiError | null;
+  hasMore: boolean;
+  at: number;
+  more: () => void;
+  showFresh: () => void;
+  reload: () => void;
+}
+
+/** Pages of the list. Rows that are shown change in place; new ones wait, so that nothing jumps. */
+export function useList(filter: Filter): List {
+  const key = JSON.stringify(filter);
+  const [state, setState] = useState<{ key: string; rows: ExecutionItem[] | null; fresh: ExecutionItem[]; cursor: string | null; error: ApiError | null; at: number }>({ key, rows: null, fresh: [], cursor: null, error: null, at: 0 });
+  const [round, setRound] = useState(0);
+  const isReading = useRef(false);
+
+  useEffect(() => {
+    let isCurrent = true;
+    const fail = (error: unknown): void => {
+      if (isCurrent) setState((before) => ({ ...before, error: asError(error) }));
+    };
+    const first = async (): Promise<void> => {
+      const page = await readPage(filter, null);
+      if (isCurrent) setState({ key, rows: page.executions, fresh: [], cursor: page.nextCursor, error: null, at: Date.now() });
+    };
+    const again = async (): Promise<void> => {
+      if (document.hidden) return;
+      const page = await readPage(filter, null);
+      if (isCurrent) setState((before) => merge(before, page.executions));
+    };
+    setState((before) => (before.key === key ? before : { key, rows: null, fresh: [], cursor: null, error: null, at: 0 }));
+    first().catch(fail);
+    const timer = setInterval(() => void again().catch(fail), interval);
+    return () => {
+      isCurrent = false;
+      clearInterval(timer);
+    };
+  }, [key, round]);
+
+  const more = (): void => {
+    if (!state.cursor || isReading.current) return;
+    isReading.current = true;
+    readPage(filter, state.cursor)
+      .then((page) => setState((before) => (before.key === key ? { ...before, rows: [...(before.rows ?? []), ...page.executions], cursor: page.nextCursor } : before)))
+      .catch((error: unknown) => setState((before) => ({ ...before, error: asError(error), cursor: null })))
+      .finally(() => (isReading.current = false));
+  };
+  return {
+    ...state,
+    rows: state.key === key ? state.rows : null,
+    hasMore: state.cursor !== null,
+    more,
+    showFresh: () => setState((before) => ({ ...before, rows: [...before.fresh, ...(before.rows ?? [])], fresh: [] })),
+    reload: () => setRound((n) => n + 1),
+  };
+}
+
+function merge<T extends { rows: ExecutionItem[] | null; fresh: ExecutionItem[]; error: ApiError | null; at: number }>(before: T, page: ExecutionItem[]): T {
+  const news = new Map(page.map((item) => [item.executionId, item]));
+  const rows = (before.rows ?? []).map((row) => news.get(row.executionId) ?? row);
+  const known = new Set(rows.map((row) => row.executionId));
+  const newest = rows[0]?.startAt ?? "";
+  const fresh = page.filter((item) => !known.has(item.executionId) && item.startAt >= newest);
+  return { ...before, rows, fresh, error: null, at: Date.now() };
+}

@@ -1,0 +1,130 @@
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { get, send } from "../api/client.ts";
+import { type Resource, useResource } from "../api/resource.ts";
+import { inbox } from "../inbox/store.ts";
+import { boot } from "../lib/boot.ts";
+import { useTitle } from "../lib/hooks.ts";
+import { to } from "../lib/router.ts";
+import { firstLine, number, plural } from "../lib/text.ts";
+import { now } from "../lib/time.ts";
+import { Loading } from "../parts/Empty.tsx";
+import { Id } from "../parts/Id.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { type Kind, Mark, Status } from "../parts/Status.tsx";
+import { Time } from "../parts/Time.tsx";
+import { First } from "./First.tsx";
+import "./home.css";
+
+const day = 86_400_000;
+/** The largest page of the API: of more than these it is only known that there are more. */
+const countMax = 200;
+
+/** What is broken, in ten seconds. */
+export function HomeView() {
+  useTitle("");
+  // Read again every ten seconds while the page is seen: the API has no subscription to these.
+  const beat = Math.floor(now.value / 10_000);
+  const counts = useBeating(beat, (signal) => get("/workflows/executions/counts", { signal }));
+  const failures = useBeating(beat, (signal) => get("/workflows/executions", { query: { status: "error", endedFrom: new Date(Date.now() - day).toISOString(), limit: countMax }, signal }));
+  const status = useBeating(beat, (signal) => get("/observability/status", { signal }));
+  const { asks, more, error: inboxError } = inbox.value;
+  const failed = failures.data?.executions;
+  const error = counts.error ?? failures.error ?? status.error ?? inboxError;
+  return (
+    <div class="home">
+      <div class="heading">
+        <h1>{boot.title === "greenroom" ? "Home" : boot.title}</h1>
+        <Health environment={status.data?.environment} storage={status.data?.storage} beat={beat} />
+      </div>
+      {error && <Problem error={error} />}
+      <div class="numbers">
+        <Figure kind="waiting" href={to("inbox")} text="waiting for a person" value={inbox.value.at > 0 ? number(asks.size) + (more ? "+" : "") : null} />
+        <Figure kind="failed" href={`${to("executions")}?status=error&range=24h`} text="failed in 24 hours" value={failed ? number(failed.length) + (failures.data?.nextCursor ? "+" : "") : null} />
+        <Figure kind="running" href={`${to("executions")}?status=running`} text="running" value={counts.data ? number(counts.data.total.running) : null} />
+        <Figure kind="retrying" href={to("observe")} text="stuck" value={status.data ? number(status.data.stuck.count) : null} />
+      </div>
+      {counts.data && !counts.data.isComplete && <p class="note">Not all executions were counted.</p>}
+      {status.data && status.data.stuck.executions.length > 0 && (
+        <section>
+          <h2>Stuck: nothing can move these</h2>
+          <ul class="lines">
+            {status.data.stuck.executions.slice(0, 10).map((each) => (
+              <li key={each.executionId}>
+                <Id id={each.executionId} {...(each.workflowId ? { href: to("executions", each.workflowId, each.executionId) } : {})} />
+                <bdi>{each.workflowId}</bdi>
+                <bdi class="bad">{each.cause}</bdi>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {counts.data?.total.all === 0 ? (
+        <First />
+      ) : (
+        <section>
+          <div class="note">
+            <h2>Last failures</h2>
+            <a href={`${to("executions")}?status=error`}>all</a>
+          </div>
+          {!failed && !failures.error && <Loading what="failures" />}
+          {failed?.length === 0 && (
+            <p class="quiet">
+              <Status kind="completed" text="None in the last 24 hours." />
+            </p>
+          )}
+          <ul class="lines">
+            {failed?.slice(0, 10).map((row) => (
+              <li key={row.executionId}>
+                <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} />
+                <bdi>{row.workflowId}</bdi>
+                <bdi class="bad" title={row.error?.message}>
+                  {row.error?.stepId && `${row.error.stepId}: `}
+                  {firstLine(row.error?.message ?? "failed")}
+                </bdi>
+                <Time at={row.endAt} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </div>
+  );
+}
+
+/** A resource that is read again with every beat. */
+function useBeating<T>(beat: number, read: (signal: AbortSignal) => Promise<T>): Resource<T> {
+  const resource = useResource(read, []);
+  const { reload } = resource;
+  useEffect(() => {
+    if (resource.at > 0 && !document.hidden) reload();
+  }, [beat]);
+  return resource;
+}
+
+function Figure({ kind, href, text, value }: { kind: Kind; href: string; text: string; value: string | null }) {
+  const isZero = value === "0";
+  return (
+    <a class={`figure ${isZero ? "zero" : kind}`} href={href}>
+      <span class="value">{value ?? "…"}</span>
+      <span>
+        <Mark kind={kind} /> {text}
+      </span>
+    </a>
+  );
+}
+
+function Health({ environment, storage, beat }: { environment: string | undefined; storage: string | undefined; beat: number }): ComponentChildren {
+  const ready = useBeating(beat, async (signal) => {
+    const response = await send("GET", "/readyz", { signal });
+    return { isReady: response.ok, text: (await response.text()).trim() };
+  });
+  const parts = [boot.version && `version ${boot.version}`, environment, storage && `stored in ${storage}`].filter(Boolean).join(" · ");
+  return (
+    <p class="health">
+      {ready.data ? <Status kind={ready.data.isReady ? "completed" : "failed"} text={firstLine(ready.data.text)} /> : <span class="quiet">…</span>}
+      <span class="quiet">{parts}</span>
+      {ready.data && ready.data.text.includes("\n") && <span class="quiet">{plural(ready.data.text.split("\n").length - 1, "more line")} at /readyz</span>}
+    </p>
+  );
+}

@@ -1,0 +1,103 @@
+import { useState } from "preact/hooks";
+import { curl } from "../api/curl.ts";
+import type { ApiError } from "../api/error.ts";
+import type { AskDetail } from "../api/types.ts";
+import { actor } from "../lib/settings.ts";
+import { type Call, useAct, whyNot } from "../parts/Act.tsx";
+import { Copy } from "../parts/Copy.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { type Draft, Editor } from "../schema/Editor.tsx";
+import { asSchema, initial } from "../schema/schema.ts";
+import { validate } from "../schema/validate.ts";
+
+/** Answers an ask, with the form of its schema. */
+export function Answer({ ask, answered }: { ask: AskDetail; answered: () => void }) {
+  const { run, error, isBusy } = useAct<unknown>(answered);
+  const callOf = (data: unknown): Call => ({
+    method: "POST",
+    path: `/inbox/${encodeURIComponent(ask.askId)}/answer`,
+    body: { data, options: actor() },
+  });
+  const props = { ask, run, error, isBusy, callOf };
+  return ask.kind === "approval" ? <Approval {...props} /> : <ByForm {...props} />;
+}
+
+interface FormProps {
+  ask: AskDetail;
+  run: (call: Call) => Promise<void>;
+  error: ApiError | undefined;
+  isBusy: boolean;
+  callOf: (data: unknown) => Call;
+}
+
+function ByForm({ ask, run, error, isBusy, callOf }: FormProps) {
+  const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(ask.schema) ?? {}), broken: null }));
+  const [tried, setTried] = useState(false);
+  const data = draft.value ?? {};
+  const submit = (): void => {
+    setTried(true);
+    if (draft.broken === null && validate(ask.schema, data).length === 0) void run(callOf(data));
+  };
+  return (
+    <form
+      class="answer"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit();
+      }}
+    >
+      <Editor schema={ask.schema} draft={draft} change={setDraft} error={error} showFaults={tried} label="Answer" />
+      {error && <Problem error={error} />}
+      <div class="actions">
+        <button type="submit" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()}>
+          {isBusy ? "Sending…" : "Answer"}
+        </button>
+        <Copy text={() => curl("POST", callOf(data).path, callOf(data).body)} label="Copy as curl" />
+      </div>
+    </form>
+  );
+}
+
+/** An approval of a call: yes or no, why, and the arguments if they may be changed. */
+function Approval({ ask, run, error, isBusy, callOf }: FormProps) {
+  const [reason, setReason] = useState("");
+  const [draft, setDraft] = useState<Draft>({ value: ask.payload, broken: null });
+  const [edits, setEdits] = useState(false);
+  const mayEdit = asSchema(ask.schema)?.properties?.input !== undefined;
+  const isChanged = edits && JSON.stringify(draft.value) !== JSON.stringify(ask.payload);
+  const dataOf = (approved: boolean): unknown => ({
+    approved,
+    ...(reason.trim() ? { reason: reason.trim() } : {}),
+    ...(approved && isChanged ? { input: draft.value } : {}),
+  });
+  return (
+    <form class="answer" onSubmit={(event) => event.preventDefault()}>
+      {mayEdit && (
+        <label class="inline edits">
+          <input type="checkbox" checked={edits} onChange={(event) => setEdits(event.currentTarget.checked)} /> change the arguments before the call
+        </label>
+      )}
+      {edits && <Editor schema={{}} draft={draft} change={setDraft} error={error} showFaults={false} label="Arguments" />}
+      <div class="field">
+        <label for={`reason-${ask.askId}`}>
+          Reason <span class="quiet small">optional</span>
+        </label>
+        <input id={`reason-${ask.askId}`} type="text" value={reason} onInput={(event) => setReason(event.currentTarget.value)} />
+      </div>
+      {error && <Problem error={error} />}
+      <div class="actions">
+        <button type="button" class="button primary" disabled={isBusy || draft.broken !== null || whyNot() !== ""} title={whyNot()} onClick={() => void run(callOf(dataOf(true)))}>
+          {isChanged ? "Approve as changed" : "Approve"}
+        </button>
+        <button type="button" class="button danger" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(callOf(dataOf(false)))}>
+          Refuse
+        </button>
+        <Copy text={() => curl("POST", callOf(dataOf(true)).path, callOf(dataOf(true)).body)} label="Copy as curl" />
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,239 @@
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
+import type { Ask } from "../api/types.ts";
+import { boot } from "../lib/boot.ts";
+import { useKeys, useTitle } from "../lib/hooks.ts";
+import { go, param, setParams, to } from "../lib/router.ts";
+import { actingAs } from "../lib/settings.ts";
+import { now } from "../lib/time.ts";
+import { plural } from "../lib/text.ts";
+import { Empty, Loading } from "../parts/Empty.tsx";
+import { Readable } from "../parts/Facts.tsx";
+import { JsonBox } from "../parts/Json.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
+import { Status } from "../parts/Status.tsx";
+import { Time, Until } from "../parts/Time.tsx";
+import { Answer } from "./Answer.tsx";
+import { Claim } from "./Claim.tsx";
+import { origin, whose, type Whose } from "./asks.ts";
+import { inbox, learn, openAsks, read } from "./store.ts";
+import "./inbox.css";
+
+const tabs: { which: Whose; text: string }[] = [
+  { which: "all", text: "All" },
+  { which: "mine", text: "Mine" },
+  { which: "roles", text: "Of roles" },
+];
+
+/** Everything that waits for a person: a list, and the chosen question beside it; on a phone, one of the two. */
+export function InboxView({ path }: { path: string[] }) {
+  useTitle("Inbox");
+  const chosen = path[1] ?? "";
+  const which = (param("whose") || "all") as Whose;
+  const { error, at, more, overflow, closed } = inbox.value;
+  const open = useWhose(which);
+  const recent = closed.get(chosen);
+  const list = recent && !open.some((ask) => ask.askId === chosen) ? [...open, recent] : open;
+  const query = which === "all" ? "" : `?whose=${which}`;
+
+  useKeys((event) => {
+    const by = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
+    if (by === 0) return;
+    const next = list[Math.max(0, list.findIndex((ask) => ask.askId === chosen) + by)] ?? list[0];
+    if (next) go(to("inbox", next.askId) + query, "replace");
+  });
+
+  return (
+    <div class={`inbox ${chosen ? "one" : ""}`}>
+      <section class="asks" aria-label="Questions">
+        <div class="heading">
+          <h1>Inbox</h1>
+          <div class="tabs small" role="group" aria-label="Whose">
+            {tabs.map((tab) => (
+              <button key={tab.which} type="button" aria-pressed={which === tab.which} onClick={() => setParams({ whose: tab.which === "all" ? "" : tab.which })}>
+                {tab.text}
+              </button>
+            ))}
+          </div>
+        </div>
+        {error && <Problem error={error} retry={() => void read()} />}
+        {at === 0 && !error && <Loading what="the inbox" />}
+        {more && <p class="note">More than 200 wait. These are the most urgent ones.</p>}
+        {overflow && <p class="note">More than 10,000 wait. Changes of the least urgent are not shown by themselves.</p>}
+        {at > 0 && list.length === 0 && <Nothing which={which} />}
+        <ul>
+          {list.map((ask) => (
+            <li key={ask.askId}>
+              <Row ask={ask} isChosen={ask.askId === chosen} href={to("inbox", ask.askId) + query} />
+            </li>
+          ))}
+        </ul>
+      </section>
+      {chosen ? <One key={chosen} id={chosen} back={to("inbox") + query} /> : <p class="quiet choose">{list.length > 0 && `${plural(list.length, "question")}. Choose one, or press j.`}</p>}
+    </div>
+  );
+}
+
+/**
+ * Those of the tab. With tokens only the server knows whom they name: then "mine" are those that the caller may
+ * answer.
+ */
+function useWhose(which: Whose): Ask[] {
+  const asks = openAsks.value;
+  const asksServer = boot.auth && which === "mine";
+  const mine = useResource(async (signal) => (asksServer ? (await get("/inbox", { query: { to: "me", limit: 200 }, signal })).asks.map((ask) => ask.askId) : []), [asksServer], asks.length);
+  if (!asksServer) return whose(asks, which, actingAs.value.trim());
+  const ids = new Set(mine.data);
+  return asks.filter((ask) => ids.has(ask.askId));
+}
+
+function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: string }) {
+  const soon = ask.deadline !== null && Date.parse(ask.deadline) - now.value < 3_600_000;
+  return (
+    <a class={`ask ${ask.state === "open" ? "" : "closed"}`} href={href} aria-current={isChosen ? "true" : undefined}>
+      <span class="question">
+        <bdi>{ask.reason || "A question without words"}</bdi>
+      </span>
+      <span class="quiet small from">
+        <bdi>{origin(ask).text}</bdi>
+        {ask.claimedBy && (
+          <>
+            {" · "}
+            <bdi>{ask.claimedBy}</bdi> is at it
+          </>
+        )}
+      </span>
+      <span class={`small when ${soon ? "bad" : "quiet"}`}>
+        {ask.state !== "open" ? ask.state : ask.deadline ? <>due {<Time at={ask.deadline} />}</> : <Time at={ask.openedAt} />}
+      </span>
+    </a>
+  );
+}
+
+function One({ id, back }: { id: string; back: string }) {
+  const known = inbox.value.asks.get(id) ?? inbox.value.closed.get(id);
+  const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId: id }, signal }), [id], `${known?.state} ${known?.revision}`);
+  const [answered, setAnswered] = useState(false);
+  useEffect(() => setAnswered(false), [id]);
+  useEffect(() => {
+    if (ask.data && ask.data.state !== "open") learn(ask.data);
+  }, [ask.data]);
+  if (ask.error && !ask.data) {
+    return (
+      <section class="askdetail">
+        <a href={back} class="back">
+          ← All questions
+        </a>
+        <Problem error={ask.error} retry={ask.reload} />
+      </section>
+    );
+  }
+  if (!ask.data) return <Loading what="the question" />;
+  const { data } = ask;
+  const { text, view } = origin(data);
+  const isOpen = data.state === "open";
+  return (
+    <section class="askdetail" aria-label="Question">
+      <a href={back} class="back">
+        ← All questions
+      </a>
+      <h1 class="big">
+        <bdi>{data.reason || "A question without words"}</bdi>
+      </h1>
+      <p class="quiet">
+        <a href={to(...view)}>
+          <bdi>{text}</bdi>
+        </a>{" "}
+        asked <Time at={data.openedAt} />
+        {data.deadline && isOpen && (
+          <>
+            , <Until at={data.deadline} />
+          </>
+        )}
+        . {asked(data)}
+      </p>
+      <Stale of={ask} />
+      <PathSoFar ask={data} />
+      {isOpen ? <Claim ask={data} changed={ask.reload} /> : <Closed ask={data} />}
+      {data.payload !== null && data.payload !== undefined && <About payload={data.payload} />}
+      {isOpen && !answered && (
+        <Answer
+          ask={data}
+          answered={() => {
+            setAnswered(true);
+            ask.reload();
+          }}
+        />
+      )}
+      {data.data !== undefined && <JsonBox value={data.data} title="Answer" />}
+    </section>
+  );
+}
+
+/** The steps that led to the question. */
+function PathSoFar({ ask }: { ask: Ask }) {
+  const of = "executionId" in ask.of ? ask.of : null;
+  const state = useResource(
+    async (signal) => (of ? get("/workflows/{id}/executions/{executionId}/state", { path: { id: of.workflowId, executionId: of.executionId }, signal }) : null),
+    [of?.executionId ?? ""],
+  );
+  const steps = (state.data?.steps ?? []).filter((step) => !step.path.includes("[") || step.path === of?.path).slice(-6);
+  if (!of || steps.length === 0) return null;
+  return (
+    <p class="pathsofar small" aria-label="Steps so far">
+      {steps.map((step, index) => (
+        <span key={step.path}>
+          {index > 0 && <span class="quiet"> → </span>}
+          <Status kind={step.path === of.path ? (ask.state === "open" ? "waiting" : "completed") : step.status === "completed" ? "completed" : step.status === "failed" ? "failed" : "running"} text={step.stepId} />
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function asked(ask: Ask): string {
+  const named = ask.to.filter((each) => !each.startsWith("!")).map((each) => each.replace(/^user:/, "").replace(/^role:/, "role "));
+  const except = ask.to.includes("!self") ? ` Not ${ask.userId ?? "who started it"}.` : "";
+  return (named.length === 0 ? "Everyone who sees it may answer." : `Asked: ${named.join(", ")}.`) + except;
+}
+
+function About({ payload }: { payload: unknown }) {
+  const [raw, setRaw] = useState(false);
+  return (
+    <div class="about">
+      {raw ? <JsonBox value={payload} title="About" /> : <Readable value={payload} />}
+      <button type="button" class="bare small" aria-pressed={raw} onClick={() => setRaw(!raw)}>
+        {raw ? "as a table" : "as JSON"}
+      </button>
+    </div>
+  );
+}
+
+function Closed({ ask }: { ask: Ask & { answeredBy?: { id: string; verified: boolean } | undefined } }) {
+  const by = ask.answeredBy ? ` by ${ask.answeredBy.id}${ask.answeredBy.verified ? "" : " (not verified)"}` : "";
+  return (
+    <p class="closedline" role="status">
+      <Status kind={ask.state === "answered" ? "completed" : "cancelled"} text={ask.state + by} /> <Time at={ask.closedAt} />
+    </p>
+  );
+}
+
+function Nothing({ which }: { which: Whose }) {
+  if (which === "mine") {
+    return (
+      <Empty title="Nothing waits for you">
+        <p>{boot.auth ? "No question names you or a role of yours." : actingAs.value.trim() ? `No question names ${actingAs.value.trim()}.` : "Say who you are in the settings at the top right, so that questions for you can be told from others."}</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="Nobody is waiting for a person">
+      <p>Steps that ask for an approval or a value, and tools of agents that need one, stand here until somebody answers.</p>
+      <p>
+        To see one, start <a href={to("workflows", "expense-approval")}>the expense approval</a> with an amount of 900.
+      </p>
+    </Empty>
+  );
+}

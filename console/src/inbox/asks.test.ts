@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Ask } from "../api/types.ts";
+import { byUrgency, change, whose } from "./asks.ts";
+
+function ask(askId: string, edit: Partial<Ask> = {}): Ask {
+  return {
+    askId,
+    kind: "step",
+    state: "open",
+    revision: 0,
+    reason: "",
+    of: { workflowId: "w", executionId: "e", stepId: "s", path: "s" },
+    to: [],
+    claimedBy: null,
+    claimedUntil: null,
+    userId: null,
+    openedAt: "2026-01-01T00:00:00Z",
+    deadline: null,
+    closedAt: null,
+    ...edit,
+  };
+}
+
+test("the nearest deadline is first, and what has none comes last, oldest first", () => {
+  const asks = [ask("new", { openedAt: "2026-01-02T00:00:00Z" }), ask("old"), ask("late", { deadline: "2026-03-01T00:00:00Z" }), ask("soon", { deadline: "2026-02-01T00:00:00Z" })];
+  assert.deepEqual(byUrgency(asks).map((each) => each.askId), ["soon", "late", "old", "new"]);
+});
+
+test("an answered ask leaves the list, and news that are older than its end do not bring it back", () => {
+  const first = change(new Map([["a", ask("a")]]), new Map(), ask("a", { state: "answered" }));
+  assert.equal(first.asks.size, 0);
+  const second = change(first.asks, first.closed, ask("a", { revision: 1 }));
+  assert.equal(second.asks.size, 0);
+});
+
+test("an older revision changes nothing", () => {
+  const asks = new Map([["a", ask("a", { revision: 2, claimedBy: "lea" })]]);
+  assert.equal(change(asks, new Map(), ask("a", { revision: 1 })).asks.get("a")?.claimedBy, "lea");
+});
+
+test("mine are those that name me or that I have claimed", () => {
+  const asks = [ask("all"), ask("me", { to: ["user:lea"] }), ask("role", { to: ["role:editor"] }), ask("claimed", { claimedBy: "lea" })];
+  assert.deepEqual(whose(asks, "mine", "lea").map((each) => each.askId), ["me", "claimed"]);
+  assert.deepEqual(whose(asks, "roles", "lea").map((each) => each.askId), ["role"]);
+});

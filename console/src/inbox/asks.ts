@@ -1,0 +1,38 @@
+import type { Ask } from "../api/types.ts";
+
+/** By deadline, those without one last, then by age: the order of the server. */
+export function byUrgency(asks: Ask[]): Ask[] {
+  const due = (ask: Ask): number => (ask.deadline ? Date.parse(ask.deadline) : Number.POSITIVE_INFINITY);
+  const compare = (a: number, b: number): number => (a === b ? 0 : a - b);
+  return asks.sort((a, b) => compare(due(a), due(b)) || compare(Date.parse(a.openedAt), Date.parse(b.openedAt)));
+}
+
+/** The open and the closed asks after news of one. An older revision than the known one changes nothing. */
+export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: Ask): { asks: Map<string, Ask>; closed: Map<string, Ask> } {
+  const known = asks.get(ask.askId);
+  const next = { asks: new Map(asks), closed: new Map(closed) };
+  if (ask.state === "open") {
+    if (closed.has(ask.askId) || (known && known.revision > ask.revision)) return { asks, closed };
+    next.asks.set(ask.askId, ask);
+  } else {
+    next.asks.delete(ask.askId);
+    next.closed.set(ask.askId, ask);
+  }
+  return next;
+}
+
+/** Where it is in the words of a person: `expense-approval / manager`. */
+export function origin(ask: Ask): { text: string; view: string[] } {
+  const { of } = ask;
+  if ("executionId" in of) return { text: `${of.workflowId} / ${of.stepId}`, view: ["executions", of.workflowId, of.executionId] };
+  return { text: `${of.agentId} / ${of.toolName}`, view: ["agents", of.agentId] };
+}
+
+export type Whose = "mine" | "roles" | "all";
+
+/** Those that name `user`, those that name a role, or all. */
+export function whose(asks: Ask[], which: Whose, user: string): Ask[] {
+  if (which === "all") return asks;
+  if (which === "roles") return asks.filter((ask) => ask.to.some((to) => to.startsWith("role:")));
+  return asks.filter((ask) => ask.to.includes(`user:${user}`) || ask.claimedBy === user);
+}

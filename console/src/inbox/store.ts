@@ -1,0 +1,68 @@
+import { computed, signal } from "@preact/signals";
+import { get } from "../api/client.ts";
+import type { ApiError } from "../api/error.ts";
+import { follow } from "../api/follow.ts";
+import { asError } from "../api/resource.ts";
+import type { Ask, AskEvent } from "../api/types.ts";
+import { byUrgency, change } from "./asks.ts";
+
+interface Inbox {
+  asks: Map<string, Ask>;
+  /** Closed while the page was open: they fold away where they were. */
+  closed: Map<string, Ask>;
+  /** True if more are open than were read. */
+  more: boolean;
+  at: number;
+  error: ApiError | null;
+  overflow: boolean;
+}
+
+export const inbox = signal<Inbox>({ asks: new Map(), closed: new Map(), more: false, at: 0, error: null, overflow: false });
+
+export const openAsks = computed(() => byUrgency([...inbox.value.asks.values()]));
+
+/** As many as are read at once; the server returns no larger page. */
+const pageMax = 200;
+
+let early: AskEvent[] = [];
+let isRead = false;
+
+/** Follows the inbox for as long as the page lives: the rail shows its count. */
+export function startInbox(): void {
+  follow("/inbox/stream", {
+    onOpen: () => {
+      early = [];
+      isRead = false;
+      void read();
+    },
+    onFrame: (frame) => {
+      const event = JSON.parse(frame.data) as AskEvent;
+      // News that come before the list are newer than the list.
+      if (isRead) inbox.value = apply(inbox.value, event);
+      else early.push(event);
+    },
+  });
+}
+
+export async function read(): Promise<void> {
+  try {
+    const page = await get("/inbox", { query: { limit: pageMax } });
+    const asks = new Map(page.asks.map((ask) => [ask.askId, ask]));
+    const fresh: Inbox = { asks, closed: inbox.peek().closed, more: page.nextCursor !== null, at: Date.now(), error: null, overflow: false };
+    inbox.value = early.reduce(apply, fresh);
+    early = [];
+    isRead = true;
+  } catch (error) {
+    inbox.value = { ...inbox.peek(), error: asError(error) };
+  }
+}
+
+/** Takes note of an ask that was read by itself: the stream can be a second behind. */
+export function learn(ask: Ask): void {
+  if (inbox.peek().asks.has(ask.askId)) inbox.value = apply(inbox.peek(), { type: "answered", ask });
+}
+
+function apply(before: Inbox, event: AskEvent): Inbox {
+  if (event.type === "overflow" || !event.ask) return { ...before, overflow: true };
+  return { ...before, ...change(before.asks, before.closed, event.ask), at: Date.now() };
+}

@@ -1,0 +1,25 @@
+import { useEffect, useRef } from "preact/hooks";
+
+/** Runs `act` for keys that no field takes. */
+export function useKeys(act: (event: KeyboardEvent) => void): void {
+  const current = useRef(act);
+  current.current = act;
+  useEffect(() => {
+    const listen = (event: KeyboardEvent): void => {
+      const target = event.target as HTMLElement;
+      const types = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable;
+      if (types || event.altKey || event.metaKey || event.ctrlKey || event.defaultPrevented) return;
+      if (document.querySelector("dialog[open]")) return;
+      current.current(event);
+    };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, []);
+}
+
+/** Names the page in the tab and in the history. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title ? `${title} · greenroom` : "greenroom";
+  }, [title]);
+}

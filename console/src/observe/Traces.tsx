@@ -1,0 +1,78 @@
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api/client.ts";
+import type { ApiError } from "../api/error.ts";
+import { asError } from "../api/resource.ts";
+import type { TraceItem } from "../api/types.ts";
+import { param, setParams, to } from "../lib/router.ts";
+import { duration } from "../lib/time.ts";
+import { Empty, Loading } from "../parts/Empty.tsx";
+import { Id } from "../parts/Id.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { type Kind, Status } from "../parts/Status.tsx";
+import { type Column, Table } from "../parts/Table.tsx";
+import { Time } from "../parts/Time.tsx";
+
+/** A cancelled span counts as an error in OpenTelemetry; people tell them apart. */
+export function spanKind({ code, message }: { code: string; message?: string | undefined }, ended: boolean): Kind {
+  if (message === "cancelled") return "cancelled";
+  return code === "ERROR" ? "failed" : ended ? "completed" : "running";
+}
+
+const columns: Column<TraceItem>[] = [
+  { name: "Status", kind: "status-cell", cell: (row) => <Status kind={spanKind(row.status, row.endTime !== null)} /> },
+  { name: "Name", kind: "wide", cell: (row) => <bdi>{row.name}</bdi> },
+  { name: "Trace", kind: "id-cell", cell: (row) => <Id id={row.traceId} href={to("observe", "traces", row.traceId)} /> },
+  { name: "Spans", kind: "narrow", cell: (row) => row.spanCount },
+  { name: "Began", kind: "time", cell: (row) => <Time at={row.startTime} /> },
+  { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <span class="quiet">runs</span> : duration(row.duration)) },
+];
+
+/** Traces, newest first. */
+export function Traces() {
+  const type = param("type") === "agent" ? "agent" : param("type") === "workflow" ? "workflow" : "";
+  const [rows, setRows] = useState<TraceItem[] | null>(null);
+  const [cursor, setCursor] = useState<string | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [round, setRound] = useState(0);
+
+  const read = async (from: string | null): Promise<void> => {
+    try {
+      const page = await get("/observability/traces", { query: { limit: 100, ...(type ? { entityType: type } : {}), ...(from ? { cursor: from } : {}) } });
+      setRows((before) => (from ? [...(before ?? []), ...page.traces] : page.traces));
+      setCursor(page.nextCursor ?? null);
+      setError(null);
+    } catch (failure) {
+      setError(asError(failure));
+    }
+  };
+  useEffect(() => {
+    setRows(null);
+    void read(null);
+  }, [type, round]);
+
+  return (
+    <>
+      <div class="filters">
+        <label>
+          Of
+          <select value={type} onChange={(event) => setParams({ type: event.currentTarget.value })}>
+            <option value="">workflows and agents</option>
+            <option value="workflow">workflows</option>
+            <option value="agent">agents</option>
+          </select>
+        </label>
+        <button type="button" class="button clear" onClick={() => setRound(round + 1)}>
+          Read again
+        </button>
+      </div>
+      {error && <Problem error={error} retry={() => setRound(round + 1)} />}
+      {!rows && !error && <Loading what="traces" />}
+      {rows?.length === 0 && (
+        <Empty title="No traces">
+          <p>Each execution and each generation leaves a trace, with its steps, turns and calls as spans.</p>
+        </Empty>
+      )}
+      {rows && rows.length > 0 && <Table label="Traces" columns={columns} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? () => void read(cursor) : undefined} />}
+    </>
+  );
+}

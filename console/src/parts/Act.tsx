@@ -1,0 +1,87 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { send } from "../api/client.ts";
+import { curl } from "../api/curl.ts";
+import { type ApiError, refusal } from "../api/error.ts";
+import { asError } from "../api/resource.ts";
+import { boot } from "../lib/boot.ts";
+import { Copy } from "./Copy.tsx";
+import { Dialog } from "./Dialog.tsx";
+import { Problem } from "./Problem.tsx";
+
+/** A call that an action makes: it is sent, and shown as a command. */
+export interface Call {
+  method: "POST" | "DELETE" | "PATCH";
+  path: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** State of an action. What was typed stays after a refusal. */
+export function useAct<T>(done: (data: T, response: Response) => void, failed: (error: ApiError) => void = () => undefined): { run: (call: Call) => Promise<void>; error: ApiError | undefined; isBusy: boolean } {
+  const [error, setError] = useState<ApiError>();
+  const [isBusy, setBusy] = useState(false);
+  const run = async (call: Call): Promise<void> => {
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const response = await send(call.method, call.path, { body: call.body, headers: call.headers ?? {} });
+      if (!response.ok) throw await refusal(response);
+      const text = await response.text();
+      done((text ? (JSON.parse(text) as { data: T }).data : undefined) as T, response);
+    } catch (failure) {
+      setError(asError(failure));
+      failed(asError(failure));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { run, error, isBusy };
+}
+
+/** Why an action cannot be taken here; empty if it can. */
+export function whyNot(): string {
+  return boot.readOnly ? "This console only reads" : "";
+}
+
+/** A dialog that makes one call: its fields, the call as a command, and the refusal. */
+export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, close, children }: {
+  title: string;
+  verb: string;
+  danger?: boolean;
+  wide?: boolean;
+  /** Null while what is typed makes no call. */
+  call: Call | null;
+  done: (data: T, response: Response) => void;
+  failed?: (error: ApiError) => void;
+  close: () => void;
+  children?: ComponentChildren | ((error: ApiError | undefined) => ComponentChildren);
+}) {
+  const { run, error, isBusy } = useAct<T>(done, failed);
+  return (
+    <Dialog title={title} close={close} wide={wide ?? false}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (call) void run(call);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+        }}
+      >
+        {typeof children === "function" ? children(error) : children}
+        {error && <Problem error={error} />}
+        <div class="actions">
+          <button type="submit" class={`button ${danger ? "danger" : "primary"}`} disabled={!call || isBusy || whyNot() !== ""} title={whyNot()}>
+            {isBusy ? `${verb}…` : verb}
+          </button>
+          <button type="button" class="button" onClick={close}>
+            Close
+          </button>
+          {call && <Copy text={() => curl(call.method, call.path, call.body)} label="Copy as curl" />}
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,42 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+
+/** A modal dialog of the browser: it keeps the focus, and Escape closes it. */
+export function Dialog({ title, close, wide, children }: { title: string; close: () => void; wide?: boolean; children: ComponentChildren }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = ref.current;
+    const before = document.activeElement as HTMLElement | null;
+    dialog?.showModal();
+    dialog?.querySelector<HTMLElement>("input:not([type=checkbox]), select, textarea, form .primary")?.focus();
+    return () => {
+      dialog?.close();
+      before?.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      class={wide ? "wide" : ""}
+      aria-label={title}
+      onCancel={(event) => {
+        event.preventDefault();
+        close();
+      }}
+      onClick={(event) => {
+        if (event.target === ref.current) close();
+      }}
+    >
+      <div class="dialog">
+        <header>
+          <h2>{title}</h2>
+          <button type="button" class="bare" onClick={close} aria-label="Close">
+            <Icon name="close" />
+          </button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,116 @@
+import { useState } from "preact/hooks";
+import { bytes, number } from "../lib/text.ts";
+import { Copy } from "./Copy.tsx";
+
+/** Entries of a level that are shown at first; and letters of a text. */
+const entriesShown = 50;
+const lettersShown = 2000;
+
+/** A JSON value as a tree that folds. Everything in it is text. */
+export function Json({ value, open = 2, label }: { value: unknown; open?: number; label?: string }) {
+  return (
+    <div class="json" aria-label={label}>
+      <Node value={value} depth={0} open={open} />
+    </div>
+  );
+}
+
+/** The same with a line above that copies and says the size. */
+export function JsonBox({ value, title, open = 2 }: { value: unknown; title: string; open?: number }) {
+  const text = JSON.stringify(value, null, 2) ?? "null";
+  return (
+    <section class="jsonbox">
+      <header>
+        <h3>{title}</h3>
+        <span class="quiet small">{text.length > 1000 ? bytes(text.length) : ""}</span>
+        <Copy text={text} label="Copy" class="bare small" />
+      </header>
+      <Json value={value} open={text.length > 20_000 ? 1 : open} label={title} />
+    </section>
+  );
+}
+
+function Node({ name, value, depth, open }: { name?: string; value: unknown; depth: number; open: number }) {
+  if (typeof value === "object" && value !== null) return <Branch name={name} value={value} depth={depth} open={open} />;
+  return (
+    <div class="leaf">
+      <Name name={name} />
+      <Plain value={value} />
+    </div>
+  );
+}
+
+function Name({ name }: { name: string | undefined }) {
+  if (name === undefined) return null;
+  return (
+    <>
+      <bdi class="name">{name}</bdi>
+      <span class="quiet">: </span>
+    </>
+  );
+}
+
+function Plain({ value }: { value: unknown }) {
+  const [all, setAll] = useState(false);
+  if (typeof value !== "string") return <span class={typeof value}>{String(value)}</span>;
+  if (value.length <= lettersShown || all) return <bdi class="string">{visible(value)}</bdi>;
+  return (
+    <>
+      <bdi class="string">{visible(value.slice(0, lettersShown))}…</bdi>{" "}
+      <button type="button" class="bare small" onClick={() => setAll(true)}>
+        all {number(value.length)} letters
+      </button>
+    </>
+  );
+}
+
+function Branch({ name, value, depth, open }: { name: string | undefined; value: object; depth: number; open: number }) {
+  const entries = Object.entries(value);
+  const isArray = Array.isArray(value);
+  const [isOpen, setOpen] = useState(depth < open && entries.length > 0 && (depth === 0 || entries.length <= entriesShown));
+  const [shown, setShown] = useState(entriesShown);
+  const [start, end] = isArray ? ["[", "]"] : ["{", "}"];
+  if (entries.length === 0) {
+    return (
+      <div class="leaf">
+        <Name name={name} />
+        {start + end}
+      </div>
+    );
+  }
+  const what = isArray ? `${number(entries.length)} ${entries.length === 1 ? "item" : "items"}` : firstNames(entries);
+  return (
+    <div class="branch">
+      <button type="button" class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <Name name={name} />
+        {isOpen ? start : <span class="quiet">{`${start} ${what} ${end}`}</span>}
+      </button>
+      {isOpen && (
+        <>
+          <div class="entries">
+            {entries.slice(0, shown).map(([key, item]) => (
+              <Node key={key} name={key} value={item} depth={depth + 1} open={open} />
+            ))}
+            {entries.length > shown && (
+              <button type="button" class="bare small" onClick={() => setShown(shown + 200)}>
+                {number(entries.length - shown)} more
+              </button>
+            )}
+          </div>
+          <div>{end}</div>
+        </>
+      )}
+    </div>
+  );
+}
+
+function firstNames(entries: [string, unknown][]): string {
+  const names = entries.slice(0, 4).map(([key]) => key);
+  const text = names.join(", ");
+  return (text.length > 60 ? `${text.slice(0, 60)}…` : text) + (entries.length > 4 ? ", …" : "");
+}
+
+/** Control characters as pictures: they would be invisible, or change what surrounds them. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f]/g, (letter) => String.fromCharCode(0x2400 + letter.charCodeAt(0))).replace(/\u007f/g, "\u2421");
+}

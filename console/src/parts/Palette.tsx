@@ -1,0 +1,107 @@
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
+import { go, to } from "../lib/router.ts";
+import { theme } from "../lib/settings.ts";
+import { Dialog } from "./Dialog.tsx";
+import { helpOpen } from "./Help.tsx";
+import { views } from "./views.ts";
+
+export const paletteOpen = signal(false);
+
+interface Entry {
+  kind: string;
+  text: string;
+  hint: string;
+  act: () => void;
+}
+
+/** Goes anywhere, and does what has no place of its own. */
+export function Palette() {
+  return paletteOpen.value ? <Open /> : null;
+}
+
+function Open() {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const list = useRef<HTMLUListElement>(null);
+  const workflows = useResource((signal) => get("/workflows", { signal }), []);
+  const agents = useResource((signal) => get("/agents", { signal }), []);
+  const recent = useResource((signal) => get("/workflows/executions", { query: { limit: 50 }, signal }), []);
+  const close = (): void => {
+    paletteOpen.value = false;
+  };
+
+  const entries = useMemo<Entry[]>(() => {
+    const link = (kind: string, name: string, hint: string, address: string): Entry => ({ kind, text: name, hint, act: () => go(address) });
+    return [
+      ...views.map((view) => link("View", view.name, `g ${view.key}`, view.href)),
+      ...(workflows.data ?? []).map((item) => link("Workflow", item.name, item.id, to("workflows", item.id))),
+      ...(agents.data ?? []).map((item) => link("Agent", item.name, item.id, to("agents", item.id))),
+      ...(recent.data?.executions ?? []).map((item) => link("Execution", item.executionId, item.workflowId, to("executions", item.workflowId, item.executionId))),
+      { kind: "Action", text: "Light", hint: "theme", act: () => (theme.value = "light") },
+      { kind: "Action", text: "Dark", hint: "theme", act: () => (theme.value = "dark") },
+      { kind: "Action", text: "As the system", hint: "theme", act: () => (theme.value = "system") },
+      { kind: "Action", text: "Copy the link of this page", hint: "as it is shown", act: () => void navigator.clipboard.writeText(location.href) },
+      { kind: "Action", text: "Keyboard", hint: "?", act: () => (helpOpen.value = true) },
+    ];
+  }, [workflows.data, agents.data, recent.data]);
+
+  const wanted = text.trim().toLowerCase();
+  const found = entries.filter((entry) => `${entry.text} ${entry.hint} ${entry.kind}`.toLowerCase().includes(wanted)).slice(0, 40);
+  const chosen = Math.min(at, Math.max(0, found.length - 1));
+  const run = (entry: Entry | undefined): void => {
+    if (!entry) return;
+    close();
+    // Behind the end of the dialog, which gives the focus back.
+    setTimeout(entry.act);
+  };
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+  }, [chosen, wanted]);
+
+  return (
+    <Dialog title="Go to" close={close}>
+      <input
+        class="palette"
+        type="text"
+        role="combobox"
+        aria-label="Execution, workflow, agent, view or action"
+        aria-expanded="true"
+        aria-controls="found"
+        aria-activedescendant={found.length ? `found-${chosen}` : undefined}
+        placeholder="Execution id, workflow, agent, view, action"
+        autofocus
+        value={text}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "ArrowDown") setAt(Math.min(found.length - 1, chosen + 1));
+          else if (event.key === "ArrowUp") setAt(Math.max(0, chosen - 1));
+          else if (event.key === "Enter") run(found[chosen]);
+          else return;
+          event.preventDefault();
+        }}
+      />
+      <ul class="found" role="listbox" id="found" ref={list} aria-label="Found">
+        {found.map((entry, index) => (
+          <li key={entry.kind + entry.text + entry.hint} id={`found-${index}`} role="option" aria-selected={index === chosen} onClick={() => run(entry)}>
+            <span class="quiet small">{entry.kind}</span>
+            <bdi>{entry.text}</bdi>
+            <span class="quiet small">
+              <bdi>{entry.hint}</bdi>
+            </span>
+          </li>
+        ))}
+      </ul>
+      {found.length === 0 && (
+        <p class="quiet" role="status">
+          Nothing here has this name. Of the executions, the newest 50 are searched.
+        </p>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,96 @@
+import { useId, useState } from "preact/hooks";
+import { defaults, fieldsOf, resolve, type Schema, shapeOf } from "./schema.ts";
+import { ArrayField, ChoiceField, JsonField, TextField, VariantField, YesNo } from "./fields.tsx";
+import type { Fault } from "./validate.ts";
+
+export interface FieldProps {
+  schema: Schema;
+  root: Schema;
+  value: unknown;
+  change: (value: unknown) => void;
+  path: string;
+  faults: Fault[];
+  label: string;
+  required: boolean;
+}
+
+/** The fields of a schema. A value that no field can show has a JSON editor in its place. */
+export function SchemaFields(props: Omit<FieldProps, "root" | "path" | "label" | "required"> & { root?: Schema }) {
+  const root = props.root ?? props.schema;
+  const shape = shapeOf(props.schema, root);
+  if (shape.is !== "object") return <AnyField {...props} root={root} path="" label="Value" required />;
+  return <Fields {...props} root={root} path="" label="" required />;
+}
+
+function Fields({ schema, root, value, change, path, faults }: FieldProps) {
+  const record = (typeof value === "object" && value !== null && !Array.isArray(value) ? value : {}) as Record<string, unknown>;
+  return (
+    <>
+      {fieldsOf(resolve(schema, root)).map((field) => (
+        <AnyField
+          key={field.name}
+          schema={field.schema}
+          root={root}
+          value={record[field.name]}
+          change={(next) => {
+            const copy = { ...record };
+            if (next === undefined) delete copy[field.name];
+            else copy[field.name] = next;
+            change(copy);
+          }}
+          path={path ? `${path}.${field.name}` : field.name}
+          faults={faults}
+          label={resolve(field.schema, root).title ?? field.name}
+          required={field.required}
+        />
+      ))}
+    </>
+  );
+}
+
+export function AnyField(props: FieldProps) {
+  const shape = shapeOf(props.schema, props.root);
+  const { is } = shape;
+  if (is === "object") return <ObjectField {...props} />;
+  if (is === "array") return <ArrayField {...props} items={shape.items} />;
+  if (is === "variants") return <VariantField {...props} variants={shape.variants} />;
+  if (is === "choice") return <ChoiceField {...props} options={shape.options} />;
+  if (is === "boolean") return <YesNo {...props} />;
+  if (is === "json") return <JsonField {...props} />;
+  return <TextField {...props} is={is} />;
+}
+
+/** A nested object. An optional one is left out until it is wanted. */
+function ObjectField(props: FieldProps) {
+  const id = useId();
+  const { value, required, change, schema, root, label } = props;
+  const [wanted, setWanted] = useState(required || value !== undefined);
+  const description = resolve(schema, root).description;
+  return (
+    <fieldset class="group" aria-describedby={description ? id : undefined}>
+      <legend>
+        <bdi>{label}</bdi>
+        {!required && (
+          <label class="inline">
+            <input
+              type="checkbox"
+              checked={wanted}
+              onChange={(event) => {
+                const on = event.currentTarget.checked;
+                setWanted(on);
+                change(on ? (defaults(schema, root) ?? {}) : undefined);
+              }}
+            />{" "}
+            given
+          </label>
+        )}
+      </legend>
+      {description && (
+        <p class="hint" id={id}>
+          {description}
+        </p>
+      )}
+      {wanted && <Fields {...props} />}
+    </fieldset>
+  );
+}

@@ -1,0 +1,250 @@
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import { AnyField, type FieldProps } from "./Form.tsx";
+import { defaults, type Option, resolve, type Schema } from "./schema.ts";
+
+interface Ids {
+  input: string;
+  help: string;
+}
+
+/** Label, field, hint and fault: the same for every kind. */
+function Row({ props, children }: { props: FieldProps; children: (ids: Ids, faulty: boolean) => ComponentChildren }) {
+  const id = useId();
+  const { label, required, faults, path, schema, root } = props;
+  const description = resolve(schema, root).description;
+  const fault = faults.find((item) => item.path === path);
+  return (
+    <div class={`field ${fault ? "faulty" : ""}`}>
+      <label for={id}>
+        <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
+      </label>
+      {description && <p class="hint">{description}</p>}
+      {children({ input: id, help: `${id}-help` }, fault !== undefined)}
+      <p class="fault" id={`${id}-help`}>
+        {fault?.message}
+      </p>
+    </div>
+  );
+}
+
+const inputTypes = { date: "date", time: "time", email: "email", uri: "url", "date-time": "datetime-local" } as const;
+
+function inputType(format: string | undefined): (typeof inputTypes)[keyof typeof inputTypes] | "text" {
+  return format !== undefined && format in inputTypes ? inputTypes[format as keyof typeof inputTypes] : "text";
+}
+
+export function TextField(props: FieldProps & { is: "string" | "number" | "integer" }) {
+  const { value, change, is, schema, root } = props;
+  const { format, maxLength, minimum, maximum } = resolve(schema, root);
+  const text = value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const isLong = is === "string" && (text.includes("\n") || text.length > 80 || (maxLength ?? 0) >= 200);
+  const put = (typed: string): void => change(typed === "" ? undefined : is === "string" ? fromInput(typed, format) : asNumber(typed));
+  const range = is === "string" ? "" : [minimum, maximum].map((bound) => bound ?? "").join(" – ");
+  return (
+    <Row props={props}>
+      {(ids, faulty) => {
+        const common = { id: ids.input, "aria-invalid": faulty, "aria-describedby": ids.help, required: props.required };
+        if (isLong) return <textarea {...common} rows={4} value={text} onInput={(event) => put(event.currentTarget.value)} />;
+        return (
+          <input
+            {...common}
+            type={(is === "string" ? inputType(format) : "text") as "text"}
+            inputMode={is === "string" ? undefined : is === "integer" ? "numeric" : "decimal"}
+            placeholder={range === " – " ? "" : range}
+            value={is === "string" ? toInput(text, format) : text}
+            onInput={(event) => put(event.currentTarget.value)}
+          />
+        );
+      }}
+    </Row>
+  );
+}
+
+/** What is no number stays as it was typed, and is reported. */
+function asNumber(typed: string): number | string {
+  const value = Number(typed.replace(",", "."));
+  return Number.isFinite(value) && typed.trim() !== "" && !/[.,]$/.test(typed) ? value : typed;
+}
+
+/** Fields for a time have none for a zone: they show and take the time of this browser. */
+function toInput(text: string, format: string | undefined): string {
+  if (format !== "date-time" || text === "") return text;
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return "";
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+function fromInput(typed: string, format: string | undefined): string {
+  return format === "date-time" ? new Date(typed).toISOString() : typed;
+}
+
+/** Two buttons: a box that is not ticked would not tell "no" from "not answered". */
+export function YesNo(props: FieldProps) {
+  const options = [
+    { value: true, text: "Yes" },
+    { value: false, text: "No" },
+  ];
+  return <Radios props={props} options={options} />;
+}
+
+export function ChoiceField(props: FieldProps & { options: Option[] }) {
+  const { options, value, change, required } = props;
+  if (options.length <= 4) return <Radios props={props} options={options} />;
+  const current = options.findIndex((option) => JSON.stringify(option.value) === JSON.stringify(value));
+  return (
+    <Row props={props}>
+      {(ids, faulty) => (
+        <select
+          id={ids.input}
+          aria-invalid={faulty}
+          aria-describedby={ids.help}
+          required={required}
+          value={String(current)}
+          onChange={(event) => change(options[Number(event.currentTarget.value)]?.value)}
+        >
+          <option value="-1">{required ? "Choose…" : "none"}</option>
+          {options.map(({ text }, index) => (
+            <option key={text} value={String(index)}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Row>
+  );
+}
+
+function Radios({ props, options }: { props: FieldProps; options: Option[] }) {
+  const name = useId();
+  const { label, required, value, change, faults, path, schema, root } = props;
+  const description = resolve(schema, root).description;
+  const fault = faults.find((item) => item.path === path);
+  return (
+    <fieldset class={`field radios ${fault ? "faulty" : ""}`}>
+      <legend>
+        <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
+      </legend>
+      {description && <p class="hint">{description}</p>}
+      <div class="segments">
+        {options.map((option) => (
+          <label key={option.text}>
+            <input type="radio" name={name} checked={JSON.stringify(option.value) === JSON.stringify(value)} onChange={() => change(option.value)} />
+            <span>
+              <bdi>{option.text}</bdi>
+            </span>
+          </label>
+        ))}
+        {!required && value !== undefined && (
+          <button type="button" class="bare small" onClick={() => change(undefined)}>
+            clear
+          </button>
+        )}
+      </div>
+      <p class="fault">{fault?.message}</p>
+    </fieldset>
+  );
+}
+
+export function ArrayField(props: FieldProps & { items: Schema }) {
+  const { value, change, items, label, path, root, faults, required } = props;
+  const list = Array.isArray(value) ? (value as unknown[]) : [];
+  const replace = (next: unknown[]): void => change(next.length === 0 && !required ? undefined : next);
+  const fault = faults.find((item) => item.path === path);
+  return (
+    <fieldset class="group">
+      <legend>
+        <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
+      </legend>
+      {list.map((item, index) => (
+        <div class="item" key={index}>
+          <AnyField
+            schema={items}
+            root={root}
+            value={item}
+            change={(next) => replace(list.map((old, at) => (at === index ? next : old)))}
+            path={`${path}[${index}]`}
+            faults={faults}
+            label={`${index + 1}`}
+            required
+          />
+          <button type="button" class="bare small" onClick={() => replace(list.filter((_, at) => at !== index))} aria-label={`Remove ${index + 1} of ${label}`}>
+            remove
+          </button>
+        </div>
+      ))}
+      <button type="button" class="button" onClick={() => replace([...list, defaults(items, root)])}>
+        Add
+      </button>
+      <p class="fault">{fault?.message}</p>
+    </fieldset>
+  );
+}
+
+export function VariantField(props: FieldProps & { variants: Schema[] }) {
+  const { variants, root, change, label } = props;
+  const [chosen, setChosen] = useState(0);
+  const id = useId();
+  const variant = variants[chosen];
+  const names = variants.map((each, index) => resolve(each, root).title ?? resolve(each, root).description ?? `Form ${index + 1}`);
+  return (
+    <fieldset class="group">
+      <legend>
+        <bdi>{label}</bdi>
+      </legend>
+      <div class="field">
+        <label for={id}>Kind</label>
+        <select
+          id={id}
+          value={String(chosen)}
+          onChange={(event) => {
+            const next = Number(event.currentTarget.value);
+            setChosen(next);
+            change(variants[next] ? defaults(variants[next], root) : undefined);
+          }}
+        >
+          {names.map((name, index) => (
+            <option key={name + String(index)} value={String(index)}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </div>
+      {variant && <AnyField {...props} key={chosen} schema={variant} label={names[chosen] ?? label} required />}
+    </fieldset>
+  );
+}
+
+export function JsonField(props: FieldProps) {
+  const { value, change } = props;
+  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
+  const [wrong, setWrong] = useState("");
+  return (
+    <Row props={props}>
+      {(ids) => (
+        <>
+          <textarea
+            id={ids.input}
+            class="code"
+            rows={4}
+            value={text}
+            placeholder="JSON"
+            aria-describedby={ids.help}
+            spellcheck={false}
+            onInput={(event) => {
+              const typed = event.currentTarget.value;
+              setText(typed);
+              try {
+                change(typed.trim() === "" ? undefined : JSON.parse(typed));
+                setWrong("");
+              } catch (error) {
+                setWrong((error as Error).message);
+              }
+            }}
+          />
+          {wrong && <p class="fault">{wrong}</p>}
+        </>
+      )}
+    </Row>
+  );
+}

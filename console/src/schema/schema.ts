@@ -1,0 +1,149 @@
+/** A JSON Schema, as far as forms look at it. */
+export interface Schema {
+  $ref?: string;
+  $defs?: Record<string, Schema>;
+  definitions?: Record<string, Schema>;
+  type?: string | string[];
+  title?: string;
+  description?: string;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+  enum?: unknown[];
+  const?: unknown;
+  oneOf?: Schema[];
+  anyOf?: Schema[];
+  allOf?: Schema[];
+  format?: string;
+  pattern?: string;
+  minimum?: number;
+  maximum?: number;
+  exclusiveMinimum?: number;
+  exclusiveMaximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  minItems?: number;
+  maxItems?: number;
+  default?: unknown;
+  examples?: unknown[];
+}
+
+/** A value to choose, and what it is called. */
+export interface Option {
+  value: unknown;
+  text: string;
+}
+
+/** What a schema is to a form. */
+export type Shape =
+  | { is: "choice"; options: Option[] }
+  | { is: "boolean" | "number" | "integer" | "string" | "json" }
+  | { is: "object"; fields: Field[] }
+  | { is: "array"; items: Schema }
+  | { is: "variants"; variants: Schema[] };
+
+export interface Field {
+  name: string;
+  schema: Schema;
+  required: boolean;
+}
+
+export function asSchema(value: unknown): Schema | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Schema) : null;
+}
+
+/** Follows references within the document; others stay as they are. */
+export function resolve(schema: Schema, root: Schema): Schema {
+  let current = schema;
+  for (let hops = 0; current.$ref && hops < 10; hops++) {
+    const found = lookUp(current.$ref, root);
+    if (!found) return current;
+    current = found;
+  }
+  return current;
+}
+
+function lookUp(ref: string, root: Schema): Schema | null {
+  if (!ref.startsWith("#/")) return null;
+  let at: unknown = root;
+  for (const part of ref.slice(2).split("/")) {
+    const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    at = asSchema(at) ? (at as Record<string, unknown>)[key] : undefined;
+  }
+  return asSchema(at);
+}
+
+/** The first type that is not null: an optional value is left out instead. */
+export function typeOf(schema: Schema): string | undefined {
+  const types = Array.isArray(schema.type) ? schema.type.filter((type) => type !== "null") : schema.type ? [schema.type] : [];
+  if (types.length > 1) return undefined;
+  return types[0] ?? (schema.properties ? "object" : undefined);
+}
+
+export function shapeOf(given: Schema, root: Schema): Shape {
+  const schema = resolve(given, root);
+  if (schema.enum) return { is: "choice", options: schema.enum.map((value) => optionOf(value)) };
+  if (schema.const !== undefined) return { is: "choice", options: [optionOf(schema.const, schema.title)] };
+  const variants = (schema.oneOf ?? schema.anyOf)?.filter((variant) => resolve(variant, root).type !== "null");
+  if (variants && !schema.properties) {
+    if (variants.length === 1 && variants[0]) return shapeOf(variants[0], root);
+    if (variants.every((variant) => variant.const !== undefined)) return { is: "choice", options: variants.map((variant) => optionOf(variant.const, variant.title)) };
+    return { is: "variants", variants };
+  }
+  if (schema.allOf || variants) return { is: "json" };
+  switch (typeOf(schema)) {
+    case "boolean":
+    case "number":
+    case "integer":
+    case "string":
+      return { is: typeOf(schema) as "boolean" };
+    case "array":
+      return schema.items && asSchema(schema.items) ? { is: "array", items: schema.items } : { is: "json" };
+    case "object": {
+      const fields = fieldsOf(schema);
+      return fields.length > 0 ? { is: "object", fields } : { is: "json" };
+    }
+    default:
+      return { is: "json" };
+  }
+}
+
+function optionOf(value: unknown, title?: string): Option {
+  return { value, text: title ?? (typeof value === "string" ? value : JSON.stringify(value)) };
+}
+
+export function fieldsOf(schema: Schema): Field[] {
+  const required = new Set(schema.required ?? []);
+  return Object.entries(schema.properties ?? {}).map(([name, property]) => ({
+    name,
+    schema: asSchema(property) ?? {},
+    required: required.has(name),
+  }));
+}
+
+/** What a form begins with: the first example, else the defaults. */
+export function initial(schema: Schema, root: Schema = schema): unknown {
+  const resolved = resolve(schema, root);
+  if (resolved.examples && resolved.examples.length > 0) return structuredClone(resolved.examples[0]);
+  return defaults(resolved, root, 0);
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+export function defaults(given: Schema, root: Schema, depth = 0): unknown {
+  const schema = resolve(given, root);
+  if (schema.default !== undefined) return structuredClone(schema.default);
+  if (schema.const !== undefined) return schema.const;
+  const shape = depth > 4 ? undefined : shapeOf(schema, root);
+  if (shape?.is !== "object") return undefined;
+  const value: Record<string, unknown> = {};
+  for (const field of shape.fields) {
+    const inner = defaults(field.schema, root, depth + 1);
+    // An optional object of which nothing is known is left out.
+    if (inner !== undefined && (field.required || !isEmpty(inner))) value[field.name] = inner;
+  }
+  return value;
+}

@@ -1,0 +1,49 @@
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
+import { useTitle } from "../lib/hooks.ts";
+import { to } from "../lib/router.ts";
+import { plural } from "../lib/text.ts";
+import { Empty, Loading } from "../parts/Empty.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { Outcomes } from "./Outcomes.tsx";
+import "./workflows.css";
+
+export function WorkflowsView() {
+  useTitle("Workflows");
+  const workflows = useResource((signal) => get("/workflows", { signal }), []);
+  const counts = useResource((signal) => get("/workflows/executions/counts", { signal }), []);
+  return (
+    <>
+      <div class="heading">
+        <h1>Workflows</h1>
+      </div>
+      {workflows.error && <Problem error={workflows.error} retry={workflows.reload} />}
+      {workflows.loading && !workflows.data && <Loading what="workflows" />}
+      {workflows.data?.length === 0 && (
+        <Empty title="This server has no workflow" command="greenroom check">
+          <p>Workflows are defined in the configuration, in files that it includes, or in Rust. The check finds mistakes in them before anything starts.</p>
+        </Empty>
+      )}
+      <ul class="cards">
+        {workflows.data?.map((workflow) => (
+          <li key={workflow.id}>
+            <a href={to("workflows", workflow.id)}>
+              <b>
+                <bdi>{workflow.name}</bdi>
+              </b>{" "}
+              <code class="quiet">{workflow.id}</code>
+            </a>
+            <p class="quiet">
+              <bdi>{workflow.purpose}</bdi>
+            </p>
+            <p class="small quiet">
+              {plural(workflow.stepsCount, "step")} · <Outcomes counts={counts.data?.workflows.find((each) => each.workflowId === workflow.id)} />
+            </p>
+          </li>
+        ))}
+      </ul>
+      {counts.error && <p class="note">Without counts: {counts.error.message}</p>}
+      {counts.data && !counts.data.isComplete && <p class="note">Not all executions were counted.</p>}
+    </>
+  );
+}

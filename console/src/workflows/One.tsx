@@ -1,0 +1,138 @@
+import { useMemo } from "preact/hooks";
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
+import type { WorkflowStep } from "../api/types.ts";
+import { type Node, nodesOf, typeWord } from "../graph/definition.ts";
+import { mermaidOf, svgOf } from "../graph/export.ts";
+import { Graph } from "../graph/Graph.tsx";
+import { useTitle } from "../lib/hooks.ts";
+import { param, setParams, to } from "../lib/router.ts";
+import { firstLine } from "../lib/text.ts";
+import { Copy } from "../parts/Copy.tsx";
+import { Empty, Loading } from "../parts/Empty.tsx";
+import { Id } from "../parts/Id.tsx";
+import { Problem } from "../parts/Problem.tsx";
+import { Stale } from "../parts/Stale.tsx";
+import { kindOf, Status } from "../parts/Status.tsx";
+import { Time } from "../parts/Time.tsx";
+import { SchemaTable } from "../schema/SchemaTable.tsx";
+import { download, downloadPng } from "../lib/download.ts";
+import { Outcomes } from "./Outcomes.tsx";
+import { Run } from "./Run.tsx";
+import "./workflows.css";
+
+export function WorkflowView({ path }: { path: string[] }) {
+  const id = path[1] ?? "";
+  const workflow = useResource((signal) => get("/workflows/{id}", { path: { id }, signal }), [id]);
+  const last = useResource((signal) => get("/workflows/{id}/executions", { path: { id }, query: { limit: 8 }, signal }), [id]);
+  const counts = useResource((signal) => get("/workflows/executions/counts", { query: { workflowId: id }, signal }), [id]);
+  const nodes = useNodes(id, workflow.data?.steps ?? []);
+  useTitle(workflow.data?.name ?? id);
+  const selected = param("step");
+  if (workflow.error && !workflow.data) return <Problem error={workflow.error} retry={workflow.reload} />;
+  if (!workflow.data) return <Loading what="the workflow" />;
+  const { data } = workflow;
+  return (
+    <div class="workflow">
+      <div class="heading">
+        <h1>
+          <bdi>{data.name}</bdi>
+        </h1>
+        <Id id={data.id} max={40} copy />
+        <Outcomes counts={counts.data?.total} />
+      </div>
+      {data.purpose && (
+        <p class="purpose">
+          <bdi>{data.purpose}</bdi>
+        </p>
+      )}
+      <Stale of={workflow} />
+      <div class="columns">
+        <div>
+          <Graph nodes={nodes} selected={selected} select={(key) => setParams({ step: key === selected ? "" : key })} label={`Graph of ${data.name}`} />
+          <div class="actions exports">
+            <button type="button" class="bare small" onClick={() => download(`${id}.svg`, "image/svg+xml", svgOf(nodes, data.name))}>
+              SVG
+            </button>
+            <button type="button" class="bare small" onClick={() => void downloadPng(`${id}.png`, svgOf(nodes, data.name))}>
+              PNG
+            </button>
+            <Copy text={() => mermaidOf(nodes)} label="Copy as Mermaid" class="bare small" />
+          </div>
+          <StepInfo step={stepAt(data.steps, selected)} />
+        </div>
+        <div class="side">
+          <Run workflow={data} />
+          <SchemaTable schema={data.inputSchema} title="Input" />
+          <section>
+            <div class="note">
+              <h2>Last executions</h2>
+              <a href={`${to("executions")}?workflow=${encodeURIComponent(id)}`}>all</a>
+            </div>
+            {last.error && <Problem error={last.error} retry={last.reload} />}
+            {last.data?.executions.length === 0 && (
+              <Empty title="It has not run yet">
+                <p>Start it with the form above.</p>
+              </Empty>
+            )}
+            <ul class="lasts">
+              {last.data?.executions.map((item) => (
+                <li key={item.executionId}>
+                  <Status kind={kindOf(item)} />
+                  <Id id={item.executionId} href={to("executions", item.workflowId, item.executionId)} />
+                  <bdi class={item.error ? "bad" : "quiet"}>{firstLine(item.error?.message ?? item.suspension?.reason ?? "", 80)}</bdi>
+                  <Time at={item.startAt} />
+                </li>
+              ))}
+            </ul>
+          </section>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** The definition, with the blocks that its last executions show: the API does not name them. */
+function useNodes(id: string, steps: readonly WorkflowStep[]): Node[] {
+  const known = useResource(
+    async (signal) => {
+      const { executions } = await get("/workflows/{id}/executions", { path: { id }, query: { limit: 3 }, signal });
+      const states = await Promise.all(executions.map(({ executionId }) => get("/workflows/{id}/executions/{executionId}/state", { path: { id, executionId }, signal })));
+      return [...new Set(states.flatMap((state) => state.steps.map((step) => step.path.replaceAll(/\[\d+\]/g, "[0]"))))];
+    },
+    [id],
+  );
+  return useMemo(() => nodesOf(steps, known.data ?? []), [steps, known.data]);
+}
+
+function stepAt(steps: readonly WorkflowStep[], key: string): WorkflowStep | undefined {
+  const [first, ...rest] = key.split("/");
+  const step = steps.find((each) => each.id === first);
+  return rest.length === 0 || !step ? step : stepAt(step.steps ?? [], rest.join("/"));
+}
+
+function StepInfo({ step }: { step: WorkflowStep | undefined }) {
+  if (!step) return null;
+  return (
+    <section class="stepinfo" aria-label="Selected step">
+      <h2>
+        <bdi>{step.name}</bdi> <span class="quiet">{typeWord(step.type)}</span>
+      </h2>
+      {step.purpose && <p>{step.purpose}</p>}
+      {step.agentId && (
+        <p>
+          Asks the agent <a href={to("agents", step.agentId)}>{step.agentId}</a>.
+        </p>
+      )}
+      {step.workflowId && (
+        <p>
+          Runs the workflow <a href={to("workflows", step.workflowId)}>{step.workflowId}</a>.
+        </p>
+      )}
+      {step.inputSchema !== undefined && <SchemaTable schema={step.inputSchema} title="Data" />}
+      {step.outputSchema !== undefined && <SchemaTable schema={step.outputSchema} title="Output" />}
+      {step.suspendSchema !== undefined && <SchemaTable schema={step.suspendSchema} title="What it shows when it asks" />}
+      {step.resumeSchema !== undefined && <SchemaTable schema={step.resumeSchema} title="Answer" />}
+    </section>
+  );
+}

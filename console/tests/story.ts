@@ -1,0 +1,118 @@
+/** What a person does who has never seen the console: with the keyboard and the mouse, without a reload. */
+
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+
+export async function story(page: Page, base: string): Promise<void> {
+  await startAndApprove(page, base);
+  await fillForm(page, base);
+  await suspendAndResume(page, base);
+  await goBack(page);
+  await chatWithApproval(page, base);
+  await stopAndResume(page, base);
+}
+
+async function startAndApprove(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console`);
+  await page.getByLabel("Settings").click();
+  await page.getByLabel("Your name").fill("grace");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("expense approval");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("waits for an answer at").waitFor();
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByRole("radio", { name: "Yes" }).check();
+  await page.getByRole("dialog").getByLabel("Who approves").fill("Grace");
+  await page.getByRole("dialog").getByRole("button", { name: "Answer", exact: true }).click();
+  await page.locator(".heading .status.completed").waitFor();
+  await page.getByText('paid').first().waitFor();
+}
+
+async function suspendAndResume(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/workflows/reminder`);
+  await page.getByLabel("text").first().fill("tea");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("Sleeps at").waitFor();
+  await page.getByRole("button", { name: "Suspend" }).click();
+  await page.getByLabel("Reason").fill("the kettle is away");
+  await page.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
+  await page.getByText("Suspended by hand by grace").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("Sleeps at").waitFor();
+}
+
+/** The slider shows the execution as it was, the address has it, and a reload shows the same. */
+async function goBack(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "One event back" }).click();
+  await page.getByRole("button", { name: "One event back" }).click();
+  await page.getByText("as it was at event 2 of 4").waitFor();
+  assert.match(page.url(), /[?&]at=2/);
+  await page.reload();
+  await page.getByText("as it was at event 2 of 4").waitFor();
+  await page.getByRole("button", { name: "Newest" }).click();
+  assert.doesNotMatch(page.url(), /at=/);
+}
+
+async function chatWithApproval(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/agents/assistant`);
+  await page.getByLabel("Message").fill("REFUND large");
+  await page.keyboard.press("Enter");
+  await page.getByText("waits for an approval").waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.getByText("The tool refund says").waitFor();
+}
+
+async function stopAndResume(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/agents/assistant`);
+  await page.getByLabel("Message").fill("LONG");
+  await page.keyboard.press("Enter");
+  await page.getByText("word 3 of a long answer").waitFor();
+  await page.reload();
+  await page.getByText("word 6 of a long answer").waitFor();
+  await page.locator(".message.user", { hasText: "LONG" }).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+}
+
+/** A form for every construct of a schema gives the value that was meant. */
+async function fillForm(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/workflows/forms`);
+  const form = page.locator(".runform");
+  await form.getByLabel("Full name").fill("Ada");
+  await form.getByLabel("amount").fill("12,5");
+  await form.getByRole("group", { name: "urgent" }).getByLabel("No").check();
+  await form.getByLabel("travel").check();
+  await form.getByLabel("colour").selectOption("green");
+  await form.getByLabel("day").fill("2026-02-03");
+  await form.getByLabel("city").fill("Turin");
+  await form.getByRole("group", { name: "lines" }).getByRole("button", { name: "Add" }).click();
+  await form.getByLabel("text").fill("train");
+  await form.getByLabel("Kind", { exact: true }).selectOption("Account");
+  await form.getByLabel("iban").fill("IT60");
+  await form.getByLabel("Fast").check();
+  await form.getByLabel("anything").fill("[1, null]");
+  await form.getByRole("button", { name: "Start" }).click();
+  await form.locator(".fault", { hasText: "is missing" }).waitFor();
+  await form.getByLabel("price").fill("30");
+  await form.getByRole("button", { name: "Start" }).click();
+  await page.locator(".heading .status.completed").waitFor();
+  const [, , , workflow, id] = new URL(page.url()).pathname.split("/");
+  const answer = await page.request.get(`${base}/workflows/${workflow}/executions/${id}/state`);
+  const { data } = (await answer.json()) as { data: { input: unknown } };
+  assert.deepEqual(data.input, {
+    name: "Ada",
+    amount: 12.5,
+    urgent: false,
+    kind: "travel",
+    colour: "green",
+    day: "2026-02-03",
+    address: { city: "Turin" },
+    lines: [{ text: "train", price: 30 }],
+    payment: { iban: "IT60" },
+    speed: "fast",
+    anything: [1, null],
+  });
+}
