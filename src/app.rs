@@ -407,6 +407,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
         storage: Storage { name: storage, is_persistent },
+        console: front_end::console_settings(&config.console),
         force_roles: config.inbox.force_roles.clone(),
         links: None,
         observed_content: telemetry.content,

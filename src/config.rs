@@ -9,6 +9,7 @@ mod auth;
 mod calls;
 mod changes;
 mod cluster;
+mod console;
 mod cors;
 mod docs;
 mod document;
@@ -62,6 +63,7 @@ pub use self::auth::{
 };
 pub(crate) use self::changes::Changes;
 pub use self::cluster::{Advertised, ClusterConfig, ClusterTls};
+pub use self::console::{Accent, ConsoleConfig, LoginUrl};
 pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
@@ -112,6 +114,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `[cors]`
     pub cors: CorsConfig,
+    /// `[console]`
+    pub console: ConsoleConfig,
     /// `[docs]`
     pub docs: DocsConfig,
     /// `[inbox]`

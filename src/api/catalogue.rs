@@ -86,6 +86,9 @@ pub enum RouteName {
     ApiDocument,
     BrowseApi,
     BrowseApiFile,
+    Console,
+    ConsoleAsset,
+    ConsolePlace,
     Live,
     Ready,
     CheckUpdates,
@@ -279,6 +282,16 @@ impl Catalogue {
     pub fn without_ui(mut self) -> Self {
         let is_ui = |name| matches!(name, RouteName::BrowseApi | RouteName::BrowseApiFile);
         self.rows.retain(|row| !is_ui(row.name));
+        self
+    }
+
+    /// Removes `/console`.
+    #[must_use]
+    pub fn without_console(mut self) -> Self {
+        let is_console = |name| {
+            matches!(name, RouteName::Console | RouteName::ConsoleAsset | RouteName::ConsolePlace)
+        };
+        self.rows.retain(|row| !is_console(row.name));
         self
     }
 

@@ -1,7 +1,8 @@
 //! Configuration of the front end, with what the environment and the machine decide.
 
 use crate::api::inbox::Links;
-use crate::config::{Config, ConfigProblem, LinkBase};
+use crate::config::{Accent, Config, ConfigProblem, ConsoleConfig, LinkBase, LoginUrl};
+use crate::web::console::ConsoleSettings;
 use crate::web::settings::WebConfig;
 
 use super::{capacity, web_config};
@@ -17,4 +18,14 @@ fn links(config: &Config) -> Result<Option<Links>, ConfigProblem> {
     let key = config.inbox.link_key(|name| std::env::var(name).ok())?;
     let (base, ttl) = (config.inbox.base_url.clone(), config.inbox.link_ttl);
     Ok(key.zip(base).map(|(key, LinkBase(base_url))| Links { key, base_url, ttl }))
+}
+
+/// Returns what the pages of the console show of the configuration.
+pub(super) fn console_settings(console: &ConsoleConfig) -> ConsoleSettings {
+    ConsoleSettings {
+        is_read_only: console.read_only,
+        title: console.title.clone(),
+        accent: console.accent.as_ref().map(|Accent(colour)| colour.clone()),
+        login_url: console.login_url.as_ref().map(|LoginUrl(url)| url.clone()),
+    }
 }

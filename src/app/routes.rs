@@ -30,6 +30,8 @@ pub(crate) fn assemble(
 ) -> Result<Assembled, Vec<ConfigProblem>> {
     let all = Catalogue::default();
     let catalogue = if config.docs.ui_is_on(config.environment) { all } else { all.without_ui() };
+    let has_console = config.console.is_on(config.environment);
+    let catalogue = if has_console { catalogue } else { catalogue.without_console() };
     let is_counted = config.metrics.enabled;
     let catalogue = if is_counted { catalogue } else { catalogue.without_metrics() };
     let mut assembled = Assembled { catalogue, custom: Vec::new() };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use toml::de::DeValue;
+
 use super::auth::AuthConfig;
 use super::entry::Entry;
 use super::names::Names;
@@ -32,8 +34,13 @@ enum Known {
 impl Assignment {
     /// Notes a `to`, which is checked when the whole configuration is read.
     pub(super) fn note(entry: &Entry<'_>) {
+        // anything else is a problem, which its reader reports
+        let DeValue::Array(_) = entry.value else { return };
         let items = entry.items().unwrap_or_default();
-        let entries = items.iter().filter_map(|item| Some((item.place.spot(), item.text()?)));
+        let entries = items.iter().filter_map(|item| match item.value {
+            DeValue::String(text) => Some((item.place.spot(), text.to_string())),
+            _ => None,
+        });
         let assignment = Self { spot: entry.place.spot(), entries: entries.collect() };
         entry.place.findings.assignments.borrow_mut().push(assignment);
     }

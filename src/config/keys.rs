@@ -10,8 +10,8 @@ use super::entry::Entry;
 use super::section::Section;
 use super::variables::text_with_variables;
 use super::{
-    ClusterConfig, CorsConfig, DocsConfig, InboxConfig, LimitsConfig, LogsConfig, MetricsConfig,
-    ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
+    ClusterConfig, ConsoleConfig, CorsConfig, DocsConfig, InboxConfig, LimitsConfig, LogsConfig,
+    MetricsConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
 /// Value in place of a duration: no end.
@@ -142,6 +142,7 @@ pub(crate) fn rows() -> impl Iterator<Item = Row> {
         .chain(rows_of::<ClusterConfig>("cluster"))
         .chain(rows_of::<RetentionRules>("retention"))
         .chain(rows_of::<CorsConfig>("cors"))
+        .chain(rows_of::<ConsoleConfig>("console"))
         .chain(rows_of::<DocsConfig>("docs"))
         .chain(rows_of::<InboxConfig>("inbox"))
         .chain(rows_of::<LogsConfig>("logs"))

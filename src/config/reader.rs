@@ -17,8 +17,8 @@ use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
 use super::workflows::Read;
 use super::{
-    AuthConfig, ClusterConfig, Config, CorsConfig, DocsConfig, InboxConfig, LimitsConfig,
-    LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig,
+    AuthConfig, ClusterConfig, Config, ConsoleConfig, CorsConfig, DocsConfig, InboxConfig,
+    LimitsConfig, LogsConfig, MetricsConfig, ModelConfig, ServerConfig, StoreConfig, SystemConfig,
     TelemetryConfig, UpdatesConfig, agents, document, include, retention, routes, tools, workflows,
 };
 use crate::nearest::nearest;
@@ -153,6 +153,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     }
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
+    config.console = root.section("console").map(ConsoleConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();
     config.inbox = root.section("inbox").map(InboxConfig::read_all).unwrap_or_default();
     config.limits = root.section("limits").map(LimitsConfig::read_all).unwrap_or_default();

@@ -5,22 +5,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION,
-};
+use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue, LOCATION};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::Runtime;
 use greenroom_actors::registry::Registry;
-use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::{Config, serve};
 
 use crate::api::ApiError;
 use crate::api::openapi::{Source, document as written};
 use crate::auth::ApiKeyProvider;
 use crate::threads;
+use crate::web::ids;
 use crate::web::settings::Settings;
-use crate::web::{compress, ids};
+use crate::web::static_file::StaticFile;
 
 /// Path of the pages. Their links are relative, so that a proxy may add a prefix.
 pub(crate) const UI: &str = "/ui";
@@ -48,24 +46,15 @@ pub(crate) struct Docs {
     /// Held while the document is rendered, so that it is rendered once. Readers of a cached
     /// document do not wait for it.
     writing: Mutex<()>,
-    page: OnceLock<File>,
-    files: OnceLock<BTreeMap<&'static str, File>>,
+    page: OnceLock<StaticFile>,
+    files: OnceLock<BTreeMap<&'static str, StaticFile>>,
 }
 
 #[derive(Debug, Clone)]
 struct Document {
     /// Described registry. Compared by address.
     registry: Arc<Registry>,
-    file: File,
-}
-
-#[derive(Debug, Clone)]
-struct File {
-    bytes: Bytes,
-    /// Gzip form, if it is smaller.
-    gzip: Option<Bytes>,
-    content_type: Cow<'static, str>,
-    etag: String,
+    file: StaticFile,
 }
 
 /// `GET /doc`.
@@ -107,9 +96,9 @@ pub(crate) async fn page(
         let answer = HttpResponse::PermanentRedirect().insert_header((LOCATION, "../ui")).finish();
         return std::future::ready(answer).await;
     }
-    let file = docs
-        .page
-        .get_or_init(|| File::of(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8"));
+    let file = docs.page.get_or_init(|| {
+        StaticFile::of(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8")
+    });
     let mut answer = file.answer(&request, &settings);
     answer.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
     std::future::ready(answer).await
@@ -157,14 +146,14 @@ fn document_of(settings: &Settings, docs: &Docs, registry: &Arc<Registry>) -> Do
         takes_api_keys: providers.kinds().any(|kind| kind == ApiKeyProvider::KIND),
         registry,
     });
-    let file = File::of(Bytes::from(document.to_string()), "application/json");
+    let file = StaticFile::of(Bytes::from(document.to_string()), "application/json");
     let document = Document { registry: Arc::clone(registry), file };
     let mut cached = docs.document.write().unwrap_or_else(PoisonError::into_inner);
     cached.insert(document).clone()
 }
 
 /// Returns the files of the page by name.
-fn files() -> BTreeMap<&'static str, File> {
+fn files() -> BTreeMap<&'static str, StaticFile> {
     let config = Arc::new(Config::new(["doc"]));
     let mut files = BTreeMap::new();
     for name in FILES {
@@ -174,16 +163,16 @@ fn files() -> BTreeMap<&'static str, File> {
                     Cow::Borrowed(bytes) => Bytes::from_static(bytes),
                     Cow::Owned(bytes) => Bytes::from(bytes),
                 };
-                files.insert(name, File::of(bytes, with_charset(file.content_type)));
+                files.insert(name, StaticFile::of(bytes, with_charset(file.content_type)));
             }
             Ok(None) => log::error!("the file {name} of {UI} is missing"),
             Err(error) => log::error!("the file {name} of {UI} cannot be read: {error}"),
         }
     }
     let style = Bytes::from_static(STYLE.as_bytes());
-    files.insert("ui.css", File::of(style, "text/css; charset=utf-8"));
+    files.insert("ui.css", StaticFile::of(style, "text/css; charset=utf-8"));
     let script = Bytes::from_static(SCRIPT.as_bytes());
-    files.insert("ui.js", File::of(script, "text/javascript; charset=utf-8"));
+    files.insert("ui.js", StaticFile::of(script, "text/javascript; charset=utf-8"));
     files
 }
 
@@ -192,41 +181,4 @@ fn with_charset(content_type: String) -> String {
         return content_type + "; charset=utf-8";
     }
     content_type
-}
-
-impl File {
-    fn of(bytes: Bytes, content_type: impl Into<Cow<'static, str>>) -> Self {
-        let digest = Sha256::digest(&bytes);
-        let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let gzip = (bytes.len() >= compress::BYTES_MIN).then(|| compress::static_content(&bytes));
-        let gzip = gzip.filter(|gzip| gzip.len() < bytes.len());
-        Self { bytes, gzip, content_type: content_type.into(), etag: format!("\"{digest}\"") }
-    }
-
-    /// Answers with the file, or 304 if the client's copy is current. The plain and the gzip form
-    /// share one tag.
-    fn answer(&self, request: &HttpRequest, settings: &Settings) -> HttpResponse {
-        let known = request.headers().get_all(IF_NONE_MATCH).filter_map(|it| it.to_str().ok());
-        let mut tags = known.flat_map(|tags| tags.split(','));
-        let is_known = tags.any(|tag| {
-            let tag = tag.trim();
-            tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag
-        });
-        let mut answer = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-        // The content may change with the configuration: clients revalidate each time.
-        answer.insert_header((ETAG, self.etag.as_str())).insert_header((CACHE_CONTROL, "no-cache"));
-        if is_known {
-            return answer.finish();
-        }
-        answer.content_type(&*self.content_type);
-        let takes_gzip = settings.config.compression && compress::is_asked_for(request.headers());
-        let Some(gzip) = self.gzip.as_ref().filter(|_| takes_gzip) else {
-            return answer.body(self.bytes.clone());
-        };
-        // Weak: different bytes of the same content.
-        let mut answer =
-            answer.insert_header((ETAG, format!("W/{}", self.etag))).body(gzip.clone());
-        compress::mark(answer.headers_mut());
-        answer
-    }
 }

@@ -19,6 +19,8 @@ use crate::api::ids::decode;
 
 /// Segment of the workflow's or agent's id: `/workflows/:id/...`.
 const SUBJECT: usize = 2;
+/// Segment of the file: `/console/assets/:file`.
+const ASSET: usize = 3;
 /// Segment of the execution's id: `/workflows/:id/executions/:executionId/...`.
 const EXECUTION: usize = 4;
 /// Segment of the conversation's id: `/agents/:id/chat/:conversationId/...`.
@@ -146,6 +148,11 @@ pub(crate) fn span(request: &HttpRequest) -> Result<SpanId, ApiError> {
 /// Returns the name of the file: `/ui/:file`.
 pub(crate) fn file(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, SUBJECT)).ok_or_else(|| path_not_found(request))
+}
+
+/// Returns the file of the console that a path names.
+pub(crate) fn console_asset(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    decode(segment(request, ASSET)).ok_or_else(|| path_not_found(request))
 }
 
 /// Returns the refusal of a path that does not exist.

@@ -14,8 +14,8 @@ use crate::web::gate::{Gatekeeper, guard};
 use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
-    agents, docs, executions, history, inbox, landing, memory, observability, system, tools,
-    workflows, ws,
+    agents, console, docs, executions, history, inbox, landing, memory, observability, system,
+    tools, workflows, ws,
 };
 
 /// Adds every route of the catalogue, and 404 for unknown paths.
@@ -170,6 +170,8 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ApiDocument => route.to(docs::document),
         RouteName::BrowseApi => route.to(docs::page),
         RouteName::BrowseApiFile => route.to(docs::file),
+        RouteName::Console | RouteName::ConsolePlace => route.to(console::page),
+        RouteName::ConsoleAsset => route.to(console::asset),
         RouteName::CheckUpdates => route.to(system::check_updates),
         RouteName::InstallUpdates => route.to(system::install_updates),
         RouteName::SetUpObservability => route.to(system::set_up_observability),

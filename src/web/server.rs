@@ -11,6 +11,7 @@ use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::web::admission::AdmissionLimits;
+use crate::web::console::Console;
 use crate::web::docs::Docs;
 use crate::web::peer::Peer;
 use crate::web::request_metrics::count_requests;
@@ -56,6 +57,7 @@ pub(crate) fn serve(
     let stops = web::Data::new(shutdown.clone());
     let settings = web::Data::new(Settings::of(config, shutdown));
     let (docs, channels) = (web::Data::new(Docs::default()), web::Data::new(Channels::default()));
+    let console = web::Data::new(Console::default());
     let connected = settings.clone();
     let server = HttpServer::new(move || {
         App::new()
@@ -63,6 +65,7 @@ pub(crate) fn serve(
             .app_data(settings.clone())
             .app_data(stops.clone())
             .app_data(docs.clone())
+            .app_data(console.clone())
             .app_data(channels.clone())
             .wrap(from_fn(count_requests))
             .configure(|service| routes::bind(service, &settings.config))

@@ -14,6 +14,7 @@ use crate::telemetry::metrics::{Metrics, RequestMeter, UnreadBytes};
 use crate::web::admission::{Admission, AdmissionLimits, Admitted};
 use crate::web::backlog::Backlog;
 use crate::web::binding::Binding;
+use crate::web::console::ConsoleSettings;
 use crate::web::origin::Origins;
 use crate::web::shutdown::Shutdown;
 use crate::web::subscriber_queue::{Limits, SubscriberQueue};
@@ -61,6 +62,8 @@ pub(crate) struct WebConfig {
     pub binding: Binding,
     /// Storage of traces and logs.
     pub storage: Storage,
+    /// Settings of the console.
+    pub console: ConsoleSettings,
     /// Roles that may pass over claims and assignments of asks.
     pub force_roles: Vec<String>,
     /// `None` without links to asks.

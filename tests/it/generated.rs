@@ -53,7 +53,9 @@ impl Bench {
             }
         };
         let home = Home::new(CONFIG);
-        let server = Server::start(home.greenroom(&[]));
+        let mut command = home.greenroom(&[]);
+        command.env("TEST_INBOX_KEY", "0123456789abcdef0123456789abcdef");
+        let server = Server::start(command);
         let document = server.get("/doc");
         assert_eq!(document.status, 200);
         home.write("openapi.json", &document.text());

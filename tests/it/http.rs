@@ -8,6 +8,7 @@ mod browser;
 mod capacity;
 mod client_disconnect;
 mod console;
+mod console_pages;
 mod custom_routes;
 mod depths;
 mod desk;

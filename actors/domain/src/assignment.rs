@@ -152,7 +152,7 @@ impl AskRules {
             Assignee::NotSelf => false,
         };
         let excludes_self = self.to.contains(&Assignee::NotSelf);
-        // an unknown caller may be the one who asked; if that is unknown, anyone may but those whom the
+        // an unknown caller may be the one who asked; if that is unknown, anyone may but users that the
         // author named one by one
         let is_self = match (user, owner) {
             (None, _) => true,

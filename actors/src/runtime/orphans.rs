@@ -1,5 +1,5 @@
-//! Generations whose questions nobody waits for any more, because a process was killed between the end
-//! of a step, or of the generation that asked, and the end of its own.
+//! Generations with questions for whose answers no step and no generation waits, because a process was
+//! killed between the end of what had asked and the end of the generation.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::Runtime;
 const ASKS: usize = 50;
 
 impl Runtime {
-    /// Looks at a page of open asks, and ends the generations of those that nobody waits for.
+    /// Looks at a page of open asks, and ends the generations for which nothing waits.
     /// Returns where the next page begins; `None` after the last one.
     pub(super) async fn end_orphans(
         &self,

@@ -263,7 +263,7 @@ impl Runtime {
         match resumed {
             Ok(_) => Ok(()),
             Err(ResumeError::Unavailable(why)) => Err(why),
-            // it does not wait any more: the next look shows why
+            // it no longer waits: the next look shows why
             Err(_) => Err(not_now),
         }
     }
@@ -300,7 +300,7 @@ impl Runtime {
         }
     }
 
-    /// Ends a generation whose step does not need it any more.
+    /// Ends a generation whose step no longer needs it.
     async fn end_of_step(&self, id: &str) -> Result<(), Unavailable> {
         self.end_kept(id, None, GenerationStatus::Cancelled, None, "the step has ended")
             .await

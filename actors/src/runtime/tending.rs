@@ -1,5 +1,5 @@
-//! What a runtime does from time to time about generations that wait for people: continues those that
-//! were left behind, and ends asks whose deadline has passed and those that nobody waits for.
+//! Regular work for generations that wait for people: those that were left behind continue, and asks
+//! end whose deadline has passed, or for which no step and no generation waits.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

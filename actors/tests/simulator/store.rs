@@ -80,7 +80,7 @@ enum Write {
     Append(Box<Append>),
     Timers(usize, Vec<TimerChange>),
     Snapshot(usize, Snapshot),
-    /// A write with a reply of its own.
+    /// A write with a separate reply.
     Replied(Box<dyn Replied>),
 }
 

@@ -45,8 +45,7 @@ pub(super) fn document() -> Described {
 }
 
 pub(super) fn browse() -> Described {
-    let content = json!({ "text/html": { "schema": { "type": "string" } } });
-    cacheable(Described::new("browseApi"), "A page", content)
+    cacheable(Described::new("browseApi"), "A page", html())
         .about("An address with a trailing slash is redirected.")
         .answering(308, redirect())
 }
@@ -61,6 +60,32 @@ pub(super) fn browse_file() -> Described {
         .with([parts::path("file", "Name of the file", parts::any_id())])
         .refusing([not_found("/ui/missing.css")]);
     cacheable(described, "The file", content)
+}
+
+pub(super) fn console() -> Described {
+    cacheable(Described::new("console"), "The page of the console", html())
+}
+
+pub(super) fn console_place() -> Described {
+    let described = Described::new("consolePlace")
+        .with([parts::path("tail", "What is shown", json!({ "type": "string" }))])
+        .about("The page of the console, which shows what the path names.");
+    cacheable(described, "The page of the console", html())
+}
+
+pub(super) fn console_asset() -> Described {
+    let text = || json!({ "schema": { "type": "string" } });
+    let content = json!({
+        "text/css": text(), "text/javascript": text(), "image/svg+xml": text(), "text/plain": text(),
+    });
+    let described = Described::new("consoleAsset")
+        .with([parts::path("file", "Name of the file", parts::any_id())])
+        .refusing([not_found("/console/assets/missing.css")]);
+    cacheable(described, "The file", content)
+}
+
+fn html() -> Value {
+    json!({ "text/html": { "schema": { "type": "string" } } })
 }
 
 fn not_found(path: &str) -> ApiError {

@@ -67,6 +67,9 @@ impl Page<'_> {
              <p>AI agents and durable workflows as actors.</p>\n<nav>",
             env!("CARGO_PKG_VERSION"),
         );
+        if self.has(RouteName::Console) {
+            html.push_str("<a href=\"console\">Console</a>");
+        }
         if self.has(RouteName::BrowseApi) {
             html.push_str("<a href=\"ui\">Browse and try the API</a>");
         }

@@ -96,6 +96,8 @@ impl StoredConversations {
             return Err(AppendError::Exists);
         }
         let mut copy = self.all[index].clone();
+        // approvals concern the conversation in which they were given
+        copy.approved_tools = ApprovedTools::new();
         copy.conversation =
             Conversation { key, created_at: at, updated_at: at, ..copy.conversation };
         for number in &mut copy.numbers {

@@ -9,4 +9,9 @@ pub(super) const ROWS: &[Route] = &[
     row(Get, "/doc", RouteName::ApiDocument, "The OpenAPI document of this server"),
     row(Get, "/ui", RouteName::BrowseApi, "Browse and try the API").text().page(),
     row(Get, "/ui/:file", RouteName::BrowseApiFile, "The files of /ui").text().page(),
+    row(Get, "/console", RouteName::Console, "The console").text().page(),
+    row(Get, "/console/assets/:file", RouteName::ConsoleAsset, "The files of /console")
+        .text()
+        .page(),
+    row(Get, "/console/*", RouteName::ConsolePlace, "A place in the console").text().page(),
 ];

@@ -87,6 +87,14 @@ fn links_lead_to_what_a_browser_may_see() {
     let html = page.html();
     let links = html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
     let links: Vec<_> = links.filter(|link| !link.starts_with("data:")).collect();
-    let expected = ["ui", "ui#/Workflows/executeWorkflow_order", "ui", "livez", "readyz"];
+    let expected = [
+        "console",
+        "ui",
+        "ui#/Workflows/executeWorkflow_order",
+        "ui",
+        "console",
+        "livez",
+        "readyz",
+    ];
     assert_eq!(links, expected);
 }

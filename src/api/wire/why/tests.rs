@@ -1,0 +1,100 @@
+//! Explanations on the wire.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::wait_report::ChildQuestion;
+use serde_json::{json, to_value};
+
+use super::*;
+use crate::api::wire::test_header;
+
+fn causes() -> Vec<Cause> {
+    let child = ExecutionId::trusted("c1");
+    let asks =
+        Some(ChildQuestion { suspension_id: "c0".into(), reason: "may I".into(), payload: None });
+    vec![
+        Cause::Hold { suspension_id: "a0".into(), reason: "lunch".into(), by: None },
+        Cause::Resume {
+            suspension_id: "b0".into(),
+            reason: "ann asks".into(),
+            payload: Some(Arc::new(json!(5))),
+            schema: Some(json!({ "type": "boolean" })),
+            deadline: Some(AtDeadline::Resumes),
+        },
+        Cause::Asks { suspension_id: "a2".into(), reason: "Refund 5".into(), payload: None },
+        Cause::Child { child, workflow: "part".into(), asks },
+        Cause::Sleep,
+        Cause::Retry { failures: 1, attempts_max: 3, errors: Vec::new() },
+        Cause::Body { attempt: 2, timeout_ms: Some(5) },
+        Cause::Missing { what: "function f is not registered".into() },
+        Cause::Interrupted { attempt: 2 },
+        Cause::Turn,
+        Cause::Deciding,
+        Cause::Draining,
+        Cause::Elsewhere { server: Some("node-b".into()) },
+        Cause::Elsewhere { server: None },
+    ]
+}
+
+fn shown(cause: Cause) -> Value {
+    let awaited = Awaited {
+        step_id: Some("a".into()),
+        path: Some("both/left/a".into()),
+        since: Timestamp(1_700_000_000_123),
+        until: Some(Timestamp(1_700_000_000_200)),
+        cause,
+    };
+    let wait_report = WaitReport::new(Arc::new(test_header()), Status::Running, vec![awaited]);
+    to_value(WhyView::of(&wait_report)).unwrap()["waitsFor"][0].clone()
+}
+
+#[test]
+fn all_kinds_and_movers_are_documented_and_used() {
+    let all: Vec<Value> = causes().into_iter().map(shown).collect();
+    let kinds: BTreeSet<_> = all.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, WAIT_KINDS.into());
+    let movers = all.iter().flat_map(|it| it["movedBy"].as_array().unwrap());
+    let movers: BTreeSet<_> = movers.map(|mover| mover["by"].as_str().unwrap()).collect();
+    assert_eq!(movers, MOVERS.into());
+}
+
+#[test]
+fn one_of_several_servers_is_named_that_lacks_something() {
+    let cause = Cause::Missing { what: "tool pack is not registered".into() };
+    let awaited = Awaited {
+        step_id: None,
+        path: None,
+        since: Timestamp(1_700_000_000_123),
+        until: None,
+        cause,
+    };
+    let wait_report = WaitReport {
+        server: Some("node-a".into()),
+        ..WaitReport::new(Arc::new(test_header()), Status::Running, vec![awaited])
+    };
+    let shown = to_value(WhyView::of(&wait_report)).unwrap();
+    assert_eq!(shown["server"], "node-a");
+    let awaited = &shown["waitsFor"][0];
+    assert_eq!(awaited["message"], "tool pack is not registered at the server node-a");
+    let how = awaited["movedBy"][0]["how"].as_str().unwrap();
+    assert!(how.starts_with("register it at node-a, or let node-a hand"), "{how}");
+}
+
+#[test]
+fn a_suspended_step_is_shown_with_its_resume() {
+    let expected = json!({
+        "kind": "resume", "stepId": "a", "path": "both/left/a",
+        "message": "waits for a resume: ann asks",
+        "since": "2023-11-14T22:13:20.123Z", "until": "2023-11-14T22:13:20.200Z",
+        "suspensionId": "b0", "payload": 5, "resumeSchema": { "type": "boolean" },
+        "movedBy": [
+            { "by": "resume", "how": "a resume with the requested data",
+              "workflowId": "order", "executionId": "e1", "stepId": "both/left/a" },
+            { "by": "time",
+              "how": "the step is resumed at that time with a value of its definition" },
+        ],
+    });
+    assert_eq!(shown(causes().remove(1)), expected);
+}
