@@ -57,6 +57,8 @@ mod functions;
 mod generations;
 #[path = "actors/given_up.rs"]
 mod given_up;
+#[path = "actors/interrupted_runs.rs"]
+mod interrupted_runs;
 #[path = "actors/logs.rs"]
 mod logs;
 #[path = "actors/lost.rs"]

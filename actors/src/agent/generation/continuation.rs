@@ -50,10 +50,13 @@ pub(crate) struct Continuation {
     /// Time that the run has worked, as far as that is recorded; not the time that it waited.
     #[serde(default)]
     pub(super) worked_ms: u64,
-    /// Times that the run was interrupted without having come further.
+    /// Times that calls were interrupted since the run has come further.
+    #[serde(default, rename = "crashes")]
+    pub(super) interruptions: u32,
+    /// Those of the interruptions that were orderly shutdowns.
     #[serde(default)]
-    pub(super) crashes: u32,
-    /// True if nothing has happened since an answer or an orderly shutdown.
+    pub(super) shutdowns: u32,
+    /// True if no call was made since an answer, or since an orderly shutdown between calls.
     #[serde(default)]
     pub(crate) is_released: bool,
     /// The generation that waits for this one.
@@ -85,7 +88,8 @@ pub(crate) struct OpenCall {
     /// True once a person has approved the call.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// [`Continuation::crashes`] at the newest answer: a later crash may have interrupted the call.
+    /// [`Continuation::interruptions`] at the newest answer: a later one may have interrupted the
+    /// call.
     #[serde(default)]
     pub(super) settled_at: u32,
 }
@@ -209,7 +213,7 @@ impl Continuation {
             _ => None,
         });
         let Some((call, remembered_schema)) = asked.next() else { return false };
-        call.settled_at = self.crashes;
+        call.settled_at = self.interruptions;
         let (state, approved, reason) = match answer {
             CallAnswer::Approved { by, input } => {
                 call.is_approved = true;

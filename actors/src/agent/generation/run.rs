@@ -101,7 +101,7 @@ pub(super) struct Run {
     continuation: Option<Continuation>,
     /// True if the store has a continuation.
     has_continuation: bool,
-    /// True if a crash has interrupted the calls of the last turn.
+    /// True if the calls of the last turn were interrupted.
     is_interrupted: bool,
     /// Approvals of calls of all turns.
     approvals: Vec<ToolApproval>,

@@ -129,10 +129,13 @@ impl Run {
         is_draining && self.has_continuation && self.is_id_ours
     }
 
-    /// Records that an orderly shutdown interrupts the run, which does not count as a crash.
+    /// Records that an orderly shutdown interrupts the run, which does not count as a crash. Calls
+    /// that were under way count as interrupted nevertheless.
     async fn record_release(&mut self) -> Result<(), GenerateError> {
+        let has_open_calls = self.transcript.has_open_calls();
         let Some(kept) = &mut self.continuation else { return Ok(()) };
-        kept.is_released = true;
+        kept.is_released = !has_open_calls;
+        kept.shutdowns += u32::from(has_open_calls);
         kept.worked_ms = self.worked.ms();
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await

@@ -148,9 +148,9 @@ impl Run {
     /// Makes this run the one that continues, and counts interruptions.
     async fn claim(&mut self, mut kept: Continuation, revision: u64) -> Result<(), GenerateError> {
         self.is_interrupted = !kept.is_released;
-        kept.crashes += u32::from(self.is_interrupted);
+        kept.interruptions += u32::from(self.is_interrupted);
         kept.is_released = false;
-        let crashes = kept.crashes;
+        let crashes = kept.interruptions.saturating_sub(kept.shutdowns);
         self.continuation = Some(kept);
         self.record.status = GenerationStatus::Working;
         let write = GenerationWrite {
