@@ -5,11 +5,14 @@ use std::time::Duration;
 use greenroom_actors::agent::OnCrash;
 use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::message::ToolOutcome;
+use greenroom_actors::ports::model::scripted::ScriptedAnswer;
 use greenroom_actors::ports::store::GenerationStatus;
 use greenroom_actors::testkit::{World, pass};
 use serde_json::json;
 
-use crate::approvals::{Effects, answer, calls, done, open_asks, recorded, request, text, world};
+use crate::approvals::{
+    Effects, answer, calls, done, open_asks, recorded, refund, request, text, world,
+};
 use crate::approved_runs::slow;
 
 /// Shuts the process down, with less grace than a slow tool needs, and launches another one.
@@ -68,4 +71,24 @@ async fn an_answer_before_a_shutdown_says_nothing_about_the_call_that_it_interru
     pass(Duration::from_secs(20)).await;
     assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Completed);
     assert_eq!(open_asks(&world).await, []);
+}
+
+#[actix::test]
+async fn shutdowns_while_the_model_answers_are_no_crashes() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let hang = || ScriptedAnswer::Hang;
+    let script =
+        [calls(&[("c1", "refund", json!({}))]), hang(), hang(), hang(), hang(), text("done")];
+    let (mut world, _) = world(script, vec![refund(&effects)]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    for _ in 0..4 {
+        pass(Duration::from_secs(1)).await;
+        assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Working);
+        world = deploy(world).await;
+    }
+    pass(Duration::from_secs(1)).await;
+    let (status, said, outcomes) = recorded(&world, &id).await;
+    assert_eq!((status, said.as_str()), (GenerationStatus::Completed, "done"));
+    assert_eq!((outcomes, effects.all().len()), (vec![done()], 1));
 }

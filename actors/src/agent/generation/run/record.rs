@@ -123,7 +123,7 @@ impl Run {
     }
 
     /// Returns true if the process ends and another one continues the run.
-    fn is_interrupted_by_shutdown(&self, outcome: &Outcome) -> bool {
+    pub(super) fn is_interrupted_by_shutdown(&self, outcome: &Outcome) -> bool {
         let is_draining =
             matches!(outcome, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
         is_draining && self.has_continuation && self.is_id_ours
@@ -132,10 +132,17 @@ impl Run {
     /// Records that an orderly shutdown interrupts the run, which does not count as a crash. Calls
     /// that were under way count as interrupted nevertheless.
     async fn record_release(&mut self) -> Result<(), GenerateError> {
-        let has_open_calls = self.transcript.has_open_calls();
+        let has_open_calls = self.continuation.is_some() && self.transcript.has_open_calls();
+        if self.continuation.is_none() {
+            // the calls have results, and the model was asked again
+            let stored = self.deps.generations.continuation(&self.id);
+            let stored = self.recording.during(stored).await.map_err(Unavailable::from)?;
+            self.continuation = stored.map(|stored| self.read_kept(&stored)).transpose()?;
+        }
         let Some(kept) = &mut self.continuation else { return Ok(()) };
         kept.is_released = !has_open_calls;
         kept.shutdowns += u32::from(has_open_calls);
+        (kept.usage, kept.results_left) = (self.transcript.usage(), self.results_left);
         kept.worked_ms = self.worked.ms();
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await

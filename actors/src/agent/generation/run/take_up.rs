@@ -39,11 +39,8 @@ impl Run {
             tokio::try_join!(store.generation(&self.id), store.continuation(&self.id))
                 .map_err(Unavailable::from)?;
         match (entry, stored) {
-            (Some(entry), Some(StoredContinuation { revision, body })) => {
-                let kept = serde_json::from_str(&body).map_err(|error| {
-                    log::error!("the continuation of generation {} is damaged: {error}", self.id);
-                    GenerateError::Failed("the generation cannot be continued".to_owned())
-                })?;
+            (Some(entry), Some(stored)) => {
+                let (kept, revision) = (self.read_kept(&stored)?, stored.revision);
                 Ok(Some(Recorded::Kept(Box::new(Kept { entry, kept, revision }))))
             }
             (Some(entry), None) if self.is_free() && entry.record.status.is_final() => {
@@ -56,6 +53,17 @@ impl Run {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Reads a continuation of this run.
+    pub(super) fn read_kept(
+        &self,
+        stored: &StoredContinuation,
+    ) -> Result<Continuation, GenerateError> {
+        serde_json::from_str(&stored.body).map_err(|error| {
+            log::error!("the continuation of generation {} is damaged: {error}", self.id);
+            GenerateError::Failed("the generation cannot be continued".to_owned())
+        })
     }
 
     /// Returns true if neither a step nor another generation waits for the run.
