@@ -19,11 +19,12 @@ use crate::ports::store::{ASK_PREFIX, ApprovedTools};
 use super::memory::ContinuedMemory;
 use super::turn::Bounds;
 
-/// State of a run in front of the calls of its last turn, beside its record and its turns.
+/// State of a run in front of the calls of its last turn, or of the repair of its object, beside its
+/// record and its turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Continuation {
-    /// The prompt that the last turn answered.
+    /// The prompt that the last turn answered, or that of the repair.
     pub(super) messages: Arc<Vec<Message>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) schema: Option<Arc<Value>>,
@@ -34,7 +35,10 @@ pub(crate) struct Continuation {
     pub(super) bounds: Bounds,
     /// Repairs of the object so far.
     pub(super) repairs: u32,
-    /// Calls before those of the last turn.
+    /// True if the last turn was rejected, and the model is asked again.
+    #[serde(default)]
+    pub(super) is_repair: bool,
+    /// Calls before those of the last turn, or of the repair.
     pub(super) calls_made: u32,
     pub(crate) context: Arc<Map<String, Value>>,
     pub(crate) depth: u32,

@@ -347,8 +347,7 @@ impl Run {
                 Called::All(results) => results,
                 Called::Waiting(asks) => return Ok(ControlFlow::Break(Halt::PutDown(asks))),
             };
-            self.continuation = None;
-            self.is_interrupted = false;
+            self.leave_calls();
             next = turns.tools_returned(results, &self.transcript)?;
         }
         match next {
@@ -359,10 +358,17 @@ impl Run {
                 if let Some(sequencer) = &mut self.sequencer {
                     sequencer.reject(detail);
                 }
+                self.record_repair(turns).await?;
             }
         }
         self.publish().await?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Forgets what only concerns the calls of the last turn.
+    fn leave_calls(&mut self) {
+        self.continuation = None;
+        self.is_interrupted = false;
     }
 
     /// Returns the fairness lane of the run's evaluations.

@@ -49,6 +49,7 @@ fn continuation(calls: Vec<OpenCall>) -> Continuation {
         provider_state: None,
         bounds: Bounds::default(),
         repairs: 0,
+        is_repair: false,
         calls_made: 0,
         context: Arc::default(),
         depth: 0,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::agent::generation::continuation::Continuation;
+use crate::agent::generation::turn::Turns;
 use crate::agent::outcome::{GenerateError, Generation};
 use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
@@ -49,6 +50,21 @@ impl Run {
         self.recording.during(recorded).await.map_err(Unavailable::from)?;
         self.is_recorded = true;
         self.transcript.mark_recorded();
+        Ok(())
+    }
+
+    /// Records the rejected turn, with what another process needs to ask for the repair. A run that
+    /// has called no tools starts from the beginning.
+    pub(super) async fn record_repair(&mut self, turns: &Turns) -> Result<(), GenerateError> {
+        if !self.has_continuation {
+            return Ok(());
+        }
+        self.continuation = Some(self.kept(turns));
+        let change = self.put_continuation(Vec::new());
+        self.record_with(change).await?;
+        // a shutdown meanwhile needs it
+        self.leave_calls();
+        self.publish_spans();
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::Continuation;
 use crate::agent::generation::sequencer::EventSequencer;
-use crate::agent::generation::turn::{Ended, Next, Transcript, Turns, compile_schema};
+use crate::agent::generation::turn::{Ended, Transcript, Turns, compile_schema};
 use crate::observe::trace::generation::new_spans;
 use crate::ports::model::FinishReason;
 use crate::ports::store::{
@@ -71,7 +71,7 @@ impl Run {
         self.record.origin.is_none() && self.parent.is_none()
     }
 
-    /// Continues a run in front of the calls of its last turn. One that still waits for people or has
+    /// Continues a run in front of the calls of its last turn, or of the repair. One that still waits for people or has
     /// completed is left as it is.
     pub(super) async fn take_up(
         &mut self,
@@ -103,8 +103,11 @@ impl Run {
             return Err(GenerateError::Failed("the generation has no turn".to_owned()));
         };
         let schema = schema.map(|(_, compiled)| compiled);
-        let (mut turns, planned) = Turns::restored(kept, schema, toolset.specs(), last);
-        self.run_turns(&mut turns, &toolset, Some(Next::Call(planned))).await
+        let (mut turns, next) = Turns::restored(kept, schema, toolset.specs(), last);
+        if next.is_none() {
+            self.leave_calls();
+        }
+        self.run_turns(&mut turns, &toolset, next).await
     }
 
     /// Returns the recorded outcome: asked again, people would have nothing left to answer.

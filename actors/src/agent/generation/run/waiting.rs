@@ -19,10 +19,18 @@ use crate::ports::store::{ASK_REASON_BYTES_MAX, AskChange, AskKind, Continuation
 use super::Run;
 
 impl Run {
-    /// Returns the state in front of the calls of the last turn.
+    /// Returns the state in front of the calls of the last turn, or of the repair.
     pub(super) fn kept(&self, turns: &Turns) -> Continuation {
-        let KeptTurns { messages, schema, options, provider_state, bounds, repairs, calls_made } =
-            turns.kept();
+        let KeptTurns {
+            messages,
+            schema,
+            options,
+            provider_state,
+            bounds,
+            repairs,
+            calls_made,
+            is_repair,
+        } = turns.kept();
         Continuation {
             messages,
             schema,
@@ -30,6 +38,7 @@ impl Run {
             provider_state,
             bounds,
             repairs,
+            is_repair,
             calls_made,
             context: Arc::clone(&self.context),
             depth: self.depth,
