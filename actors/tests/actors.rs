@@ -7,6 +7,8 @@ mod agents;
 mod approval_crashes;
 #[path = "actors/approvals.rs"]
 mod approvals;
+#[path = "actors/approvals_kept.rs"]
+mod approvals_kept;
 #[path = "actors/approved_runs.rs"]
 mod approved_runs;
 #[path = "actors/ask_access.rs"]

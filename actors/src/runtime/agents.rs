@@ -76,7 +76,6 @@ impl Runtime {
         &self,
         request: GenerationRequest,
     ) -> Result<Generation, FailedGeneration> {
-        self.withdraw_in_chat(&request).await?;
         let (id, generation) = self.spawn(request, None)?;
         let id = generation.is_started().then_some(id);
         let recording = generation.recording();
@@ -101,7 +100,6 @@ impl Runtime {
         request: GenerationRequest,
     ) -> Result<BegunGeneration, FailedGeneration> {
         let request = GenerationRequest { begins: Begins::OnceRecorded, ..request };
-        self.withdraw_in_chat(&request).await?;
         let (id, mut handle) = self.spawn(request, None)?;
         self.wait_until_begun(&id, &mut handle).await?;
         handle.detach();
@@ -119,7 +117,6 @@ impl Runtime {
         let registry = self.registry();
         let agent = registry.agents.get(&request.agent_id);
         let is_detached = agent.is_some_and(|agent| request.is_resumable_chat(agent));
-        self.withdraw_in_chat(&request).await?;
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
         if is_detached {
             handle.detach();

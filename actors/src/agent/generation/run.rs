@@ -295,6 +295,7 @@ impl Run {
         // first: a caller's mistake leaves no trace in the history
         let schema = input.schema.map(compile_schema).transpose()?;
         let (instructions, toolset) = self.chosen().await?;
+        self.withdraw_asks().await?;
         let read_from = self.deps.clock.now();
         self.memory = self.remember(&input.messages, input.sent, input.context_limit).await?;
         self.memory_read = self.memory.as_ref().map(|_| {

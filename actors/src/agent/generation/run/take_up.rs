@@ -67,7 +67,7 @@ impl Run {
     }
 
     /// Returns true if neither a step nor another generation waits for the run.
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.record.origin.is_none() && self.parent.is_none()
     }
 
