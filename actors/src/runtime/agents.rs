@@ -199,15 +199,32 @@ impl Runtime {
         match status {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),
-            // interrupted: it is not running, and will be started again
             Some(GenerationStatus::Working | GenerationStatus::Suspended) => {
-                Err(CancelGenerationError::NotFound(id()))
+                self.cancel_interrupted(agent_id, generation_id).await
             }
             Some(
                 status @ (GenerationStatus::Completed
                 | GenerationStatus::Error
                 | GenerationStatus::Cancelled),
             ) => Err(CancelGenerationError::Ended { id: id(), status }),
+        }
+    }
+
+    /// Ends a generation that no process runs; one of a step is started again instead.
+    async fn cancel_interrupted(
+        &self,
+        agent_id: &str,
+        generation_id: &str,
+    ) -> Result<(), CancelGenerationError> {
+        let all = &Visibility::Everything;
+        let entry = self.generation(agent_id, generation_id, all).await?;
+        let is_of_step = entry.is_none_or(|entry| entry.record.origin.is_some());
+        let is_running = self.generations.live.find(agent_id, generation_id, all).is_some();
+        let (from, to) = (Some(GenerationStatus::Working), GenerationStatus::Cancelled);
+        let can_end = !is_of_step && !is_running;
+        match can_end && self.end_kept(generation_id, from, to, None, "cancelled").await? {
+            true => Ok(()),
+            false => Err(CancelGenerationError::NotFound(generation_id.to_owned())),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::generation::GenerationRequest;
-use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use greenroom_actors::ports::store::GenerationStatus;
 use greenroom_actors::testkit::{World, pass};
 use greenroom_actors::visibility::Visibility;
@@ -12,9 +12,9 @@ use serde_json::json;
 
 use crate::approvals::{
     Effects, answer, calls, generate, guarded, open_asks, over_100, recorded, registry, request,
-    text,
+    text, world,
 };
-use crate::approved_runs::with_boss;
+use crate::approved_runs::{slow, with_boss};
 
 /// A request in another conversation.
 fn elsewhere() -> GenerationRequest {
@@ -72,4 +72,59 @@ async fn a_message_that_is_refused_withdraws_nothing() {
     world.runtime.drain(Duration::from_millis(10)).await;
     assert!(world.runtime.generate(request()).await.is_err(), "draining");
     assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Suspended);
+}
+
+#[actix::test]
+async fn a_run_that_could_not_be_put_down_waits_after_the_outage() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let script = [
+        calls(&[("s1", "slow", json!({})), ("c1", "refund", json!({ "amount": 500 }))]),
+        text("refunded"),
+    ];
+    let tools = vec![guarded(&effects, over_100()), slow(&Effects::default())];
+    let (world, _) = world(script, tools).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    pass(Duration::from_secs(5)).await;
+    world.store.set_writable(false);
+    pass(Duration::from_secs(10)).await;
+    world.store.set_writable(true);
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Suspended);
+    answer(&world, json!({ "approved": true })).await;
+    let (status, said, _) = recorded(&world, &id).await;
+    assert_eq!((status, said.as_str()), (GenerationStatus::Completed, "refunded"));
+    assert_eq!(effects.all().len(), 1);
+}
+
+#[actix::test]
+async fn a_run_that_could_not_be_taken_up_is_taken_up_after_the_outage() {
+    tokio::time::pause();
+    let script = [calls(&[("s1", "slow", json!({}))]), text("done")];
+    let (world, _) = world(script, vec![slow(&Effects::default())]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    pass(Duration::from_secs(1)).await;
+    let world = world.restart().await;
+    world.store.set_writable(false);
+    pass(Duration::from_secs(1)).await;
+    world.store.set_writable(true);
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Completed);
+}
+
+#[actix::test]
+async fn a_run_that_no_process_runs_can_be_cancelled() {
+    tokio::time::pause();
+    let pause = ScriptedPiece::Pause(Duration::from_secs(5));
+    let script = [ScriptedAnswer::Pieces(vec![pause])];
+    let (world, _) = world(script, Vec::new()).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    pass(Duration::from_secs(1)).await;
+    world.store.set_writable(false);
+    pass(Duration::from_secs(10)).await;
+    world.store.set_writable(true);
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Working, "its end is not recorded");
+    let all = &Visibility::Everything;
+    world.runtime.cancel_generation("desk", &id, all).await.unwrap();
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Cancelled);
 }

@@ -1,5 +1,8 @@
 //! Records of a run in the history.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::agent::generation::continuation::Continuation;
@@ -16,6 +19,9 @@ use super::{Outcome, Run};
 
 /// Error recorded for a run that a shutdown interrupted.
 const INTERRUPTED: &str = "interrupted by a restart";
+
+/// Time after which a run that was not recorded is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Run {
     /// Records status `working` and all turns so far, and publishes their spans.
@@ -75,7 +81,11 @@ impl Run {
             return Ok(());
         }
         if outcome.as_ref().is_ok_and(Generation::is_suspended) {
-            return self.record_put_down(at).await;
+            let recorded = self.record_put_down(at).await;
+            return recorded.inspect_err(|_| self.leave_behind());
+        }
+        if !self.is_id_ours && !matches!(outcome, Err(GenerateError::Exists(_))) {
+            self.leave_behind();
         }
         if self.is_interrupted_by_shutdown(outcome) {
             return self.record_release().await;
@@ -107,6 +117,18 @@ impl Run {
         self.transcript.mark_recorded();
         self.publish_end();
         Ok(())
+    }
+
+    /// Has a run that another run can continue tried again.
+    fn leave_behind(&self) {
+        if self.has_continuation {
+            let (left_behind, id) = (Arc::clone(&self.deps.left_behind), self.id.to_string());
+            // not at once: the store may refuse writes for a while
+            actix::spawn(async move {
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                left_behind.add(id);
+            });
+        }
     }
 
     /// Records that the run waits for people, with the asks and the conversation so far.

@@ -171,11 +171,13 @@ impl Run {
             messages: None,
             continuation: self.put_continuation(Vec::new()),
         };
-        let claimed = self.deps.generations.settle_generation(revision, write).await;
-        if !claimed.map_err(Unavailable::from)? {
-            self.is_id_ours = false;
+        // until then nothing is recorded over what another process may have claimed
+        self.is_id_ours = false;
+        let claimed = self.deps.generations.settle_generation(revision, write);
+        if !self.recording.during(claimed).await.map_err(Unavailable::from)? {
             return Err(GenerateError::Exists(self.record.id.clone()));
         }
+        self.is_id_ours = true;
         let crash_attempts = self.deps.crash_attempts;
         if crashes >= crash_attempts {
             return Err(GenerateError::Failed(format!("interrupted {crash_attempts} times")));
