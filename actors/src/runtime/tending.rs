@@ -1,5 +1,5 @@
-//! What a runtime does from time to time about generations that wait for people: continues those that
-//! were left behind, and ends asks whose deadline has passed and those that nobody waits for.
+//! Housekeeping of a runtime for generations that wait for people: continues those that
+//! were left behind, and ends asks whose deadline has passed and those without a waiting caller.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

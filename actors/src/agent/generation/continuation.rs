@@ -57,7 +57,7 @@ pub(crate) struct Continuation {
     /// Times that calls were interrupted since the run has come further.
     #[serde(default, rename = "crashes")]
     pub(super) interruptions: u32,
-    /// Those of the interruptions that were orderly shutdowns.
+    /// Number of the interruptions that were orderly shutdowns.
     #[serde(default)]
     pub(super) shutdowns: u32,
     /// True if no call was made since an answer, or since an orderly shutdown between calls.
