@@ -7,6 +7,8 @@ mod agents;
 mod approval_crashes;
 #[path = "actors/approvals.rs"]
 mod approvals;
+#[path = "actors/approvals_kept.rs"]
+mod approvals_kept;
 #[path = "actors/approved_runs.rs"]
 mod approved_runs;
 #[path = "actors/ask_access.rs"]
@@ -57,6 +59,8 @@ mod functions;
 mod generations;
 #[path = "actors/given_up.rs"]
 mod given_up;
+#[path = "actors/interrupted_runs.rs"]
+mod interrupted_runs;
 #[path = "actors/logs.rs"]
 mod logs;
 #[path = "actors/lost.rs"]

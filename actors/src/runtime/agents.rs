@@ -76,7 +76,6 @@ impl Runtime {
         &self,
         request: GenerationRequest,
     ) -> Result<Generation, FailedGeneration> {
-        self.withdraw_in_chat(&request).await?;
         let (id, generation) = self.spawn(request, None)?;
         let id = generation.is_started().then_some(id);
         let recording = generation.recording();
@@ -101,7 +100,6 @@ impl Runtime {
         request: GenerationRequest,
     ) -> Result<BegunGeneration, FailedGeneration> {
         let request = GenerationRequest { begins: Begins::OnceRecorded, ..request };
-        self.withdraw_in_chat(&request).await?;
         let (id, mut handle) = self.spawn(request, None)?;
         self.wait_until_begun(&id, &mut handle).await?;
         handle.detach();
@@ -119,7 +117,6 @@ impl Runtime {
         let registry = self.registry();
         let agent = registry.agents.get(&request.agent_id);
         let is_detached = agent.is_some_and(|agent| request.is_resumable_chat(agent));
-        self.withdraw_in_chat(&request).await?;
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
         if is_detached {
             handle.detach();
@@ -202,15 +199,32 @@ impl Runtime {
         match status {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),
-            // interrupted: it is not running, and will be started again
             Some(GenerationStatus::Working | GenerationStatus::Suspended) => {
-                Err(CancelGenerationError::NotFound(id()))
+                self.cancel_interrupted(agent_id, generation_id).await
             }
             Some(
                 status @ (GenerationStatus::Completed
                 | GenerationStatus::Error
                 | GenerationStatus::Cancelled),
             ) => Err(CancelGenerationError::Ended { id: id(), status }),
+        }
+    }
+
+    /// Ends a generation that no process runs; one of a step is started again instead.
+    async fn cancel_interrupted(
+        &self,
+        agent_id: &str,
+        generation_id: &str,
+    ) -> Result<(), CancelGenerationError> {
+        let all = &Visibility::Everything;
+        let entry = self.generation(agent_id, generation_id, all).await?;
+        let is_of_step = entry.is_none_or(|entry| entry.record.origin.is_some());
+        let is_running = self.generations.live.find(agent_id, generation_id, all).is_some();
+        let (from, to) = (Some(GenerationStatus::Working), GenerationStatus::Cancelled);
+        let can_end = !is_of_step && !is_running;
+        match can_end && self.end_kept(generation_id, from, to, None, "cancelled").await? {
+            true => Ok(()),
+            false => Err(CancelGenerationError::NotFound(generation_id.to_owned())),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Map;
 
 use crate::agent::generation::continuation::Continuation;
-use crate::agent::generation::put_away::{PutAway, conversation_of, end_kept};
+use crate::agent::generation::put_away::{PutAway, conversation_of, end_and_count};
 use crate::agent::generation::{
     GenerateError, GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
 };
@@ -20,8 +20,8 @@ use crate::domain::principal::Principal;
 use crate::domain::trace::TraceOrigin;
 use crate::execution::{Restored, generation_id, restore};
 use crate::ports::store::{
-    AskChange, ContinuationChange, ConversationKey, GenerationEntry, GenerationStatus,
-    GenerationWrite, Generations, StepOrigin, StoredContinuation,
+    AskChange, ContinuationChange, GenerationEntry, GenerationStatus, GenerationWrite, StepOrigin,
+    StoredContinuation,
 };
 use crate::requests::{ResumeError, Target, Unavailable};
 use crate::runtime::Runtime;
@@ -319,35 +319,6 @@ impl Runtime {
     ) -> Result<bool, Unavailable> {
         let at = self.shared.clock.now();
         let end = PutAway { from, status, error, why: why.to_owned(), at };
-        let store: &dyn Generations = &*self.shared.store;
-        let Some(GenerationEntry { record, steps }) = end_kept(store, id, end).await? else {
-            return Ok(false);
-        };
-        self.shared.meter.generation_ended(&record, &mut steps.iter());
-        Ok(true)
-    }
-
-    /// Withdraws what an agent asks in a conversation that continues without answers.
-    pub(super) async fn withdraw_in_chat(
-        &self,
-        request: &GenerationRequest,
-    ) -> Result<(), Unavailable> {
-        let registry = self.registry();
-        let agent = registry.agents.get(&request.agent_id);
-        let may_ask = agent.is_some_and(|agent| agent.memory && agent.has_tools());
-        let Some(conversation_id) = request.conversation_id.as_deref().filter(|_| may_ask) else {
-            return Ok(());
-        };
-        let key = ConversationKey {
-            agent_id: Arc::from(request.agent_id.as_str()),
-            user_id: request.user_id.as_deref().map(Arc::from),
-            conversation_id: Arc::from(conversation_id),
-        };
-        for id in self.shared.store.suspended_in(&key).await? {
-            let why = "not approved: the user went on";
-            let (from, status) = (Some(GenerationStatus::Suspended), GenerationStatus::Cancelled);
-            self.end_kept(&id, from, status, None, why).await?;
-        }
-        Ok(())
+        end_and_count(&self.generations, id, end).await
     }
 }

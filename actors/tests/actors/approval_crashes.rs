@@ -22,16 +22,17 @@ use greenroom_actors::requests::{AnswerAsk, AskAccess};
 use greenroom_actors::testkit::{World, pass};
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Runtime, RuntimeLimits};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::yield_now;
 
 use crate::generations::Collector;
 use crate::workflows::add_agent;
 
 /// Moments at which the process is killed; the course takes about as many.
-const MOMENTS: usize = 220;
+const MOMENTS: usize = 260;
 
-/// Calls `pay` and `refund`, and says `paid` once it has both results.
+/// Calls `pay` and `refund`, and says `paid` once it has both results; as an object, if it is asked for
+/// one and for its repair.
 struct Cashier;
 
 impl Cashier {
@@ -44,7 +45,14 @@ impl Cashier {
             input: json!({}),
         };
         match has_results {
-            true => ModelAnswer { text: "paid".to_owned(), ..ModelAnswer::default() },
+            true => {
+                let is_repair =
+                    request.messages.iter().flat_map(|message| &message.parts).any(
+                        |part| matches!(part, Part::Text { text } if text.contains("the schema")),
+                    );
+                let text = if is_repair { PAID } else { "paid" };
+                ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() }
+            }
             false => ModelAnswer {
                 tool_calls: vec![call("c1", "pay"), call("c2", "refund")],
                 ..ModelAnswer::default()
@@ -81,9 +89,12 @@ impl LanguageModel for Cashier {
         let usage = Usage::default();
         let finished = ModelEvent::Finished { usage, finish_reason, served: None };
         let pieces: Vec<_> = said.into_iter().chain(calls).chain([finished]).map(Ok).collect();
-        stream::iter(pieces).boxed()
+        some_time().map(|()| stream::iter(pieces)).flatten_stream().boxed()
     }
 }
+
+/// The object that the agent is asked for in the end.
+const PAID: &str = r#"{"paid":true}"#;
 
 /// Takes some turns of the scheduler.
 async fn some_time() {
@@ -172,6 +183,15 @@ async fn said(world: &World) -> Vec<String> {
 
 #[actix::test]
 async fn a_killed_process_makes_each_call_under_one_key_and_says_its_words_once() {
+    kill_at_every_moment(None, "paid").await;
+}
+
+#[actix::test]
+async fn a_killed_process_repairs_its_object_without_making_calls_again() {
+    kill_at_every_moment(Some(json!({ "type": "object" })), PAID).await;
+}
+
+async fn kill_at_every_moment(schema: Option<Value>, last_words: &str) {
     tokio::time::pause();
     let mut completed = 0;
     for moment in 0..MOMENTS {
@@ -179,7 +199,7 @@ async fn a_killed_process_makes_each_call_under_one_key_and_says_its_words_once(
         let machine = MachineLimits { crash_attempts: 10, ..MachineLimits::default() };
         let limits = RuntimeLimits { machine, ..RuntimeLimits::default() };
         let mut world = World::launch(registry(&effects), limits).await;
-        let runtime = world.runtime.clone();
+        let (runtime, schema) = (world.runtime.clone(), schema.clone());
         let begun = actix::spawn(async move {
             let (subscriber, address) = Collector::default().subscribe();
             let request = GenerationRequest {
@@ -187,6 +207,7 @@ async fn a_killed_process_makes_each_call_under_one_key_and_says_its_words_once(
                 messages: vec![Message::text(Role::User, "pay")],
                 conversation_id: Some("talk".to_owned()),
                 is_chat: true,
+                schema,
                 ..GenerationRequest::default()
             };
             drop(runtime.stream_generation(request, subscriber).await);
@@ -214,7 +235,7 @@ async fn a_killed_process_makes_each_call_under_one_key_and_says_its_words_once(
             GenerationStatus::Completed => {
                 completed += 1;
                 assert_eq!(distinct.len(), 2, "at {moment}: {keys:?}");
-                assert_eq!(said(&world).await, ["paid"], "at {moment}");
+                assert_eq!(said(&world).await, [last_words], "at {moment}");
             }
             status => panic!("at {moment}: {status:?}, {keys:?}"),
         }

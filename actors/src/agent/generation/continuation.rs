@@ -19,11 +19,12 @@ use crate::ports::store::{ASK_PREFIX, ApprovedTools};
 use super::memory::ContinuedMemory;
 use super::turn::Bounds;
 
-/// State of a run in front of the calls of its last turn, beside its record and its turns.
+/// State of a run in front of the calls of its last turn, or of the repair of its object, beside its
+/// record and its turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Continuation {
-    /// The prompt that the last turn answered.
+    /// The prompt that the last turn answered, or that of the repair.
     pub(super) messages: Arc<Vec<Message>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) schema: Option<Arc<Value>>,
@@ -34,7 +35,10 @@ pub(crate) struct Continuation {
     pub(super) bounds: Bounds,
     /// Repairs of the object so far.
     pub(super) repairs: u32,
-    /// Calls before those of the last turn.
+    /// True if the last turn was rejected, and the model is asked again.
+    #[serde(default)]
+    pub(super) is_repair: bool,
+    /// Calls before those of the last turn, or of the repair.
     pub(super) calls_made: u32,
     pub(crate) context: Arc<Map<String, Value>>,
     pub(crate) depth: u32,
@@ -50,10 +54,13 @@ pub(crate) struct Continuation {
     /// Time that the run has worked, as far as that is recorded; not the time that it waited.
     #[serde(default)]
     pub(super) worked_ms: u64,
-    /// Times that the run was interrupted without having come further.
+    /// Times that calls were interrupted since the run has come further.
+    #[serde(default, rename = "crashes")]
+    pub(super) interruptions: u32,
+    /// Number of the interruptions that were orderly shutdowns.
     #[serde(default)]
-    pub(super) crashes: u32,
-    /// True if nothing has happened since an answer or an orderly shutdown.
+    pub(super) shutdowns: u32,
+    /// True if no call was made since an answer, or since an orderly shutdown between calls.
     #[serde(default)]
     pub(crate) is_released: bool,
     /// The generation that waits for this one.
@@ -85,7 +92,8 @@ pub(crate) struct OpenCall {
     /// True once a person has approved the call.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// [`Continuation::crashes`] at the newest answer: a later crash may have interrupted the call.
+    /// [`Continuation::interruptions`] at the newest answer: a later one may have interrupted the
+    /// call.
     #[serde(default)]
     pub(super) settled_at: u32,
 }
@@ -209,7 +217,7 @@ impl Continuation {
             _ => None,
         });
         let Some((call, remembered_schema)) = asked.next() else { return false };
-        call.settled_at = self.crashes;
+        call.settled_at = self.interruptions;
         let (state, approved, reason) = match answer {
             CallAnswer::Approved { by, input } => {
                 call.is_approved = true;

@@ -11,6 +11,7 @@ use crate::ports::store::{
 };
 use crate::requests::Unavailable;
 
+use super::GenerationDeps;
 use super::continuation::{CallState, Continuation};
 use super::memory::Remembered;
 use super::turn::Transcript;
@@ -29,6 +30,19 @@ pub(crate) struct PutAway {
     /// Reason for the model and callers why the calls are not made.
     pub(crate) why: String,
     pub(crate) at: Timestamp,
+}
+
+/// Ends a generation like [`end_kept`], and counts it. Returns true if this has ended it.
+pub(crate) async fn end_and_count(
+    deps: &GenerationDeps,
+    id: &str,
+    end: PutAway,
+) -> Result<bool, Unavailable> {
+    let ended = end_kept(&*deps.generations, id, end).await?;
+    Ok(ended.is_some_and(|GenerationEntry { record, steps }| {
+        deps.meter.generation_ended(&record, &mut steps.iter());
+        true
+    }))
 }
 
 /// Records the end of a generation, and of those that its tools have asked and that wait. One without

@@ -101,7 +101,7 @@ pub(super) struct Run {
     continuation: Option<Continuation>,
     /// True if the store has a continuation.
     has_continuation: bool,
-    /// True if a crash has interrupted the calls of the last turn.
+    /// True if the calls of the last turn were interrupted.
     is_interrupted: bool,
     /// Approvals of calls of all turns.
     approvals: Vec<ToolApproval>,
@@ -295,6 +295,7 @@ impl Run {
         // first: a caller's mistake leaves no trace in the history
         let schema = input.schema.map(compile_schema).transpose()?;
         let (instructions, toolset) = self.chosen().await?;
+        self.withdraw_asks().await?;
         let read_from = self.deps.clock.now();
         self.memory = self.remember(&input.messages, input.sent, input.context_limit).await?;
         self.memory_read = self.memory.as_ref().map(|_| {
@@ -347,8 +348,7 @@ impl Run {
                 Called::All(results) => results,
                 Called::Waiting(asks) => return Ok(ControlFlow::Break(Halt::PutDown(asks))),
             };
-            self.continuation = None;
-            self.is_interrupted = false;
+            self.leave_calls();
             next = turns.tools_returned(results, &self.transcript)?;
         }
         match next {
@@ -359,10 +359,17 @@ impl Run {
                 if let Some(sequencer) = &mut self.sequencer {
                     sequencer.reject(detail);
                 }
+                self.record_repair(turns).await?;
             }
         }
         self.publish().await?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Forgets what only concerns the calls of the last turn.
+    fn leave_calls(&mut self) {
+        self.continuation = None;
+        self.is_interrupted = false;
     }
 
     /// Returns the fairness lane of the run's evaluations.

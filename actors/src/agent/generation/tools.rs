@@ -112,7 +112,7 @@ pub(crate) struct Permission {
     pub(crate) is_approved: bool,
     /// Schema of the tool, as a hash, that an earlier call in the conversation was approved under.
     pub(crate) approved_schema: Option<Arc<str>>,
-    /// True if a crash may have interrupted the call since it was last approved.
+    /// True if the call may have been interrupted since it was last approved.
     pub(crate) is_interrupted: bool,
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Turns {
     asked_for_tools: Option<ModelAnswer>,
 }
 
-/// State of a run in front of the calls of its last turn.
+/// State of a run in front of the calls of its last turn, or of the repair of its object.
 #[derive(Debug)]
 pub(super) struct KeptTurns {
     pub(super) messages: Arc<Vec<Message>>,
@@ -75,6 +75,8 @@ pub(super) struct KeptTurns {
     pub(super) provider_state: Option<Part>,
     pub(super) bounds: Bounds,
     pub(super) repairs: u32,
+    /// True without calls: the model is asked again.
+    pub(super) is_repair: bool,
     pub(super) calls_made: u32,
 }
 
@@ -126,13 +128,14 @@ impl Turns {
         }
     }
 
-    /// Takes up a run in front of the calls of its last turn; returns the calls too.
+    /// Takes up a run in front of the calls of its last turn, or of the repair of its object; returns
+    /// what is next, `None` if that is a question.
     pub(super) fn restored(
         kept: &Continuation,
         schema: Option<Schema>,
         tools: Arc<[ToolSpec]>,
         last: &GenerationStep,
-    ) -> (Self, Vec<Planned>) {
+    ) -> (Self, Option<Next>) {
         let provider_state = match &kept.provider_state {
             Some(Part::ProviderState { provider, state }) => {
                 Some(ProviderState { provider: provider.clone(), state: state.clone() })
@@ -164,11 +167,11 @@ impl Turns {
             calls_before: kept.calls_made,
             asked_for_tools: None,
         };
-        let planned = turns.plan(answer);
-        (turns, planned)
+        let next = (!kept.is_repair).then(|| Next::Call(turns.plan(answer)));
+        (turns, next)
     }
 
-    /// Returns the state in front of the calls of the last turn.
+    /// Returns the state in front of the calls of the last turn, or of the repair.
     pub(super) fn kept(&self) -> KeptTurns {
         let asked = self.asked_for_tools.as_ref();
         let provider_state = asked.and_then(|answer| answer.provider_state.clone());
@@ -181,7 +184,8 @@ impl Turns {
                 .map(|ProviderState { provider, state }| Part::ProviderState { provider, state }),
             bounds: self.bounds.clone(),
             repairs: self.repairs,
-            calls_made: self.calls_before,
+            is_repair: asked.is_none(),
+            calls_made: asked.map_or(self.calls_made, |_| self.calls_before),
         }
     }
 

@@ -49,7 +49,10 @@ impl Run {
 
     /// Records the end, then notifies caller and subscribers.
     pub(super) async fn end(mut self, outcome: Outcome) -> Outcome {
-        if let Err(error) = &outcome {
+        // a run that continues asks the model again
+        if let Err(error) = &outcome
+            && !self.is_interrupted_by_shutdown(&outcome)
+        {
             self.keep_unfinished_turn(error);
         }
         let recorded = self.record_end(&outcome).await;

@@ -1,8 +1,12 @@
 //! Records of a run in the history.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::agent::generation::continuation::Continuation;
+use crate::agent::generation::turn::Turns;
 use crate::agent::outcome::{GenerateError, Generation};
 use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
@@ -15,6 +19,9 @@ use super::{Outcome, Run};
 
 /// Error recorded for a run that a shutdown interrupted.
 const INTERRUPTED: &str = "interrupted by a restart";
+
+/// Time after which a run that was not recorded is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Run {
     /// Records status `working` and all turns so far, and publishes their spans.
@@ -52,6 +59,21 @@ impl Run {
         Ok(())
     }
 
+    /// Records the rejected turn, with what another process needs to ask for the repair. A run that
+    /// has called no tools starts from the beginning.
+    pub(super) async fn record_repair(&mut self, turns: &Turns) -> Result<(), GenerateError> {
+        if !self.has_continuation {
+            return Ok(());
+        }
+        self.continuation = Some(self.kept(turns));
+        let change = self.put_continuation(Vec::new());
+        self.record_with(change).await?;
+        // a shutdown meanwhile needs it
+        self.leave_calls();
+        self.publish_spans();
+        Ok(())
+    }
+
     /// Records the end, and the messages of the conversation.
     pub(super) async fn record_end(&mut self, outcome: &Outcome) -> Result<(), GenerateError> {
         let at = self.deps.clock.now();
@@ -59,7 +81,11 @@ impl Run {
             return Ok(());
         }
         if outcome.as_ref().is_ok_and(Generation::is_suspended) {
-            return self.record_put_down(at).await;
+            let recorded = self.record_put_down(at).await;
+            return recorded.inspect_err(|_| self.leave_behind());
+        }
+        if !self.is_id_ours && !matches!(outcome, Err(GenerateError::Exists(_))) {
+            self.leave_behind();
         }
         if self.is_interrupted_by_shutdown(outcome) {
             return self.record_release().await;
@@ -93,6 +119,18 @@ impl Run {
         Ok(())
     }
 
+    /// Has a run that another run can continue tried again.
+    fn leave_behind(&self) {
+        if self.has_continuation {
+            let (left_behind, id) = (Arc::clone(&self.deps.left_behind), self.id.to_string());
+            // not at once: the store may refuse writes for a while
+            actix::spawn(async move {
+                tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                left_behind.add(id);
+            });
+        }
+    }
+
     /// Records that the run waits for people, with the asks and the conversation so far.
     async fn record_put_down(&mut self, at: Timestamp) -> Result<(), GenerateError> {
         let parts = self.transcript.parts(&self.approvals, &self.open_call_ids());
@@ -123,16 +161,26 @@ impl Run {
     }
 
     /// Returns true if the process ends and another one continues the run.
-    fn is_interrupted_by_shutdown(&self, outcome: &Outcome) -> bool {
+    pub(super) fn is_interrupted_by_shutdown(&self, outcome: &Outcome) -> bool {
         let is_draining =
             matches!(outcome, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
         is_draining && self.has_continuation && self.is_id_ours
     }
 
-    /// Records that an orderly shutdown interrupts the run, which does not count as a crash.
+    /// Records that an orderly shutdown interrupts the run, which does not count as a crash. Calls
+    /// that were under way count as interrupted nevertheless.
     async fn record_release(&mut self) -> Result<(), GenerateError> {
+        let has_open_calls = self.continuation.is_some() && self.transcript.has_open_calls();
+        if self.continuation.is_none() {
+            // the calls have results, and the model was asked again
+            let stored = self.deps.generations.continuation(&self.id);
+            let stored = self.recording.during(stored).await.map_err(Unavailable::from)?;
+            self.continuation = stored.map(|stored| self.read_kept(&stored)).transpose()?;
+        }
         let Some(kept) = &mut self.continuation else { return Ok(()) };
-        kept.is_released = true;
+        kept.is_released = !has_open_calls;
+        kept.shutdowns += u32::from(has_open_calls);
+        (kept.usage, kept.results_left) = (self.transcript.usage(), self.results_left);
         kept.worked_ms = self.worked.ms();
         let change = self.put_continuation(Vec::new());
         self.record_with(change).await

@@ -1,14 +1,36 @@
-//! Reads the conversation of a run.
+//! Reads the conversation of a run, and withdraws what was asked in it.
 
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::memory::{MemoryInput, Remembered, Sent, messages_to_read};
+use crate::agent::generation::put_away::{PutAway, end_and_count};
 use crate::domain::message::Message;
-use crate::ports::store::ReadError;
+use crate::ports::store::{GenerationStatus, ReadError};
+use crate::requests::Unavailable;
 
 use super::Run;
 use super::start::conversation_key;
 
 impl Run {
+    /// Withdraws what the agent asks in the conversation, which continues without answers.
+    pub(super) async fn withdraw_asks(&self) -> Result<(), GenerateError> {
+        let may_ask = self.agent.memory && self.agent.has_tools() && self.is_free();
+        let Some(key) = conversation_key(&self.record).filter(|_| may_ask) else { return Ok(()) };
+        let withdrawn = async {
+            for id in self.deps.generations.suspended_in(&key).await? {
+                let end = PutAway {
+                    from: Some(GenerationStatus::Suspended),
+                    status: GenerationStatus::Cancelled,
+                    error: None,
+                    why: "not approved: the user went on".to_owned(),
+                    at: self.deps.clock.now(),
+                };
+                end_and_count(&self.deps, &id, end).await?;
+            }
+            Ok::<_, Unavailable>(())
+        };
+        Ok(self.recording.during(withdrawn).await?)
+    }
+
     /// Returns `None` if the agent has no memory or the run no conversation.
     pub(super) async fn remember(
         &mut self,

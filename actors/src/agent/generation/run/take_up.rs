@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::Continuation;
 use crate::agent::generation::sequencer::EventSequencer;
-use crate::agent::generation::turn::{Ended, Next, Transcript, Turns, compile_schema};
+use crate::agent::generation::turn::{Ended, Transcript, Turns, compile_schema};
 use crate::observe::trace::generation::new_spans;
 use crate::ports::model::FinishReason;
 use crate::ports::store::{
@@ -39,11 +39,8 @@ impl Run {
             tokio::try_join!(store.generation(&self.id), store.continuation(&self.id))
                 .map_err(Unavailable::from)?;
         match (entry, stored) {
-            (Some(entry), Some(StoredContinuation { revision, body })) => {
-                let kept = serde_json::from_str(&body).map_err(|error| {
-                    log::error!("the continuation of generation {} is damaged: {error}", self.id);
-                    GenerateError::Failed("the generation cannot be continued".to_owned())
-                })?;
+            (Some(entry), Some(stored)) => {
+                let (kept, revision) = (self.read_kept(&stored)?, stored.revision);
                 Ok(Some(Recorded::Kept(Box::new(Kept { entry, kept, revision }))))
             }
             (Some(entry), None) if self.is_free() && entry.record.status.is_final() => {
@@ -58,12 +55,23 @@ impl Run {
         }
     }
 
+    /// Reads a continuation of this run.
+    pub(super) fn read_kept(
+        &self,
+        stored: &StoredContinuation,
+    ) -> Result<Continuation, GenerateError> {
+        serde_json::from_str(&stored.body).map_err(|error| {
+            log::error!("the continuation of generation {} is damaged: {error}", self.id);
+            GenerateError::Failed("the generation cannot be continued".to_owned())
+        })
+    }
+
     /// Returns true if neither a step nor another generation waits for the run.
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.record.origin.is_none() && self.parent.is_none()
     }
 
-    /// Continues a run in front of the calls of its last turn. One that still waits for people or has
+    /// Continues a run in front of the calls of its last turn, or of the repair. One that still waits for people or has
     /// completed is left as it is.
     pub(super) async fn take_up(
         &mut self,
@@ -95,8 +103,11 @@ impl Run {
             return Err(GenerateError::Failed("the generation has no turn".to_owned()));
         };
         let schema = schema.map(|(_, compiled)| compiled);
-        let (mut turns, planned) = Turns::restored(kept, schema, toolset.specs(), last);
-        self.run_turns(&mut turns, &toolset, Some(Next::Call(planned))).await
+        let (mut turns, next) = Turns::restored(kept, schema, toolset.specs(), last);
+        if next.is_none() {
+            self.leave_calls();
+        }
+        self.run_turns(&mut turns, &toolset, next).await
     }
 
     /// Returns the recorded outcome: asked again, people would have nothing left to answer.
@@ -148,9 +159,9 @@ impl Run {
     /// Makes this run the one that continues, and counts interruptions.
     async fn claim(&mut self, mut kept: Continuation, revision: u64) -> Result<(), GenerateError> {
         self.is_interrupted = !kept.is_released;
-        kept.crashes += u32::from(self.is_interrupted);
+        kept.interruptions += u32::from(self.is_interrupted);
         kept.is_released = false;
-        let crashes = kept.crashes;
+        let crashes = kept.interruptions.saturating_sub(kept.shutdowns);
         self.continuation = Some(kept);
         self.record.status = GenerationStatus::Working;
         let write = GenerationWrite {
@@ -160,11 +171,13 @@ impl Run {
             messages: None,
             continuation: self.put_continuation(Vec::new()),
         };
-        let claimed = self.deps.generations.settle_generation(revision, write).await;
-        if !claimed.map_err(Unavailable::from)? {
-            self.is_id_ours = false;
+        // until then nothing is recorded over what another process may have claimed
+        self.is_id_ours = false;
+        let claimed = self.deps.generations.settle_generation(revision, write);
+        if !self.recording.during(claimed).await.map_err(Unavailable::from)? {
             return Err(GenerateError::Exists(self.record.id.clone()));
         }
+        self.is_id_ours = true;
         let crash_attempts = self.deps.crash_attempts;
         if crashes >= crash_attempts {
             return Err(GenerateError::Failed(format!("interrupted {crash_attempts} times")));

@@ -19,10 +19,18 @@ use crate::ports::store::{ASK_REASON_BYTES_MAX, AskChange, AskKind, Continuation
 use super::Run;
 
 impl Run {
-    /// Returns the state in front of the calls of the last turn.
+    /// Returns the state in front of the calls of the last turn, or of the repair.
     pub(super) fn kept(&self, turns: &Turns) -> Continuation {
-        let KeptTurns { messages, schema, options, provider_state, bounds, repairs, calls_made } =
-            turns.kept();
+        let KeptTurns {
+            messages,
+            schema,
+            options,
+            provider_state,
+            bounds,
+            repairs,
+            calls_made,
+            is_repair,
+        } = turns.kept();
         Continuation {
             messages,
             schema,
@@ -30,6 +38,7 @@ impl Run {
             provider_state,
             bounds,
             repairs,
+            is_repair,
             calls_made,
             context: Arc::clone(&self.context),
             depth: self.depth,
@@ -40,7 +49,8 @@ impl Run {
             memory: self.memory.as_ref().map(|memory| memory.kept()),
             usage: self.transcript.usage(),
             worked_ms: self.worked.ms(),
-            crashes: 0,
+            interruptions: 0,
+            shutdowns: 0,
             is_released: false,
             parent: self.parent.clone(),
             calls: Vec::new(),
@@ -49,10 +59,10 @@ impl Run {
         }
     }
 
-    /// Returns what earlier answers and crashes have to do with a call of the last turn.
+    /// Returns what earlier answers and interruptions have to do with a call of the last turn.
     pub(super) fn permission(&self, tool_name: &str, call: Option<&OpenCall>) -> Permission {
-        let crashes = self.continuation.as_ref().map_or(0, |kept| kept.crashes);
-        let is_settled = call.is_some_and(|call| call.settled_at == crashes);
+        let interruptions = self.continuation.as_ref().map_or(0, |kept| kept.interruptions);
+        let is_settled = call.is_some_and(|call| call.settled_at == interruptions);
         Permission {
             is_approved: call.is_some_and(|call| call.is_approved),
             approved_schema: self.approved_tools.get(tool_name).cloned(),
@@ -71,7 +81,7 @@ impl Run {
             let Some(call) = step.tool_calls.get(number) else { continue };
             let before = kept.call(number).cloned();
             let answers = before.as_ref().map(|it| it.answers.clone()).unwrap_or_default();
-            let questions = answers.len() + kept.crashes as usize;
+            let questions = answers.len() + kept.interruptions as usize;
             let run = (&*self.id, self.record.start_time);
             let opened = Opened { ask_id: ask_id(run, turn, number, questions), now, call };
             let (state, ask) = opened.state(waits);

@@ -31,7 +31,8 @@ pub(super) async fn ask(
     if depth > limits.depth_max {
         return ToolReturn::error(too_deep(limits.depth_max));
     }
-    if deps.active.live() >= limits.generations_live_max {
+    // one that continues was admitted when it began
+    if !is_repeated && deps.active.live() >= limits.generations_live_max {
         return ToolReturn::error(Unavailable::Busy { execution: None }.to_string());
     }
     let id = generation_id(&deps, context);

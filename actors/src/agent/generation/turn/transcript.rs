@@ -46,6 +46,11 @@ impl Transcript {
         results.is_some_and(Option::is_some)
     }
 
+    /// Returns true if a call of the last turn has no result.
+    pub(in crate::agent::generation) fn has_open_calls(&self) -> bool {
+        self.turns.last().is_some_and(|turn| turn.results.contains(&None))
+    }
+
     /// Replaces the arguments of a call of the last turn by those that a person has edited.
     pub(in crate::agent::generation) fn edit_call(&mut self, number: usize, input: Value) {
         let Some(last) = self.turns.len().checked_sub(1) else { return };

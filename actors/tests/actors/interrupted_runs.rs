@@ -1,0 +1,94 @@
+//! Runs that an orderly shutdown or a kill interrupts.
+
+use std::time::Duration;
+
+use greenroom_actors::agent::OnCrash;
+use greenroom_actors::agent::tool::ToolDefinition;
+use greenroom_actors::domain::message::ToolOutcome;
+use greenroom_actors::ports::model::scripted::ScriptedAnswer;
+use greenroom_actors::ports::store::GenerationStatus;
+use greenroom_actors::testkit::{World, pass};
+use serde_json::json;
+
+use crate::approvals::{
+    Effects, answer, calls, done, open_asks, recorded, refund, request, text, world,
+};
+use crate::approved_runs::slow;
+
+/// Shuts the process down, with less grace than a slow tool needs, and launches another one.
+async fn deploy(world: World) -> World {
+    world.runtime.drain(Duration::from_millis(10)).await;
+    world.restart().await
+}
+
+#[actix::test]
+async fn a_call_that_a_shutdown_interrupts_is_treated_as_after_a_crash() {
+    tokio::time::pause();
+    let interrupted = "interrupted by a restart; it may or may not have had its effect";
+    let rows = [
+        (OnCrash::Repeat, done(), 2),
+        (OnCrash::Tell, ToolOutcome::Error(interrupted.to_owned()), 1),
+        (OnCrash::Ask, done(), 2),
+    ];
+    for (on_crash, outcome, made) in rows {
+        let effects = Effects::default();
+        let tool = ToolDefinition { on_crash, ..slow(&effects) };
+        let (world, _) =
+            world([calls(&[("c1", "slow", json!({}))]), text("done")], vec![tool]).await;
+        let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+        pass(Duration::from_secs(1)).await;
+        let world = deploy(world).await;
+        pass(Duration::from_secs(1)).await;
+        if on_crash == OnCrash::Ask {
+            assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Suspended);
+            assert_eq!(effects.all().len(), 1, "before the answer");
+            answer(&world, json!({ "approved": true })).await;
+        }
+        pass(Duration::from_secs(20)).await;
+        let (status, _, outcomes) = recorded(&world, &id).await;
+        assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![outcome]));
+        assert_eq!(effects.all().len(), made, "{on_crash:?}");
+    }
+}
+
+#[actix::test]
+async fn an_answer_before_a_shutdown_says_nothing_about_the_call_that_it_interrupts() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let tool = ToolDefinition { on_crash: OnCrash::Ask, ..slow(&effects) };
+    let (mut world, _) =
+        world([calls(&[("c1", "slow", json!({}))]), text("done")], vec![tool]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    // more often than crashes are allowed
+    for made in 1..5 {
+        pass(Duration::from_secs(1)).await;
+        assert_eq!(effects.all().len(), made);
+        world = deploy(world).await;
+        pass(Duration::from_secs(1)).await;
+        assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Suspended);
+        answer(&world, json!({ "approved": true })).await;
+    }
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Completed);
+    assert_eq!(open_asks(&world).await, []);
+}
+
+#[actix::test]
+async fn shutdowns_while_the_model_answers_are_no_crashes() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let hang = || ScriptedAnswer::Hang;
+    let script =
+        [calls(&[("c1", "refund", json!({}))]), hang(), hang(), hang(), hang(), text("done")];
+    let (mut world, _) = world(script, vec![refund(&effects)]).await;
+    let id = world.runtime.begin_generation(request()).await.unwrap().id.to_string();
+    for _ in 0..4 {
+        pass(Duration::from_secs(1)).await;
+        assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Working);
+        world = deploy(world).await;
+    }
+    pass(Duration::from_secs(1)).await;
+    let (status, said, outcomes) = recorded(&world, &id).await;
+    assert_eq!((status, said.as_str()), (GenerationStatus::Completed, "done"));
+    assert_eq!((outcomes, effects.all().len()), (vec![done()], 1));
+}
