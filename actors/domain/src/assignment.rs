@@ -41,7 +41,9 @@ impl FromStr for Assignee {
             return Ok(Self::NotSelf);
         }
         let (kind, name) = text.split_once(':').ok_or(NotAnAssignee)?;
-        if name.trim().is_empty() || name.len() > ASSIGNEE_BYTES_MAX {
+        let fits = !name.trim().is_empty() && name.len() <= ASSIGNEE_BYTES_MAX;
+        // ids of users have none, and not every store can keep them
+        if !fits || name.chars().any(char::is_control) {
             return Err(NotAnAssignee);
         }
         match kind {
@@ -248,7 +250,9 @@ mod tests {
             assert_eq!(text.parse::<Assignee>().unwrap().to_string(), text);
         }
         let long = format!("user:{}", "x".repeat(ASSIGNEE_BYTES_MAX + 1));
-        for text in ["", "ann", "user:", "role: ", "group:a", "self", &long] {
+        let odd = ["user:\u{0}", "user:a\nb", "role:\u{7f}"];
+        for text in ["", "ann", "user:", "role: ", "group:a", "self", &long].into_iter().chain(odd)
+        {
             assert_eq!(text.parse::<Assignee>(), Err(NotAnAssignee), "{text:?}");
         }
     }
