@@ -9,7 +9,7 @@ use crate::domain::assignment::{Answerer, Assignee};
 use crate::domain::principal::Principal;
 use crate::domain::schema::Schema;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Ask, AskState, Claim, ConversationKey};
+use crate::ports::store::{Ask, AskState, AskSubject, Claim, ConversationKey};
 use crate::requests::{IdempotencyKey, Unavailable};
 use crate::visibility::Visibility;
 
@@ -117,10 +117,18 @@ pub struct AskAccess {
 }
 
 impl AskAccess {
-    /// Checks the conditions of an answer: revision, assignment and claim, in this order.
+    /// Checks the conditions of an answer: revision, assignment, claim and deadline, in this order.
     pub(crate) fn check(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
         self.check_asked(ask)?;
-        self.check_claim(ask, now)
+        self.check_claim(ask, now)?;
+        // the deadline of a step is a timer of its execution, which decides
+        let deadline = ask.deadline.filter(|deadline| *deadline <= now);
+        match (deadline, &ask.subject) {
+            (Some(at), AskSubject::Call(_)) => {
+                Err(AskError::Closed { state: AskState::Expired, at, by: None })
+            }
+            (Some(_), AskSubject::Step(_)) | (None, _) => Ok(()),
+        }
     }
 
     /// Checks that the caller is one of those who are asked, and has seen the newest revision.

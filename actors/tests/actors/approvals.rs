@@ -412,3 +412,24 @@ async fn a_deadline_answers_as_the_tool_says() {
         assert_eq!(effects.all().len(), made);
     }
 }
+
+#[actix::test]
+async fn an_answer_after_the_deadline_is_too_late() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    // between two looks for deadlines that have passed
+    let approval = over_100().deadline(Duration::from_secs(61));
+    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("done")];
+    let (world, _) = world(script, vec![guarded(&effects, approval)]).await;
+    let waiting = generate(&world).await;
+    pass(Duration::from_secs(62)).await;
+    let asked = ask(&world, &waiting.asks[0].ask_id).await;
+    assert_eq!(asked.state, AskState::Open);
+    let late = world.runtime.answer_ask(asked, decision(json!({ "approved": true }))).await;
+    assert!(matches!(late, Err(AskError::Closed { state: AskState::Expired, .. })), "{late:?}");
+    pass(Duration::from_secs(10)).await;
+    let (status, _, outcomes) = recorded(&world, &waiting.id).await;
+    let refused = denied("refused: it was not answered in time");
+    assert_eq!((status, outcomes), (GenerationStatus::Completed, vec![refused]));
+    assert_eq!(effects.all().len(), 0);
+}

@@ -220,6 +220,7 @@ impl Drama {
 
     /// Sends the same resume several times: at most one is accepted, unless a following step
     /// suspends.
+    #[expect(clippy::too_many_lines, reason = "an arm for each refusal")]
     fn resumes(&mut self, target: &Target, data: usize, repeats: usize) {
         let waiting = self.world.machine.state().waiting(self.world.machine.plan());
         let mut suspension_id = None;

@@ -226,7 +226,7 @@ impl Toolset {
     }
 
     /// Returns what keeps a call from being made now: an approval that it needs, or the refusal to
-    /// repeat it. A call whose arguments are invalid is not kept: it fails when it is made.
+    /// repeat it. A call whose arguments cannot be checked fails.
     pub(crate) fn gate(
         &self,
         deps: &GenerationDeps,
@@ -244,7 +244,11 @@ impl Toolset {
             }
             let depth_max = deps.tool_limits.value_depth_max;
             let checked = checked(&deps.evaluations, lane, &tool, arguments, depth_max).await;
-            let arguments = checked.ok()?;
+            let arguments = match checked {
+                Ok(arguments) => arguments,
+                // whether it needs approval is unknown
+                Err(why) => return Some(ToolReturn::error(format!("invalid arguments: {why}"))),
+            };
             let needed = match permission.is_interrupted {
                 true => gate::approval_after_crash(&tool),
                 false => None,
