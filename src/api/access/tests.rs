@@ -83,8 +83,16 @@ fn the_default_table_is_that_of_the_specification() {
         ROUTES.iter().map(ToString::to_string).filter(|row| !private.contains(row)).collect();
     // probes, pages that reveal nothing about the server, and links, which are credentials
     let links = ["GET /inbox/link/:token", "POST /inbox/link/:token"];
-    let others = ["GET /", "GET /ui", "GET /ui/:file", "GET /livez", "GET /readyz"];
-    assert_eq!(open, [&links[..], &others].concat());
+    let pages = [
+        "GET /",
+        "GET /ui",
+        "GET /ui/:file",
+        "GET /console",
+        "GET /console/assets/:file",
+        "GET /console/*",
+    ];
+    let probes = ["GET /livez", "GET /readyz"];
+    assert_eq!(open, [&links[..], &pages, &probes].concat());
 }
 
 type Texts = &'static [&'static str];

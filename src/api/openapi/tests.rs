@@ -87,6 +87,11 @@ fn body_of<'a>(document: &'a Value, path: &str) -> &'a Value {
     &document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
 }
 
+/// Returns the name of a parameter in a path.
+fn name_of(segment: &str) -> Option<&str> {
+    if segment == "*" { Some("tail") } else { segment.strip_prefix(':') }
+}
+
 #[test]
 fn every_route_is_described_with_its_answers_and_refusals() {
     let document = written(None);
@@ -114,7 +119,7 @@ fn every_route_is_described_with_its_answers_and_refusals() {
         let kinds = content.as_object().unwrap_or_else(|| panic!("{row} gives nothing"));
         assert!(kinds.keys().any(|kind| kind.starts_with(expected)), "{row}: {kinds:?}");
         assert!(responses.contains_key("500"), "{row}");
-        let named: Vec<_> = row.path.split('/').filter_map(|part| part.strip_prefix(':')).collect();
+        let named: Vec<_> = row.path.split('/').filter_map(name_of).collect();
         let parameters = operation["parameters"].as_array().unwrap();
         let in_path: Vec<_> =
             parameters.iter().filter(|it| it["in"] == "path").map(|it| &it["name"]).collect();

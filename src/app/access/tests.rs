@@ -68,6 +68,11 @@ fn a_pattern_of_ui_routes_names_the_setting_that_enables_them() {
         "c.toml:2:11: auth.public[0]: matches only /ui, which is off: set ui = true in [docs]";
     assert_eq!(problems[0], off);
     assert!(problems[1].contains("matches no route"), "{problems:?}");
+
+    let config = self::config("public = [\"GET /console\"]");
+    let policy = self::policy(&config, &strangers(&[]), &Catalogue::default().without_console());
+    let off = "matches only /console, which is off: set enabled = true in [console]";
+    assert!(policy.unwrap_err()[0].to_string().ends_with(off));
 }
 
 #[test]
