@@ -53,11 +53,13 @@ impl Reading<'_> {
     ) -> Option<Pattern> {
         let problem = match Pattern::parse(&written.text) {
             Ok(pattern) if is_about_any(&pattern, self.catalogue) => return Some(pattern),
-            Ok(pattern) if is_about_any(&pattern, &Catalogue::default()) => let off = match written.text.contains("/console") {
+            Ok(pattern) if is_about_any(&pattern, &Catalogue::default()) => {
+                let off = match written.text.contains("/console") {
                     true => "/console, which is off: set enabled = true in [console]",
                     false => "/ui, which is off: set ui = true in [docs]",
                 };
-                written.problem(&format!("matches only {off}"), None),
+                written.problem(&format!("matches only {off}"), None)
+            }
             Ok(_) => {
                 let routes: Vec<_> = self.catalogue.rows().iter().map(Route::to_string).collect();
                 let meant = nearest(&written.text, routes.iter().map(String::as_str));
