@@ -224,7 +224,7 @@ fn is_link(row: &Route) -> bool {
 
 /// Returns true for pages that are public and show nothing about the server without a token.
 fn is_page(row: &Route) -> bool {
-    matches!(&*row.path, "/" | "/ui" | "/ui/:file")
+    matches!(&*row.path, "/" | "/ui" | "/ui/:file") || row.path.starts_with("/console")
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_rule_asks_for_its_role_on_every_route() {
 #[test]
 fn only_probes_pages_and_links_are_always_open() {
     let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
-    assert!(pages.clone().count() == 3 && pages.into_iter().all(is_page));
+    assert!(pages.clone().count() == 6 && pages.into_iter().all(is_page));
     let open = ROUTES.iter().filter(|row| row.access == Access::Open);
     assert!(open.clone().count() == 4 && open.into_iter().all(|row| is_probe(row) || is_link(row)));
 }

@@ -169,6 +169,11 @@ fn every_answer_matches_the_document() {
     for file in ["swagger-ui.css", "ui.js", "favicon-32x32.png"] {
         documented.get("/ui/{file}", &format!("/ui/{file}"));
     }
+    let page = documented.get("/console", "/console").text();
+    let place = "/console/executions/add/x-1";
+    assert_eq!(documented.get("/console/{tail}", place).text(), page);
+    let mut files = page.split('"').filter(|text| text.starts_with("/console/assets/"));
+    documented.get("/console/assets/{file}", files.next().unwrap());
     let seen = documented.seen.borrow();
     // A generation of the offline model ends before it can be cancelled, the stream of the inbox with
     // the server, and links need a secret.
@@ -184,6 +189,7 @@ fn every_answer_matches_the_document() {
     for row in ROUTES.iter().filter(|row| row.answer != Answer::WebSocket) {
         let segment = |part: &str| match part.strip_prefix(':') {
             Some(name) => format!("{{{name}}}"),
+            None if part == "*" => "{tail}".to_owned(),
             None => part.to_owned(),
         };
         let place: Vec<_> = row.path.split('/').map(segment).collect();
