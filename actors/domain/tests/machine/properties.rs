@@ -348,11 +348,11 @@ impl Drama {
             return true;
         }
         if self.world.machine.state().hold.is_some() {
-            self.world.resume(Value::Null);
+            self.world.send(answer(None, Value::Null));
             return true;
         }
         if let Some(suspension) = waiting.first() {
-            self.world.resume_at(&suspension.path, json!({ "ok": true }));
+            self.world.send(answer(Some(&*suspension.path), json!({ "ok": true })));
             return true;
         }
         let timer = self.world.timers.keys().next().cloned();
@@ -420,4 +420,10 @@ proptest! {
         drama.world.recover();
         prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution recorded facts");
     }
+}
+
+/// Returns a resume that also ends waits for the asks of a generation.
+fn answer(step: Option<&str>, data: Value) -> Command {
+    let (step_id, data) = (step.map(str::to_owned), Arc::new(data));
+    Command::Resume(Resume { step_id, data, is_of_generation: true, ..Resume::default() })
 }
