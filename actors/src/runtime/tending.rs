@@ -54,33 +54,34 @@ impl Runtime {
         let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
         match &ask.subject {
             AskSubject::Call(call) if is_over => {
-                self.expire_call(&ask.id, &call.generation_id, now).await?;
-                Ok(true)
+                self.expire_call(&ask.id, &call.generation_id, now).await
             }
             AskSubject::Call(_) | AskSubject::Step(_) => Ok(false),
         }
     }
 
+    /// Ends an ask of a call. Returns false if its generation does not wait for it.
     async fn expire_call(
         &self,
         ask_id: &Arc<str>,
         generation_id: &str,
         at: Timestamp,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<bool, Unavailable> {
         let changed = self.change_kept(generation_id, async |found: &Kept| {
             let mut kept = found.kept.clone();
             let Some((_, asked)) = found.kept.asked(ask_id) else {
-                return Ok::<_, Unavailable>(Change::None(()));
+                return Ok::<_, Unavailable>(Change::None(false));
             };
             kept.answer(ask_id, answer_of_timeout(asked.on_timeout));
             let (id, state) = (Arc::clone(ask_id), AskState::Expired);
             let asks = vec![AskChange::Close { id, state, at, answer: None }];
-            Ok(Change::Put { kept: Box::new(kept), asks, value: () })
+            Ok(Change::Put { kept: Box::new(kept), asks, value: true })
         });
-        if let Some(((), true)) = changed.await? {
+        let Some((has_ended, is_ready)) = changed.await? else { return Ok(false) };
+        if is_ready {
             self.go_on_now_or_later(generation_id).await;
         }
-        Ok(())
+        Ok(has_ended)
     }
 
     fn downgrade(&self) -> WeakRuntime {
