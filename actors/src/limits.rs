@@ -46,6 +46,9 @@ pub struct RuntimeLimits {
     pub tool_result_bytes_max: usize,
     /// Turns of one generation; a caller or an agent can only set fewer.
     pub generation_steps_max: u32,
+    /// Asks for which one generation waits at once, those of its sub-agents included; further calls
+    /// fail.
+    pub generation_asks_max: usize,
     /// Bytes that the model of one generation may produce, and bytes that its tools may return.
     pub generation_bytes_max: usize,
     /// Facts and turns that one trace shows, and that are read for one page of traces.
@@ -79,6 +82,7 @@ impl Default for RuntimeLimits {
             tool_timeout: Duration::from_secs(60),
             tool_result_bytes_max: 256 * 1024,
             generation_steps_max: 50,
+            generation_asks_max: 100,
             generation_bytes_max: 4 * 1024 * 1024,
             trace_spans_max: 10_000,
             retention: RetentionRules::default(),

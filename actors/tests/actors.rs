@@ -45,6 +45,8 @@ mod costly;
 mod deciding;
 #[path = "actors/early_answers.rs"]
 mod early_answers;
+#[path = "actors/ended_waits.rs"]
+mod ended_waits;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

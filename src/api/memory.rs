@@ -133,8 +133,7 @@ pub async fn change(
 /// Deletes a conversation with its messages.
 pub async fn delete(request: Request<'_>, id: &str) -> Result<(), ApiError> {
     let key = Owner::of_query(request)?.key(id)?;
-    let deleted = request.runtime.conversations().delete_conversation(key).await;
-    was_there(deleted.map_err(|error| ApiError::from_change(id, error))?)
+    was_there(request.runtime.delete_conversation(key).await?)
 }
 
 /// Returns the newest messages of a conversation (before the message `before`), oldest first.

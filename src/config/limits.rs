@@ -115,6 +115,9 @@ section! {
         tool_result_bytes_max: tool_result_bytes_max, BYTES;
         /// Upper bound for the turns of one generation.
         generation_steps_max: generation_steps_max, Takes::Integer(1..=1000);
+        /// Questions to people for which one generation waits at once, those of its sub-agents
+        /// included; further calls fail.
+        generation_asks_max: generation_asks_max, Takes::Integer(1..=10_000);
         /// Output of the model and results of tools, over all turns of one generation.
         generation_bytes_max: generation_bytes_max, BYTES;
         /// Facts and turns that one trace, or one page of the list of traces, covers; the rest is

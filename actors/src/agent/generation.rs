@@ -23,6 +23,7 @@ mod sequencer;
 mod subscribers;
 pub(crate) mod tools;
 mod turn;
+pub(crate) mod waiting_chats;
 
 use std::sync::Arc;
 

@@ -59,17 +59,6 @@ impl<E: Into<GenerateError>> From<E> for FailedGeneration {
     }
 }
 
-/// Refusal of the cancellation of a generation.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CancelGenerationError {
-    #[error("generation {0} not found")]
-    NotFound(String),
-    #[error("generation {id} has ended already")]
-    Ended { id: String, status: GenerationStatus },
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
 impl Runtime {
     /// Runs an agent to its answer. Dropping the future cancels the generation.
     pub async fn generate(
@@ -171,65 +160,8 @@ impl Runtime {
         Some(id)
     }
 
-    /// Cancels a generation that the caller sees; resolves when its end is durable. In an outage of
-    /// the store that outlasts the patience, it is recorded after it.
-    pub async fn cancel_generation(
-        &self,
-        agent_id: &str,
-        generation_id: &str,
-        visibility: &Visibility,
-    ) -> Result<(), CancelGenerationError> {
-        let mut was_live = self.shared.cancel_here(agent_id, generation_id, visibility).await?;
-        let mut status = self.generation_status(agent_id, generation_id, visibility).await?;
-        if !was_live && status == Some(GenerationStatus::Working) {
-            was_live = self.shared.cancel_elsewhere(agent_id, generation_id, visibility).await?;
-            status = self.generation_status(agent_id, generation_id, visibility).await?;
-        }
-        let id = || generation_id.to_owned();
-        if status == Some(GenerationStatus::Suspended) {
-            let (from, to) = (Some(GenerationStatus::Suspended), GenerationStatus::Cancelled);
-            return match self.end_kept(generation_id, from, to, None, "cancelled").await? {
-                true => Ok(()),
-                // an answer came first: it runs, or has ended
-                false => {
-                    Box::pin(self.cancel_generation(agent_id, generation_id, visibility)).await
-                }
-            };
-        }
-        match status {
-            None => Err(CancelGenerationError::NotFound(id())),
-            Some(GenerationStatus::Cancelled) if was_live => Ok(()),
-            Some(GenerationStatus::Working | GenerationStatus::Suspended) => {
-                self.cancel_interrupted(agent_id, generation_id).await
-            }
-            Some(
-                status @ (GenerationStatus::Completed
-                | GenerationStatus::Error
-                | GenerationStatus::Cancelled),
-            ) => Err(CancelGenerationError::Ended { id: id(), status }),
-        }
-    }
-
-    /// Ends a generation that no process runs; one of a step is started again instead.
-    async fn cancel_interrupted(
-        &self,
-        agent_id: &str,
-        generation_id: &str,
-    ) -> Result<(), CancelGenerationError> {
-        let all = &Visibility::Everything;
-        let entry = self.generation(agent_id, generation_id, all).await?;
-        let is_of_step = entry.is_none_or(|entry| entry.record.origin.is_some());
-        let is_running = self.generations.live.find(agent_id, generation_id, all).is_some();
-        let (from, to) = (Some(GenerationStatus::Working), GenerationStatus::Cancelled);
-        let can_end = !is_of_step && !is_running;
-        match can_end && self.end_kept(generation_id, from, to, None, "cancelled").await? {
-            true => Ok(()),
-            false => Err(CancelGenerationError::NotFound(generation_id.to_owned())),
-        }
-    }
-
     /// Returns the recorded status of a generation of the agent, if the caller sees it.
-    async fn generation_status(
+    pub(super) async fn generation_status(
         &self,
         agent_id: &str,
         generation_id: &str,
@@ -269,23 +201,8 @@ impl Runtime {
         Ok(self.shared.store.generations(agent_id, user_id, offset, limit).await?)
     }
 
-    /// Deletes all conversations and the history of a user, for all agents; returns the number of
-    /// conversations. Running generations of the user are cancelled first, because their last
-    /// record would restore deleted data. Executions keep what the user did, without its name and
-    /// without the data of its resumes. Refused if another process cannot be reached, which could
-    /// bring the name back.
-    pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
-        self.shared.accepts_writes()?;
-        let user: Arc<str> = Arc::from(user_id);
-        // Before, so that memory records the name nowhere after the store has erased it; and
-        // after, for executions loaded in between.
-        self.shared.forget_everywhere(&user, true).await?;
-        let forgotten = self.shared.store.forget_user(user_id.to_owned()).await;
-        self.shared.forget_everywhere(&user, false).await?;
-        forgotten.map_err(Unavailable::from)
-    }
-
-    /// Returns the conversations of agents, for the routes that show and change them.
+    /// Returns the conversations of agents, for the routes that show and change them. One is deleted by
+    /// [`Runtime::delete_conversation`].
     pub fn conversations(&self) -> &dyn Conversations {
         &*self.shared.store
     }

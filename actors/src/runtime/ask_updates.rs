@@ -28,7 +28,8 @@ impl Runtime {
             let Some(revision) = update.revise(&ask, access, shared.clock.now())? else {
                 return self.describe_ask(ask).await;
             };
-            let is_taken = shared.store.revise_ask(revision).await.map_err(Unavailable::from)?;
+            let revised = shared.unless_outage(None, shared.store.revise_ask(revision)).await?;
+            let is_taken = revised.map_err(Unavailable::from)?;
             ask = self.find_ask(&ask.id, &Visibility::Everything).await?;
             if is_taken {
                 update.log(&ask.id, access);

@@ -71,7 +71,8 @@ impl Runtime {
         self.to_the_end(&id, answering).await?
     }
 
-    /// Does work on a thread of the runtime, which continues if the caller drops this future.
+    /// Does work on a thread of the runtime, which continues if the caller drops this future, or has
+    /// been refused because an outage of the store outlasts the patience.
     pub(super) async fn to_the_end<T: Send + 'static>(
         &self,
         id: &str,
@@ -82,7 +83,8 @@ impl Runtime {
         arbiter.spawn_fn(move || {
             actix::spawn(async move { drop(done.send(work(runtime).await)) });
         });
-        outcome.await.map_err(|_| Unavailable::ActorLost)
+        let outcome = self.shared.unless_outage(None, outcome).await?;
+        outcome.map_err(|_| Unavailable::ActorLost)
     }
 
     async fn take_answer(&self, ask: Ask, answer: AnswerAsk) -> Result<AskDetail, AskError> {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::agent::PendingAsk;
 use crate::agent::generation::GenerationSubscriber;
+use crate::agent::generation::waiting_chats::waiting_in;
 use crate::ports::model::Usage;
 use crate::ports::store::{AskAnswer, AskKind, AskSubject};
 use crate::requests::{AskAccess, AskError, ChatReply, ContinueChat, Reply, Unavailable};
@@ -125,8 +126,8 @@ impl Runtime {
         chat: &ContinueChat,
     ) -> Result<Option<Arc<str>>, Unavailable> {
         if let Some(key) = &chat.conversation {
-            let waiting = self.shared.store.suspended_in(key).await?;
-            if let Some(id) = waiting.last() {
+            let waiting = waiting_in(&*self.shared.store, key).await?;
+            if let Some(id) = waiting.chats.last() {
                 return Ok(Some(Arc::from(id.as_str())));
             }
         }

@@ -29,7 +29,7 @@ use crate::visibility::Visibility;
 
 /// Attempts to change a generation while others change it too. Each of them makes progress, and a
 /// turn has few calls.
-const ATTEMPTS_MAX: usize = 200;
+pub(super) const ATTEMPTS_MAX: usize = 200;
 
 /// Time limit for a run to leave once it has recorded that it waits.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
@@ -77,31 +77,42 @@ impl Runtime {
                 Change::Put { kept, asks, value } => (kept, asks, value),
             };
             let is_ready = kept.is_ready();
-            let mut record = found.entry.record;
-            record.status = match is_ready {
-                true => GenerationStatus::Working,
-                false => GenerationStatus::Suspended,
-            };
-            // a chat that is loaded again shows the answers so far
-            let now = self.shared.clock.now();
-            let messages = conversation_of(found.entry.steps, &kept, id, now);
-            let body = serde_json::to_string(&*kept).map_err(|error| {
-                self.shared.corrupt(format!("the continuation of {id}"), &error.to_string())
-            })?;
-            let write = GenerationWrite {
-                // the entry exists and keeps its row
-                row: 0,
-                record,
-                steps: Vec::new(),
-                messages,
-                continuation: ContinuationChange::Put { body: Arc::from(body), asks },
-            };
-            let settled = self.shared.store.settle_generation(found.revision, write).await;
-            if settled.map_err(Unavailable::from)? {
+            if self.put_kept(found, &kept, asks).await? {
                 return Ok(Some((value, is_ready)));
             }
         }
         Err(Unavailable::Busy { execution: None }.into())
+    }
+
+    /// Stores a changed continuation, with what the conversation shows since. Returns false if the
+    /// generation was changed meanwhile.
+    pub(super) async fn put_kept(
+        &self,
+        found: Kept,
+        kept: &Continuation,
+        asks: Vec<AskChange>,
+    ) -> Result<bool, Unavailable> {
+        let GenerationEntry { mut record, steps } = found.entry;
+        record.status = match kept.is_ready() {
+            true => GenerationStatus::Working,
+            false => GenerationStatus::Suspended,
+        };
+        // a chat that is loaded again shows the answers so far
+        let messages = conversation_of(steps, kept, &record.id, self.shared.clock.now());
+        let body = serde_json::to_string(kept).map_err(|error| {
+            let what = format!("the continuation of {}", record.id);
+            self.shared.corrupt(what, &error.to_string())
+        })?;
+        let write = GenerationWrite {
+            // the entry exists and keeps its row
+            row: 0,
+            record,
+            steps: Vec::new(),
+            messages,
+            continuation: ContinuationChange::Put { body: Arc::from(body), asks },
+        };
+        let settled = self.shared.store.settle_generation(found.revision, write).await;
+        settled.map_err(Unavailable::from)
     }
 
     /// Continues a generation that can continue, or what waits for it: the generation whose tool asked

@@ -19,6 +19,9 @@ use crate::ports::store::{ASK_PREFIX, ApprovedTools};
 use super::memory::ContinuedMemory;
 use super::turn::Bounds;
 
+/// Reason for the calls of a run that is cancelled while it waits.
+pub(crate) const CANCELLED: &str = "cancelled";
+
 /// State of a run in front of the calls of its last turn, or of the repair of its object, beside its
 /// record and its turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,6 +63,10 @@ pub(crate) struct Continuation {
     /// Number of the interruptions that were orderly shutdowns.
     #[serde(default)]
     pub(super) shutdowns: u32,
+    /// True if the run was cancelled while it waited: it ends once it is taken up, so that its step or
+    /// the generation that asked goes on.
+    #[serde(default)]
+    pub(super) is_cancelled: bool,
     /// True if no call was made since an answer, or since an orderly shutdown between calls.
     #[serde(default)]
     pub(crate) is_released: bool,
@@ -175,6 +182,11 @@ impl Continuation {
         found
     }
 
+    /// Returns the same without its conversation, in which nothing is stored any more.
+    pub(crate) fn without_memory(self) -> Self {
+        Self { memory: None, ..self }
+    }
+
     /// Returns the id of the assistant's message.
     pub(crate) fn message_id(&self) -> &str {
         &self.message_id
@@ -261,6 +273,31 @@ impl Continuation {
             }
         }
         false
+    }
+
+    /// Cancels the run, which does not wait any longer. Returns the ids of the asks to withdraw.
+    pub(crate) fn cancel(&mut self) -> Vec<Arc<str>> {
+        let mut withdrawn = Vec::new();
+        for call in &mut self.calls {
+            let is_open = match &call.state {
+                CallState::Asked(asked) => {
+                    withdrawn.push(Arc::clone(&asked.ask.ask_id));
+                    true
+                }
+                CallState::Child { is_ready, .. } => !is_ready,
+                CallState::Approved { .. } | CallState::Refused { .. } | CallState::Answered => {
+                    false
+                }
+            };
+            if is_open {
+                call.state = CallState::Refused { reason: CANCELLED.to_owned() };
+            }
+        }
+        for approval in self.approvals.iter_mut().filter(|it| it.approved.is_none()) {
+            (approval.approved, approval.reason) = (Some(false), Some(CANCELLED.to_owned()));
+        }
+        (self.is_cancelled, self.is_released) = (true, true);
+        withdrawn
     }
 
     /// Returns the state of a call of the last turn that waits, or has waited.

@@ -32,7 +32,7 @@ use crate::requests::Unavailable;
 
 use super::GenerationDeps;
 
-pub(crate) use agent::child_of;
+pub(crate) use agent::{child_of, usage_of};
 pub(super) use call::bytes_within;
 pub(crate) use call::{Invocation, check_shape, checked, invoke};
 pub(crate) use gate::{ApprovalAsk, Waiting, approval_of};
@@ -62,6 +62,8 @@ pub(crate) struct ToolLimits {
     pub(crate) depth_max: u32,
     /// Maximum number of live generations, those started by tools included.
     pub(crate) generations_live_max: usize,
+    /// Maximum number of open asks of one generation, those of its sub-agents included.
+    pub(crate) asks_max: usize,
 }
 
 impl From<&RuntimeLimits> for ToolLimits {
@@ -72,6 +74,7 @@ impl From<&RuntimeLimits> for ToolLimits {
             value_depth_max: limits.machine.value_depth_max,
             depth_max: limits.child_depth_max,
             generations_live_max: limits.generations_live_max,
+            asks_max: limits.generation_asks_max,
         }
     }
 }

@@ -62,6 +62,7 @@ fn continuation(calls: Vec<OpenCall>) -> Continuation {
         worked_ms: 0,
         interruptions: 0,
         shutdowns: 0,
+        is_cancelled: false,
         is_released: false,
         parent: None,
         calls,

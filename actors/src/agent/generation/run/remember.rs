@@ -3,6 +3,7 @@
 use crate::agent::generation::GenerateError;
 use crate::agent::generation::memory::{MemoryInput, Remembered, Sent, messages_to_read};
 use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::waiting_chats::waiting_in;
 use crate::domain::message::Message;
 use crate::ports::store::{GenerationStatus, ReadError};
 use crate::requests::Unavailable;
@@ -16,7 +17,7 @@ impl Run {
         let may_ask = self.agent.memory && self.agent.has_tools() && self.is_free();
         let Some(key) = conversation_key(&self.record).filter(|_| may_ask) else { return Ok(()) };
         let withdrawn = async {
-            for id in self.deps.generations.suspended_in(&key).await? {
+            for id in waiting_in(&*self.deps.generations, &key).await?.chats {
                 let end = PutAway {
                     from: Some(GenerationStatus::Suspended),
                     status: GenerationStatus::Cancelled,

@@ -89,11 +89,14 @@ impl Run {
             self.continuation = Some(kept);
             return Ok(Halt::StillWaiting);
         }
-        let worked = Duration::from_millis(kept.worked_ms);
+        let (worked, is_cancelled) = (Duration::from_millis(kept.worked_ms), kept.is_cancelled);
         self.claim(kept, revision).await?;
         self.worked.add(worked);
         if let Some(sequencer) = &mut self.sequencer {
             sequencer.take_up();
+        }
+        if is_cancelled {
+            return Err(GenerateError::Cancelled);
         }
         self.publish().await?;
         let schema = self.continuation.as_ref().and_then(|kept| kept.schema.clone());

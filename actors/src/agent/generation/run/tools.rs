@@ -62,10 +62,13 @@ impl Run {
             })
             .collect();
         let mut calls = calls.ready_chunks(BATCH_MAX);
-        let mut waiting = Vec::new();
+        let (mut waiting, mut asks) = (Vec::new(), 0);
         while let Some(batch) = calls.next().await {
-            for (number, ToolReturn { outcome, usage, failure: _, waits }, at) in batch {
+            for (number, returned, at) in batch {
+                let returned = self.within_asks(asks, returned).await?;
+                let ToolReturn { outcome, usage, failure: _, waits } = returned;
                 if let Some(waits) = waits {
+                    asks += waits.asks();
                     waiting.push((number, *waits));
                     continue;
                 }

@@ -4,19 +4,25 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::agent::generation::GenerateError;
 use crate::agent::generation::continuation::{
     CallAsk, CallState, Continuation, OpenCall, ask_id, deadline_of,
 };
-use crate::agent::generation::tools::{ApprovalAsk, Permission, Waiting};
+use crate::agent::generation::put_away::{PutAway, end_and_count};
+use crate::agent::generation::tools::{ApprovalAsk, Permission, ToolReturn, Waiting, usage_of};
 use crate::agent::generation::turn::{KeptTurns, Turns};
 use crate::agent::outcome::PendingAsk;
 use crate::domain::assignment::{AskRules, Assignee};
 use crate::domain::failure::shortened;
 use crate::domain::message::{ToolApproval, ToolCall};
 use crate::domain::time::Timestamp;
-use crate::ports::store::{ASK_REASON_BYTES_MAX, AskChange, AskKind, ContinuationChange, NewAsk};
+use crate::ports::model::Usage;
+use crate::ports::store::{
+    ASK_REASON_BYTES_MAX, AskChange, AskKind, ContinuationChange, GenerationStatus, NewAsk,
+};
 
 use super::Run;
+use super::tools::refused;
 
 impl Run {
     /// Returns the state in front of the calls of the last turn, or of the repair.
@@ -51,6 +57,7 @@ impl Run {
             worked_ms: self.worked.ms(),
             interruptions: 0,
             shutdowns: 0,
+            is_cancelled: false,
             is_released: false,
             parent: self.parent.clone(),
             calls: Vec::new(),
@@ -68,6 +75,33 @@ impl Run {
             approved_schema: self.approved_tools.get(tool_name).cloned(),
             is_interrupted: self.is_interrupted && !is_settled,
         }
+    }
+
+    /// Fails a call with whose asks the run would wait for too many, beside those that it waits for.
+    /// Those of a sub-agent are withdrawn.
+    pub(super) async fn within_asks(
+        &self,
+        asks: usize,
+        returned: ToolReturn,
+    ) -> Result<ToolReturn, GenerateError> {
+        let asks_max = self.deps.tool_limits.asks_max;
+        let waits = returned.waits.as_deref();
+        let Some(waits) = waits.filter(|waits| asks + waits.asks() > asks_max) else {
+            return Ok(returned);
+        };
+        let why = format!("more than {asks_max} questions would wait for people");
+        let usage = match waits {
+            Waiting::Child { generation_id, .. } => {
+                let (status, why) = (GenerationStatus::Cancelled, why.clone());
+                let at = self.deps.clock.now();
+                let end = PutAway { from: None, status, error: None, why, at };
+                let ended = end_and_count(&self.deps, generation_id, end);
+                self.recording.during(ended).await?;
+                usage_of(&self.deps, generation_id).await
+            }
+            Waiting::Approval(_) | Waiting::Input(_) => Usage::default(),
+        };
+        Ok(ToolReturn { usage, ..refused(why) })
     }
 
     /// Notes the calls of the last turn that wait. Returns the changes of asks.

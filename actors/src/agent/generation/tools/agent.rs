@@ -108,7 +108,7 @@ async fn answer_of(deps: &GenerationDeps, id: &str) -> Option<ToolReturn> {
 }
 
 /// Returns the usage of a failed generation, from the history.
-async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
+pub(crate) async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
     let entry = deps.generations.generation(id).await;
     entry.ok().flatten().and_then(|entry| entry.record.usage).unwrap_or_default()
 }

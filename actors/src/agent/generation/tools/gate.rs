@@ -29,6 +29,16 @@ pub(crate) enum Waiting {
     },
 }
 
+impl Waiting {
+    /// Returns the number of asks that the call waits for.
+    pub(crate) fn asks(&self) -> usize {
+        match self {
+            Self::Approval(_) | Self::Input(_) => 1,
+            Self::Child { asks, .. } => asks.len(),
+        }
+    }
+}
+
 /// A request of an approval.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ApprovalAsk {

@@ -68,6 +68,7 @@ pub(in crate::agent::generation) fn deps_with(registry: Registry) -> GenerationD
             value_depth_max: 100,
             depth_max: 3,
             generations_live_max: 5,
+            asks_max: 100,
         },
         compiled: Arc::default(),
         feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),

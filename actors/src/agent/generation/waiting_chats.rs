@@ -1,0 +1,39 @@
+//! Generations that wait for people in a conversation: chats, whose users may go on without answers,
+//! and those of steps and sub-agents, for which something else waits.
+
+use std::sync::Arc;
+
+use crate::ports::store::{ConversationKey, Generations, StoredContinuation};
+use crate::requests::Unavailable;
+
+use super::continuation::Continuation;
+
+/// Ids of the generations that wait in a conversation, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingIn {
+    /// Nothing but their users waits for them.
+    pub(crate) chats: Vec<String>,
+    /// A step or another generation waits for them.
+    pub(crate) awaited: Vec<String>,
+}
+
+/// Finds the generations that wait in a conversation.
+pub(crate) async fn waiting_in(
+    store: &dyn Generations,
+    key: &ConversationKey,
+) -> Result<WaitingIn, Unavailable> {
+    let mut waiting = WaitingIn::default();
+    for id in store.suspended_in(key).await? {
+        let (entry, stored) = tokio::try_join!(store.generation(&id), store.continuation(&id))?;
+        let (Some(entry), Some(StoredContinuation { body, .. })) = (entry, stored) else {
+            continue;
+        };
+        let kept: Continuation = serde_json::from_str(&body)
+            .map_err(|_| Unavailable::Corrupt(Arc::from(id.as_str())))?;
+        match entry.record.origin.is_some() || kept.parent.is_some() {
+            true => waiting.awaited.push(id),
+            false => waiting.chats.push(id),
+        }
+    }
+    Ok(waiting)
+}

@@ -1,0 +1,218 @@
+//! Runs that wait for people and end, or forget, without an answer: cancelled by id, with their
+//! conversation or their user, and beside chats of the same conversation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::generation::GenerationRequest;
+use greenroom_actors::agent::{AgentDefinition, Choice};
+use greenroom_actors::domain::message::ToolOutcome;
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use greenroom_actors::ports::store::{
+    AskState, AskSubject, ConversationKey, GenerationEntry, GenerationStatus, Status,
+};
+use greenroom_actors::testkit::{World, pass, start, target};
+use greenroom_actors::visibility::Visibility;
+use serde_json::json;
+
+use crate::approvals::{
+    Effects, answer, ask, calls, decision, generate, guarded, key, open_asks, over_100, recorded,
+    registry, request, text, world,
+};
+use crate::approved_runs::with_boss;
+
+const ALL: Visibility = Visibility::Everything;
+
+fn ask_for(id: &str) -> ScriptedAnswer {
+    calls(&[(id, "refund", json!({ "amount": 500 }))])
+}
+
+/// Returns the generation of the only open ask.
+async fn asking(world: &World) -> Arc<str> {
+    let open = open_asks(world).await;
+    assert_eq!(open.len(), 1, "{open:?}");
+    let AskSubject::Call(call) = &open[0].subject else { panic!("{open:?}") };
+    Arc::clone(&call.generation_id)
+}
+
+async fn entry(world: &World, agent: &str, id: &str) -> GenerationEntry {
+    world.runtime.generation(agent, id, &ALL).await.unwrap().unwrap()
+}
+
+/// Starts a workflow of `ann` whose step asks `desk` in the conversation `talk`, until it waits.
+async fn step_of_ann(world: &World) {
+    let mut asked = start("w", "e", json!({}));
+    asked.user_id = Some("ann".to_owned());
+    asked.conversation_id = Some("talk".to_owned());
+    let halted = world.runtime.execute(asked).await.unwrap();
+    assert_eq!(halted.status(), Status::Suspended);
+}
+
+#[actix::test]
+async fn the_step_of_a_cancelled_generation_fails() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let (world, _) = world([ask_for("c1")], vec![guarded(&effects, over_100())]).await;
+    step_of_ann(&world).await;
+    let (id, open) = (asking(&world).await, open_asks(&world).await);
+    world.runtime.cancel_generation("desk", &id, &ALL).await.unwrap();
+    pass(Duration::from_millis(100)).await;
+    assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Cancelled);
+    assert_eq!(ask(&world, &open[0].id).await.state, AskState::Withdrawn);
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Error);
+    assert_eq!(effects.all().len(), 0);
+    let again = world.runtime.cancel_generation("desk", &id, &ALL).await;
+    assert!(again.is_err(), "it has ended");
+}
+
+#[actix::test]
+async fn the_caller_of_a_cancelled_sub_agent_goes_on() {
+    tokio::time::pause();
+    let script = [
+        calls(&[("d1", "delegate_task", json!({ "agent": "desk", "task": "refund" }))]),
+        ask_for("c1"),
+        text("outer done"),
+    ];
+    let effects = Effects::default();
+    let model = ScriptedModel::local(script);
+    let registry = with_boss(registry(&model, vec![guarded(&effects, over_100())]));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let asked = GenerationRequest { agent_id: "boss".to_owned(), ..request() };
+    let waiting = world.runtime.generate(asked).await.unwrap();
+    let inner = asking(&world).await;
+    world.runtime.cancel_generation("desk", &inner, &ALL).await.unwrap();
+    pass(Duration::from_millis(100)).await;
+    assert_eq!(entry(&world, "desk", &inner).await.record.status, GenerationStatus::Cancelled);
+    let outer = entry(&world, "boss", &waiting.id).await;
+    assert_eq!(outer.record.status, GenerationStatus::Completed);
+    let outcome = &outer.steps[0].tool_results[0].outcome;
+    assert!(matches!(outcome, ToolOutcome::Error(_)), "the model reads it: {outcome:?}");
+    assert_eq!((open_asks(&world).await, effects.all().len()), (vec![], 0));
+}
+
+#[actix::test]
+async fn a_chat_does_not_end_what_a_step_asks_in_its_conversation() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let script = [ask_for("c1"), text("hello"), text("refunded")];
+    let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
+    step_of_ann(&world).await;
+    let of_step = asking(&world).await;
+    assert_eq!(generate(&world).await.text, "hello");
+    assert_eq!(asking(&world).await, of_step);
+    answer(&world, json!({ "approved": true })).await;
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
+}
+
+#[actix::test]
+async fn what_is_asked_in_a_deleted_conversation_is_withdrawn() {
+    tokio::time::pause();
+    let (world, _) = world([ask_for("c1")], vec![guarded(&Effects::default(), over_100())]).await;
+    let waiting = generate(&world).await;
+    let open = open_asks(&world).await;
+    assert_eq!(world.runtime.delete_conversation(key()).await, Ok(true));
+    assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Cancelled);
+    assert_eq!(ask(&world, &open[0].id).await.state, AskState::Withdrawn);
+    let late = decision(json!({ "approved": true }));
+    assert!(world.runtime.answer_ask(open[0].clone(), late).await.is_err());
+    assert!(world.runtime.conversations().conversation(&key()).await.unwrap().is_none());
+    assert_eq!(world.runtime.delete_conversation(key()).await, Ok(false));
+}
+
+#[actix::test]
+async fn a_step_goes_on_without_its_deleted_conversation() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let (world, _) =
+        world([ask_for("c1"), text("refunded")], vec![guarded(&effects, over_100())]).await;
+    step_of_ann(&world).await;
+    assert_eq!(world.runtime.delete_conversation(key()).await, Ok(true));
+    answer(&world, json!({ "approved": true })).await;
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
+    let conversation = world.runtime.conversations().conversation(&key()).await.unwrap();
+    assert!(conversation.is_none(), "it stays deleted: {conversation:?}");
+}
+
+#[actix::test]
+async fn a_step_waits_on_when_its_user_is_erased() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let script = [
+        calls(&[("d1", "delegate_task", json!({ "agent": "clerk", "task": "refund" }))]),
+        ask_for("c1"),
+        ask_for("c2"),
+        text("inner done"),
+        text("outer done"),
+    ];
+    let model = ScriptedModel::local(script);
+    let mut registry = registry(&model, vec![guarded(&effects, over_100())]);
+    let clerk = AgentDefinition { id: "clerk".to_owned(), ..(*registry.agents["desk"]).clone() };
+    let desk = AgentDefinition {
+        sub_agents: vec!["clerk".to_owned()],
+        tools: Choice::default(),
+        ..(*registry.agents["desk"]).clone()
+    };
+    registry.agents.insert("clerk".to_owned(), Arc::new(clerk));
+    registry.agents.insert("desk".to_owned(), Arc::new(desk));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    step_of_ann(&world).await;
+    let inner = asking(&world).await;
+    let chat = GenerationRequest { agent_id: "clerk".to_owned(), ..request() };
+    let chat = world.runtime.generate(chat).await.unwrap();
+    assert_eq!(open_asks(&world).await.len(), 2);
+
+    world.runtime.forget_user("ann").await.unwrap();
+    assert_eq!(asking(&world).await, inner, "only that of the step is left");
+    assert!(world.runtime.generation("clerk", &chat.id, &ALL).await.unwrap().is_none());
+    let world = world.restart().await;
+    answer(&world, json!({ "approved": true })).await;
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
+    assert_eq!(entry(&world, "clerk", &inner).await.record.user_id, None);
+    for agent in ["desk", "clerk"] {
+        let key = ConversationKey { agent_id: Arc::from(agent), ..key() };
+        let conversation = world.runtime.conversations().conversation(&key).await.unwrap();
+        assert!(conversation.is_none(), "of {agent}: {conversation:?}");
+    }
+}
+
+#[actix::test]
+async fn a_run_waits_for_a_limited_number_of_answers() {
+    tokio::time::pause();
+    let refund = |id| (id, "refund", json!({ "amount": 500 }));
+    let delegate = |id| (id, "delegate_task", json!({ "agent": "desk", "task": "refund" }));
+    let two = || calls(&[refund("c1"), refund("c2")]);
+    let too_many = "more than 2 questions would wait for people";
+    let rows = [
+        ("desk", vec![calls(&[refund("c1"), refund("c2"), refund("c3")])]),
+        ("boss", vec![calls(&[delegate("d1"), delegate("d2")]), two(), two()]),
+    ];
+    for (agent, script) in rows {
+        let effects = Effects::default();
+        let script = script.into_iter().chain([text("done"), text("done")]);
+        let model = ScriptedModel::local(script);
+        let registry = with_boss(registry(&model, vec![guarded(&effects, over_100())]));
+        let limits = RuntimeLimits { generation_asks_max: 2, ..RuntimeLimits::default() };
+        let world = World::launch(registry, limits).await;
+        let asked = GenerationRequest { agent_id: agent.to_owned(), ..request() };
+        let waiting = world.runtime.generate(asked).await.unwrap();
+        assert_eq!((waiting.asks.len(), open_asks(&world).await.len()), (2, 2), "{agent}");
+        let failed = waiting.tool_results.iter().map(|result| result.outcome.clone());
+        assert_eq!(failed.collect::<Vec<_>>(), [ToolOutcome::Error(too_many.to_owned())]);
+        for open in open_asks(&world).await {
+            let yes = decision(json!({ "approved": true }));
+            world.runtime.answer_ask(open, yes).await.unwrap();
+        }
+        pass(Duration::from_millis(100)).await;
+        let ended = entry(&world, agent, &waiting.id).await;
+        assert_eq!(ended.record.status, GenerationStatus::Completed, "{agent}");
+        assert_eq!(effects.all().len(), 2, "{agent}");
+    }
+}
