@@ -12,6 +12,8 @@ use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{
     AskState, AskSubject, ConversationKey, GenerationEntry, GenerationStatus, Status,
 };
+use greenroom_actors::requests::Unavailable;
+use greenroom_actors::runtime::CancelGenerationError;
 use greenroom_actors::testkit::{World, pass, start, target};
 use greenroom_actors::visibility::Visibility;
 use serde_json::json;
@@ -215,4 +217,24 @@ async fn a_run_waits_for_a_limited_number_of_answers() {
         assert_eq!(ended.record.status, GenerationStatus::Completed, "{agent}");
         assert_eq!(effects.all().len(), 2, "{agent}");
     }
+}
+
+#[actix::test]
+async fn a_cancellation_in_an_outage_is_made_after_it() {
+    tokio::time::pause();
+    let model = ScriptedModel::local([ask_for("c1")]);
+    let registry = registry(&model, vec![guarded(&Effects::default(), over_100())]);
+    let limits =
+        RuntimeLimits { store_patience: Duration::from_secs(5), ..RuntimeLimits::default() };
+    let world = World::launch(registry, limits).await;
+    let waiting = generate(&world).await;
+    world.store.begin_outage();
+    let cancelled = world.runtime.cancel_generation("desk", &waiting.id, &ALL).await;
+    let refusal =
+        matches!(cancelled, Err(CancelGenerationError::Unavailable(Unavailable::Store { .. })));
+    assert!(refusal, "{cancelled:?}");
+    world.store.end_outage();
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Cancelled);
+    assert_eq!(open_asks(&world).await, []);
 }

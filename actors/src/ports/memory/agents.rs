@@ -158,22 +158,18 @@ impl Generations for MemoryStore {
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
         let recorded = self.written(|state| state.record_generation(self.own(), write));
-        let Some(end) = self.faults.acknowledgement() else { return recorded };
-        Box::pin(async {
-            // closes without a value
-            let _ = end.await;
-            recorded.await
-        })
+        self.faults.acknowledged(recorded)
     }
 
     fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
-        self.written(|state| {
+        let settled = self.written(|state| {
             let is_newest = state.agents.revision_of(&write.record.id) == revision;
             if is_newest {
                 state.record_generation(self.own(), write);
             }
             is_newest
-        })
+        });
+        self.faults.after_outage(settled)
     }
 
     fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {

@@ -214,7 +214,8 @@ impl Asks for MemoryStore {
     }
 
     fn revise_ask(&self, revision: AskRevision) -> Written<bool> {
-        self.written(|state| state.asks.revise(revision))
+        let revised = self.written(|state| state.asks.revise(revision));
+        self.faults.after_outage(revised)
     }
 
     fn asks<'a>(

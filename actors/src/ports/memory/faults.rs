@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::MemoryStore;
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
-use crate::ports::store::{Append, Journal as _, Row};
+use crate::ports::store::{Append, Journal as _, Row, Written};
 
 /// Faults of one store; none at first.
 #[derive(Default)]
@@ -69,16 +69,25 @@ impl Faults {
         }
     }
 
-    /// Returns a channel that closes when a generation may be notified that its record is stored; `None`
-    /// if that is now.
-    pub(super) fn acknowledgement(&self) -> Option<oneshot::Receiver<()>> {
+    /// Returns the answer to the record of a generation, which may be later than the record.
+    pub(super) fn acknowledged<T: Send + 'static>(&self, recorded: Written<T>) -> Written<T> {
         let (answer, end) = oneshot::channel();
         match (self.waiting().as_mut(), self.late().as_mut()) {
             (Some(waiting), _) => waiting.answers.push(answer),
             (None, Some(late)) => late.push(answer),
-            (None, None) => return None,
+            (None, None) => return recorded,
         }
-        Some(end)
+        after(end, recorded)
+    }
+
+    /// Returns the answer to a change, which comes at the end of an outage.
+    pub(super) fn after_outage<T: Send + 'static>(&self, changed: Written<T>) -> Written<T> {
+        let (answer, end) = oneshot::channel();
+        match self.waiting().as_mut() {
+            Some(waiting) => waiting.answers.push(answer),
+            None => return changed,
+        }
+        after(end, changed)
     }
 
     /// Returns true if another process owns the execution.
@@ -151,4 +160,13 @@ impl MemoryStore {
     pub fn set_silent(&self, silent: bool) {
         self.faults.is_silent.store(silent, Ordering::SeqCst);
     }
+}
+
+/// Returns an answer that comes once the channel has closed.
+fn after<T: Send + 'static>(end: oneshot::Receiver<()>, answer: Written<T>) -> Written<T> {
+    Box::pin(async {
+        // closes without a value
+        let _ = end.await;
+        answer.await
+    })
 }
