@@ -25,8 +25,20 @@ pub struct ExecutionQuery {
     pub limit: usize,
 }
 
-const NAMES: [&str; 9] =
-    ["status", "userId", "from", "to", "endedFrom", "endedTo", "replayOf", "limit", "cursor"];
+const NAMES: [&str; 12] = [
+    "status",
+    "userId",
+    "from",
+    "to",
+    "endedFrom",
+    "endedTo",
+    "replayOf",
+    "parentExecutionId",
+    "idPrefix",
+    "error",
+    "limit",
+    "cursor",
+];
 
 impl ExecutionQuery {
     /// Parses the query.
@@ -41,6 +53,9 @@ impl ExecutionQuery {
             ended_from: time_from(pairs, "endedFrom")?,
             ended_to: time_until(pairs, "endedTo")?,
             replay_of: read_name(pairs, "replayOf")?,
+            parent_id: read_name(pairs, "parentExecutionId")?,
+            id_prefix: read_name(pairs, "idPrefix")?,
+            error: read_name(pairs, "error")?,
         };
         let place = |text: &str| list_cursor_of(text, filter.is_of_ends());
         let after = read(pairs, "cursor", "must be a nextCursor of this list", place)?;
@@ -234,7 +249,7 @@ mod tests {
     #[test]
     fn unknown_parameters_are_refused_with_the_nearest() {
         let list = "known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, \
-                    limit, cursor";
+                    parentExecutionId, idPrefix, error, limit, cursor";
         let rows = [
             ("stauts", "did you mean status?"),
             ("user_id", "did you mean userId?"),
@@ -274,6 +289,9 @@ mod tests {
             ("endedFrom", "today"),
             ("endedTo", "1"),
             ("replayOf", ""),
+            ("parentExecutionId", ""),
+            ("idPrefix", ""),
+            ("error", ""),
             ("cursor", "zz"),
             ("userId", ""),
         ];

@@ -1,7 +1,7 @@
 //! Pages of lists, by their place in the order of time and row, and ranges of the log.
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Cursor, LogFilter, Row};
+use greenroom_actors::ports::store::{Cursor, ExecutionFilter, LogFilter, Projection, Row};
 use greenroom_actors::visibility::Visibility;
 
 /// A range of a list that is ordered by a time and the row, newest first.
@@ -22,6 +22,30 @@ impl PageRange {
         let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
         Self { from: from.map_or(i64::MIN, |from| from.0), before: cursor.min(end) }
     }
+}
+
+/// Returns the end of the range of texts that begin with a text, in the order of bytes.
+pub fn after_prefix(begin: &str) -> String {
+    format!("{begin}{}", char::MAX)
+}
+
+/// Returns a page of executions that were found by their ids, newest first, and the cursor of the
+/// next one.
+pub fn page_of_ids(
+    mut found: Vec<(Row, Projection)>,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> (Vec<Projection>, Option<Cursor>) {
+    let place = |row: Row, execution: &Projection| (execution.header.created_at, row);
+    let is_behind = |at| after.is_none_or(|after| at < (after.at, after.row));
+    found.retain(|(row, it)| filter.admits(it) && is_behind(place(*row, it)));
+    found.sort_by_key(|(row, it)| std::cmp::Reverse(place(*row, it)));
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| has_more);
+    let next = last.map(|(row, it)| Cursor { at: it.header.created_at, row: *row });
+    (found.into_iter().map(|(_, execution)| execution).collect(), next)
 }
 
 /// The log records that an index leads to; the other conditions of a filter are checked on them.

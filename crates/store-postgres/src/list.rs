@@ -8,11 +8,13 @@
 //! All statements have the parameters `$1`, earliest time, `($2, $3)`, the place before which rows
 //! are listed, and `$4`, limit.
 
-use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection};
+use greenroom_actors::ports::store::{
+    Cursor, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX, Projection, Status,
+};
 use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::execution_columns;
-use greenroom_store_codec::lists::PageRange;
+use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
 use greenroom_store_codec::numbers::limit_of;
 use greenroom_store_codec::records::projection_of;
 
@@ -78,6 +80,20 @@ pub(crate) const OF_REPLAYS: &str = range!(
     AND ($7::bigint IS NULL OR status = $7) AND ($8::text IS NULL OR user_id = $8)"
 );
 
+/// Checks the other filters on the rows that the execution has started.
+pub(crate) const OF_CHILDREN: &str = range!(
+    execution_columns!(),
+    "parent = $5 AND ($6::text IS NULL OR workflow = $6)
+    AND ($7::bigint IS NULL OR status = $7) AND ($8::text IS NULL OR user_id = $8)"
+);
+
+/// Selects the executions whose ids begin with a text, those with the greatest ids.
+pub(crate) const OF_IDS: &str = concat!(
+    "SELECT ",
+    execution_columns!(),
+    " FROM executions WHERE id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+);
+
 /// Selects executions of a range by end, last ended first, one more than a page scans.
 macro_rules! ended {
     ($condition:literal) => {
@@ -103,7 +119,8 @@ macro_rules! matching {
                     coalesce(created >= $5 AND created < $6
                         AND ($7::text IS NULL OR workflow = $7)
                         AND ($8::text IS NULL OR user_id = $8)
-                        AND ($9::text IS NULL OR replayed_from = $9), false) AS matches
+                        AND ($9::text IS NULL OR replayed_from = $9)
+                        AND ($10::text IS NULL OR parent = $10), false) AS matches
                 FROM (",
             $range,
             ") scanned
@@ -113,7 +130,7 @@ macro_rules! matching {
     };
 }
 
-pub(crate) const ENDED_AS: &str = matching!(ended!("status = $10::bigint"));
+pub(crate) const ENDED_AS: &str = matching!(ended!("status = $11::bigint"));
 
 pub(crate) const ENDED: &str = matching!(concat!(
     "(",
@@ -144,36 +161,78 @@ pub(crate) async fn list(
     if limit == 0 {
         return Ok((Vec::new(), None));
     }
-    let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
+    if let Some(begin) = &filter.id_prefix {
+        return list_of_ids(reading, begin, filter, after, limit).await;
+    }
+    let ExecutionFilter { workflow_id, user_id, replay_of, parent_id, .. } = filter;
     let PageRange { from, before: (at, row) } = PageRange::of(filter.from, filter.to, after);
     let workflow = workflow_id.as_deref().map(Text);
     let user = user_id.as_deref().map(Text);
     let replayed = replay_of.as_deref().map(Text);
-    let status = status.map(status_code);
+    let parent = parent_id.as_deref().map(Text);
+    // others have no error
+    let failed = filter.error.as_ref().map(|_| Status::Error);
+    let status = filter.status.or(failed).map(status_code);
+    let scanned = if filter.is_search() { LIST_SEARCHED_MAX } else { limit };
     // one more, to detect another page
-    let most = limit_of(limit.saturating_add(1));
-    let (sql, own): (_, Values<'_>) = match (&replayed, &user, &workflow, &status) {
+    let most = limit_of(scanned.saturating_add(1));
+    let (sql, own): (_, Values<'_>) = match (&replayed, &parent, &user, &workflow, &status) {
         (Some(_), ..) => (OF_REPLAYS, &[&replayed, &workflow, &status, &user]),
-        (None, Some(_), ..) => (OF_USER, &[&user, &workflow, &status]),
-        (None, None, Some(_), Some(_)) => (OF_WORKFLOW_AND_STATUS, &[&workflow, &status]),
-        (None, None, Some(_), None) => (OF_WORKFLOW, &[&workflow]),
-        (None, None, None, Some(_)) => (OF_STATUS, &[&status]),
-        (None, None, None, None) => (OF_ALL, &[]),
+        (None, Some(_), ..) => (OF_CHILDREN, &[&parent, &workflow, &status, &user]),
+        (None, None, Some(_), ..) => (OF_USER, &[&user, &workflow, &status]),
+        (None, None, None, Some(_), Some(_)) => (OF_WORKFLOW_AND_STATUS, &[&workflow, &status]),
+        (None, None, None, Some(_), None) => (OF_WORKFLOW, &[&workflow]),
+        (None, None, None, None, Some(_)) => (OF_STATUS, &[&status]),
+        (None, None, None, None, None) => (OF_ALL, &[]),
     };
     let range: Values<'_> = &[&from, &at, &row, &most];
     let rows = reading.rows(sql, &[range, own].concat()).await?;
-    reading.decoded(rows, move |rows, defects| page_of(rows, limit, defects)).await
+    let filter = filter.clone();
+    let page =
+        move |rows: &[Stored], defects: &Defects| page_of(rows, &filter, (limit, scanned), defects);
+    reading.decoded(rows, page).await
 }
 
+/// Returns the executions of the scanned rows that a filter admits.
 fn page_of(
     rows: &[Stored],
-    limit: usize,
+    filter: &ExecutionFilter,
+    (limit, scanned): (usize, usize),
     defects: &Defects,
 ) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
-    let page = rows.get(..limit).unwrap_or(rows);
-    let is_last = rows.len() <= limit;
-    let last = page.last().filter(|_| !is_last);
-    Ok((readable(page, defects)?, last.map(|row| cursor_of(row, CREATED)).transpose()?))
+    let (mut page, mut last) = (Vec::new(), None);
+    for (looked_at, row) in rows.iter().enumerate() {
+        if looked_at == scanned || page.len() == limit {
+            return Ok((page, last));
+        }
+        last = Some(cursor_of(row, CREATED)?);
+        let execution = readable(std::slice::from_ref(row), defects)?;
+        page.extend(execution.into_iter().filter(|execution| filter.admits(execution)));
+    }
+    Ok((page, None))
+}
+
+/// Reads a page of the executions whose ids begin with a text, newest first.
+async fn list_of_ids(
+    reading: Reading,
+    begin: &str,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
+    let (end, most) = (after_prefix(begin), limit_of(IDS_SEARCHED_MAX));
+    let rows = reading.rows(OF_IDS, &[&Text(begin), &Text(&*end), &most]).await?;
+    let filter = filter.clone();
+    let page = move |rows: &[Stored], defects: &Defects| {
+        let mut found = Vec::new();
+        for row in rows {
+            let read = readable(std::slice::from_ref(row), defects)?;
+            let number = row.integer(0)?;
+            found.extend(read.into_iter().map(|execution| (number, execution)));
+        }
+        Ok(page_of_ids(found, &filter, after, limit))
+    };
+    reading.decoded(rows, page).await
 }
 
 /// Reads a page by time of end, newest first, and the cursor of the next one. The page may be
@@ -184,7 +243,7 @@ pub(crate) async fn list_of_ends(
     after: Option<Cursor>,
     limit: usize,
 ) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
-    let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
+    let ExecutionFilter { workflow_id, status, user_id, replay_of, parent_id, .. } = filter;
     let is_of_none = status.is_some_and(|status| !status.is_terminal());
     if limit == 0 || is_of_none {
         return Ok((Vec::new(), None));
@@ -196,9 +255,11 @@ pub(crate) async fn list_of_ends(
     let workflow = workflow_id.as_deref().map(Text);
     let user = user_id.as_deref().map(Text);
     let replayed = replay_of.as_deref().map(Text);
+    let parent = parent_id.as_deref().map(Text);
     let most = limit_of(limit.saturating_add(1));
-    let values: Values<'_> =
-        &[&from, &at, &row, &most, &created_from, &created_to, &workflow, &user, &replayed];
+    let created: Values<'_> = &[&created_from, &created_to];
+    let place: Values<'_> = &[&from, &at, &row, &most];
+    let values = &*[place, created, &[&workflow, &user, &replayed, &parent]].concat();
     let rows = match status.map(status_code) {
         Some(status) => reading.rows(ENDED_AS, &[values, &[&status]].concat()).await?,
         None => reading.rows(ENDED, values).await?,
@@ -235,8 +296,6 @@ fn cursor_of(row: &Stored, time: usize) -> Result<Cursor, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::ports::store::Status;
-
     use super::*;
 
     #[test]

@@ -35,12 +35,13 @@ pub(crate) const EXTENSIONS: [&str; 2] = ["pg_trgm", "btree_gin"];
 
 /// Migrations; number `i` leads from version `i` to `i + 1` of the tables, which is in
 /// `meta.schema`. Servers that know version 1 can work on all of them.
-pub(crate) const STEPS: [Step; 5] = [
+pub(crate) const STEPS: [Step; 6] = [
     Step { sql: V1, least: 1 },
     Step { sql: V2, least: 1 },
     Step { sql: V3, least: 1 },
     Step { sql: V4, least: 1 },
     Step { sql: V5, least: 1 },
+    Step { sql: V6, least: 1 },
 ];
 
 const V1: &str = r#"
@@ -351,3 +352,7 @@ const V5: &str = r#"
 ALTER TABLE conversations ADD COLUMN approved text COLLATE "C";
 CREATE INDEX asks_assigned ON asks (n) WHERE rules IS NOT NULL;
 "#;
+
+const V6: &str = "
+CREATE INDEX children ON executions (parent, created, n) WHERE parent IS NOT NULL;
+";

@@ -6,9 +6,11 @@
 
 use std::sync::LazyLock;
 
-use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Status};
+use greenroom_actors::ports::store::{
+    Cursor, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX, Projection, Status,
+};
 use greenroom_store_codec::execution_columns as columns;
-use greenroom_store_codec::lists::PageRange;
+use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
 use greenroom_store_codec::records::REPLAYED_FROM;
 use rusqlite::{Result, Statement, ToSql};
 
@@ -65,6 +67,24 @@ const OF_REPLAYS: &str = concat!(
     " AND (:workflow IS NULL OR workflow = :workflow) AND (:status IS NULL OR status = :status)
       AND (:user IS NULL OR user_id = :user)",
     newest_first!()
+);
+
+/// Checks the other filters on the rows that the execution has started.
+const OF_CHILDREN: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM executions INDEXED BY children WHERE parent = :parent",
+    range!(),
+    " AND (:workflow IS NULL OR workflow = :workflow) AND (:status IS NULL OR status = :status)
+      AND (:user IS NULL OR user_id = :user)",
+    newest_first!()
+);
+
+/// Selects the executions whose ids begin with a text, those with the greatest ids.
+const OF_IDS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM executions WHERE id >= :begin AND id < :end ORDER BY id DESC LIMIT :limit"
 );
 
 /// Selects rows that ended at or after `:from` and before the place.
@@ -131,22 +151,56 @@ pub(super) fn list(
     if limit == 0 {
         return Ok((Vec::new(), None));
     }
-    let mut statement = reading.prepare_cached(statement_for(filter))?;
+    if let Some(begin) = &filter.id_prefix {
+        return list_of_ids(reading, begin, filter, after, limit);
+    }
+    let (status, most) = match filter.error {
+        // others have none
+        Some(_) => (filter.status.or(Some(Status::Error)), LIST_SEARCHED_MAX),
+        None if filter.is_search() => (filter.status, LIST_SEARCHED_MAX),
+        None => (filter.status, limit),
+    };
+    let range_filter = ExecutionFilter { status, ..filter.clone() };
+    let mut statement = reading.prepare_cached(statement_for(&range_filter))?;
     let range = PageRange::of(filter.from, filter.to, after);
-    bind_filter(&mut statement, filter, range, limit)?;
+    bind_filter(&mut statement, &range_filter, range, most)?;
     let mut rows = statement.raw_query();
     let (mut page, mut looked_at, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
-        if looked_at == limit {
+        if looked_at == most || page.len() == limit {
             return Ok((page, last));
         }
         looked_at += 1;
         // both are in the index, so they are readable
         last = Some(Cursor { at: time_of(row, 4)?, row: row.get(0)? });
         let name = || named("execution", row, 1);
-        page.extend(reading.defects.readable(name, projection_of(row))?);
+        let execution = reading.defects.readable(name, projection_of(row))?;
+        page.extend(execution.filter(|execution| filter.admits(execution)));
     }
     Ok((page, None))
+}
+
+/// Reads a page of the executions whose ids begin with a text, newest first.
+fn list_of_ids(
+    reading: &Reading<'_>,
+    begin: &str,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Projection>, Option<Cursor>)> {
+    let mut statement = reading.prepare_cached(OF_IDS)?;
+    let (end, most) = (after_prefix(begin), limit_of(IDS_SEARCHED_MAX));
+    let values: [(&str, &dyn ToSql); 3] = [(":begin", &begin), (":end", &end), (":limit", &most)];
+    bind(&mut statement, &values)?;
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name = || named("execution", row, 1);
+        if let Some(execution) = reading.defects.readable(name, projection_of(row))? {
+            found.push((row.get(0)?, execution));
+        }
+    }
+    Ok(page_of_ids(found, filter, after, limit))
 }
 
 /// Reads a page by time of end, newest first, and the cursor of the next one. The page may be
@@ -185,7 +239,7 @@ pub(super) fn list_of_ends(
 
 /// Returns true if a row matches the filters other than status and time of end.
 fn matches(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
-    let ExecutionFilter { workflow_id, user_id, from, to, replay_of, .. } = filter;
+    let ExecutionFilter { workflow_id, user_id, from, to, replay_of, parent_id, .. } = filter;
     let created = time_of(row, 4)?;
     let is = |column, wanted: &Option<String>| -> Result<bool> {
         let Some(wanted) = wanted else { return Ok(true) };
@@ -195,12 +249,16 @@ fn matches(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
         && to.is_none_or(|to| created < to)
         && is(2, workflow_id)?
         && is(9, user_id)?
+        && is(11, parent_id)?
         && is(REPLAYED_FROM, replay_of)?)
 }
 
 fn statement_for(filter: &ExecutionFilter) -> &'static str {
     if filter.replay_of.is_some() {
         return OF_REPLAYS;
+    }
+    if filter.parent_id.is_some() {
+        return OF_CHILDREN;
     }
     match (&filter.user_id, &filter.workflow_id, filter.status) {
         (Some(_), _, _) => OF_USER,
@@ -218,15 +276,16 @@ fn bind_filter(
     PageRange { from, before: (before, row) }: PageRange,
     limit: usize,
 ) -> Result<()> {
-    let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
+    let ExecutionFilter { workflow_id, status, user_id, replay_of, parent_id, .. } = filter;
     let status = status.map(status_code);
     // one more, to detect another page
     let limit = limit_of(limit.saturating_add(1));
-    let values: [(&str, &dyn ToSql); 8] = [
+    let values: [(&str, &dyn ToSql); 9] = [
         (":workflow", workflow_id),
         (":status", &status),
         (":user", user_id),
         (":replay_of", replay_of),
+        (":parent", parent_id),
         (":from", &from),
         (":before", &before),
         (":row", &row),
@@ -295,6 +354,10 @@ mod tests {
                 }
             }
         }
+        let parent_id = Some("e1".to_owned());
+        let children = ExecutionFilter { parent_id, ..ExecutionFilter::default() };
+        assert_uses_indexes(statement_for(&children));
+        assert_uses_indexes(OF_IDS);
         assert_uses_indexes(&ENDED);
         assert_uses_indexes(&ENDED_AS);
     }

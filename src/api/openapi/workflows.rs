@@ -129,7 +129,7 @@ fn workflow_events() -> Value {
     parts::response("The events", content, &parts::ABOUT_EXECUTION)
 }
 
-fn filters() -> [Value; 9] {
+fn filters() -> [Value; 12] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
     let time = || {
         json!({ "anyOf": [
@@ -162,6 +162,23 @@ fn filters() -> [Value; 9] {
             time(),
         ),
         parts::query("replayOf", "Replays of this execution", parts::name()),
+        parts::query(
+            "parentExecutionId",
+            "Executions that a step of this one started",
+            parts::name(),
+        ),
+        parts::query(
+            "idPrefix",
+            "Executions whose id begins with this text; of more than 1,000, those with the greatest \
+             ids",
+            parts::name(),
+        ),
+        parts::query(
+            "error",
+            "Failed executions with this text in the message of the failure, in upper or lower case. \
+             A page searches 1,000 of them, and may be empty although more follow",
+            parts::name(),
+        ),
         parts::query("limit", "Maximum number of executions", parts::number(1, 200, 50)),
         parts::query(
             "cursor",

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, step_started};
 use super::{pages, read};
+use crate::domain::fact::Parent;
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReplayedFrom, Status};
+use crate::ports::store::{Cursor, ExecutionFilter, Failure, Projection, ReplayedFrom, Status};
 
 pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
     // three statuses, two workflows, two users and anonymous, pairs created at the same time
@@ -22,6 +23,10 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
             execution: ExecutionId::trusted(["e01", "e02"][usize::from(i % 2 == 0)]),
             step_id: Arc::from("ask"),
         });
+        draft.header.parent = (i % 9 == 0).then(|| Parent {
+            execution: ExecutionId::trusted(["e03", "e04"][usize::from(i % 2 == 0)]),
+            path: Arc::from("call"),
+        });
         draft.header.user_id = match i % 3 {
             0 => None,
             1 => Some(Arc::from("u1")),
@@ -33,6 +38,12 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
             2 => Status::Error,
             _ => Status::Completed,
         };
+        draft.error = (draft.status == Status::Error).then(|| Failure {
+            message: Arc::from(format!("Not found {i}, {}%", i * 10)),
+            step_id: None,
+            path: None,
+            class: None,
+        });
         bench.take(&draft).await;
         drafts.push(draft);
     }
@@ -86,6 +97,25 @@ fn every_filter() -> Vec<ExecutionFilter> {
     };
     let replays: Vec<_> = filters.iter().map(of_replays).collect();
     filters.extend(replays);
+    let searches = |filter: &ExecutionFilter| {
+        let text = |text: &str| Some(text.to_owned());
+        let none = ExecutionFilter::default();
+        let searched = [
+            ExecutionFilter { parent_id: text("e03"), ..none.clone() },
+            ExecutionFilter { id_prefix: text("e1"), ..none.clone() },
+            ExecutionFilter { id_prefix: text("e12"), parent_id: text("e04"), ..none.clone() },
+            ExecutionFilter { error: text("FOUND 2"), ..none.clone() },
+            ExecutionFilter { error: text("100%"), ..none.clone() },
+            ExecutionFilter { error: text("found"), id_prefix: text("e2"), ..none.clone() },
+            ExecutionFilter { parent_id: text("e04"), error: text("found"), ..none },
+        ];
+        searched.map(|it| {
+            let ExecutionFilter { parent_id, id_prefix, error, .. } = it;
+            ExecutionFilter { parent_id, id_prefix, error, ..filter.clone() }
+        })
+    };
+    let searches: Vec<_> = filters.iter().step_by(11).flat_map(searches).collect();
+    filters.extend(searches);
     let of_ends = |filter: &ExecutionFilter| {
         let times = [(Some(2010), None), (None, Some(2020)), (Some(2010), Some(3015))];
         times.map(|(from, to)| ExecutionFilter {
@@ -103,6 +133,9 @@ fn matches(filter: &ExecutionFilter, draft: &Draft) -> bool {
     let header = &draft.header;
     let ended = draft.status.is_terminal().then_some(draft.at);
     let replayed = draft.replayed_from.as_ref().map(|from| from.execution.as_str());
+    let parent = header.parent.as_ref().map(|parent| parent.execution.as_str());
+    let failure = draft.error.as_ref().map(|error| error.message.to_lowercase());
+    let failure = failure.unwrap_or_default();
     filter.workflow_id.as_deref().is_none_or(|id| *id == *header.workflow_id)
         && filter.status.is_none_or(|status| status == draft.status)
         && filter.user_id.as_deref().is_none_or(|id| header.user_id.as_deref() == Some(id))
@@ -111,6 +144,9 @@ fn matches(filter: &ExecutionFilter, draft: &Draft) -> bool {
         && filter.ended_from.is_none_or(|from| ended.is_some_and(|at| from <= at))
         && filter.ended_to.is_none_or(|to| ended.is_some_and(|at| at < to))
         && filter.replay_of.as_deref().is_none_or(|id| replayed == Some(id))
+        && filter.parent_id.as_deref().is_none_or(|id| parent == Some(id))
+        && filter.id_prefix.as_deref().is_none_or(|begin| header.id.as_str().starts_with(begin))
+        && filter.error.as_deref().is_none_or(|text| failure.contains(&text.to_lowercase()))
 }
 
 async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<Projection> {

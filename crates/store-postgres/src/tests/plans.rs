@@ -221,8 +221,10 @@ const CASES: &[Case] = &[
     of!(list::OF_WORKFLOW_AND_STATUS, "0, 900000, 1, 101, 'workflow 1', 3"),
     of!(list::OF_USER, "0, 900000, 1, 101, 'user 0', NULL, NULL"),
     of!(list::OF_REPLAYS, "0, 900000, 1, 101, 'execution 50', NULL, NULL, NULL"),
-    of!(list::ENDED, "0, 900000, 1, 101, 0, 900000, 'no workflow', NULL, NULL"),
-    of!(list::ENDED_AS, "0, 900000, 1, 101, 0, 900000, NULL, 'no user', NULL, 4"),
+    of!(list::OF_CHILDREN, "0, 900000, 1, 101, 'execution 50', NULL, NULL, NULL"),
+    of!(list::OF_IDS, "'execution 5', 'execution 6', 1001"),
+    of!(list::ENDED, "0, 900000, 1, 101, 0, 900000, 'no workflow', NULL, NULL, NULL"),
+    of!(list::ENDED_AS, "0, 900000, 1, 101, 0, 900000, NULL, 'no user', NULL, NULL, 4"),
     of!(log_writes::NEXT_NUMBERS, "500"),
     of!(
         log_writes::PUT,

@@ -22,23 +22,24 @@ const VERSION: i32 = STEPS.len() as i32;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Adds something that this version does not know.
-const ADDING: [Step; 6] = [
-    STEPS[0],
-    STEPS[1],
-    STEPS[2],
-    STEPS[3],
-    STEPS[4],
-    Step { sql: "ALTER TABLE executions ADD COLUMN later int NOT NULL DEFAULT 7", least: 1 },
-];
+const ADDING: [Step; STEPS.len() + 1] = followed_by(Step {
+    sql: "ALTER TABLE executions ADD COLUMN later int NOT NULL DEFAULT 7",
+    least: 1,
+});
 /// Takes away what this version needs.
-const TAKING: [Step; 6] = [
-    STEPS[0],
-    STEPS[1],
-    STEPS[2],
-    STEPS[3],
-    STEPS[4],
-    Step { sql: "ALTER TABLE executions DROP COLUMN around", least: VERSION + 1 },
-];
+const TAKING: [Step; STEPS.len() + 1] =
+    followed_by(Step { sql: "ALTER TABLE executions DROP COLUMN around", least: VERSION + 1 });
+
+/// Returns the steps of this build and one more.
+const fn followed_by(last: Step) -> [Step; STEPS.len() + 1] {
+    let mut steps = [last; STEPS.len() + 1];
+    let mut number = 0;
+    while number < STEPS.len() {
+        steps[number] = STEPS[number];
+        number += 1;
+    }
+    steps
+}
 
 fn settings(url: &str, name: &str) -> PostgresSettings {
     let cluster = Some(ClusterSettings { lease: Duration::from_millis(1200), address: None });
@@ -82,7 +83,10 @@ async fn a_server_works_on_tables_to_which_a_newer_one_has_added() {
     older.close();
     let older = open(&STEPS, &url, "older").unwrap();
     assert_eq!(ask("SELECT schema, schema_min FROM meta"), version, "nothing is undone");
-    assert_eq!(ask("SELECT name, schema FROM nodes ORDER BY node"), "newer|6\nolder|5");
+    assert_eq!(
+        ask("SELECT name, schema FROM nodes ORDER BY node"),
+        format!("newer|{}\nolder|{VERSION}", VERSION + 1)
+    );
     // a copy would lack what it does not know
     let copied = DatabaseSource::open(settings(&url, "copy")).err().unwrap();
     assert!(matches!(copied, OpenError::Newer { found, known } if found == known + 1), "{copied}");
@@ -98,16 +102,24 @@ async fn nothing_is_taken_away_that_a_server_needs_which_is_alive() {
     let newer = open(&TAKING, &url, "newer").err().unwrap().to_string();
     let expected = format!("greenroom {} (older), which is running,", env!("CARGO_PKG_VERSION"));
     assert!(newer.contains(&expected), "{newer}");
-    assert_eq!(ask("SELECT schema, schema_min FROM meta"), "5|1", "nothing was changed");
+    assert_eq!(
+        ask("SELECT schema, schema_min FROM meta"),
+        format!("{VERSION}|1"),
+        "nothing was changed"
+    );
     older.close();
 
     // a restart with the newer version, of a server that was killed
-    ask("INSERT INTO nodes (node, name, version, state, beat, lease, schema)
-        VALUES (nextval('node_seq'), 'newer', '0.0.1', 0, 77, 1200, 5)");
+    let killed = format!(
+        "INSERT INTO nodes (node, name, version, state, beat, lease, schema)
+        VALUES (nextval('node_seq'), 'newer', '0.0.1', 0, 77, 1200, {VERSION})"
+    );
+    ask(&killed);
     let newer = open(&TAKING, &url, "newer").unwrap();
-    assert_eq!(ask("SELECT schema, schema_min FROM meta"), "6|6");
+    assert_eq!(ask("SELECT schema, schema_min FROM meta"), format!("{0}|{0}", VERSION + 1));
     let older = open(&STEPS, &url, "older").err().unwrap();
-    assert!(matches!(older, OpenError::Newer { found: 6, known: 5 }), "{older}");
+    let OpenError::Newer { found, known } = older else { panic!("{older}") };
+    assert_eq!((found, known), (VERSION + 1, VERSION));
     drop(newer);
 }
 

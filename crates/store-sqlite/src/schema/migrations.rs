@@ -1,10 +1,10 @@
 //! Migrations of the tables, from version to version.
 
 /// Schema version that this build writes and reads; `user_version` of the file.
-pub(crate) const VERSION: i32 = 9;
+pub(crate) const VERSION: i32 = 10;
 
 /// Migrations; number `i` leads from version `i` to `i + 1`.
-pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8, V9];
+pub(crate) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6, V7, V8, V9, V10];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -336,4 +336,8 @@ CREATE INDEX asks_closed_by_agent ON asks (agent, closed)
     WHERE closed IS NOT NULL AND agent IS NOT NULL;
 CREATE INDEX asks_closed_by_user ON asks (user_id, closed)
     WHERE closed IS NOT NULL AND user_id IS NOT NULL;
+";
+
+const V10: &str = "
+CREATE INDEX children ON executions (parent, created) WHERE parent IS NOT NULL;
 ";
