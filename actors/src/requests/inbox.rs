@@ -19,8 +19,8 @@ pub struct AskDetail {
     pub ask: Ask,
     /// Data that the step shows.
     pub payload: Option<Arc<Value>>,
-    /// Schema of the answer.
-    pub schema: Option<Schema>,
+    /// JSON Schema of the answer.
+    pub schema: Option<Value>,
     /// Schema of the arguments of the call, if people may change them.
     pub arguments: Option<Arc<Schema>>,
     /// The answer, once there is one.

@@ -12,7 +12,6 @@ use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
-use crate::domain::schema::Schema;
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,
     GenerationStatus,
@@ -53,7 +52,6 @@ impl Runtime {
             AskKind::Approval => Some(decision_schema(is_editable)),
             _ => details.get("schema").filter(|schema| schema.is_object()).cloned(),
         };
-        let schema = schema.and_then(|schema| Schema::compile(&schema).ok());
         let answer = content.answer.map(|AskAnswer { by, data, .. }| Answered { by, data });
         let payload = details.get("input").cloned().map(Arc::new);
         Ok(AskDetail { ask, payload, schema, arguments, answer })
@@ -168,9 +166,13 @@ impl Runtime {
     ) -> Result<CallAnswer, AskError> {
         let lane = Lane::of(&call.agent_id, by.as_ref().map(|by| &*by.id));
         if asked.ask.kind != AskKind::Approval {
-            let schema = asked.ask.schema.as_ref().and_then(|it| Schema::compile(it).ok());
-            let Some(schema) = schema else { return Ok(CallAnswer::Given(Value::clone(data))) };
+            let Some(schema) = &asked.ask.schema else {
+                return Ok(CallAnswer::Given(Value::clone(data)));
+            };
             let evaluations = &self.shared.evaluations;
+            let compiled = evaluations.compile_for_request(lane.clone(), schema.clone()).await?;
+            // only versions that did not compile it before they asked have recorded another one
+            let Ok(schema) = compiled else { return Ok(CallAnswer::Given(Value::clone(data))) };
             let checked = evaluations.check_for_request(lane, &schema, Value::clone(data)).await?;
             let data = checked.map_err(|violation| AskError::InvalidData(violation.to_string()))?;
             return Ok(CallAnswer::Given(data));

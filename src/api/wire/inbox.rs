@@ -176,7 +176,7 @@ impl<'a> AskDetailView<'a> {
     /// Shows an ask with its payload, and its answer.
     pub fn of(detail: &'a AskDetail) -> Self {
         let AskDetail { ask, payload, schema, answer, .. } = detail;
-        let schema = schema.as_ref().map(|schema| schema.source());
+        let schema = schema.as_ref();
         let answer = answer.as_ref();
         Self {
             ask: AskView::of(ask),

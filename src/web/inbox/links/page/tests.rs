@@ -45,7 +45,7 @@ fn detail(
         rules: AskRules::default(),
         claim: None,
     };
-    let schema = Some(Schema::compile(schema).unwrap());
+    let schema = Some(schema.clone());
     AskDetail { ask, payload: Some(Arc::new(payload)), schema, arguments: None, answer: None }
 }
 
