@@ -5,6 +5,7 @@ mod ask_feed;
 mod ask_updates;
 mod call_asks;
 mod continued_chat;
+mod decision;
 mod exchange;
 mod health;
 mod inbox;

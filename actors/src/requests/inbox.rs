@@ -150,7 +150,7 @@ impl AskAccess {
     pub(crate) fn check_assigned(&self, ask: &Ask) -> Result<(), AskError> {
         let Some(Answerer { user, roles }) = &self.answerer else { return Ok(()) };
         let is_asked = ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref());
-        if is_asked { Ok(()) } else { Err(AskError::NotAssigned) }
+        if is_asked { Ok(()) } else { Err(AskError::NotAssigned { to: ask.rules.to.clone() }) }
     }
 
     pub(crate) fn check_claim(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
@@ -184,7 +184,10 @@ pub enum AskError {
     #[error("the ask has changed")]
     Changed { revision: u64 },
     #[error("others are asked")]
-    NotAssigned,
+    NotAssigned {
+        /// Those who are asked.
+        to: Vec<Assignee>,
+    },
     #[error("{by} is about to answer")]
     Claimed { by: Arc<str>, until: Timestamp },
     /// The data does not match the schema, or is too deep.

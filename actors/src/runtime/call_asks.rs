@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::agent::PendingAsk;
@@ -21,20 +20,9 @@ use crate::requests::{
     AnswerAsk, Answered, ApproveCall, AskDetail, AskError, IdempotencyKey, Unavailable,
 };
 use crate::runtime::Runtime;
+use crate::runtime::decision::{self, Decision};
 use crate::runtime::suspended::{Change, Kept};
 use crate::visibility::Visibility;
-
-/// Decision about an approval.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Decision {
-    approved: bool,
-    #[serde(default)]
-    reason: Option<String>,
-    /// New arguments of the call.
-    #[serde(default)]
-    input: Option<Value>,
-}
 
 impl Runtime {
     pub(super) async fn describe_call_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
@@ -49,7 +37,9 @@ impl Runtime {
             AskSubject::Call(_) | AskSubject::Step(_) => None,
         };
         let schema = match ask.kind {
-            AskKind::Approval => Some(decision_schema(is_editable)),
+            AskKind::Approval => {
+                Some(decision::schema(is_editable, arguments.as_ref().map(|it| it.source())))
+            }
             _ => details.get("schema").filter(|schema| schema.is_object()).cloned(),
         };
         let answer = content.answer.map(|AskAnswer { by, data, .. }| Answered { by, data });
@@ -177,8 +167,8 @@ impl Runtime {
             let data = checked.map_err(|violation| AskError::InvalidData(violation.to_string()))?;
             return Ok(CallAnswer::Given(data));
         }
-        let Decision { approved, reason, input } = Decision::deserialize(&**data)
-            .map_err(|error| AskError::InvalidData(error.to_string()))?;
+        let Decision { approved, reason, input } =
+            Decision::read(data, asked.is_editable).map_err(AskError::InvalidData)?;
         if !approved {
             return Ok(CallAnswer::Refused { by, reason });
         }
@@ -285,21 +275,4 @@ impl From<&IdempotencyKey> for AnswerKey {
         let scope = Arc::from(long_hash(&[&key.scope]));
         Self { scope, body: Arc::clone(&key.body_hash) }
     }
-}
-
-/// Returns the schema of a decision about an approval.
-fn decision_schema(is_editable: bool) -> Value {
-    let mut properties = json!({
-        "approved": { "type": "boolean" },
-        "reason": { "type": "string" }
-    });
-    if is_editable {
-        properties["input"] = json!({ "type": "object" });
-    }
-    json!({
-        "type": "object",
-        "required": ["approved"],
-        "properties": properties,
-        "additionalProperties": false
-    })
 }
