@@ -20,7 +20,7 @@ pub use jsonwebtoken::Algorithm;
 
 pub use self::api_key::ApiKeyProvider;
 pub use self::jwt::{JwtProvider, LEEWAY_MAX, TOKEN_BYTES_MAX};
-pub use self::link_key::LinkKey;
+pub use self::link_key::{LINK_TTL_MAX, LinkKey};
 pub use self::settings::{ApiKeySettings, DefaultAccess, JwtKeys, JwtSettings, TokenSources};
 
 use crate::api::ids::is_id;

@@ -6,6 +6,7 @@ mod ask_updates;
 mod call_asks;
 mod cancelled;
 mod continued_chat;
+mod decision;
 mod erasure;
 mod exchange;
 mod health;

@@ -1,6 +1,7 @@
 //! Tokens that are signed by this server, for those who have no token of the API.
 
 use std::fmt;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,6 +10,9 @@ use sha2::Sha256;
 
 /// Least bytes of the secret, as of those that sign tokens of the API.
 const SECRET_BYTES_MIN: usize = 32;
+
+/// Longest time that a link is good for.
+pub const LINK_TTL_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// Keeps signatures of links apart from others that are made with the same secret.
 const PURPOSE: &[u8] = b"greenroom inbox link\n";

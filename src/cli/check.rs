@@ -212,6 +212,20 @@ mod tests {
             let expected = expected.map(|line| format!("c.toml:{line}"));
             assert_eq!(found.map(str::to_owned), expected, "{text}{screen}");
         }
+        let spaces = "the role has spaces in it, which separate the roles of a token: only a token \
+                      with an array of roles can have it";
+        let rows = [
+            ("[\"role: lead\"]", Some(format!("{spaces}; did you mean role:lead?"))),
+            ("[\"role:team lead\"]", Some(spaces.to_owned())),
+            ("[\"role:{{ input.role }}\", \"user:team lead\"]", None),
+        ];
+        for (to, expected) in rows {
+            let (_, screen) = checked(&step(to), &[]);
+            let found = screen.lines().find(|line| line.contains("spaces"));
+            let expected =
+                expected.map(|text| format!("c.toml:4:36: warning: {at_step}[0]: {text}"));
+            assert_eq!(found.map(str::to_owned), expected, "{to}: {screen}");
+        }
     }
 
     #[test]

@@ -48,7 +48,14 @@ impl Assignment {
     /// Returns a warning if no caller can be one of those in the assignment, or else one for each
     /// entry that no caller can be. Entries with templates are not known before they are rendered.
     pub(super) fn check(&self, auth: &AuthConfig, registered: &Names) -> Vec<ConfigProblem> {
-        let Some(known) = Known::of(auth, registered) else { return Vec::new() };
+        let spaced = self.entries.iter().filter_map(|(spot, entry)| spaced(spot, entry)).collect();
+        let Some(known) = Known::of(auth, registered) else { return spaced };
+        let mut warnings: Vec<ConfigProblem> = spaced;
+        warnings.extend(self.unknown(&known));
+        warnings
+    }
+
+    fn unknown(&self, known: &Known) -> Vec<ConfigProblem> {
         let named = || self.entries.iter().filter(|(_, entry)| entry != "!self");
         let idle: Vec<_> = named().filter(|(_, entry)| !known.has(entry)).collect();
         if !idle.is_empty() && idle.len() == named().count() {
@@ -61,6 +68,23 @@ impl Assignment {
         };
         idle.map(warning).collect()
     }
+}
+
+/// Returns a warning of a role with spaces, which no text with roles has.
+fn spaced(spot: &Spot, entry: &str) -> Option<ConfigProblem> {
+    let role = entry.strip_prefix(ROLE).filter(|role| role.contains(char::is_whitespace))?;
+    if has_template(role) {
+        return None;
+    }
+    let text = "the role has spaces in it, which separate the roles of a token: only a token with \
+                an array of roles can have it";
+    let trimmed = role.trim();
+    let is_plain = !trimmed.is_empty() && !trimmed.contains(char::is_whitespace);
+    Some(spot.warning(text).meant(is_plain.then(|| format!("{ROLE}{trimmed}"))))
+}
+
+fn has_template(entry: &str) -> bool {
+    entry.contains("{{") || entry.contains("{%")
 }
 
 impl Known {
@@ -83,7 +107,7 @@ impl Known {
     }
 
     fn has(&self, entry: &str) -> bool {
-        if entry.contains("{{") || entry.contains("{%") {
+        if has_template(entry) {
             return true;
         }
         match (self, entry.strip_prefix(ROLE), entry.strip_prefix(USER)) {

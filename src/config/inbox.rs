@@ -11,7 +11,7 @@ use super::keys::{Keys as _, Takes, Value, section};
 use super::problem::{ConfigProblem, Spot};
 use super::secret::secret_name;
 use super::section::Section;
-use crate::auth::LinkKey;
+use crate::auth::{LINK_TTL_MAX, LinkKey};
 
 /// Variable in examples.
 const EXAMPLE_VARIABLE: &str = "INBOX_KEY";
@@ -28,7 +28,7 @@ section! {
         secret: Option<LinkSecret> = None, Takes::Own("`\"secret:NAME\"`");
         /// Address of this server in links, as people reach it. Default: none.
         base_url: Option<LinkBase> = None, Takes::Own("`\"https://HOST\"`, with a path or none");
-        /// Time that links are good for, unless they are made for another one.
+        /// Time that links are good for, unless they are made for another one; at most 90 days.
         link_ttl: Duration = Duration::from_secs(7 * 24 * 60 * 60), Takes::Duration;
     }
 }
@@ -50,6 +50,9 @@ impl InboxConfig {
         let inbox = Self::read_keys(&section);
         if inbox.secret.is_some() && !section.has("base_url") {
             section.key_place("secret").refuse("needs `base_url`, which links begin with");
+        }
+        if inbox.link_ttl > LINK_TTL_MAX {
+            section.key_place("link_ttl").refuse("must be at most 90 days (\"90d\")");
         }
         section.close();
         inbox

@@ -108,7 +108,9 @@ impl Missing {
             NameKind::Function => "registered",
             NameKind::Agent | NameKind::Model | NameKind::Tool | NameKind::Workflow => "configured",
         };
-        let suggestion = nearest(name, lists.into_iter().flatten().map(String::as_str));
+        let built_in = (kind == NameKind::Tool).then_some(ASK_USER);
+        let all = lists.into_iter().flatten().map(String::as_str).chain(built_in);
+        let suggestion = nearest(name, all);
         // authors often write the provider's name of a model in place of the id in this file
         let others = match (kind, &suggestion) {
             (NameKind::Model, None) => listed(lists.into_iter().flatten()),

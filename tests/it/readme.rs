@@ -1,5 +1,5 @@
-//! Runs the commands of the README and of the tour, in the order in which they are printed, and
-//! compares what they print with the answers in the document.
+//! Runs the commands of the README, of the tour and of the page about people, in the order in which
+//! they are printed, and compares what they print with the answers in the document.
 //!
 //! A block of `sh` is run; a block of `json` or `text` directly after it is the expected output.
 //! Ids and times may differ, `…` stands for omitted text, and white space is ignored. Other blocks
@@ -185,6 +185,11 @@ fn the_readme_prints_what_its_commands_print() {
 #[test]
 fn the_tour_prints_what_its_commands_print() {
     prints_what_it_shows("docs/tour.md", 25);
+}
+
+#[test]
+fn the_page_about_people_prints_what_its_commands_print() {
+    prints_what_it_shows("docs/people.md", 9);
 }
 
 #[test]

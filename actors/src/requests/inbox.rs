@@ -19,8 +19,8 @@ pub struct AskDetail {
     pub ask: Ask,
     /// Data that the step shows.
     pub payload: Option<Arc<Value>>,
-    /// Schema of the answer.
-    pub schema: Option<Schema>,
+    /// JSON Schema of the answer.
+    pub schema: Option<Value>,
     /// Schema of the arguments of the call, if people may change them.
     pub arguments: Option<Arc<Schema>>,
     /// The answer, once there is one.
@@ -150,7 +150,7 @@ impl AskAccess {
     pub(crate) fn check_assigned(&self, ask: &Ask) -> Result<(), AskError> {
         let Some(Answerer { user, roles }) = &self.answerer else { return Ok(()) };
         let is_asked = ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref());
-        if is_asked { Ok(()) } else { Err(AskError::NotAssigned) }
+        if is_asked { Ok(()) } else { Err(AskError::NotAssigned { to: ask.rules.to.clone() }) }
     }
 
     pub(crate) fn check_claim(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
@@ -184,7 +184,10 @@ pub enum AskError {
     #[error("the ask has changed")]
     Changed { revision: u64 },
     #[error("others are asked")]
-    NotAssigned,
+    NotAssigned {
+        /// Those who are asked.
+        to: Vec<Assignee>,
+    },
     #[error("{by} is about to answer")]
     Claimed { by: Arc<str>, until: Timestamp },
     /// The data does not match the schema, or is too deep.

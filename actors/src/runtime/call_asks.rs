@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::agent::PendingAsk;
@@ -12,7 +11,6 @@ use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
 use crate::domain::principal::Principal;
-use crate::domain::schema::Schema;
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskKind, AskState, AskSubject, AskedCall,
     GenerationStatus,
@@ -22,20 +20,9 @@ use crate::requests::{
     AnswerAsk, Answered, ApproveCall, AskDetail, AskError, IdempotencyKey, Unavailable,
 };
 use crate::runtime::Runtime;
+use crate::runtime::decision::{self, Decision};
 use crate::runtime::suspended::{Change, Kept};
 use crate::visibility::Visibility;
-
-/// Decision about an approval.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Decision {
-    approved: bool,
-    #[serde(default)]
-    reason: Option<String>,
-    /// New arguments of the call.
-    #[serde(default)]
-    input: Option<Value>,
-}
 
 impl Runtime {
     pub(super) async fn describe_call_ask(&self, ask: Ask) -> Result<AskDetail, AskError> {
@@ -50,10 +37,11 @@ impl Runtime {
             AskSubject::Call(_) | AskSubject::Step(_) => None,
         };
         let schema = match ask.kind {
-            AskKind::Approval => Some(decision_schema(is_editable)),
+            AskKind::Approval => {
+                Some(decision::schema(is_editable, arguments.as_ref().map(|it| it.source())))
+            }
             _ => details.get("schema").filter(|schema| schema.is_object()).cloned(),
         };
-        let schema = schema.and_then(|schema| Schema::compile(&schema).ok());
         let answer = content.answer.map(|AskAnswer { by, data, .. }| Answered { by, data });
         let payload = details.get("input").cloned().map(Arc::new);
         Ok(AskDetail { ask, payload, schema, arguments, answer })
@@ -170,15 +158,19 @@ impl Runtime {
     ) -> Result<CallAnswer, AskError> {
         let lane = Lane::of(&call.agent_id, by.as_ref().map(|by| &*by.id));
         if asked.ask.kind != AskKind::Approval {
-            let schema = asked.ask.schema.as_ref().and_then(|it| Schema::compile(it).ok());
-            let Some(schema) = schema else { return Ok(CallAnswer::Given(Value::clone(data))) };
+            let Some(schema) = &asked.ask.schema else {
+                return Ok(CallAnswer::Given(Value::clone(data)));
+            };
             let evaluations = &self.shared.evaluations;
+            let compiled = evaluations.compile_for_request(lane.clone(), schema.clone()).await?;
+            // only versions that did not compile it before they asked have recorded another one
+            let Ok(schema) = compiled else { return Ok(CallAnswer::Given(Value::clone(data))) };
             let checked = evaluations.check_for_request(lane, &schema, Value::clone(data)).await?;
             let data = checked.map_err(|violation| AskError::InvalidData(violation.to_string()))?;
             return Ok(CallAnswer::Given(data));
         }
-        let Decision { approved, reason, input } = Decision::deserialize(&**data)
-            .map_err(|error| AskError::InvalidData(error.to_string()))?;
+        let Decision { approved, reason, input } =
+            Decision::read(data, asked.is_editable).map_err(AskError::InvalidData)?;
         if !approved {
             return Ok(CallAnswer::Refused { by, reason });
         }
@@ -285,21 +277,4 @@ impl From<&IdempotencyKey> for AnswerKey {
         let scope = Arc::from(long_hash(&[&key.scope]));
         Self { scope, body: Arc::clone(&key.body_hash) }
     }
-}
-
-/// Returns the schema of a decision about an approval.
-fn decision_schema(is_editable: bool) -> Value {
-    let mut properties = json!({
-        "approved": { "type": "boolean" },
-        "reason": { "type": "string" }
-    });
-    if is_editable {
-        properties["input"] = json!({ "type": "object" });
-    }
-    json!({
-        "type": "object",
-        "required": ["approved"],
-        "properties": properties,
-        "additionalProperties": false
-    })
 }

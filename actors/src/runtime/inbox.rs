@@ -75,7 +75,8 @@ impl Runtime {
             None => self.recollect(&ask, &target.execution_id).await?,
         };
         let step = plan.step(step_id_of(&path));
-        let schema = step.and_then(|step| step.resume_schema.clone());
+        let schema = step.and_then(|step| step.resume_schema.as_ref());
+        let schema = schema.map(|schema| schema.source().clone());
         Ok(AskDetail { ask, payload, schema, arguments: None, answer })
     }
 

@@ -43,7 +43,8 @@ pub struct RuntimeStats {
     pub feed_dropped: u64,
     /// Progress values of functions dropped because they were too large or too many.
     pub progress_dropped: u64,
-    /// Evaluations that cost more than a turn and were moved to other threads.
+    /// Evaluations that cost more than a turn and were moved to other threads, and compiled schemas of
+    /// questions.
     pub evaluations_moved: u64,
     /// Of these, evaluations stopped at a limit.
     pub evaluations_exceeded: u64,

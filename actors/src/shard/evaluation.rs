@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::domain::effort::{self, Budget, Stop, StopSign, within};
-use crate::domain::schema::{Schema, SchemaViolation};
+use crate::domain::schema::{Schema, SchemaError, SchemaViolation};
 use crate::ports::workers::{Job, Lane, Workers};
 use crate::requests::Unavailable;
 use crate::shard::arbiters::Placement;
@@ -44,7 +44,7 @@ pub(crate) struct Evaluations {
 /// Counters for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Evaluations that cost more than a turn.
+    /// Evaluations that cost more than a turn, and compiled schemas of questions.
     pub(crate) moved: AtomicU64,
     /// Of these, evaluations stopped at a limit.
     pub(crate) exceeded: AtomicU64,
@@ -149,10 +149,36 @@ impl Evaluations {
         if let Some(checked) = check_at_once(schema, &value) {
             return Ok(checked.map(|()| value));
         }
+        self.accepts_requests()?;
+        Ok(self.check_elsewhere(lane, schema, value).await)
+    }
+
+    /// Compiles a schema that a model or a tool has made. Compiling is bounded, but neither charged
+    /// nor stopped, so it is always moved. Returns `None` if the workers have ended.
+    pub(crate) async fn compile(
+        &self,
+        lane: Lane,
+        source: Value,
+    ) -> Option<Result<Schema, SchemaError>> {
+        self.evaluate(lane, Cancel::default(), move |_| Schema::compile(&source)).await
+    }
+
+    /// Compiles a schema for a request; refused while too many evaluations wait.
+    pub(crate) async fn compile_for_request(
+        &self,
+        lane: Lane,
+        source: Value,
+    ) -> Result<Result<Schema, SchemaError>, Unavailable> {
+        self.accepts_requests()?;
+        let compiled = self.compile(lane, source).await;
+        compiled.ok_or(Unavailable::Draining { execution: None })
+    }
+
+    fn accepts_requests(&self) -> Result<(), Unavailable> {
         if self.counts.pending.load(Ordering::Relaxed) >= WAITING_MAX {
             return Err(Unavailable::Busy { execution: None });
         }
-        Ok(self.check_elsewhere(lane, schema, value).await)
+        Ok(())
     }
 
     async fn check_elsewhere(
@@ -348,6 +374,8 @@ mod tests {
         }
         assert_eq!(check(100_000).await, Err(Unavailable::Busy { execution: None }));
         assert!(matches!(check(10).await, Ok(Ok(_))), "a cheap one is checked at once");
+        let compiled = evaluations.compile_for_request(lane(), json!({})).await;
+        assert_eq!(compiled.unwrap_err(), Unavailable::Busy { execution: None });
         waiting.pop();
         let mut one = check(100_000);
         assert!(futures_util::poll!(&mut one).is_pending(), "there is room again");

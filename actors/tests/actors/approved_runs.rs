@@ -344,7 +344,9 @@ pub(crate) fn slow(effects: &Effects) -> ToolDefinition {
 #[actix::test]
 async fn a_person_decides_about_an_interrupted_call() {
     tokio::time::pause();
-    let rows = [(true, done(), 2), (false, denied("refused by lea"), 1)];
+    let refused = "a restart interrupted the call, which may or may not have had its effect; to \
+                   repeat it was refused by lea";
+    let rows = [(true, done(), 2), (false, denied(refused), 1)];
     for (approved, outcome, made) in rows {
         let effects = Effects::default();
         let tool = ToolDefinition { on_crash: OnCrash::Ask, ..slow(&effects) };

@@ -195,7 +195,7 @@ impl Caller {
                 AskError::NotFound
                 | AskError::Closed { .. }
                 | AskError::Changed { .. }
-                | AskError::NotAssigned
+                | AskError::NotAssigned { .. }
                 | AskError::Claimed { .. }
                 | AskError::InvalidData(_)
                 | AskError::KeyReused,

@@ -17,8 +17,9 @@ use super::defects::Defects;
 const OPEN: &str = "INSERT INTO asks
     (id, execution, generation, kind, state, opened, due, workflow, agent, path, tool, user_id,
     reason, rules, next_due, details)
-    VALUES (?1, ?2, (SELECT n FROM generations WHERE id = ?3), ?4, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-        ?12, ?13, ?14, ?15)
+    VALUES (?1, ?2, (SELECT n FROM generations WHERE id = ?3), ?4, 0, ?5, ?6,
+        coalesce(?7, (SELECT workflow FROM executions WHERE id = ?16)), ?8, ?9, ?10, ?11, ?12,
+        ?13, ?14, ?15)
     ON CONFLICT DO NOTHING";
 
 const CLOSE: &str = "UPDATE asks SET state = ?2, closed = ?3, answer = ?4, answered_by = ?5
@@ -178,6 +179,10 @@ impl<'c> AskWrites<'c> {
                 (None, Some(&*of.id), None, Some(&*of.agent_id), of.user_id.as_deref())
             }
         };
+        let origin = match of {
+            Owner::Execution { .. } => None,
+            Owner::Generation(of) => of.origin.as_ref().map(|step| step.execution_id.as_str()),
+        };
         let opened = self.open.execute(params![
             ask.id,
             execution,
@@ -194,6 +199,7 @@ impl<'c> AskWrites<'c> {
             rules,
             ask.next_due.map(|at| at.0),
             details,
+            origin,
         ]);
         opened.map(drop)
     }

@@ -1,5 +1,6 @@
 //! Refusals of the inbox.
 
+use greenroom_actors::domain::assignment::Assignee;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::AskState;
 use greenroom_actors::requests::AskError;
@@ -17,8 +18,11 @@ pub enum AskRefusal {
     Expired { id: String, at: Timestamp },
     #[error("Ask {id} was withdrawn {}: what waited for it has ended", at_time(*.at))]
     Withdrawn { id: String, at: Timestamp },
-    #[error("Others are asked, not this caller")]
-    NotAssigned,
+    #[error("Others are asked, not this caller{}", may_answer(.to))]
+    NotAssigned {
+        /// Those who are asked, if known.
+        to: Vec<Assignee>,
+    },
     #[error("{by} is about to answer ask {id}, until {}", .until.to_iso())]
     Claimed { id: String, by: String, until: Timestamp },
     #[error("Ask {id} has changed: its revision is {revision}")]
@@ -40,6 +44,21 @@ fn at_time(at: Timestamp) -> String {
     format!("at {}", at.to_iso())
 }
 
+/// Names those who may answer.
+fn may_answer(to: &[Assignee]) -> String {
+    let people = to.iter().filter(|it| **it != Assignee::NotSelf).map(ToString::to_string);
+    let people: Vec<_> = people.collect();
+    let excludes_self = to.contains(&Assignee::NotSelf);
+    match (people.as_slice(), excludes_self) {
+        ([], false) => String::new(),
+        ([], true) => ": every user but the one who started this may answer".to_owned(),
+        (people, false) => format!(": {} may answer", people.join(", ")),
+        (people, true) => {
+            format!(": {} may answer, but not the user who started this", people.join(", "))
+        }
+    }
+}
+
 fn by_user(user: Option<&str>) -> String {
     user.map(|user| format!(" by {user}")).unwrap_or_default()
 }
@@ -51,7 +70,7 @@ impl AskRefusal {
             Self::Answered { .. } | Self::NothingWaits => ErrorCode::AskAnswered,
             Self::Expired { .. } => ErrorCode::AskExpired,
             Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
-            Self::NotAssigned => ErrorCode::NotAssigned,
+            Self::NotAssigned { .. } => ErrorCode::NotAssigned,
             Self::Claimed { .. } => ErrorCode::AskClaimed,
             Self::Changed { .. } => ErrorCode::AskChanged,
             Self::InvalidData(_) => ErrorCode::AnswerInvalid,
@@ -75,7 +94,7 @@ impl ApiError {
                 AskState::Expired => AskRefusal::Expired { id, at },
                 AskState::Withdrawn | AskState::Open => AskRefusal::Withdrawn { id, at },
             },
-            AskError::NotAssigned => AskRefusal::NotAssigned,
+            AskError::NotAssigned { to } => AskRefusal::NotAssigned { to },
             AskError::Claimed { by, until } => {
                 AskRefusal::Claimed { id, by: by.to_string(), until }
             }

@@ -46,7 +46,7 @@ impl ApiError {
                 Self::SuspensionPassed { id, why }
             }
             ResumeError::AsksOpen(step) => Self::StepAsks(step),
-            ResumeError::NotAssigned => Self::Ask(AskRefusal::NotAssigned),
+            ResumeError::NotAssigned => Self::Ask(AskRefusal::NotAssigned { to: Vec::new() }),
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
             ResumeError::Unavailable(cause) => cause.into(),

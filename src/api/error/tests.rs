@@ -130,9 +130,33 @@ fn an_ask_that_is_closed_says_when_and_by_whom() {
 #[test]
 fn an_ask_of_others_says_why() {
     let until = Timestamp(1_790_000_000_000);
+    let not_assigned = |to: &[&str]| AskError::NotAssigned {
+        to: to.iter().map(|it| it.parse().unwrap()).collect(),
+    };
     let rows = [
         (
-            AskError::NotAssigned,
+            not_assigned(&["user:ann", "role:lead"]),
+            403,
+            "not_assigned",
+            "Others are asked, not this caller: user:ann, role:lead may answer".to_owned(),
+        ),
+        (
+            not_assigned(&["role:lead", "!self"]),
+            403,
+            "not_assigned",
+            "Others are asked, not this caller: role:lead may answer, but not the user who started \
+             this"
+                .to_owned(),
+        ),
+        (
+            not_assigned(&["!self"]),
+            403,
+            "not_assigned",
+            "Others are asked, not this caller: every user but the one who started this may answer"
+                .to_owned(),
+        ),
+        (
+            not_assigned(&[]),
             403,
             "not_assigned",
             "Others are asked, not this caller".to_owned(),
@@ -267,7 +291,7 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Answered { id: id(), at, by: None },
         AskRefusal::Expired { id: id(), at },
         AskRefusal::Withdrawn { id: id(), at },
-        AskRefusal::NotAssigned,
+        AskRefusal::NotAssigned { to: Vec::new() },
         AskRefusal::Claimed { id: id(), by: id(), until: at },
         AskRefusal::Changed { id: id(), revision: 1 },
         AskRefusal::InvalidData(id()),

@@ -62,7 +62,7 @@ impl<'a> AskForm<'a> {
         if detail.ask.kind == AskKind::Approval {
             return Self::Decision(Arguments::of(detail));
         }
-        Self::Value(ValueForm::of(detail.schema.as_ref().map(|schema| schema.source())))
+        Self::Value(ValueForm::of(detail.schema.as_ref()))
     }
 
     /// Converts submitted values to an answer. Empty fields that are not required are left out.

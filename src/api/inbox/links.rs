@@ -18,10 +18,7 @@ use crate::api::error::{ApiError, AskRefusal};
 use crate::api::json;
 use crate::api::wire::Iso;
 use crate::api::wire::inbox::{LinkBody, LinkView};
-use crate::auth::LinkKey;
-
-/// Longest time that a link is good for.
-const TTL_MAX: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+use crate::auth::{LINK_TTL_MAX, LinkKey};
 
 /// Form of the payload.
 const VERSION: u8 = 1;
@@ -126,7 +123,7 @@ fn expiry(now: Timestamp, ttl: Option<&str>, default: Duration) -> Result<Timest
         None => Some(default),
         Some(text) => humantime::parse_duration(text).ok(),
     };
-    let ttl = ttl.filter(|ttl| !ttl.is_zero() && *ttl <= TTL_MAX.max(default));
+    let ttl = ttl.filter(|ttl| !ttl.is_zero() && *ttl <= LINK_TTL_MAX);
     let ttl =
         ttl.ok_or_else(|| ApiError::body("ttl", "must be a duration such as \"2h\", at most 90d"))?;
     Ok(now.plus_ms(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)))

@@ -4,7 +4,9 @@ mod bodies;
 
 use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Ask, AskCursor, AskKind, AskState, AskSubject};
+use greenroom_actors::ports::store::{
+    Ask, AskCursor, AskKind, AskState, AskSubject, AskedCall, AskedStep,
+};
 use greenroom_actors::requests::AskDetail;
 use greenroom_actors::runtime::{AskNews, AskNewsKind};
 use serde::Serialize;
@@ -97,6 +99,7 @@ pub struct AskedStepView<'a> {
 }
 
 /// A call of a tool that waits for a person.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AskedCall)]
 #[serde(rename_all = "camelCase")]
@@ -105,6 +108,8 @@ pub struct AskedCallView<'a> {
     pub generation_id: &'a str,
     pub tool_call_id: &'a str,
     pub tool_name: &'a str,
+    /// The step that asked the agent, if one did; not of the calls of its sub-agents.
+    pub step: Option<AskedStepView<'a>>,
 }
 
 /// An ask with what is needed to answer it.
@@ -135,19 +140,28 @@ pub struct AskDetailView<'a> {
 impl<'a> AskedView<'a> {
     fn of(subject: &'a AskSubject) -> Self {
         match subject {
-            AskSubject::Step(step) => Self::Step(AskedStepView {
-                workflow_id: &step.workflow_id,
-                execution_id: step.execution_id.as_str(),
-                step_id: step_id_of(&step.path),
-                path: &step.path,
-            }),
-            AskSubject::Call(call) => Self::Call(AskedCallView {
-                agent_id: &call.agent_id,
-                generation_id: &call.generation_id,
-                tool_call_id: &call.tool_call_id,
-                tool_name: &call.tool_name,
-            }),
+            AskSubject::Step(step) => Self::Step(AskedStepView::of(step)),
+            AskSubject::Call(call) => Self::Call(AskedCallView::of(call)),
         }
+    }
+}
+
+impl<'a> AskedStepView<'a> {
+    fn of(step: &'a AskedStep) -> Self {
+        Self {
+            workflow_id: &step.workflow_id,
+            execution_id: step.execution_id.as_str(),
+            step_id: step_id_of(&step.path),
+            path: &step.path,
+        }
+    }
+}
+
+impl<'a> AskedCallView<'a> {
+    fn of(call: &'a AskedCall) -> Self {
+        let AskedCall { generation_id, agent_id, tool_call_id, tool_name, step } = call;
+        let step = step.as_ref().map(AskedStepView::of);
+        Self { agent_id, generation_id, tool_call_id, tool_name, step }
     }
 }
 
@@ -176,7 +190,7 @@ impl<'a> AskDetailView<'a> {
     /// Shows an ask with its payload, and its answer.
     pub fn of(detail: &'a AskDetail) -> Self {
         let AskDetail { ask, payload, schema, answer, .. } = detail;
-        let schema = schema.as_ref().map(|schema| schema.source());
+        let schema = schema.as_ref();
         let answer = answer.as_ref();
         Self {
             ask: AskView::of(ask),

@@ -41,6 +41,10 @@ fn mistakes_in_agents() {
     for (line, expected) in [
         ("tools = [\"x\"]", "5:10: agents.a.tools[0]: tool x is not configured"),
         (
+            "tools = [\"ask_usr\"]",
+            "5:10: agents.a.tools[0]: tool ask_usr is not configured; did you mean ask_user?",
+        ),
+        (
             "tools = \"[\"",
             "5:9: agents.a.tools: syntax error: unexpected end of input, expected expression in \
              `[`",

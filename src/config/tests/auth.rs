@@ -249,6 +249,10 @@ fn mistakes_in_the_inbox() {
             &["c.toml:2:1: inbox.secret: needs `base_url`, which links begin with"],
         ),
         (
+            "[inbox]\nlink_ttl = \"91d\"\n",
+            &["c.toml:2:1: inbox.link_ttl: must be at most 90 days (\"90d\")"],
+        ),
+        (
             "[inbox]\nbase_url = \"https://a.example/x?y\"\n",
             &["c.toml:2:12: inbox.base_url: must end with the host or a path, before ? and #"],
         ),

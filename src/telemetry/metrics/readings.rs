@@ -132,7 +132,7 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
         ),
         counter(
             "greenroom_evaluations_moved_total",
-            "Evaluations and schema checks moved to worker threads because they took too long",
+            "Evaluations and schema checks moved to worker threads because they took too long, and compiled schemas of questions",
             stats.evaluations_moved,
         ),
         counter(

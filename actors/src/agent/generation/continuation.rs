@@ -141,6 +141,9 @@ pub(crate) struct CallAsk {
     /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) remembered_schema: Option<Arc<str>>,
+    /// True if an earlier attempt of the call was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_repetition: bool,
 }
 
 /// An answer to the question about a call.
@@ -157,6 +160,14 @@ pub(crate) enum ApprovedBy {
     Person,
     /// The deadline passed, which concerns this call alone.
     Deadline,
+}
+
+impl CallAsk {
+    /// Returns a question that is no approval.
+    pub(super) fn of(ask: PendingAsk) -> Self {
+        let (on_timeout, is_editable, remembered_schema, is_repetition) = Default::default();
+        Self { ask, on_timeout, is_editable, remembered_schema, is_repetition }
+    }
 }
 
 impl Continuation {
@@ -223,12 +234,12 @@ impl Continuation {
     pub(crate) fn answer(&mut self, ask_id: &str, answer: CallAnswer) -> bool {
         let mut asked = self.calls.iter_mut().filter_map(|call| match &call.state {
             CallState::Asked(asked) if *asked.ask.ask_id == *ask_id => {
-                let schema = asked.remembered_schema.clone();
-                Some((call, schema))
+                let noted = (asked.remembered_schema.clone(), asked.is_repetition);
+                Some((call, noted))
             }
             _ => None,
         });
-        let Some((call, remembered_schema)) = asked.next() else { return false };
+        let Some((call, (remembered_schema, is_repetition))) = asked.next() else { return false };
         call.settled_at = self.interruptions;
         let (state, approved, reason) = match answer {
             CallAnswer::Approved { by, input } => {
@@ -239,7 +250,7 @@ impl Continuation {
                 (CallState::Approved { input }, Some(true), None)
             }
             CallAnswer::Refused { by, reason } => {
-                let text = refusal(by.as_deref(), reason.as_deref());
+                let text = refusal(is_repetition, by.as_deref(), reason.as_deref());
                 (CallState::Refused { reason: text }, Some(false), reason)
             }
             CallAnswer::Given(data) => {
@@ -306,12 +317,20 @@ impl Continuation {
     }
 }
 
-/// Returns what the model reads about a refusal.
-fn refusal(by: Option<&Principal>, reason: Option<&str>) -> String {
+/// Returns what the model reads about a refusal. One to repeat a call does not undo the attempt
+/// before.
+fn refusal(is_repetition: bool, by: Option<&Principal>, reason: Option<&str>) -> String {
+    let what = match is_repetition {
+        true => {
+            "a restart interrupted the call, which may or may not have had its effect; to repeat \
+                 it was refused"
+        }
+        false => "refused",
+    };
     let by = by.map(|by| format!(" by {}", by.id)).unwrap_or_default();
     match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
-        Some(reason) => format!("refused{by}: {reason}"),
-        None => format!("refused{by}"),
+        Some(reason) => format!("{what}{by}: {reason}"),
+        None => format!("{what}{by}"),
     }
 }
 

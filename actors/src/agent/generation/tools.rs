@@ -9,6 +9,7 @@ mod ask_user;
 mod call;
 mod delegate;
 mod gate;
+mod question;
 mod workflow;
 
 use std::sync::Arc;

@@ -9,16 +9,18 @@ use super::bench::Bench;
 use super::generations::{completed, record, with_steps, working};
 use super::read;
 use crate::domain::assignment::{AskRules, Assignee, Escalation};
+use crate::domain::ids::ExecutionId;
 use crate::domain::principal::{FORGOTTEN, Principal};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AnswerKey, Ask, AskAnswer, AskChange, AskContent, AskFilter, AskKind, AskRevision, AskState,
-    AskSubject, AskedCall, AskedOf, Claim, ContinuationChange, GenerationRecord, GenerationWrite,
-    NewAsk, OpenAskCounts, Status,
+    AskSubject, AskedCall, AskedOf, AskedStep, Claim, ContinuationChange, GenerationRecord,
+    GenerationWrite, NewAsk, OpenAskCounts, Status, StepOrigin,
 };
 
 pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     asks_open_and_close_with_the_generation(bench().await).await;
+    asks_name_the_step_that_asked_the_agent(bench().await).await;
     details_and_answers_come_back(bench().await).await;
     asks_are_due_in_order_until_they_close(bench().await).await;
     open_asks_are_counted(bench().await).await;
@@ -79,6 +81,7 @@ async fn asks_open_and_close_with_the_generation(bench: Bench) {
             agent_id: Arc::from("clerk"),
             tool_call_id: Arc::from("call-x"),
             tool_name: Arc::from("pay"),
+            step: None,
         }),
         user_id: Some(Arc::from("ann")),
         reason: Arc::from("may I?"),
@@ -120,6 +123,36 @@ async fn asks_open_and_close_with_the_generation(bench: Bench) {
         ["y", "other", "z", "x"],
         "last closed first"
     );
+}
+
+async fn asks_name_the_step_that_asked_the_agent(mut bench: Bench) {
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let of_step = |id: &str, execution: &str| {
+        let execution_id = ExecutionId::trusted(execution);
+        let origin = Some(StepOrigin { execution_id, path: Arc::from("all/draft") });
+        GenerationRecord { origin, ..working(id) }
+    };
+    let workflow_id = Arc::clone(&first.header.workflow_id);
+    let step = AskedStep {
+        execution_id: ExecutionId::trusted("a"),
+        workflow_id: Arc::clone(&workflow_id),
+        path: Arc::from("all/draft"),
+    };
+    let rows = [
+        (of_step("g1", "a"), "x", Some(step)),
+        (of_step("g2", "unknown"), "y", None),
+        (working("g3"), "z", None),
+    ];
+    for (generation, id, step) in rows {
+        record(&bench, put(&generation, vec![open(ask(id, 10))])).await;
+        let found = read(bench.store.ask(id)).await.expect("it is stored");
+        let AskSubject::Call(call) = found.subject else { panic!("{id}: a step") };
+        assert_eq!(call.step, step, "{id}");
+    }
+    let of_workflow = |id: &str| AskFilter { workflow_id: Some(id.to_owned()), ..open_ones() };
+    assert_eq!(listed(&bench, &of_workflow(&workflow_id)).await, ["x"]);
+    assert_eq!(listed(&bench, &of_workflow("other")).await, [""; 0]);
 }
 
 async fn details_and_answers_come_back(mut bench: Bench) {

@@ -12,9 +12,9 @@ use super::{MemoryStore, State};
 use crate::domain::cluster::NodeId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, AskSubject, AskedCall, ContinuationChange, ConversationKey, GenerationEntry,
-    GenerationPage, GenerationRecord, GenerationStatus, GenerationWrite, Generations, NewAsk, Read,
-    Row, StoredContinuation, Written,
+    AppendError, AskSubject, AskedCall, AskedStep, ContinuationChange, ConversationKey,
+    GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationWrite,
+    Generations, NewAsk, Read, Row, StepOrigin, StoredContinuation, Written,
 };
 
 /// Records of all agents, in the order in which they were first recorded.
@@ -123,21 +123,33 @@ impl State {
     fn record_generation(&mut self, by: Option<NodeId>, write: GenerationWrite) {
         let asks = write.continuation.asks().to_vec();
         if !asks.is_empty() {
-            let GenerationRecord { id, agent_id, user_id, .. } = &write.record;
+            let GenerationRecord { id, agent_id, user_id, origin, .. } = &write.record;
             let id: Arc<str> = Arc::from(id.as_str());
             let agent_id: Arc<str> = Arc::from(agent_id.as_str());
+            let step = origin.as_ref().and_then(|origin| self.step_of(origin));
             let call = |ask: &NewAsk| {
                 AskSubject::Call(AskedCall {
                     generation_id: Arc::clone(&id),
                     agent_id: Arc::clone(&agent_id),
                     tool_call_id: Arc::clone(&ask.place),
                     tool_name: ask.tool_name.clone().unwrap_or_default(),
+                    step: step.clone(),
                 })
             };
             let of = Owner::Generation(Arc::clone(&id));
             self.asks.change(&of, user_id.as_deref(), call, asks);
         }
         self.agents.record(by, write);
+    }
+
+    fn step_of(&self, origin: &StepOrigin) -> Option<AskedStep> {
+        let StepOrigin { execution_id, path } = origin;
+        let header = &self.executions.get(execution_id)?.projection.header;
+        Some(AskedStep {
+            execution_id: execution_id.clone(),
+            workflow_id: Arc::clone(&header.workflow_id),
+            path: Arc::clone(path),
+        })
     }
 
     /// Removes the asks of deleted generations.

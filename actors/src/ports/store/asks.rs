@@ -118,6 +118,8 @@ pub struct AskedCall {
     pub agent_id: Arc<str>,
     pub tool_call_id: Arc<str>,
     pub tool_name: Arc<str>,
+    /// The step that asked the agent, if one did; not of the generations of sub-agents.
+    pub step: Option<AskedStep>,
 }
 
 /// The intention of a user to answer, which others respect until it ends.
@@ -362,7 +364,7 @@ impl Ask {
     pub fn workflow_id(&self) -> Option<&str> {
         match &self.subject {
             AskSubject::Step(step) => Some(&step.workflow_id),
-            AskSubject::Call(_) => None,
+            AskSubject::Call(call) => call.step.as_ref().map(|step| &*step.workflow_id),
         }
     }
 

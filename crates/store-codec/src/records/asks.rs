@@ -16,7 +16,7 @@ macro_rules! ask_columns {
     () => {
         "a.n, a.id, a.kind, a.state, e.id, a.workflow, a.path, a.user_id, a.reason, a.opened, \
          a.due, a.closed, g.id, a.agent, a.tool, a.revision, a.rules, a.claimed_by, \
-         a.claimed_until"
+         a.claimed_until, g.execution, g.path"
     };
 }
 
@@ -57,8 +57,21 @@ fn subject_of<C: Columns>(row: &C) -> Result<AskSubject, C::Error> {
             agent_id,
             tool_call_id: place,
             tool_name: row.optional_shared(14)?.unwrap_or_default(),
+            step: step_of_generation(row)?,
         }),
     })
+}
+
+/// Returns the step that asked for the generation. Its workflow is missing if a version without this
+/// column of calls opened the ask.
+fn step_of_generation<C: Columns>(row: &C) -> Result<Option<AskedStep>, C::Error> {
+    let place = row.optional_execution_id(19)?.zip(row.optional_shared(20)?);
+    let found = place.zip(row.optional_shared(5)?);
+    Ok(found.map(|((execution_id, path), workflow_id)| AskedStep {
+        execution_id,
+        workflow_id,
+        path,
+    }))
 }
 
 fn claim_of<C: Columns>(row: &C) -> Result<Option<Claim>, C::Error> {

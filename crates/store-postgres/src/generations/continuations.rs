@@ -42,14 +42,17 @@ pub(crate) const CLOSE_ASKS: &str = "UPDATE asks a SET state = u.state, closed =
     WHERE a.id = ANY (ARRAY[u.id]) AND a.closed IS NULL";
 
 pub(crate) const OPEN_ASKS: &str = "INSERT INTO asks (id, opened, due, closed, kind, state, path,
-        user_id, reason, rules, next_due, details, answer, answered_by, generation, agent, tool)
+        user_id, reason, rules, next_due, details, answer, answered_by, generation, agent, tool,
+        workflow)
     SELECT u.id, opened, due, closed, kind, state, path, user_id, reason, rules, next_due, details,
-        answer, answered_by, (SELECT n FROM generations WHERE id = u.generation), agent, tool
+        answer, answered_by, (SELECT n FROM generations WHERE id = u.generation), agent, tool,
+        (SELECT workflow FROM executions WHERE id = u.execution)
     FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[],
         $6::smallint[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
-        $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
+        $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+        $18::text[])
         AS u (id, opened, due, closed, kind, state, path, user_id, reason, rules, next_due,
-            details, answer, answered_by, generation, agent, tool)
+            details, answer, answered_by, generation, agent, tool, execution)
     ON CONFLICT (id) DO NOTHING";
 
 /// Changes of continuations and asks in a batch.
@@ -113,6 +116,9 @@ impl<'b> FoldedContinuations<'b> {
         values.column(&opened, |(_, of)| Text(&*of.id));
         values.column(&opened, |(_, of)| Text(&*of.agent_id));
         values.column(&opened, |(ask, _)| ask.tool_name().map(Text));
+        values.column(&opened, |(_, of)| {
+            of.origin.as_ref().map(|step| Text(step.execution_id.as_str()))
+        });
         values
     }
 }

@@ -139,7 +139,7 @@ const CASES: &[Case] = &[
         generations::continuations::OPEN_ASKS,
         "'{ask 1, new}', '{1, 1}', '{1, 1}', '{NULL, 2}', '{0, 0}', '{0, 1}', '{a, a}',
         '{NULL, user 1}', '{a, a}', '{NULL, a}', '{NULL, 1}', '{NULL, a}', '{NULL, a}', '{NULL, a}',
-        '{generation 1, generation 6}', '{agent 1, agent 1}', '{a, NULL}'"
+        '{generation 1, generation 6}', '{agent 1, agent 1}', '{a, NULL}', '{execution 1, NULL}'"
     )
     .in_lane(),
     of!(generations::continuations::FIND, "'generation 6'"),

@@ -111,8 +111,8 @@ impl Filled<'_> {
 
 /// Returns what is asked, in a few words.
 fn title(detail: &AskDetail) -> String {
-    let schema = detail.schema.as_ref().map(|schema| schema.source());
-    let written = schema.and_then(|schema| schema.get("title")).and_then(Value::as_str);
+    let written =
+        detail.schema.as_ref().and_then(|schema| schema.get("title")).and_then(Value::as_str);
     match (written, &detail.ask.subject) {
         (Some(title), _) if !title.trim().is_empty() => title.to_owned(),
         (_, AskSubject::Call(call)) if detail.ask.kind == AskKind::Approval => {

@@ -79,6 +79,7 @@ fn news(reason: &str) -> AskNews {
             agent_id: Arc::from("clerk"),
             tool_call_id: Arc::from("c1"),
             tool_name: Arc::from("pay"),
+            step: None,
         }),
         user_id: None,
         reason: Arc::from(reason),

@@ -38,6 +38,7 @@ fn asked(id: &str, kind: AskKind) -> CallState {
         on_timeout: OnTimeout::Refuse,
         is_editable: false,
         remembered_schema: Some(Arc::from("schema")),
+        is_repetition: false,
     }))
 }
 
@@ -107,6 +108,33 @@ fn a_run_goes_on_once_all_its_asks_are_answered() {
     assert!(kept.is_ready() && kept.is_released);
     assert!(!kept.child_is_ready("g2"), "once");
     assert_eq!(ids(&kept), [""; 0]);
+}
+
+#[test]
+fn a_refused_repetition_says_that_an_attempt_may_have_had_its_effect() {
+    let refused = |by: Option<&str>, reason: Option<&str>| {
+        let by = by.map(|by| Arc::new(Principal::verified(by)));
+        CallAnswer::Refused { by, reason: reason.map(str::to_owned) }
+    };
+    let before = "a restart interrupted the call, which may or may not have had its effect; to \
+                  repeat it was ";
+    let rows = [
+        (refused(Some("lea"), Some("too much")), "refused by lea: too much"),
+        (refused(Some("lea"), None), "refused by lea"),
+        (refused(None, Some(" ")), "refused"),
+        (answer_of_timeout(OnTimeout::Refuse), "refused: it was not answered in time"),
+    ];
+    for (answer, text) in rows {
+        for is_repetition in [false, true] {
+            let state = asked("a", AskKind::Approval);
+            let CallState::Asked(ask) = state else { panic!("{state:?}") };
+            let state = CallState::Asked(Box::new(CallAsk { is_repetition, ..*ask }));
+            let mut kept = continuation(vec![open(0, state)]);
+            assert!(kept.answer("a", answer.clone()));
+            let reason = if is_repetition { format!("{before}{text}") } else { text.to_owned() };
+            assert_eq!(kept.calls[0].state, CallState::Refused { reason });
+        }
+    }
 }
 
 fn approval(id: &str, approved: Option<bool>) -> ToolApproval {

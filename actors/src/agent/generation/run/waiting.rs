@@ -185,7 +185,7 @@ impl Opened<'_> {
             }
             Waiting::Approval(approval) => {
                 let ApprovalAsk { reason, to, deadline, on_timeout, is_editable, .. } = approval;
-                let remembered_schema = approval.remembered_schema;
+                let ApprovalAsk { remembered_schema, is_repetition, .. } = approval;
                 let deadline = deadline_of(self.now, deadline);
                 let ask = self.ask(AskKind::Approval, reason, None, deadline);
                 let new = self.new_ask(
@@ -195,7 +195,8 @@ impl Opened<'_> {
                         "input": ask.input, "edit": is_editable, "onTimeout": on_timeout
                     }),
                 );
-                let asked = CallAsk { ask, on_timeout, is_editable, remembered_schema };
+                let asked =
+                    CallAsk { ask, on_timeout, is_editable, remembered_schema, is_repetition };
                 (CallState::Asked(Box::new(asked)), Some(new))
             }
             Waiting::Input(question) => {
@@ -203,9 +204,7 @@ impl Opened<'_> {
                 let ask = self.ask(AskKind::Input, reason, question.schema, None);
                 let details = json!({ "input": ask.input, "schema": ask.schema });
                 let new = self.new_ask(&ask, question.to, details);
-                let (on_timeout, is_editable, remembered_schema) = Default::default();
-                let asked = CallAsk { ask, on_timeout, is_editable, remembered_schema };
-                (CallState::Asked(Box::new(asked)), Some(new))
+                (CallState::Asked(Box::new(CallAsk::of(ask))), Some(new))
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::domain::nesting::{check_depth, depth_exceeded_at};
 use crate::ports::workers::Lane;
 use crate::shard::evaluation::Evaluations;
 
-use super::{GenerationDeps, ToolReturn, Waiting, agent, ask_user, delegate, workflow};
+use super::{GenerationDeps, ToolReturn, Waiting, agent, ask_user, delegate, question, workflow};
 
 /// A call with checked arguments.
 pub(crate) struct Invocation {
@@ -133,8 +133,11 @@ async fn perform(
     invocation: Invocation,
 ) -> ToolReturn {
     let Invocation { arguments, context, depth, is_repeated } = invocation;
+    let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
     match &tool.body {
-        ToolBody::Function(function) => returned(function(arguments, context).await),
+        ToolBody::Function(function) => {
+            returned(&deps.evaluations, lane, function(arguments, context).await).await
+        }
         ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
         ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
             Some(prompt) => agent::ask(deps, id, prompt, &context, depth, is_repeated).await,
@@ -144,18 +147,25 @@ async fn perform(
             Ok((id, task)) => agent::ask(deps, id, task, &context, depth, is_repeated).await,
             Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
         },
-        ToolBody::AskUser => match ask_user::question(&arguments) {
-            Ok(question) => returned(context.ask(question)),
-            Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
-        },
+        ToolBody::AskUser => {
+            let answer = context.ask(ask_user::question(&arguments));
+            returned(&deps.evaluations, lane, answer).await
+        }
     }
 }
 
-fn returned(result: Result<Value, ToolError>) -> ToolReturn {
+async fn returned(
+    evaluations: &Evaluations,
+    lane: Lane,
+    result: Result<Value, ToolError>,
+) -> ToolReturn {
     match result {
         Ok(output) => ToolReturn::output(output),
         Err(ToolError::Failed(failure)) => ToolReturn::failure(failure),
-        Err(ToolError::Waits(ask)) => ToolReturn::waiting(Waiting::Input(*ask)),
+        Err(ToolError::Waits(ask)) => match question::check(evaluations, lane, &ask).await {
+            Ok(()) => ToolReturn::waiting(Waiting::Input(*ask)),
+            Err(why) => ToolReturn::error(why),
+        },
     }
 }
 

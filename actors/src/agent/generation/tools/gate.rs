@@ -49,6 +49,8 @@ pub(crate) struct ApprovalAsk {
     pub(crate) is_editable: bool,
     /// Schema of the tool, as a hash, if the approval of a person counts for the conversation.
     pub(crate) remembered_schema: Option<Arc<str>>,
+    /// True if an earlier attempt of the call was interrupted.
+    pub(crate) is_repetition: bool,
 }
 
 /// Returns the approval that a call with these arguments needs, if any.
@@ -66,6 +68,7 @@ pub(crate) fn approval_of(
         on_timeout: approval.on_timeout,
         is_editable: approval.is_editable,
         remembered_schema: remembered_schema(tool),
+        is_repetition: false,
     })
 }
 
@@ -92,6 +95,7 @@ pub(super) fn approval_after_crash(tool: &ToolDefinition) -> Option<ApprovalAsk>
             is_editable: false,
             // the repetition alone is approved
             remembered_schema: None,
+            is_repetition: true,
         }
     })
 }

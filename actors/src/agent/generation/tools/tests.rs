@@ -1,6 +1,7 @@
 //! Tool calls of a model, in paused time.
 
 mod agents;
+mod questions;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

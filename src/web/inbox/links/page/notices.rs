@@ -24,7 +24,7 @@ pub(super) fn words(error: &ApiError) -> (String, String) {
             "No longer needed",
             format!("What waited for an answer has ended on {}. Nothing more is needed.", on(at)),
         ),
-        AskRefusal::NotAssigned => (
+        AskRefusal::NotAssigned { .. } => (
             "Others are asked",
             "Others are asked since this link was made. No answer was recorded.".to_owned(),
         ),

@@ -45,7 +45,7 @@ fn detail(
         rules: AskRules::default(),
         claim: None,
     };
-    let schema = Some(Schema::compile(schema).unwrap());
+    let schema = Some(schema.clone());
     AskDetail { ask, payload: Some(Arc::new(payload)), schema, arguments: None, answer: None }
 }
 
@@ -102,6 +102,7 @@ fn approval(payload: Value, arguments: Option<&Value>) -> AskDetail {
         generation_id: Arc::from("g"),
         tool_call_id: Arc::from("c"),
         tool_name: Arc::from("refund"),
+        step: None,
     });
     let arguments = arguments.map(|schema| Arc::new(Schema::compile(schema).unwrap()));
     let detail = detail(AskKind::Approval, subject, "Refund 900", payload, &json!({}));
@@ -136,6 +137,7 @@ fn a_question_of_a_model_is_answered_with_a_text() {
         generation_id: Arc::from("g"),
         tool_call_id: Arc::from("c"),
         tool_name: Arc::from(ASK_USER),
+        step: None,
     });
     let (question, schema) = (json!({ "question": "Which one?" }), json!({ "type": "string" }));
     let asked = detail(AskKind::Input, subject, "Which one?", question, &schema);
