@@ -185,7 +185,7 @@ pub enum AskError {
     Changed { revision: u64 },
     #[error("others are asked")]
     NotAssigned {
-        /// Those who are asked.
+        /// Users and roles that are asked.
         to: Vec<Assignee>,
     },
     #[error("{by} is about to answer")]

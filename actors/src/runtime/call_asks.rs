@@ -162,7 +162,7 @@ impl Runtime {
                 return Ok(CallAnswer::Given(Value::clone(data)));
             };
             let evaluations = &self.shared.evaluations;
-            let compiled = evaluations.compile_for_request(lane.clone(), schema.clone()).await?;
+            let compiled = evaluations.compile_for_request(lane, schema.clone()).await?;
             // only versions that did not compile it before they asked have recorded another one
             let Ok(schema) = compiled else { return Ok(CallAnswer::Given(Value::clone(data))) };
             let checked = evaluations.check_for_request(lane, &schema, Value::clone(data)).await?;

@@ -20,7 +20,7 @@ pub enum AskRefusal {
     Withdrawn { id: String, at: Timestamp },
     #[error("Others are asked, not this caller{}", may_answer(.to))]
     NotAssigned {
-        /// Those who are asked, if known.
+        /// Users and roles that are asked, if known.
         to: Vec<Assignee>,
     },
     #[error("{by} is about to answer ask {id}, until {}", .until.to_iso())]
