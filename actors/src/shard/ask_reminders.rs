@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::domain::assignment::{AskRules, Passed};
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Ask, AskRevision};
+use crate::ports::store::{Ask, AskRevision, DueAsks};
 use crate::requests::Unavailable;
 use crate::shared::Shared;
 
@@ -34,29 +34,27 @@ pub(crate) async fn remind(shared: Weak<Shared>) {
 }
 
 async fn look(shared: &Shared) -> Result<(), Unavailable> {
+    let (now, mut after) = (shared.clock.now(), None);
     loop {
-        let now = shared.clock.now();
-        let due = shared.store.due_asks(now, PAGE).await?;
-        let is_last = due.len() < PAGE;
-        let mut has_changed = false;
-        for ask in due {
+        let DueAsks { asks, next } = shared.store.due_asks(now, after, PAGE).await?;
+        for ask in asks {
             if shared.is_draining() {
                 return Ok(());
             }
-            has_changed |= pass(shared, ask, now).await?;
+            pass(shared, ask, now).await?;
         }
-        // what could not be changed would be found again at once
-        if is_last || !has_changed {
+        if next.is_none() {
             return Ok(());
         }
+        after = next;
     }
 }
 
-/// Does what is due of an ask. Returns false if it has changed meanwhile, or its deadline has passed.
-async fn pass(shared: &Shared, ask: Ask, now: Timestamp) -> Result<bool, Unavailable> {
+/// Does what is due of an ask, unless it has changed meanwhile, or its deadline has passed.
+async fn pass(shared: &Shared, ask: Ask, now: Timestamp) -> Result<(), Unavailable> {
     // the runtime ends those of calls, and the timer of its step any other
     if ask.deadline.is_some_and(|deadline| deadline <= now) {
-        return Ok(false);
+        return Ok(());
     }
     let (rules, passed) = ask.rules.clone().pass(ask.opened_at, now);
     let revision = AskRevision {
@@ -70,7 +68,7 @@ async fn pass(shared: &Shared, ask: Ask, now: Timestamp) -> Result<bool, Unavail
     if is_first {
         log_passed(&ask, &rules, passed);
     }
-    Ok(is_first)
+    Ok(())
 }
 
 fn log_passed(ask: &Ask, rules: &AskRules, passed: Passed) {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 
 use super::asks::Owner;
 use super::conversations::StoredConversations;
@@ -148,6 +149,16 @@ impl State {
     }
 }
 
+/// Returns a result once a channel closes.
+fn after<T: Send + 'static>(end: Option<oneshot::Receiver<()>>, result: Written<T>) -> Written<T> {
+    let Some(end) = end else { return result };
+    Box::pin(async {
+        // closes without a value
+        let _ = end.await;
+        result.await
+    })
+}
+
 impl Generations for MemoryStore {
     fn next_generation_row(&self) -> Option<Row> {
         self.faults.new_row(&self.disk.last_generation)
@@ -158,22 +169,18 @@ impl Generations for MemoryStore {
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
         let recorded = self.written(|state| state.record_generation(self.own(), write));
-        let Some(end) = self.faults.acknowledgement() else { return recorded };
-        Box::pin(async {
-            // closes without a value
-            let _ = end.await;
-            recorded.await
-        })
+        after(self.faults.acknowledgement(), recorded)
     }
 
     fn settle_generation(&self, revision: u64, write: GenerationWrite) -> Written<bool> {
-        self.written(|state| {
+        let settled = self.written(|state| {
             let is_newest = state.agents.revision_of(&write.record.id) == revision;
             if is_newest {
                 state.record_generation(self.own(), write);
             }
             is_newest
-        })
+        });
+        after(self.faults.end_of_outage(), settled)
     }
 
     fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {

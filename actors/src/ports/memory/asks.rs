@@ -8,7 +8,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Ask, AskChange, AskContent, AskCursor, AskFilter, AskKind, AskPage, AskRevision, AskState,
-    AskSubject, AskedStep, Asks, Header, MissingAsks, NewAsk, OpenAskCounts, Read, Row, Written,
+    AskSubject, AskedStep, Asks, DueAsks, DueCursor, Header, MissingAsks, NewAsk, OpenAskCounts,
+    Read, Row, Written,
 };
 
 /// Asks of all executions and generations, in the order in which they opened.
@@ -129,13 +130,17 @@ impl StoredAsks {
         }
     }
 
-    fn due(&self, now: Timestamp, limit: usize) -> Vec<Ask> {
-        let is_due = |stored: &&StoredAsk| {
-            stored.ask.state == AskState::Open && stored.next_due.is_some_and(|due| due <= now)
-        };
-        let mut due: Vec<_> = self.asks.values().filter(is_due).collect();
-        due.sort_by_key(|stored| stored.next_due);
-        due.into_iter().take(limit).map(|stored| stored.ask.clone()).collect()
+    fn due(&self, now: Timestamp, after: Option<DueCursor>, limit: usize) -> DueAsks {
+        let open = self.asks.iter().filter(|(_, stored)| stored.ask.state == AskState::Open);
+        let due = open.filter_map(|(&row, stored)| {
+            let at = stored.next_due.filter(|due| *due <= now)?;
+            Some((DueCursor { at, row }, &stored.ask))
+        });
+        let mut due: Vec<_> = due.filter(|(place, _)| Some(*place) > after).collect();
+        due.sort_by_key(|(place, _)| *place);
+        due.truncate(limit);
+        let next = due.last().filter(|_| due.len() == limit).map(|(place, _)| *place);
+        DueAsks { asks: due.into_iter().map(|(_, ask)| ask.clone()).collect(), next }
     }
 
     fn counts(&self) -> OpenAskCounts {
@@ -205,8 +210,13 @@ impl Asks for MemoryStore {
         })
     }
 
-    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
-        self.read(|state| state.asks.due(now, limit))
+    fn due_asks(
+        &self,
+        now: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Read<'_, DueAsks> {
+        self.read(|state| state.asks.due(now, after, limit))
     }
 
     fn open_ask_counts(&self) -> Read<'_, OpenAskCounts> {

@@ -72,12 +72,17 @@ impl Faults {
     /// Returns a channel that closes when a generation may be notified that its record is stored; `None`
     /// if that is now.
     pub(super) fn acknowledgement(&self) -> Option<oneshot::Receiver<()>> {
+        self.end_of_outage().or_else(|| {
+            let (answer, end) = oneshot::channel();
+            self.late().as_mut()?.push(answer);
+            Some(end)
+        })
+    }
+
+    /// Returns a channel that closes at the end of the outage, if there is one.
+    pub(super) fn end_of_outage(&self) -> Option<oneshot::Receiver<()>> {
         let (answer, end) = oneshot::channel();
-        match (self.waiting().as_mut(), self.late().as_mut()) {
-            (Some(waiting), _) => waiting.answers.push(answer),
-            (None, Some(late)) => late.push(answer),
-            (None, None) => return None,
-        }
+        self.waiting().as_mut()?.answers.push(answer);
         Some(end)
     }
 
