@@ -13,6 +13,8 @@ mod approvals_kept;
 mod approved_runs;
 #[path = "actors/ask_access.rs"]
 mod ask_access;
+#[path = "actors/ask_backfill.rs"]
+mod ask_backfill;
 #[path = "actors/ask_deadlines.rs"]
 mod ask_deadlines;
 #[path = "actors/ask_reminders.rs"]

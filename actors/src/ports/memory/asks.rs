@@ -1,6 +1,7 @@
 //! Asks in memory.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{MemoryStore, State};
@@ -18,6 +19,8 @@ pub(super) struct StoredAsks {
     asks: BTreeMap<Row, StoredAsk>,
     by_id: BTreeMap<Arc<str>, Row>,
     last: Row,
+    /// Executions whose asks are not stored: a test says so.
+    unknown: BTreeMap<Row, ExecutionId>,
 }
 
 #[derive(Clone)]
@@ -65,6 +68,7 @@ impl StoredAsks {
 
     /// Changes asks of an execution.
     pub(super) fn change_of(&mut self, header: &Header, row: Row, changes: Vec<AskChange>) {
+        self.unknown.remove(&row);
         let subject = |ask: &NewAsk| step_of(header, ask);
         self.change(&Owner::Execution(row), header.user_id.as_deref(), subject, changes);
     }
@@ -94,9 +98,16 @@ impl StoredAsks {
         self.asks.insert(self.last, StoredAsk { of, ask, content, next_due });
     }
 
+    /// Deletes the asks of an execution, as if a version had written it which knows none.
+    pub(super) fn forget_of(&mut self, execution: Row, id: &ExecutionId) {
+        self.drop_of(&Owner::Execution(execution));
+        self.unknown.insert(execution, id.clone());
+    }
+
     /// Opens the asks of an execution, and withdraws its other open ones.
     fn replace_open(&mut self, header: &Header, execution: Row, asks: Vec<NewAsk>, at: Timestamp) {
         let of = Owner::Execution(execution);
+        self.unknown.remove(&execution);
         for stored in self.asks.values_mut().filter(|stored| stored.of == of) {
             let ask = &mut stored.ask;
             if ask.state == AskState::Open && asks.iter().all(|it| it.id != ask.id) {
@@ -236,9 +247,16 @@ impl Asks for MemoryStore {
         self.read(|state| state.asks.page(filter, after, limit))
     }
 
-    /// Returns none: this store begins empty.
-    fn executions_without_asks(&self, _: Row, _: usize) -> Read<'_, Vec<(Row, ExecutionId)>> {
-        self.read(|_| Vec::new())
+    /// Returns none unless a test deletes asks: this store begins empty.
+    fn executions_without_asks(
+        &self,
+        after: Row,
+        limit: usize,
+    ) -> Read<'_, Vec<(Row, ExecutionId)>> {
+        self.read(|state| {
+            let behind = state.asks.unknown.range((Bound::Excluded(after), Bound::Unbounded));
+            behind.take(limit).map(|(row, id)| (*row, id.clone())).collect()
+        })
     }
 
     fn put_asks(&self, missing: MissingAsks) -> Written<bool> {
