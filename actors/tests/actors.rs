@@ -83,6 +83,8 @@ mod picture;
 mod processes;
 #[path = "actors/progress.rs"]
 mod progress;
+#[path = "actors/put_away.rs"]
+mod put_away;
 #[path = "actors/quarantine.rs"]
 mod quarantine;
 #[path = "actors/races.rs"]
