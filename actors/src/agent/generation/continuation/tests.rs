@@ -88,14 +88,14 @@ fn a_run_goes_on_once_all_its_asks_are_answered() {
     assert_eq!(ids(&kept), ["a", "b", "x"]);
     assert_eq!(kept.asks()[2].shown_at.as_deref(), Some("c3"));
 
-    let by = Some(Arc::new(Principal::verified("lea")));
+    let by = DecidedBy::Person;
     let reason = Some("too much".to_owned());
     assert!(kept.answer("a", CallAnswer::Refused { by, reason }));
-    let approved = || CallAnswer::Approved { by: ApprovedBy::Person, input: None };
+    let approved = || CallAnswer::Approved { by: DecidedBy::Person, input: None };
     assert!(!kept.answer("a", approved()), "once");
     assert!(!kept.answer("x", approved()), "the child's own");
     assert!(!kept.is_ready());
-    let refused = CallState::Refused { reason: "refused by lea: too much".to_owned() };
+    let refused = CallState::Refused { reason: "refused by a person: too much".to_owned() };
     assert_eq!(kept.calls[0].state, refused);
 
     assert!(kept.answer("b", CallAnswer::Given(json!("blue"))));
@@ -132,7 +132,7 @@ fn decisions_inside_a_sub_agent_are_not_those_about_its_call() {
 #[test]
 fn only_people_approve_further_calls() {
     let rows = [
-        (CallAnswer::Approved { by: ApprovedBy::Person, input: None }, 1),
+        (CallAnswer::Approved { by: DecidedBy::Person, input: None }, 1),
         (answer_of_timeout(OnTimeout::Approve), 0),
         (answer_of_timeout(OnTimeout::Refuse), 0),
     ];
