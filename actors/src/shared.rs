@@ -36,6 +36,7 @@ use crate::ports::store::Store;
 use crate::registry::{Missing, Registry};
 use crate::requests::Unavailable;
 use crate::runtime_ports::RuntimePorts;
+use crate::shard::ask_backfill::UnreadableAsks;
 use crate::shard::evaluation::Evaluations;
 use crate::shard::memory_budget::MemoryBudget;
 use crate::shard::messages::{
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
     pub(crate) ask_feed: AskFeed,
+    pub(crate) unreadable_asks: UnreadableAsks,
     /// Notified when generations of another process were left behind.
     pub(crate) abandoned: Arc<Notify>,
     /// Generations of this process that can continue and could not yet.
@@ -127,6 +129,7 @@ impl Shared {
         Self {
             abandoned: Arc::default(),
             left_behind: Arc::default(),
+            unreadable_asks: UnreadableAsks::default(),
             current: Current::new(registry),
             ownership: Ownership::new(members, links),
             evaluations: Arc::new(evaluations),

@@ -13,6 +13,10 @@ mod approvals_kept;
 mod approved_runs;
 #[path = "actors/ask_access.rs"]
 mod ask_access;
+#[path = "actors/ask_backfill.rs"]
+mod ask_backfill;
+#[path = "actors/ask_deadlines.rs"]
+mod ask_deadlines;
 #[path = "actors/ask_reminders.rs"]
 mod ask_reminders;
 #[path = "actors/asks.rs"]
@@ -81,6 +85,8 @@ mod picture;
 mod processes;
 #[path = "actors/progress.rs"]
 mod progress;
+#[path = "actors/put_away.rs"]
+mod put_away;
 #[path = "actors/quarantine.rs"]
 mod quarantine;
 #[path = "actors/races.rs"]

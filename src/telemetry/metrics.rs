@@ -191,8 +191,9 @@ impl Meter for RuntimeMeter {
         &self,
         record: &GenerationRecord,
         turns: &mut dyn Iterator<Item = &GenerationStep>,
+        worked: Option<Duration>,
     ) {
-        self.generations.ended(record);
+        self.generations.ended(record, worked);
         turns.for_each(|turn| self.turns.count(&record.agent_id, turn));
     }
 

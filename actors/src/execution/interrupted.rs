@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix::Context;
 
 use crate::agent::generation::GenerationDeps;
-use crate::agent::generation::put_away::{PutAway, end_kept};
+use crate::agent::generation::put_away::{PutAway, end_and_count};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::plan::Work;
 use crate::execution::agent::generation_id;
@@ -61,7 +61,11 @@ async fn end(shared: &Shared, interrupted: &Interrupted) -> Result<(), Unavailab
         why: "the step has ended".to_owned(),
         at: shared.clock.now(),
     };
-    end_kept(&*shared.store, id, end).await?;
+    // set before the first execution is loaded
+    let Some(deps) = shared.generations.get() else {
+        return Err(Unavailable::Busy { execution: None });
+    };
+    end_and_count(deps, id, end).await?;
     Ok(())
 }
 

@@ -20,11 +20,14 @@ pub trait Meter: Send + Sync {
     /// Measures the delay of a timer. One that fires again counts again.
     fn timer_fired(&self, late: Duration);
 
-    /// Counts an ended generation, with its recorded entry and turns.
+    /// Counts an ended generation, with its recorded entry and turns, and measures the time that it
+    /// worked: not the time that it waited for people. `None`: it ended without a record of that, and
+    /// never waited.
     fn generation_ended(
         &self,
         record: &GenerationRecord,
         turns: &mut dyn Iterator<Item = &GenerationStep>,
+        worked: Option<Duration>,
     );
 
     /// Counts a corrupt record that was read.
@@ -89,7 +92,12 @@ impl Meter for NoMeter {
 
     fn timer_fired(&self, _: Duration) {}
 
-    fn generation_ended(&self, _: &GenerationRecord, _: &mut dyn Iterator<Item = &GenerationStep>) {
+    fn generation_ended(
+        &self,
+        _: &GenerationRecord,
+        _: &mut dyn Iterator<Item = &GenerationStep>,
+        _: Option<Duration>,
+    ) {
     }
 
     fn met_defect(&self) {}

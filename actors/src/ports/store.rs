@@ -32,7 +32,7 @@ use crate::domain::time::Timestamp;
 pub use asks::{
     ASK_PREFIX, ASK_REASON_BYTES_MAX, AnswerKey, Ask, AskAnswer, AskChange, AskContent, AskCursor,
     AskFilter, AskKind, AskPage, AskRevision, AskState, AskSubject, AskedCall, AskedOf, AskedStep,
-    Asks, Claim, MissingAsks, NewAsk, OpenAskCounts,
+    Asks, Claim, DueAsks, DueCursor, MissingAsks, NewAsk, OpenAskCounts,
 };
 pub use conversations::{
     ApprovedTools, Conversation, ConversationFilter, ConversationKey, ConversationPatch,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::agent::PendingAsk;
-use crate::agent::generation::continuation::{ApprovedBy, CallAnswer, CallAsk};
+use crate::agent::generation::continuation::{CallAnswer, CallAsk, DecidedBy};
 use crate::agent::generation::tools::{checked, child_of};
 use crate::domain::hash::long_hash;
 use crate::domain::nesting::check_depth;
@@ -171,10 +171,10 @@ impl Runtime {
         }
         let Decision { approved, reason, input } =
             Decision::read(data, asked.is_editable).map_err(AskError::InvalidData)?;
+        let by = DecidedBy::Person;
         if !approved {
             return Ok(CallAnswer::Refused { by, reason });
         }
-        let by = ApprovedBy::Person;
         let Some(input) = input else { return Ok(CallAnswer::Approved { by, input: None }) };
         if !asked.is_editable {
             let why = "input: the arguments of this call cannot be changed".to_owned();

@@ -46,9 +46,13 @@ impl Runtime {
         Ok(page)
     }
 
-    /// Returns true while asks are missing that older versions did not record.
+    /// Returns true while asks are missing that older versions did not record. Executions whose
+    /// records cannot be read do not count: their asks cannot be answered.
     pub async fn is_inbox_incomplete(&self) -> Result<bool, Unavailable> {
-        Ok(!self.shared.store.executions_without_asks(Row::MIN, 1).await?.is_empty())
+        let unreadable = &self.shared.unreadable_asks;
+        let limit = unreadable.count() + 1;
+        let missing = self.shared.store.executions_without_asks(Row::MIN, limit).await?;
+        Ok(missing.iter().any(|(_, id)| !unreadable.contains(id)))
     }
 
     /// Finds an ask that is visible to a caller.

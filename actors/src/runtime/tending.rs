@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::agent::generation::continuation::answer_of_timeout;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Ask, AskChange, AskState, AskSubject, Generations, Row};
+use crate::ports::store::{Ask, AskChange, AskState, AskSubject, DueAsks, Generations, Row};
 use crate::requests::Unavailable;
 use crate::shard::arbiters::Arbiters;
 use crate::shared::Shared;
@@ -30,58 +30,58 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 impl Runtime {
     /// Ends asks of calls whose deadline has passed, the first due first.
     async fn expire_calls(&self) -> Result<(), Unavailable> {
+        let (now, mut after) = (self.shared.clock.now(), None);
         loop {
-            let now = self.shared.clock.now();
-            let due = self.shared.store.due_asks(now, PAGE).await?;
-            let is_last = due.len() < PAGE;
-            let mut has_ended_any = false;
-            for ask in due {
+            let DueAsks { asks, next } = self.shared.store.due_asks(now, after, PAGE).await?;
+            for ask in asks {
+                if self.shared.is_draining() {
+                    return Ok(());
+                }
                 match self.expire_if_call(&ask, now).await {
-                    Ok(has_ended) => has_ended_any |= has_ended,
+                    Ok(()) => {}
                     Err(why @ Unavailable::Corrupt(_)) => log::error!("ask {}: {why}", ask.id),
                     Err(why) => return Err(why),
                 }
             }
-            // those that stay are not for this
-            if is_last || !has_ended_any || self.shared.is_draining() {
+            if next.is_none() {
                 return Ok(());
             }
+            after = next;
         }
     }
 
-    /// Ends an ask of a call if its deadline has passed. Returns false if there is nothing to end.
-    async fn expire_if_call(&self, ask: &Ask, now: Timestamp) -> Result<bool, Unavailable> {
+    /// Ends an ask of a call if its deadline has passed.
+    async fn expire_if_call(&self, ask: &Ask, now: Timestamp) -> Result<(), Unavailable> {
         let is_over = ask.deadline.is_some_and(|deadline| deadline <= now);
         match &ask.subject {
             AskSubject::Call(call) if is_over => {
                 self.expire_call(&ask.id, &call.generation_id, now).await
             }
-            AskSubject::Call(_) | AskSubject::Step(_) => Ok(false),
+            AskSubject::Call(_) | AskSubject::Step(_) => Ok(()),
         }
     }
 
-    /// Ends an ask of a call. Returns false if its generation does not wait for it.
+    /// Ends an ask of a call, unless its generation does not wait for it.
     async fn expire_call(
         &self,
         ask_id: &Arc<str>,
         generation_id: &str,
         at: Timestamp,
-    ) -> Result<bool, Unavailable> {
+    ) -> Result<(), Unavailable> {
         let changed = self.change_kept(generation_id, async |found: &Kept| {
             let mut kept = found.kept.clone();
             let Some((_, asked)) = found.kept.asked(ask_id) else {
-                return Ok::<_, Unavailable>(Change::None(false));
+                return Ok::<_, Unavailable>(Change::None(()));
             };
             kept.answer(ask_id, answer_of_timeout(asked.on_timeout));
             let (id, state) = (Arc::clone(ask_id), AskState::Expired);
             let asks = vec![AskChange::Close { id, state, at, answer: None }];
-            Ok(Change::Put { kept: Box::new(kept), asks, value: true })
+            Ok(Change::Put { kept: Box::new(kept), asks, value: () })
         });
-        let Some((has_ended, is_ready)) = changed.await? else { return Ok(false) };
-        if is_ready {
+        if let Some(((), true)) = changed.await? {
             self.go_on_now_or_later(generation_id).await;
         }
-        Ok(has_ended)
+        Ok(())
     }
 
     fn downgrade(&self) -> WeakRuntime {

@@ -3,11 +3,13 @@
 //! They follow from the state of the execution. One process looks for such executions: those that
 //! were stored before the update, and those that servers of the version before write during it.
 
-use std::sync::Weak;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::domain::ids::ExecutionId;
 use crate::execution::{asks_of, restore};
+use crate::observe::log_record::LogScope;
 use crate::ports::store::{MissingAsks, Row};
 use crate::requests::Unavailable;
 use crate::shared::Shared;
@@ -18,18 +20,60 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Executions that are listed at once.
 const PAGE: usize = 100;
 
+/// Executions that are remembered as unreadable; beyond that, the inbox remains incomplete.
+const UNREADABLE_MAX: usize = 1_000;
+
+/// Executions without asks whose records cannot be read. A process notes them until it ends: the
+/// next one may be able to read them.
+#[derive(Default)]
+pub(crate) struct UnreadableAsks(Mutex<HashSet<ExecutionId>>);
+
+impl UnreadableAsks {
+    pub(crate) fn count(&self) -> usize {
+        self.all().len()
+    }
+
+    pub(crate) fn contains(&self, id: &ExecutionId) -> bool {
+        self.all().contains(id)
+    }
+
+    /// Notes an execution, and reports it.
+    fn add(&self, id: &ExecutionId, why: &Unavailable) {
+        let mut all = self.all();
+        if all.len() < UNREADABLE_MAX {
+            all.insert(id.clone());
+        }
+        drop(all);
+        LogScope::of_execution(id).within(|| {
+            log::warn!("asks of execution {id} are not in the inbox: {why}");
+        });
+    }
+
+    /// Forgets executions that are not among these.
+    fn keep(&self, missing: &HashSet<ExecutionId>) {
+        self.all().retain(|id| missing.contains(id));
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashSet<ExecutionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Stores missing asks until the runtime drains or is dropped.
 pub(crate) async fn fill_in_asks(shared: Weak<Shared>) {
+    let mut before = HashSet::new();
     loop {
         let Some(shared) = shared.upgrade().filter(|shared| !shared.is_draining()) else { return };
-        if shared.ownership.does_housework() {
-            match fill_in(&shared).await {
-                Ok(0) => {}
-                Ok(count) => log::info!("asks of {count} older executions are in the inbox now"),
-                Err(why) => {
-                    let level = shared.level_of_failure(log::Level::Warn);
-                    log::log!(level, "cannot find asks of older executions, trying again: {why}");
-                }
+        let filled_in = match shared.ownership.does_housework() {
+            true => fill_in(&shared).await,
+            false => fill_in_remaining(&shared, &mut before).await,
+        };
+        match filled_in {
+            Ok(0) => {}
+            Ok(count) => log::info!("asks of {count} older executions are in the inbox now"),
+            Err(why) => {
+                let level = shared.level_of_failure(log::Level::Warn);
+                log::log!(level, "cannot find asks of older executions, trying again: {why}");
             }
         }
         drop(shared);
@@ -39,23 +83,52 @@ pub(crate) async fn fill_in_asks(shared: Weak<Shared>) {
 
 /// Returns the number of executions whose asks were stored.
 async fn fill_in(shared: &Shared) -> Result<u64, Unavailable> {
-    let (mut after, mut count) = (Row::MIN, 0);
+    let (mut after, mut count, mut missing) = (Row::MIN, 0, HashSet::new());
     loop {
         let page = shared.store.executions_without_asks(after, PAGE).await?;
-        let Some((last, _)) = page.last() else { return Ok(count) };
+        let Some((last, _)) = page.last() else { break };
         after = *last;
         for (_, id) in page {
             if shared.is_draining() {
                 return Ok(count);
             }
             count += u64::from(fill_in_of(shared, &id).await?);
+            if shared.unreadable_asks.contains(&id) {
+                missing.insert(id);
+            }
         }
     }
+    shared.unreadable_asks.keep(&missing);
+    Ok(count)
+}
+
+/// Does the same in a process whose turn it is not, for executions that were listed by its last look
+/// as well: another process could not read them, and this one has to find that out for its own inbox.
+async fn fill_in_remaining(
+    shared: &Shared,
+    before: &mut HashSet<ExecutionId>,
+) -> Result<u64, Unavailable> {
+    let noted = shared.unreadable_asks.count();
+    let page = shared.store.executions_without_asks(Row::MIN, noted + PAGE).await?;
+    let missing: HashSet<_> = page.into_iter().map(|(_, id)| id).collect();
+    let mut count = 0;
+    for id in missing.intersection(before) {
+        if shared.is_draining() {
+            return Ok(count);
+        }
+        count += u64::from(fill_in_of(shared, id).await?);
+    }
+    shared.unreadable_asks.keep(&missing);
+    *before = missing;
+    Ok(count)
 }
 
 /// Returns false if the execution cannot be read, or has changed meanwhile: the next look may find
-/// it again.
+/// the latter again.
 async fn fill_in_of(shared: &Shared, id: &ExecutionId) -> Result<bool, Unavailable> {
+    if shared.unreadable_asks.contains(id) {
+        return Ok(false);
+    }
     match restore(shared, id).await {
         Ok(Some(restored)) => {
             let missing = MissingAsks {
@@ -67,8 +140,11 @@ async fn fill_in_of(shared: &Shared, id: &ExecutionId) -> Result<bool, Unavailab
             };
             Ok(shared.store.put_asks(missing).await?)
         }
-        // A damaged one is already logged.
-        Ok(None) | Err(Unavailable::Corrupt(_)) => Ok(false),
+        Ok(None) => Ok(false),
+        Err(why @ Unavailable::Corrupt(_)) => {
+            shared.unreadable_asks.add(id, &why);
+            Ok(false)
+        }
         Err(why) => Err(why),
     }
 }

@@ -254,8 +254,8 @@ async fn a_refusal_is_the_result_of_the_call() {
     tokio::time::pause();
     let effects = Effects::default();
     let rows = [
-        (json!({ "approved": false }), "refused by lea"),
-        (json!({ "approved": false, "reason": "too much" }), "refused by lea: too much"),
+        (json!({ "approved": false }), "refused by a person"),
+        (json!({ "approved": false, "reason": "too much" }), "refused by a person: too much"),
     ];
     for (data, why) in rows {
         let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("sorry")];
@@ -340,7 +340,7 @@ async fn all_asks_of_a_turn_are_answered_before_it_goes_on() {
     let (status, said, outcomes) = recorded(&world, &waiting.id).await;
     assert_eq!((status, said.as_str()), (GenerationStatus::Completed, "done"));
     let blue = ToolOutcome::Output(json!("blue"));
-    assert_eq!(outcomes, [denied("refused by lea"), blue, done()]);
+    assert_eq!(outcomes, [denied("refused by a person"), blue, done()]);
     assert_eq!(effects.all(), [json!({ "amount": 600 })]);
 }
 

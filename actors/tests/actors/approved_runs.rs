@@ -145,7 +145,7 @@ async fn a_chat_goes_on_with_the_answers_of_its_message() {
     pass(Duration::from_millis(50)).await;
     assert_eq!(second.text(), "one is refunded");
     assert_eq!(second.message_id(), first.message_id());
-    assert_eq!(second.results(), [done(), denied("refused by ann")]);
+    assert_eq!(second.results(), [done(), denied("refused by a person")]);
     assert_eq!(recorded(&world, &streamed.id).await.0, GenerationStatus::Completed);
 
     let (subscriber, _address) = Collector::default().subscribe();
@@ -259,7 +259,7 @@ async fn an_approval_of_a_sub_agent_is_asked_once_and_continues_inside() {
 #[actix::test]
 async fn a_refusal_inside_a_sub_agent_is_not_one_of_its_call() {
     tokio::time::pause();
-    for (approved, inner) in [(false, denied("refused by lea")), (true, done())] {
+    for (approved, inner) in [(false, denied("refused by a person")), (true, done())] {
         let script = [
             calls(&[("d1", "delegate_task", json!({ "agent": "desk", "task": "refund" }))]),
             calls(&[("c1", "refund", json!({ "amount": 500 }))]),
@@ -345,7 +345,7 @@ pub(crate) fn slow(effects: &Effects) -> ToolDefinition {
 async fn a_person_decides_about_an_interrupted_call() {
     tokio::time::pause();
     let refused = "a restart interrupted the call, which may or may not have had its effect; to \
-                   repeat it was refused by lea";
+                   repeat it was refused by a person";
     let rows = [(true, done(), 2), (false, denied(refused), 1)];
     for (approved, outcome, made) in rows {
         let effects = Effects::default();

@@ -47,7 +47,12 @@ impl Meter for Blocked {
 
     fn timer_fired(&self, _: Duration) {}
 
-    fn generation_ended(&self, _: &GenerationRecord, _: &mut dyn Iterator<Item = &GenerationStep>) {
+    fn generation_ended(
+        &self,
+        _: &GenerationRecord,
+        _: &mut dyn Iterator<Item = &GenerationStep>,
+        _: Option<Duration>,
+    ) {
     }
 
     fn met_defect(&self) {}

@@ -6,11 +6,15 @@ use futures_util::future::join;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::principal::FORGOTTEN;
 use greenroom_actors::observe::span::{SpanPhase, SpanWork};
-use greenroom_actors::ports::store::{Executions as _, Status};
+use greenroom_actors::ports::store::{Asks as _, Executions as _, Status};
 use greenroom_actors::requests::{ExecutionState, Principal, ResumeExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
+use crate::approvals::{
+    self, Effects, calls, conversation, denied, generate, guarded, over_100, recorded, text,
+};
 use crate::traces::world_with;
 use crate::workflows::{ask, map, run, spawn, workflow};
 
@@ -64,6 +68,33 @@ async fn a_user_forgotten_during_a_load_is_erased_from_the_loaded_state() {
         join(world.runtime.describe(&it), world.runtime.forget_user("lea")).await;
     forgotten.unwrap();
     assert_eq!(by(&read.unwrap()), (FORGOTTEN.to_owned(), json!(null)));
+}
+
+#[actix::test]
+async fn a_forgotten_user_is_not_named_where_the_user_refused_a_call() {
+    tokio::time::pause();
+    let script = [calls(&[("c1", "refund", json!({ "amount": 500 }))]), text("sorry")];
+    let tools = vec![guarded(&Effects::default(), over_100())];
+    let (world, model) = approvals::world(script, tools).await;
+    let waiting = generate(&world).await;
+    approvals::answer(&world, json!({ "approved": false, "reason": "too much" })).await;
+    let (_, _, outcomes) = recorded(&world, &waiting.id).await;
+    assert_eq!(outcomes, [denied("refused by a person: too much")]);
+    let ask_id = &*waiting.asks[0].ask_id;
+    let answered = world.store.ask_content(ask_id).await.unwrap();
+    assert!(format!("{answered:?}").contains("\"lea\""), "until then: {answered:?}");
+
+    world.runtime.forget_user("lea").await.unwrap();
+    let all = &Visibility::Everything;
+    let entry = world.runtime.generation("desk", &waiting.id, all).await.unwrap();
+    let kept = [
+        format!("{entry:?}"),
+        format!("{:?}", conversation(&world).await),
+        format!("{:?}", world.store.ask_content(ask_id).await.unwrap()),
+        format!("{:?}", model.requests()),
+    ];
+    let names = |text: &String| text.split(|it: char| !it.is_alphanumeric()).any(|it| it == "lea");
+    assert!(!kept.iter().any(names), "{kept:?}");
 }
 
 #[actix::test]

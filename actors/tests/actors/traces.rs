@@ -133,7 +133,7 @@ fn latest(observed: &Observed) -> Vec<(String, Value)> {
 }
 
 /// Asserts that the observed spans equal the recorded ones, and that each is found by its id.
-async fn agree(world: &World, observed: &Observed, story: &str) -> TraceView {
+pub(crate) async fn agree(world: &World, observed: &Observed, story: &str) -> TraceView {
     pass(Duration::from_millis(1)).await;
     let view = trace(world, &trace_id(observed)).await;
     let mut recorded: Vec<_> = view.spans.iter().map(shown).collect();

@@ -8,6 +8,7 @@ use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
     Append, Executions, Journal, Projection, Status, StoredExecution, Ticket, TimerChange, TimerKey,
 };
@@ -145,10 +146,9 @@ async fn an_execution_that_can_continue_is_not_stuck_even_if_a_name_is_missing()
 }
 
 /// Appends to the store without the actors' knowledge.
-async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
+pub(crate) async fn append(store: &MemoryStore, id: &str, status: Status, facts: Vec<Fact>) {
     let id = ExecutionId::trusted(id);
-    let StoredExecution { row, revision, projection, .. } =
-        world.store.load(&id).await.unwrap().unwrap();
+    let StoredExecution { row, revision, projection, .. } = store.load(&id).await.unwrap().unwrap();
     let mut seq = projection.last_seq + 1;
     let at = projection.updated_at;
     let numbered = facts.into_iter().map(|fact| {
@@ -159,7 +159,7 @@ async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
     let facts: Vec<Recorded> = numbered.collect();
     let ended_at = status.is_terminal().then_some(at);
     let projection = Projection { status, ended_at, last_seq: seq - 1, ..projection };
-    world.store.append(Append {
+    store.append(Append {
         ticket: Ticket { shard: 0, key: u64::MAX },
         row,
         revision: revision + 1,
@@ -186,7 +186,7 @@ async fn a_parent_that_missed_the_end_of_its_child_queries_it() {
     let part = found.steps[0].child.clone().unwrap();
     let (since, result) = (Timestamp(0), json!(7).into());
     let end = vec![Fact::WorkflowCompleted { since, result }];
-    append(&world, part.as_str(), Status::Completed, end).await;
+    append(&world.store, part.as_str(), Status::Completed, end).await;
     pass(Duration::from_secs(20)).await;
     assert_eq!(status(&world, "w", "e").await, Status::Running);
     pass(3 * MINUTE).await;
@@ -205,7 +205,7 @@ async fn a_running_execution_without_work_in_progress_is_continued() {
     assert_eq!(world.live(), 0);
     let (path, data) = ("a".into(), json!({ "approved": true }).into());
     let answered = Fact::StepResumed { path, data, by: ResumedBy::Caller, id: None };
-    append(&world, "e", Status::Running, vec![Fact::WorkflowResumed, answered]).await;
+    append(&world.store, "e", Status::Running, vec![Fact::WorkflowResumed, answered]).await;
     let wait_report = world.runtime.why(&target("w", "e")).await.unwrap();
     let causes: Vec<_> = wait_report.waits_for.iter().map(|it| &it.cause).collect();
     assert_eq!(causes, [&Cause::Turn]);
@@ -223,7 +223,8 @@ async fn an_execution_with_a_corrupt_record_is_stuck() {
     // a waiting caller would keep it in memory
     let world = world.restart().await;
     pass(Duration::from_secs(20)).await;
-    append(&world, "e", Status::Running, vec![Fact::StepSkipped { path: "nowhere".into() }]).await;
+    append(&world.store, "e", Status::Running, vec![Fact::StepSkipped { path: "nowhere".into() }])
+        .await;
     pass(2 * MINUTE).await;
     let [(id, cause)] = &stuck(&world).await[..] else { panic!("one is stuck") };
     assert_eq!(id, "e");

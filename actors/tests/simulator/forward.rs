@@ -11,11 +11,12 @@ use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{
     ApprovedTools, Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, Conversation,
     ConversationFilter, ConversationKey, ConversationPatch, Conversations, CountsOfUser, Cursor,
-    Definitions, Ended, EndedExecutions, EndedGenerations, ExecutionCount, ExecutionFilter,
-    Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord,
-    LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection,
-    Read, Retention, RootCursor, RootFilter, RootPage, Row, StoredContinuation, StoredExecution,
-    StoredMessage, Timer, TraceQuery, TraceRecord, Traces, Written,
+    Definitions, DueAsks, DueCursor, Ended, EndedExecutions, EndedGenerations, ExecutionCount,
+    ExecutionFilter, Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations,
+    IdempotencyRecord, LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place,
+    Portion, Projection, Read, Retention, RootCursor, RootFilter, RootPage, Row,
+    StoredContinuation, StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces,
+    Written,
 };
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ forward! { Asks [
     late executions_without_asks(after: Row, limit: usize) -> Read<'_, Vec<(Row, ExecutionId)>>;
     now put_asks(missing: MissingAsks) -> Written<bool>;
     late ask_content<'a>(id: &'a str) -> Read<'a, AskContent>;
-    late due_asks(now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
+    late due_asks(now: Timestamp, after: Option<DueCursor>, limit: usize) -> Read<'_, DueAsks>;
     late open_ask_counts() -> Read<'_, OpenAskCounts>;
 }
 

@@ -12,8 +12,8 @@ mod tests;
 
 pub use self::agents::{approved_tools_of, conversation_of, entry_of, message_of, put_step};
 pub use self::asks::{
-    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
-    count_open_asks,
+    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, add_due_ask, ask_content_of, ask_cursor_of,
+    ask_of, count_open_asks,
 };
 pub use self::execution::{EVENTS, REPLAYED_FROM, idempotency_of, projection_of, timer_of};
 pub use self::log::log_record_of;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, AskState, Asks, MissingAsks,
-    NewAsk, OpenAskCounts, Read, Row, Written,
+    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, AskState, Asks, DueAsks,
+    DueCursor, MissingAsks, NewAsk, OpenAskCounts, Read, Row, Written,
 };
 use greenroom_store_codec::ask_columns;
 use greenroom_store_codec::codes::{ask_kind_code, ask_state_code};
@@ -17,8 +17,8 @@ use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::numbers::{limit_of, signed};
 use greenroom_store_codec::prepared::{PreparedAskRevision, PreparedMissingAsks};
 use greenroom_store_codec::records::{
-    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, ask_content_of, ask_cursor_of, ask_of,
-    count_open_asks,
+    ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, add_due_ask, ask_content_of, ask_cursor_of,
+    ask_of, count_open_asks,
 };
 
 use crate::agents::refusal;
@@ -34,9 +34,15 @@ use crate::text::Text;
 /// server of an older version.
 macro_rules! owners {
     () => {
+        concat!(joined!(), " WHERE coalesce(e.n, g.n) IS NOT NULL")
+    };
+}
+
+/// The same with those that are left over.
+macro_rules! joined {
+    () => {
         " LEFT JOIN executions e ON e.n = ANY (ARRAY[a.execution])
-        LEFT JOIN generations g ON g.n = ANY (ARRAY[a.generation])
-        WHERE coalesce(e.n, g.n) IS NOT NULL"
+        LEFT JOIN generations g ON g.n = ANY (ARRAY[a.generation])"
     };
 }
 
@@ -92,8 +98,17 @@ pub(crate) const OPEN_OF_USER: &str = open!("a.user_id = $6 AND ");
 pub(crate) const CLOSED: &str =
     page!("a.closed IS NOT NULL AND (a.closed, a.n) < ($2, $3)", "a.closed DESC, a.n DESC");
 
-/// Selects open asks with something due at `$2` or before.
-pub(crate) const DUE: &str = page!("a.state = 0 AND a.next_due <= $2", "a.next_due, a.n");
+/// Selects `$1` open asks with something due at `$2` or before, behind a place (`$3`, `$4`), and those
+/// that are left over: the place of the last one is that of the page.
+pub(crate) const DUE: &str = concat!(
+    "SELECT ",
+    ask_columns!(),
+    ", a.next_due FROM (SELECT * FROM asks a
+    WHERE a.state = 0 AND a.next_due <= $2 AND (a.next_due, a.n) > ($3, $4)
+    ORDER BY a.next_due, a.n LIMIT $1) a",
+    joined!(),
+    " ORDER BY a.next_due, a.n"
+);
 
 /// Selects the asks of a generation, in no order: another index has that of the rows.
 pub(crate) const OF_GENERATION: &str = concat!(
@@ -272,9 +287,26 @@ async fn content(reading: Reading, id: &str) -> Result<AskContent, Failure> {
     row.map_or_else(|| Ok(AskContent::default()), |row| ask_content_of(&row))
 }
 
-async fn due(reading: Reading, now: Timestamp, limit: usize) -> Result<Vec<Ask>, Failure> {
-    let rows = reading.rows(DUE, &[&limit_of(limit), &now.0]).await?;
-    readable(&rows, &reading.defects)
+async fn due(
+    reading: Reading,
+    now: Timestamp,
+    after: Option<DueCursor>,
+    limit: usize,
+) -> Result<DueAsks, Failure> {
+    let (at, n) = after.map_or((i64::MIN, i64::MIN), |place| (place.at.0, place.row));
+    let rows = reading.rows(DUE, &[&limit_of(limit), &now.0, &at, &n]).await?;
+    let mut due = DueAsks::default();
+    for row in &rows {
+        let is_left_over = row.optional_text(4)?.or(row.optional_text(12)?).is_none();
+        let ask = if is_left_over {
+            None
+        } else {
+            reading.defects.readable(|| row.named("ask", 1), ask_of(row))?
+        };
+        add_due_ask(&mut due, row, ask)?;
+    }
+    due.next = due.next.filter(|_| rows.len() >= limit);
+    Ok(due)
 }
 
 async fn of_generation(reading: Reading, id: &str) -> Result<Vec<Ask>, Failure> {
@@ -318,8 +350,14 @@ impl Asks for PostgresStore {
         self.shared.pool.read(record, move |it| of_generation(it, id))
     }
 
-    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
-        self.shared.pool.read(|| "asks that are due".to_owned(), move |it| due(it, now, limit))
+    fn due_asks(
+        &self,
+        now: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Read<'_, DueAsks> {
+        let query = move |it| due(it, now, after, limit);
+        self.shared.pool.read(|| "asks that are due".to_owned(), query)
     }
 
     fn open_ask_counts(&self) -> Read<'_, OpenAskCounts> {

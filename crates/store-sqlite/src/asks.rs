@@ -6,14 +6,15 @@ mod tests;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, MissingAsks, OpenAskCounts,
-    Read, Row, Written,
+    Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, DueAsks, DueCursor,
+    MissingAsks, OpenAskCounts, Read, Row, Written,
 };
 use greenroom_store_codec::ask_columns as columns;
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::prepared::{PreparedAskRevision, PreparedMissingAsks};
 use greenroom_store_codec::records::{
-    ASKS_SCANNED_MAX, AskPageBuilder, ask_content_of, ask_cursor_of, ask_of, count_open_asks,
+    ASKS_SCANNED_MAX, AskPageBuilder, add_due_ask, ask_content_of, ask_cursor_of, ask_of,
+    count_open_asks,
 };
 use rusqlite::{OptionalExtension, Result, params};
 
@@ -47,9 +48,10 @@ const OF_GENERATION: &str = concat!(
 const DUE: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM asks a INDEXED BY asks_due",
+    ", a.next_due FROM asks a INDEXED BY asks_due",
     owners!(),
-    "WHERE a.state = 0 AND a.next_due <= ?1 ORDER BY a.next_due, a.n LIMIT ?2"
+    "WHERE a.state = 0 AND a.next_due <= ?1 AND (a.next_due, a.n) > (?2, ?3)
+    ORDER BY a.next_due, a.n LIMIT ?4"
 );
 
 /// Reads every open ask.
@@ -133,11 +135,23 @@ fn content(reading: &Reading<'_>, id: &str) -> Result<AskContent> {
     Ok(found.unwrap_or_default())
 }
 
-fn due(reading: &Reading<'_>, now: Timestamp, limit: usize) -> Result<Vec<Ask>> {
+fn due(
+    reading: &Reading<'_>,
+    now: Timestamp,
+    after: Option<DueCursor>,
+    limit: usize,
+) -> Result<DueAsks> {
     let mut statement = reading.prepare_cached(DUE)?;
-    let mut rows = statement.query(params![now.0, limit_of(limit)])?;
-    let name = |row: &rusqlite::Row<'_>| named("ask", row, 1);
-    reading.defects.readable_rows(&mut rows, name, |row| ask_of(&Stored(row)))
+    let (at, n) = after.map_or((i64::MIN, i64::MIN), |place| (place.at.0, place.row));
+    let mut rows = statement.query(params![now.0, at, n, limit_of(limit)])?;
+    let (mut due, mut count) = (DueAsks::default(), 0);
+    while let Some(row) = rows.next()? {
+        let ask = reading.defects.readable(|| named("ask", row, 1), ask_of(&Stored(row)))?;
+        add_due_ask(&mut due, &Stored(row), ask)?;
+        count += 1;
+    }
+    due.next = due.next.filter(|_| count >= limit);
+    Ok(due)
 }
 
 fn of_generation(reading: &Reading<'_>, id: &str) -> Result<Vec<Ask>> {
@@ -213,8 +227,13 @@ impl Asks for SqliteStore {
         self.read(move || format!("the asks of generation {id}"), move |it| of_generation(it, id))
     }
 
-    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
-        let query = move |it: &Reading<'_>| due(it, now, limit);
+    fn due_asks(
+        &self,
+        now: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Read<'_, DueAsks> {
+        let query = move |it: &Reading<'_>| due(it, now, after, limit);
         self.read_aside(Lane::Lists, || "asks that are due".to_owned(), query)
     }
 

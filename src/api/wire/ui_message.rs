@@ -332,7 +332,7 @@ mod tests {
     fn a_call_that_waits_or_waited_has_its_approval() {
         let requested = || approval(None, Some("Add 1?"));
         let done = |outcome| Some(result("c1", outcome));
-        let refused = || done(ToolOutcome::Denied("refused by lea: no".to_owned()));
+        let refused = || done(ToolOutcome::Denied("refused by a person: no".to_owned()));
         let rows = [
             (
                 requested(),
@@ -366,7 +366,7 @@ mod tests {
                 refused(),
                 json!({ "state": "output-denied",
                         "approval": { "id": "ask_1", "approved": false, "reason": "no" } }),
-                json!({ "state": "output-error", "errorText": "refused by lea: no" }),
+                json!({ "state": "output-error", "errorText": "refused by a person: no" }),
             ),
         ];
         for (approval, result, states, data) in rows {

@@ -36,7 +36,7 @@ impl Generations {
             maker.counters("greenroom_generations_total", "Generations finished", &labels)?;
         let durations = maker.histograms(
             "gen_ai_invoke_agent_duration_seconds",
-            "Duration of generations",
+            "Time that generations worked, without waits for people",
             &labels,
             buckets::GEN_AI,
         )?;
@@ -55,7 +55,8 @@ impl Generations {
         }
     }
 
-    pub(super) fn ended(&self, record: &GenerationRecord) {
+    /// Counts an end. `worked` is the time without that in which it waited for people.
+    pub(super) fn ended(&self, record: &GenerationRecord, worked: Option<Duration>) {
         let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
         let agent = Arc::clone(agents.get(&record.agent_id).unwrap_or(&self.other));
         drop(agents);
@@ -70,8 +71,8 @@ impl Generations {
         let Some(ended_at) = record.end_time else { return };
         let labels = || [agent.name.as_str(), ENDS[end]];
         let series = agent.durations[end].get_or_init(|| self.durations.of(&labels()));
-        let lasted = Duration::from_millis(ended_at.ms_since(record.start_time));
-        series.observe(lasted.as_secs_f64());
+        let lasted = || Duration::from_millis(ended_at.ms_since(record.start_time));
+        series.observe(worked.unwrap_or_else(lasted).as_secs_f64());
     }
 }
 

@@ -14,7 +14,10 @@ use super::buckets;
 use super::family::{Counters, Histograms, Maker, OTHER};
 
 /// Values of the label `status` of calls of tools.
-const TOOL_ENDS: [&str; 3] = ["completed", "error", "cancelled"];
+const TOOL_ENDS: [&str; 4] = ["completed", "error", "cancelled", DENIED];
+
+/// Status of calls that were refused, and so not made.
+const DENIED: &str = "denied";
 
 /// Metrics of all turns. Turns are rare compared with facts, so their series are looked up each
 /// time.
@@ -148,12 +151,13 @@ impl Turns {
             let Some(period) = turn.timing.calls.get(index) else { continue };
             let end = match turn.result_of(index).map(|result| &result.outcome) {
                 Some(ToolOutcome::Output(_)) => 0,
-                Some(ToolOutcome::Error(_) | ToolOutcome::Denied(_)) => 1,
+                Some(ToolOutcome::Error(_)) => 1,
+                Some(ToolOutcome::Denied(_)) => 3,
                 None => 2,
             };
             let labels = [known(&names.tools, &call.tool_name), TOOL_ENDS[end]];
             self.tool_calls.of(&labels).inc();
-            if let Some(seconds) = seconds_of(*period) {
+            if let Some(seconds) = seconds_of(*period).filter(|_| TOOL_ENDS[end] != DENIED) {
                 self.tool_durations.of(&labels).observe(seconds);
             }
         }

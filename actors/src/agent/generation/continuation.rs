@@ -11,7 +11,6 @@ use crate::agent::ask::OnTimeout;
 use crate::agent::outcome::PendingAsk;
 use crate::domain::hash::long_hash;
 use crate::domain::message::{Message, Part, ToolApproval};
-use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
 use crate::ports::store::{ASK_PREFIX, ApprovedTools};
@@ -149,14 +148,14 @@ pub(crate) struct CallAsk {
 /// An answer to the question about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallAnswer {
-    Approved { by: ApprovedBy, input: Option<Value> },
-    Refused { by: Option<Arc<Principal>>, reason: Option<String> },
+    Approved { by: DecidedBy, input: Option<Value> },
+    Refused { by: DecidedBy, reason: Option<String> },
     Given(Value),
 }
 
-/// Origin of an approval.
+/// Origin of an approval or a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ApprovedBy {
+pub(crate) enum DecidedBy {
     Person,
     /// The deadline passed, which concerns this call alone.
     Deadline,
@@ -244,13 +243,13 @@ impl Continuation {
         let (state, approved, reason) = match answer {
             CallAnswer::Approved { by, input } => {
                 call.is_approved = true;
-                if let (ApprovedBy::Person, Some(schema)) = (by, remembered_schema) {
+                if let (DecidedBy::Person, Some(schema)) = (by, remembered_schema) {
                     self.approved_tools.insert(Arc::clone(&call.tool_name), schema);
                 }
                 (CallState::Approved { input }, Some(true), None)
             }
             CallAnswer::Refused { by, reason } => {
-                let text = refusal(is_repetition, by.as_deref(), reason.as_deref());
+                let text = refusal(is_repetition, by, reason.as_deref());
                 (CallState::Refused { reason: text }, Some(false), reason)
             }
             CallAnswer::Given(data) => {
@@ -318,8 +317,9 @@ impl Continuation {
 }
 
 /// Returns what the model reads about a refusal. One to repeat a call does not undo the attempt
-/// before.
-fn refusal(is_repetition: bool, by: Option<&Principal>, reason: Option<&str>) -> String {
+/// before. The text stays in the turn and in conversations, so it does not name the user, who may be
+/// forgotten; the answer of the ask does.
+fn refusal(is_repetition: bool, by: DecidedBy, reason: Option<&str>) -> String {
     let what = match is_repetition {
         true => {
             "a restart interrupted the call, which may or may not have had its effect; to repeat \
@@ -327,7 +327,10 @@ fn refusal(is_repetition: bool, by: Option<&Principal>, reason: Option<&str>) ->
         }
         false => "refused",
     };
-    let by = by.map(|by| format!(" by {}", by.id)).unwrap_or_default();
+    let by = match by {
+        DecidedBy::Person => " by a person",
+        DecidedBy::Deadline => "",
+    };
     match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
         Some(reason) => format!("{what}{by}: {reason}"),
         None => format!("{what}{by}"),
@@ -351,10 +354,10 @@ pub(super) fn ask_id(
 /// Returns the answer that counts once the deadline has passed.
 pub(crate) fn answer_of_timeout(on_timeout: OnTimeout) -> CallAnswer {
     match on_timeout {
-        OnTimeout::Approve => CallAnswer::Approved { by: ApprovedBy::Deadline, input: None },
+        OnTimeout::Approve => CallAnswer::Approved { by: DecidedBy::Deadline, input: None },
         OnTimeout::Refuse => {
             let reason = Some("it was not answered in time".to_owned());
-            CallAnswer::Refused { by: None, reason }
+            CallAnswer::Refused { by: DecidedBy::Deadline, reason }
         }
     }
 }

@@ -1,13 +1,16 @@
 //! Ends a generation that nothing works on: one that waits for people, or cannot be continued.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::domain::message::{ToolApproval, ToolOutcome};
 use crate::domain::time::Timestamp;
+use crate::observe::span::SpanEvent;
+use crate::observe::trace::generation::{PublishedSpans, new_spans};
 use crate::ports::model::Usage;
 use crate::ports::store::{
-    AskChange, AskState, ContinuationChange, ConversationWrite, GenerationEntry, GenerationStatus,
-    GenerationStep, GenerationWrite, Generations, StoredContinuation,
+    AskChange, AskState, ContinuationChange, ConversationWrite, GenerationEntry, GenerationRecord,
+    GenerationStatus, GenerationStep, GenerationWrite, Generations, StoredContinuation,
 };
 use crate::requests::Unavailable;
 
@@ -32,26 +35,54 @@ pub(crate) struct PutAway {
     pub(crate) at: Timestamp,
 }
 
-/// Ends a generation like [`end_kept`], and counts it. Returns true if this has ended it.
+/// A generation that has ended.
+struct Ended {
+    /// As it was before.
+    before: GenerationEntry,
+    record: GenerationRecord,
+    turns: Vec<Arc<GenerationStep>>,
+    worked: Option<Duration>,
+}
+
+/// Records the end of a generation, and of those that its tools have asked and that wait; counts them,
+/// and publishes their spans. One without a continuation ends if it is `working`. Returns true if this
+/// has ended it.
 pub(crate) async fn end_and_count(
     deps: &GenerationDeps,
     id: &str,
     end: PutAway,
 ) -> Result<bool, Unavailable> {
-    let ended = end_kept(&*deps.generations, id, end).await?;
-    Ok(ended.is_some_and(|GenerationEntry { record, steps }| {
-        deps.meter.generation_ended(&record, &mut steps.iter());
-        true
-    }))
+    let mut all = Vec::new();
+    let has_ended = end_kept(&*deps.generations, id, end, &mut all).await;
+    // the spans of a parent end after those of its children
+    for ended in all.into_iter().rev() {
+        let mut turns = ended.turns.iter().map(|turn| &**turn);
+        deps.meter.generation_ended(&ended.record, &mut turns, ended.worked);
+        if deps.feed.is_watched() {
+            deps.feed.publish_spans(ended.spans().into());
+        }
+    }
+    has_ended
 }
 
-/// Records the end of a generation, and of those that its tools have asked and that wait. One without
-/// a continuation ends if it is `working`. Returns the record if this has ended it.
-pub(crate) async fn end_kept(
+impl Ended {
+    /// Returns the spans that were not published by the processes that ran it.
+    fn spans(self) -> Vec<SpanEvent> {
+        let Self { before: GenerationEntry { record, steps }, .. } = self;
+        let mut published = PublishedSpans::default();
+        let steps: Vec<_> = steps.into_iter().map(Arc::new).collect();
+        drop(new_spans(&Arc::new(record), steps.iter(), &mut published));
+        new_spans(&Arc::new(self.record), self.turns.iter(), &mut published)
+    }
+}
+
+/// Ends a generation and those that its tools have asked; adds them, the first before its children.
+async fn end_kept(
     store: &dyn Generations,
     id: &str,
     end: PutAway,
-) -> Result<Option<GenerationEntry>, Unavailable> {
+    all: &mut Vec<Ended>,
+) -> Result<bool, Unavailable> {
     for _ in 0..ATTEMPTS_MAX {
         let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
         let is_meant = |status: GenerationStatus| match end.from {
@@ -59,7 +90,7 @@ pub(crate) async fn end_kept(
             None => !status.is_final(),
         };
         let Some(entry) = entry.filter(|entry| is_meant(entry.record.status)) else {
-            return Ok(None);
+            return Ok(false);
         };
         let kept: Option<(u64, Continuation)> = match stored {
             Some(StoredContinuation { revision, body }) => {
@@ -72,16 +103,18 @@ pub(crate) async fn end_kept(
         let revision = kept.as_ref().map_or(0, |(revision, _)| *revision);
         let kept = kept.map(|(_, kept)| kept);
         let children: Vec<_> = kept.iter().flat_map(Continuation::children).collect();
-        let write = put_away(entry, kept, end.clone());
-        let steps = write.steps.iter().map(|(_, step)| GenerationStep::clone(step)).collect();
-        let ended = GenerationEntry { record: write.record.clone(), steps };
+        let worked = kept.as_ref().map(|kept| Duration::from_millis(kept.worked_ms));
+        let before = entry.clone();
+        let (write, turns) = put_away(entry, kept, end.clone());
+        let ended = Ended { before, record: write.record.clone(), turns, worked };
         if store.settle_generation(revision, write).await.map_err(Unavailable::from)? {
+            all.push(ended);
             for child in children {
                 let cancelled = GenerationStatus::Cancelled;
                 let end = PutAway { from: None, status: cancelled, error: None, ..end.clone() };
-                Box::pin(end_kept(store, &child, end)).await?;
+                Box::pin(end_kept(store, &child, end, all)).await?;
             }
-            return Ok(Some(ended));
+            return Ok(true);
         }
     }
     Err(Unavailable::Busy { execution: None })
@@ -100,15 +133,23 @@ pub(crate) fn conversation_of(
     Some(memory.write(parts, kept.approved_tools.clone(), generation_id, at))
 }
 
-/// Returns the record of the end. Open asks are withdrawn, and their calls count as denied.
-fn put_away(entry: GenerationEntry, kept: Option<Continuation>, end: PutAway) -> GenerationWrite {
+/// Returns the record of the end, and all turns. Open asks are withdrawn, and their calls count as
+/// denied.
+fn put_away(
+    entry: GenerationEntry,
+    kept: Option<Continuation>,
+    end: PutAway,
+) -> (GenerationWrite, Vec<Arc<GenerationStep>>) {
     let PutAway { status, error, why, at, .. } = end;
     let GenerationEntry { mut record, steps } = entry;
     (record.status, record.end_time, record.error) = (status, Some(at), error);
     let Some(kept) = kept else {
         // the entry exists and keeps its row
         let (row, continuation) = (0, ContinuationChange::Keep);
-        return GenerationWrite { row, record, steps: Vec::new(), messages: None, continuation };
+        let turns = steps.into_iter().map(Arc::new).collect();
+        let write =
+            GenerationWrite { row, record, steps: Vec::new(), messages: None, continuation };
+        return (write, turns);
     };
     let mut transcript = Transcript::restored(steps, kept.usage);
     let mut asks = Vec::new();
@@ -128,14 +169,16 @@ fn put_away(entry: GenerationEntry, kept: Option<Continuation>, end: PutAway) ->
     let memory = kept.memory.map(Remembered::from);
     let messages = memory.map(|memory| memory.write(parts, approved_tools, &record.id, at));
     record.usage = Some(transcript.usage());
-    GenerationWrite {
+    let turns = transcript.steps().map(Arc::clone).collect();
+    let write = GenerationWrite {
         // the entry exists and keeps its row
         row: 0,
         record,
         steps: transcript.unrecorded(),
         messages,
         continuation: ContinuationChange::Remove { asks },
-    }
+    };
+    (write, turns)
 }
 
 /// Returns an approval that counts as refused unless it was answered.

@@ -185,8 +185,21 @@ async fn details_and_answers_come_back(mut bench: Bench) {
 }
 
 async fn due_at(bench: &Bench, now: i64, limit: usize) -> Vec<String> {
-    let due = read(bench.store.due_asks(Timestamp(now), limit)).await;
-    due.iter().map(|ask| ask.id.to_string()).collect()
+    let due = read(bench.store.due_asks(Timestamp(now), None, limit)).await;
+    due.asks.iter().map(|ask| ask.id.to_string()).collect()
+}
+
+/// Returns all that is due, read in pages.
+async fn due_in_pages(bench: &Bench, now: i64, limit: usize) -> Vec<String> {
+    let (mut after, mut found) = (None, Vec::new());
+    loop {
+        let page = read(bench.store.due_asks(Timestamp(now), after, limit)).await;
+        assert!(page.asks.len() <= limit);
+        found.extend(page.asks.iter().map(|ask| ask.id.to_string()));
+        let Some(next) = page.next else { return found };
+        assert!(after < Some(next), "pages go forward");
+        after = Some(next);
+    }
 }
 
 async fn asks_are_due_in_order_until_they_close(mut bench: Bench) {
@@ -202,6 +215,14 @@ async fn asks_are_due_in_order_until_they_close(mut bench: Bench) {
     assert_eq!(due_at(&bench, 10, 10).await, ["soon"], "at that time");
     assert_eq!(due_at(&bench, 20, 10).await, ["soon", "step", "then"], "of both kinds");
     assert_eq!(due_at(&bench, 99, 2).await, ["soon", "step"], "at most the limit");
+    record(&bench, put(&working("g1"), ["s1", "s2", "s3"].map(|id| due(id, 20)).into())).await;
+    let all = ["soon", "step", "then", "s1", "s2", "s3", "late"];
+    for limit in [1, 2, 3, 7, 8] {
+        assert_eq!(due_in_pages(&bench, 30, limit).await, all, "pages of {limit}");
+    }
+    assert_eq!(due_in_pages(&bench, 20, 2).await, all[..6], "no later ones");
+    let closed = ["s1", "s2", "s3"].map(|id| close(id, 40, None));
+    record(&bench, put(&working("g1"), closed.into())).await;
     let moved = AskRevision {
         id: Arc::from("soon"),
         revision: 0,

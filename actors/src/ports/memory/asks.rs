@@ -1,6 +1,7 @@
 //! Asks in memory.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{MemoryStore, State};
@@ -8,7 +9,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Ask, AskChange, AskContent, AskCursor, AskFilter, AskKind, AskPage, AskRevision, AskState,
-    AskSubject, AskedStep, Asks, Header, MissingAsks, NewAsk, OpenAskCounts, Read, Row, Written,
+    AskSubject, AskedStep, Asks, DueAsks, DueCursor, Header, MissingAsks, NewAsk, OpenAskCounts,
+    Read, Row, Written,
 };
 
 /// Asks of all executions and generations, in the order in which they opened.
@@ -17,6 +19,8 @@ pub(super) struct StoredAsks {
     asks: BTreeMap<Row, StoredAsk>,
     by_id: BTreeMap<Arc<str>, Row>,
     last: Row,
+    /// Executions whose asks are not stored: a test says so.
+    unknown: BTreeMap<Row, ExecutionId>,
 }
 
 #[derive(Clone)]
@@ -64,6 +68,7 @@ impl StoredAsks {
 
     /// Changes asks of an execution.
     pub(super) fn change_of(&mut self, header: &Header, row: Row, changes: Vec<AskChange>) {
+        self.unknown.remove(&row);
         let subject = |ask: &NewAsk| step_of(header, ask);
         self.change(&Owner::Execution(row), header.user_id.as_deref(), subject, changes);
     }
@@ -93,9 +98,16 @@ impl StoredAsks {
         self.asks.insert(self.last, StoredAsk { of, ask, content, next_due });
     }
 
+    /// Deletes the asks of an execution, as if a version had written it which knows none.
+    pub(super) fn forget_of(&mut self, execution: Row, id: &ExecutionId) {
+        self.drop_of(&Owner::Execution(execution));
+        self.unknown.insert(execution, id.clone());
+    }
+
     /// Opens the asks of an execution, and withdraws its other open ones.
     fn replace_open(&mut self, header: &Header, execution: Row, asks: Vec<NewAsk>, at: Timestamp) {
         let of = Owner::Execution(execution);
+        self.unknown.remove(&execution);
         for stored in self.asks.values_mut().filter(|stored| stored.of == of) {
             let ask = &mut stored.ask;
             if ask.state == AskState::Open && asks.iter().all(|it| it.id != ask.id) {
@@ -129,13 +141,17 @@ impl StoredAsks {
         }
     }
 
-    fn due(&self, now: Timestamp, limit: usize) -> Vec<Ask> {
-        let is_due = |stored: &&StoredAsk| {
-            stored.ask.state == AskState::Open && stored.next_due.is_some_and(|due| due <= now)
-        };
-        let mut due: Vec<_> = self.asks.values().filter(is_due).collect();
-        due.sort_by_key(|stored| stored.next_due);
-        due.into_iter().take(limit).map(|stored| stored.ask.clone()).collect()
+    fn due(&self, now: Timestamp, after: Option<DueCursor>, limit: usize) -> DueAsks {
+        let open = self.asks.iter().filter(|(_, stored)| stored.ask.state == AskState::Open);
+        let due = open.filter_map(|(&row, stored)| {
+            let at = stored.next_due.filter(|due| *due <= now)?;
+            Some((DueCursor { at, row }, &stored.ask))
+        });
+        let mut due: Vec<_> = due.filter(|(place, _)| Some(*place) > after).collect();
+        due.sort_by_key(|(place, _)| *place);
+        due.truncate(limit);
+        let next = due.last().filter(|_| due.len() == limit).map(|(place, _)| *place);
+        DueAsks { asks: due.into_iter().map(|(_, ask)| ask.clone()).collect(), next }
     }
 
     fn counts(&self) -> OpenAskCounts {
@@ -205,8 +221,13 @@ impl Asks for MemoryStore {
         })
     }
 
-    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>> {
-        self.read(|state| state.asks.due(now, limit))
+    fn due_asks(
+        &self,
+        now: Timestamp,
+        after: Option<DueCursor>,
+        limit: usize,
+    ) -> Read<'_, DueAsks> {
+        self.read(|state| state.asks.due(now, after, limit))
     }
 
     fn open_ask_counts(&self) -> Read<'_, OpenAskCounts> {
@@ -227,9 +248,16 @@ impl Asks for MemoryStore {
         self.read(|state| state.asks.page(filter, after, limit))
     }
 
-    /// Returns none: this store begins empty.
-    fn executions_without_asks(&self, _: Row, _: usize) -> Read<'_, Vec<(Row, ExecutionId)>> {
-        self.read(|_| Vec::new())
+    /// Returns none unless a test deletes asks: this store begins empty.
+    fn executions_without_asks(
+        &self,
+        after: Row,
+        limit: usize,
+    ) -> Read<'_, Vec<(Row, ExecutionId)>> {
+        self.read(|state| {
+            let behind = state.asks.unknown.range((Bound::Excluded(after), Bound::Unbounded));
+            behind.take(limit).map(|(row, id)| (*row, id.clone())).collect()
+        })
     }
 
     fn put_asks(&self, missing: MissingAsks) -> Written<bool> {

@@ -142,6 +142,14 @@ impl MemoryStore {
         self.faults.refuses_reads.store(!readable, Ordering::SeqCst);
     }
 
+    /// Deletes the asks of an execution, as if a version had written it which knows none.
+    pub fn forget_asks(&self, id: &ExecutionId) {
+        let mut state = self.disk.state();
+        if let Some(row) = state.executions.get(id).map(|entry| entry.row) {
+            state.asks.forget_of(row, id);
+        }
+    }
+
     /// Makes new row numbers unavailable, or available again.
     pub fn set_rows_available(&self, available: bool) {
         self.faults.has_no_rows.store(!available, Ordering::SeqCst);

@@ -271,6 +271,21 @@ pub struct AskPage {
     pub next: Option<AskCursor>,
 }
 
+/// Place among asks with something due: the time, then the number of the ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueCursor {
+    pub at: Timestamp,
+    pub row: Row,
+}
+
+/// A page of asks with something due.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DueAsks {
+    pub asks: Vec<Ask>,
+    /// Place of the last ask looked at, if more may follow. A page may be shorter than its limit.
+    pub next: Option<DueCursor>,
+}
+
 /// Asks of executions and generations.
 pub trait Asks: Send + Sync {
     fn ask<'a>(&'a self, id: &'a str) -> Read<'a, Option<Ask>>;
@@ -281,8 +296,10 @@ pub trait Asks: Send + Sync {
     /// Returns the asks of a generation, the first opened first.
     fn asks_of_generation<'a>(&'a self, id: &'a str) -> Read<'a, Vec<Ask>>;
 
-    /// Returns open asks with something due at this time or before, the first due first.
-    fn due_asks(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Ask>>;
+    /// Returns open asks with something due at this time or before, the first due first; at most
+    /// `limit`, behind a place.
+    fn due_asks(&self, now: Timestamp, after: Option<DueCursor>, limit: usize)
+    -> Read<'_, DueAsks>;
 
     /// Counts open asks; the cost grows with their number.
     fn open_ask_counts(&self) -> Read<'_, OpenAskCounts>;

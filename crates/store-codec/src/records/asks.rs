@@ -3,7 +3,7 @@
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Ask, AskContent, AskCursor, AskFilter, AskPage, AskSubject, AskedCall, AskedStep, Claim,
-    OpenAskCounts, Row,
+    DueAsks, DueCursor, OpenAskCounts, Row,
 };
 
 use crate::codes::{ask_kind_of, ask_state_of};
@@ -99,6 +99,18 @@ pub fn ask_cursor_of<C: Columns>(row: &C) -> Result<AskCursor, C::Error> {
         None => AskCursor { at: row.time(10)?, then: row.time(9)?, row: n },
         Some(closed) => AskCursor { at: closed, then: closed, row: n },
     })
+}
+
+/// Adds an ask to those that are due: the columns of [`ask_columns`](crate::ask_columns), then the
+/// time. `None` is an ask that cannot be read.
+pub fn add_due_ask<C: Columns>(
+    due: &mut DueAsks,
+    row: &C,
+    ask: Option<Ask>,
+) -> Result<(), C::Error> {
+    due.next = Some(DueCursor { at: row.time(19)?, row: row.integer(0)? });
+    due.asks.extend(ask);
+    Ok(())
 }
 
 /// A page of asks that is filled row by row.

@@ -84,7 +84,7 @@ const CASES: &[Case] = &[
     of!(asks::CONTENT, "'ask 1'"),
     // counts all open ones
     of!(asks::COUNT, "").reading(20_000),
-    of!(asks::DUE, "101, 50000"),
+    of!(asks::DUE, "101, 50000, 0, 0"),
     of!(asks::OF_GENERATION, "'generation 6'"),
     of!(asks::OPEN, "1001, 1, 0, 0, 9223372036854775807"),
     of!(asks::OPEN_OF_WORKFLOW, "1001, 1, 0, 0, 9223372036854775807, 'workflow 1'"),

@@ -92,7 +92,7 @@ pub(super) async fn content(store: &dyn Store) -> Content {
         executions,
         counts: store.counts().await.unwrap(),
         asks: [asks(store, true).await, asks(store, false).await],
-        due: store.due_asks(Timestamp(1600), 10).await.unwrap(),
+        due: store.due_asks(Timestamp(1600), None, 10).await.unwrap().asks,
         contents: [
             store.ask_content("answered").await.unwrap(),
             store.ask_content("claimed").await.unwrap(),

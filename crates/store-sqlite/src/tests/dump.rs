@@ -117,7 +117,7 @@ async fn a_file_is_copied_to_another_one() {
     assert_eq!(found.len(), 1, "the text is searched");
     let approved = store.approved_tools(&key("talk")).await.unwrap();
     assert_eq!(approved.get("pay").map(|schema| &**schema), Some("schema"));
-    let ask = store.due_asks(Timestamp(1010), 10).await.unwrap().remove(0);
+    let ask = store.due_asks(Timestamp(1010), None, 10).await.unwrap().asks.remove(0);
     let AskSubject::Call(call) = ask.subject else { panic!("an ask of a call") };
     assert_eq!((&*call.generation_id, &*call.tool_name), ("g1", "ask_person"));
     assert_eq!(store.continuation("g1").await.unwrap().unwrap().revision, 1);

@@ -100,7 +100,7 @@ fn a_chat_asks_in_the_form_that_its_clients_know() {
 
 #[test]
 fn a_chat_that_continues_begins_with_the_results() {
-    let denied = || ToolOutcome::Denied("refused by lea".to_owned());
+    let denied = || ToolOutcome::Denied("refused by a person".to_owned());
     let rows = [
         (
             ToolOutcome::Output(json!(1)),
@@ -116,7 +116,7 @@ fn a_chat_that_continues_begins_with_the_results() {
             denied(),
             ApprovalForm::Data,
             json!({ "type": "tool-output-error", "toolCallId": "c1",
-                    "errorText": "refused by lea" }),
+                    "errorText": "refused by a person" }),
         ),
     ];
     for (outcome, form, expected) in rows {

@@ -85,7 +85,7 @@ pub(super) const PLANS: [Plan; 7] = [
     Plan { name: "refused in a step", how: How::Step, refuses: true, ..TWO },
 ];
 
-const REFUSED: &str = "refused by lea: no";
+const REFUSED: &str = "refused by a person: no";
 
 #[derive(Debug)]
 pub(super) struct Errand {

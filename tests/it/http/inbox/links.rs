@@ -229,7 +229,7 @@ fn a_link_sends_no_arguments_that_are_as_they_were_or_refused() {
     let approved = answer("approved=true&data.amount=500&data.order=o-1");
     assert_eq!(approved["output"]["refunded"]["amount"], 500);
     let refused = answer("approved=false&data.amount=much&data.order=&reason=no");
-    assert_eq!(refused["denied"], "refused by ann: no");
+    assert_eq!(refused["denied"], "refused by a person: no");
     let asks = site.get("/inbox?state=closed").data()["asks"].clone();
     for ask in asks.as_array().unwrap() {
         let detail = site.get(&format!("/inbox/{}", ask["askId"].as_str().unwrap())).data();

@@ -90,14 +90,14 @@ fn a_run_goes_on_once_all_its_asks_are_answered() {
     assert_eq!(ids(&kept), ["a", "b", "x"]);
     assert_eq!(kept.asks()[2].shown_at.as_deref(), Some("c3"));
 
-    let by = Some(Arc::new(Principal::verified("lea")));
+    let by = DecidedBy::Person;
     let reason = Some("too much".to_owned());
     assert!(kept.answer("a", CallAnswer::Refused { by, reason }));
-    let approved = || CallAnswer::Approved { by: ApprovedBy::Person, input: None };
+    let approved = || CallAnswer::Approved { by: DecidedBy::Person, input: None };
     assert!(!kept.answer("a", approved()), "once");
     assert!(!kept.answer("x", approved()), "the child's own");
     assert!(!kept.is_ready());
-    let refused = CallState::Refused { reason: "refused by lea: too much".to_owned() };
+    let refused = CallState::Refused { reason: "refused by a person: too much".to_owned() };
     assert_eq!(kept.calls[0].state, refused);
 
     assert!(kept.answer("b", CallAnswer::Given(json!("blue"))));
@@ -112,16 +112,16 @@ fn a_run_goes_on_once_all_its_asks_are_answered() {
 
 #[test]
 fn a_refused_repetition_says_that_an_attempt_may_have_had_its_effect() {
-    let refused = |by: Option<&str>, reason: Option<&str>| {
-        let by = by.map(|by| Arc::new(Principal::verified(by)));
-        CallAnswer::Refused { by, reason: reason.map(str::to_owned) }
+    let refused = |by: DecidedBy, reason: Option<&str>| CallAnswer::Refused {
+        by,
+        reason: reason.map(str::to_owned),
     };
     let before = "a restart interrupted the call, which may or may not have had its effect; to \
                   repeat it was ";
     let rows = [
-        (refused(Some("lea"), Some("too much")), "refused by lea: too much"),
-        (refused(Some("lea"), None), "refused by lea"),
-        (refused(None, Some(" ")), "refused"),
+        (refused(DecidedBy::Person, Some("too much")), "refused by a person: too much"),
+        (refused(DecidedBy::Person, None), "refused by a person"),
+        (refused(DecidedBy::Deadline, Some(" ")), "refused"),
         (answer_of_timeout(OnTimeout::Refuse), "refused: it was not answered in time"),
     ];
     for (answer, text) in rows {
@@ -161,7 +161,7 @@ fn decisions_inside_a_sub_agent_are_not_those_about_its_call() {
 #[test]
 fn only_people_approve_further_calls() {
     let rows = [
-        (CallAnswer::Approved { by: ApprovedBy::Person, input: None }, 1),
+        (CallAnswer::Approved { by: DecidedBy::Person, input: None }, 1),
         (answer_of_timeout(OnTimeout::Approve), 0),
         (answer_of_timeout(OnTimeout::Refuse), 0),
     ];

@@ -1,6 +1,7 @@
 //! Published progress of a run, once it is durable: spans for observers, counts for metrics.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Run;
 use crate::observe::trace::generation::new_spans;
@@ -37,7 +38,8 @@ impl Run {
     /// Publishes the end, which is durable.
     pub(super) fn publish_end(&mut self) {
         let mut turns = self.transcript.steps().map(|step| &**step);
-        self.deps.meter.generation_ended(&self.record, &mut turns);
+        let worked = Duration::from_millis(self.worked.ms());
+        self.deps.meter.generation_ended(&self.record, &mut turns, Some(worked));
         drop(turns);
         self.publish_spans();
     }

@@ -48,7 +48,9 @@ impl Meter for Ends {
         &self,
         record: &GenerationRecord,
         turns: &mut dyn Iterator<Item = &GenerationStep>,
+        worked: Option<Duration>,
     ) {
+        assert!(worked.is_some());
         assert!(record.end_time.is_some());
         self.0.lock().unwrap().push((record.id.clone(), turns.count()));
     }

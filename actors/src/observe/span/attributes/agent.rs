@@ -39,6 +39,8 @@ const USAGE_CACHE_READ: &str = "gen_ai.usage.cache_read.input_tokens";
 pub(super) const USAGE_INPUT: &str = "gen_ai.usage.input_tokens";
 pub(super) const USAGE_OUTPUT: &str = "gen_ai.usage.output_tokens";
 const USAGE_REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
+/// True if a call was not made because it was refused. Not of the conventions.
+const TOOL_CALL_DENIED: &str = "greenroom.tool.call.denied";
 pub(super) const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
 
 /// Error type of the conventions for unclassified errors.
@@ -194,11 +196,15 @@ fn describe_call(turn: &GenerationStep, call: usize, content: bool, attributes: 
     attributes.push((TOOL_NAME, tool_name.as_str().into()));
     attributes.push((TOOL_CALL_ID, tool_call_id.as_str().into()));
     attributes.push((TOOL_TYPE, "function".into()));
+    let outcome = turn.result_of(call).map(|result| &result.outcome);
+    if let Some(ToolOutcome::Denied(_)) = outcome {
+        attributes.push((TOOL_CALL_DENIED, AttributeValue::Bool(true)));
+    }
     if !content {
         return;
     }
     attributes.push((TOOL_CALL_ARGUMENTS, content_text(input)));
-    if let Some(ToolOutcome::Output(output)) = turn.result_of(call).map(|result| &result.outcome) {
+    if let Some(ToolOutcome::Output(output)) = outcome {
         attributes.push((TOOL_CALL_RESULT, content_text(output)));
     }
 }

@@ -50,7 +50,7 @@ impl Stored {
         timers.sort_by(|a, b| (&a.execution, &a.key).cmp(&(&b.execution, &b.key)));
         let mut counts = read(store.counts()).await;
         counts.sort_by_key(|it| (Arc::clone(&it.workflow_id), it.status.as_str()));
-        let mut due = read(store.due_asks(Timestamp(i64::MAX), 1_000)).await;
+        let mut due = read(store.due_asks(Timestamp(i64::MAX), None, 1_000)).await.asks;
         due.sort_by(|a, b| a.id.cmp(&b.id));
         Self { executions, facts, timers, keys, counts, asks: asks_of(store).await, due }
     }
