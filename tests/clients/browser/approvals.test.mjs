@@ -95,7 +95,7 @@ for (const major of MAJORS) {
       await say("REFUND");
       await decide(calls, "Refuse", "too much");
       await shows(calls, "Refused: too much");
-      await shows(messages.nth(1), "refused: too much;");
+      await shows(messages.nth(1), "refused by a person: too much;");
       const [tool] = await stored();
       assert.deepEqual([tool.state, tool.approval.reason], ["output-denied", "too much"]);
     });
@@ -120,7 +120,7 @@ for (const major of MAJORS) {
       await say("TWO REFUNDS");
       await decide(calls.nth(0), "Approve");
       await decide(calls.nth(1), "Refuse", "once is enough");
-      await shows(messages.nth(1), '{"refunded":500};refused: once is enough;');
+      await shows(messages.nth(1), '{"refunded":500};refused by a person: once is enough;');
       await shows(calls.nth(0), '{"refunded":500}');
       await shows(calls.nth(1), "Refused: once is enough");
       const states = (await stored()).map(({ state }) => state);

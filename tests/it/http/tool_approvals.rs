@@ -229,7 +229,7 @@ fn an_object_is_null_while_its_generation_waits() {
     desk.approve(id, &body).data();
     let ended = desk.ended(id);
     assert_eq!(ended["output"], json!({ "done": true }));
-    assert_eq!(ended["steps"][0]["toolResults"][0]["denied"], "refused: too much");
+    assert_eq!(ended["steps"][0]["toolResults"][0]["denied"], "refused by a person: too much");
     assert_eq!(desk.made(), [""; 0]);
 }
 
@@ -445,6 +445,6 @@ fn what_a_sub_agent_asks_is_answered_one_after_the_other() {
     assert_eq!((&shown["state"], &shown["approval"]), (&json!("output-available"), &Value::Null));
     let inner = desk.server.get("/agents/clerk/history").data();
     let inner = &inner["entries"][0]["steps"][0]["toolResults"];
-    assert_eq!(inner[0]["denied"], "refused", "inside: {inner}");
+    assert_eq!(inner[0]["denied"], "refused by a person", "inside: {inner}");
     assert_eq!(desk.made(), ["600"]);
 }
