@@ -6,7 +6,7 @@ import type { Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/ty
 import { go, to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { Answer } from "../inbox/Answer.tsx";
-import { ActDialog, type Call, useAct, whyNot } from "../parts/Act.tsx";
+import { ActDialog, type Call, CopyCalls, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { Loading } from "../parts/Empty.tsx";
@@ -51,6 +51,11 @@ export function Actions(props: ActionsProps) {
       {outlook && !isOver && !hold && button("suspend", "Suspend")}
       {outlook && button("replay", isOver ? "Replay" : "Replay as another")}
       {outlook && !isOver && button("cancel", "Cancel", "danger")}
+      {state?.replayedFrom && (
+        <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>
+          Compare with its original
+        </a>
+      )}
       <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
       <button type="button" class="button" onClick={() => download(`${executionId}.json`, "application/json", JSON.stringify({ state, events: events.map(({ seq, event }) => ({ id: seq, ...event })) }, null, 2))}>
         Download
@@ -71,6 +76,7 @@ function Resume({ base, hold }: { base: string; hold: Awaited }) {
       <button type="button" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(call)}>
         Resume
       </button>
+      <CopyCalls calls={() => [call]} class="bare small" />
       {error && <Problem error={error} />}
     </>
   );

@@ -40,7 +40,7 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
     const element = port.current;
     if (!element) return;
     const fit = (element.clientWidth - 4) / (drawing.width + 2 * pad);
-    setZoom(Math.min(1, Math.max(0.75, fit)));
+    setZoom(Math.min(1, Math.max(0.6, fit)));
     requestAnimationFrame(() => (element.scrollLeft = (element.scrollWidth - element.clientWidth) / 2));
   }, [nodes.length === 0, drawing.width]);
   const toggle = (key: string): void => {
@@ -66,7 +66,8 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
             .filter((lane) => isSeen(lane.y, 20))
             .map((lane) => (
               <text key={`${lane.x} ${lane.y}`} class="lane" x={lane.x + lane.width / 2 + 6} y={lane.y + 13}>
-                {middle(lane.text, 22)}
+                {lane.isKnown ? middle(lane.text, 22) : "?"}
+                {!lane.isKnown && <title>Not known before it has run: the steps beside it may be in the same lane</title>}
               </text>
             ))}
           {drawing.placed

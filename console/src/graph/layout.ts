@@ -135,7 +135,7 @@ function placeLanes(lanes: Lane[], x: number, y: number, size: Size, hands: Hand
     const width = widths[index] ?? box.width;
     const middle = left + width / 2;
     const top = y + head + laneHead + 2;
-    hands.drawing.lanes.push({ x: left, y: y + head, width, text: lane.isKnown ? lane.name : "lane unknown", isKnown: lane.isKnown });
+    hands.drawing.lanes.push({ x: left, y: y + head, width, text: lane.name, isKnown: lane.isKnown });
     hands.drawing.edges.push({ to: lane.nodes[0]?.key ?? "", points: [[middle, y + head], [middle, top]] });
     const end = place(lane.nodes, left, top, width, hands);
     hands.drawing.edges.push({ to: "", points: [[middle, end], [middle, bottom]] });

@@ -229,7 +229,7 @@ function Nothing({ which }: { which: Whose }) {
     );
   }
   return (
-    <Empty title="Nobody is waiting for a person">
+    <Empty title="Nothing waits for a person">
       <p>Steps that ask for an approval or a value, and tools of agents that need one, stand here until somebody answers.</p>
       <p>
         To see one, start <a href={to("workflows", "expense-approval")}>the expense approval</a> with an amount of 900.

@@ -45,6 +45,11 @@ export function whyNot(): string {
   return boot.readOnly ? "This console only reads" : "";
 }
 
+/** Copies the command that makes a call, or several. */
+export function CopyCalls({ calls, class: kind = "button" }: { calls: () => Call[]; class?: string }) {
+  return <Copy text={() => calls().map((call) => curl(call.method, call.path, call.body)).join("\n")} label="Copy as curl" class={kind} />;
+}
+
 /** A dialog that makes one call: its fields, the call as a command, and the refusal. */
 export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, close, children }: {
   title: string;
@@ -79,7 +84,7 @@ export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, cl
           <button type="button" class="button" onClick={close}>
             Close
           </button>
-          {call && <Copy text={() => curl(call.method, call.path, call.body)} label="Copy as curl" />}
+          {call && <CopyCalls calls={() => [call]} />}
         </div>
       </form>
     </Dialog>

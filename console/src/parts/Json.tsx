@@ -19,14 +19,14 @@ export function Json({ value, open = 2, label }: { value: unknown; open?: number
 export function JsonBox({ value, title, open = 2 }: { value: unknown; title: string; open?: number }) {
   const text = JSON.stringify(value, null, 2) ?? "null";
   return (
-    <section class="jsonbox">
+    <div class="jsonbox">
       <header>
-        <h3>{title}</h3>
+        <strong class="h3">{title}</strong>
         <span class="quiet small">{text.length > 1000 ? bytes(text.length) : ""}</span>
         <Copy text={text} label="Copy" class="bare small" />
       </header>
       <Json value={value} open={text.length > 20_000 ? 1 : open} label={title} />
-    </section>
+    </div>
   );
 }
 

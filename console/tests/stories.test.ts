@@ -1,15 +1,39 @@
-/** What a person does who has never seen the console: with the keyboard and the mouse, without a reload. */
+/** What a person does who has never seen the console: with the keyboard and the mouse. */
 
 import assert from "node:assert/strict";
-import type { Page } from "playwright-core";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { clean, launch, open } from "./browser.ts";
+import { everything, Greenroom } from "./greenroom.ts";
 
-export async function story(page: Page, base: string): Promise<void> {
-  await startAndApprove(page, base);
-  await fillForm(page, base);
-  await suspendAndResume(page, base);
-  await goBack(page);
-  await chatWithApproval(page, base);
-  await stopAndResume(page, base);
+let server: Greenroom;
+let browser: Browser;
+
+before(async () => {
+  browser = await launch();
+  server = await Greenroom.start(everything);
+});
+after(async () => {
+  await browser.close();
+  await server.end();
+});
+
+const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
+  "starts an execution and approves it": startAndApprove,
+  "fills a form of every construct": fillForm,
+  "suspends, resumes, and goes back in time": suspendAndResume,
+  "chats with a tool, and approves one": chatWithTools,
+  "stops an answer after a reload, and goes on": stopAndGoOn,
+};
+
+for (const [name, story] of Object.entries(stories)) {
+  test(name, async () => {
+    const { page, faults } = await open(browser);
+    page.setDefaultTimeout(20_000);
+    await story(page, server.console);
+    await page.context().close();
+    clean(faults);
+  });
 }
 
 async function startAndApprove(page: Page, base: string): Promise<void> {
@@ -38,9 +62,10 @@ async function suspendAndResume(page: Page, base: string): Promise<void> {
   await page.getByRole("button", { name: "Suspend" }).click();
   await page.getByLabel("Reason").fill("the kettle is away");
   await page.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
-  await page.getByText("Suspended by hand by grace").waitFor();
+  await page.getByText("Suspended by hand").waitFor();
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByText("Sleeps at").waitFor();
+  await goBack(page);
 }
 
 /** The slider shows the execution as it was, the address has it, and a reload shows the same. */
@@ -55,17 +80,22 @@ async function goBack(page: Page): Promise<void> {
   assert.doesNotMatch(page.url(), /at=/);
 }
 
-async function chatWithApproval(page: Page, base: string): Promise<void> {
+async function chatWithTools(page: Page, base: string): Promise<void> {
   await page.goto(`${base}/console/agents/assistant`);
+  await page.getByLabel("Message").fill("REFUND small");
+  await page.keyboard.press("Enter");
+  await page.getByText("The tool refund says").waitFor();
+  await page.locator(".message details.tool summary").click();
+  await page.locator(".message details.tool").getByText("refunded").first().waitFor();
   await page.getByLabel("Message").fill("REFUND large");
   await page.keyboard.press("Enter");
   await page.getByText("waits for an approval").waitFor();
   await page.reload();
   await page.getByRole("button", { name: "Approve" }).click();
-  await page.getByText("The tool refund says").waitFor();
+  await page.getByText("The tool refund says").nth(1).waitFor();
 }
 
-async function stopAndResume(page: Page, base: string): Promise<void> {
+async function stopAndGoOn(page: Page, base: string): Promise<void> {
   await page.goto(`${base}/console/agents/assistant`);
   await page.getByLabel("Message").fill("LONG");
   await page.keyboard.press("Enter");
@@ -75,6 +105,12 @@ async function stopAndResume(page: Page, base: string): Promise<void> {
   await page.locator(".message.user", { hasText: "LONG" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByRole("button", { name: "Send" }).waitFor();
+  await page.reload();
+  await page.getByText("word 6 of a long answer").waitFor();
+  await page.getByLabel("Message").fill("REFUND small");
+  await page.keyboard.press("Enter");
+  await page.getByText("The tool refund says").waitFor();
+  assert.equal(await page.locator(".message.user").count(), 2);
 }
 
 /** A form for every construct of a schema gives the value that was meant. */
