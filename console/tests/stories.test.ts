@@ -20,6 +20,7 @@ after(async () => {
 
 const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "starts an execution and approves it": startAndApprove,
+  "sees what others answer": answerInTwoTabs,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "chats with a tool, and approves one": chatWithTools,
@@ -52,6 +53,25 @@ async function startAndApprove(page: Page, base: string): Promise<void> {
   await page.getByRole("dialog").getByRole("button", { name: "Answer", exact: true }).click();
   await page.locator(".heading .status.completed").waitFor();
   await page.getByText('paid').first().waitFor();
+}
+
+/** A question that is answered in one tab folds away in the other one, which says who it was. */
+async function answerInTwoTabs(page: Page, base: string): Promise<void> {
+  await server.execute("expense-approval", { employee: "Two tabs", amount: 900 });
+  const other = await page.context().newPage();
+  for (const each of [page, other]) {
+    await each.goto(`${base}/console/inbox`);
+    await each.getByRole("link", { name: /Two tabs/ }).click();
+    await each.getByRole("radio", { name: "Yes" }).check();
+  }
+  await other.getByLabel("Settings").click();
+  await other.getByLabel("Your name").fill("lea");
+  await other.keyboard.press("Escape");
+  await other.getByRole("button", { name: "Answer", exact: true }).click();
+  await other.getByText("answered by lea").waitFor();
+  await page.getByText("answered by lea").waitFor();
+  await page.getByRole("button", { name: "Answer", exact: true }).waitFor({ state: "detached" });
+  await other.close();
 }
 
 async function suspendAndResume(page: Page, base: string): Promise<void> {

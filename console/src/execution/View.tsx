@@ -1,7 +1,7 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import type { WorkflowStep } from "../api/types.ts";
+import type { Outlook, WorkflowStep } from "../api/types.ts";
 import { type Node, nodesOf, visit } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
 import { useTitle } from "../lib/hooks.ts";
@@ -76,7 +76,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         <h1>
           <Id id={executionId} max={40} copy />
         </h1>
-        <Status kind={model.kind} />
+        <Status kind={!isPast && open && isAsleep(outlook.data) ? "sleeping" : model.kind} />
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} events={events} stepId={selected.split(/[/[]/)[0] ?? ""} />
       </div>
@@ -113,6 +113,12 @@ export function ExecutionView({ path }: { path: string[] }) {
       />
     </div>
   );
+}
+
+/** True if it does nothing until a time comes. */
+function isAsleep(outlook: Outlook | undefined): boolean {
+  const waits = outlook?.waitsFor ?? [];
+  return waits.length > 0 && waits.every((wait) => wait.kind === "sleep");
 }
 
 /** The definition with what the paths of the events tell of its blocks. */
