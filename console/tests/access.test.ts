@@ -71,6 +71,13 @@ test("a token is asked for, refused, taken, and may allow less", async () => {
     await shoot(page, "refused-light");
     faults.push(...(await examine(page)));
 
+    // what was refused once is not offered again, and says why
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    const cancel = page.getByRole("button", { name: "Cancel", exact: true });
+    assert.ok(await cancel.isDisabled());
+    assert.match((await cancel.getAttribute("title")) ?? "", /admin/);
+    assert.equal(await page.getByRole("button", { name: "Suspend" }).isDisabled(), false);
+
     // the tab keeps the token, others do not have it
     await page.reload();
     await page.getByText("Sleeps at").waitFor();

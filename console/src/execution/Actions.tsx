@@ -39,11 +39,14 @@ export function Actions(props: ActionsProps) {
   const asked = waits.filter((wait) => (wait.asks?.length ?? 0) > 0);
   const isOver = outlook?.ended !== undefined;
   const close = (): void => setOpen(null);
-  const button = (which: Open, text: string, style = ""): preact.JSX.Element => (
-    <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={whyNot() !== ""} title={whyNot()}>
-      {text}
-    </button>
-  );
+  const button = (which: Open, text: string, style = ""): preact.JSX.Element => {
+    const why = whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
+    return (
+      <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={why !== ""} title={why}>
+        {text}
+      </button>
+    );
+  };
   return (
     <div class="actions">
       {asked.length > 0 && button("answer", "Answer", "primary")}
@@ -73,7 +76,7 @@ function Resume({ base, hold }: { base: string; hold: Awaited }) {
   const call: Call = { method: "POST", path: `${base}/resume`, body: { options: { ...(hold.suspensionId ? { suspensionId: hold.suspensionId } : {}), ...actor() } } };
   return (
     <>
-      <button type="button" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(call)}>
+      <button type="button" class="button primary" disabled={isBusy || whyNot(call.path) !== ""} title={whyNot(call.path)} onClick={() => void run(call)}>
         Resume
       </button>
       <CopyCalls calls={() => [call]} class="bare small" />

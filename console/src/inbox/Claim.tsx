@@ -17,7 +17,7 @@ export function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
   return (
     <div class="actions">
       {ask.claimedBy === null ? (
-        <button type="button" class="button" disabled={isBusy || whyNot() !== ""} title={whyNot() || "Others see that you are about to answer"} onClick={() => void run(next)}>
+        <button type="button" class="button" disabled={isBusy || whyNot(next.path) !== ""} title={whyNot(next.path) || "Others see that you are about to answer"} onClick={() => void run(next)}>
           Claim for 30 min
         </button>
       ) : (
@@ -32,11 +32,11 @@ export function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
         </span>
       )}
       {ask.claimedBy !== null && (
-        <button type="button" class="button" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(next)}>
+        <button type="button" class="button" disabled={isBusy || whyNot(next.path) !== ""} title={whyNot(next.path)} onClick={() => void run(next)}>
           Release
         </button>
       )}
-      <button type="button" class="button" disabled={whyNot() !== ""} title={whyNot()} onClick={() => setAssigning(true)}>
+      <button type="button" class="button" disabled={whyNot(`${path}/assign`) !== ""} title={whyNot(`${path}/assign`)} onClick={() => setAssigning(true)}>
         Ask others
       </button>
       <CopyCalls calls={() => [next]} class="bare small" />

@@ -105,7 +105,7 @@ function optionsOf(chart: ChartOf, element: HTMLElement, height: number, point: 
       y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, least[chart.unit])] },
     },
     axes: [
-      { stroke: quiet, font, grid: { show: false }, ticks: { show: false }, size: 22, space: 90, values: (_plot, marks) => marks.map((mark) => clock.format(mark * 1000)) },
+      { stroke: quiet, font, grid: { show: false }, ticks: { show: false }, size: 22, space: 64, values: (_plot, marks) => marks.map((mark) => clock.format(mark * 1000)) },
       { stroke: quiet, font, grid, ticks: { show: false }, size: 58, space: 34, values: (_plot, marks) => marks.map((mark) => format(mark, chart.unit)) },
     ],
     series: [{}, ...chart.series.map((series, index) => ({ label: series.label, stroke: colour(series.colour), width: 1.5, points: { show: (plot: uPlot) => plot.data[0].length < 3, size: 4 }, ...(index > 0 ? { dash: index > 1 ? [2, 3] : [6, 3] } : {}) }))],
