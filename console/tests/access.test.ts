@@ -15,9 +15,9 @@ before(async () => {
 });
 after(() => browser.close());
 
-function tokenOf(sub: string, roles: string[]): string {
+function tokenOf(sub: string, roles: string[], seconds = 3600): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub, roles, exp: Math.floor(Date.now() / 1000) + 3600 })}`;
+  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub, roles, exp: Math.floor(Date.now() / 1000) + seconds })}`;
   return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
 }
 
@@ -83,6 +83,28 @@ test("a token is asked for, refused, taken, and may allow less", async () => {
     await page.getByText("Sleeps at").waitFor();
     const kept = await page.evaluate(() => JSON.stringify(localStorage).includes("eyJ"));
     assert.equal(kept, false);
+    await page.context().close();
+    clean(faults);
+  } finally {
+    await server.end();
+  }
+});
+
+test("what was typed stays when a token ends", async () => {
+  const server = await Greenroom.start(everything, { config: '[auth]\ndefault = "private"\n\n[auth.jwt]\nleeway = "0s"\n', environment: { JWT_SECRET: secret } });
+  try {
+    const { page, faults } = await open(browser, undefined, (text) => text.includes("401"));
+    await page.goto(`${server.console}/console/workflows/reminder`);
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", [], 6));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByLabel("text").first().fill("typed before the end");
+    await page.waitForTimeout(7000);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("does not accept the last token").waitFor();
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", []));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("Sleeps at").waitFor();
+    await page.locator("main").getByText("typed before the end").first().waitFor();
     await page.context().close();
     clean(faults);
   } finally {

@@ -21,6 +21,7 @@ after(async () => {
 const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "starts an execution and approves it": startAndApprove,
   "sees what others answer": answerInTwoTabs,
+  "goes everywhere with the keyboard": useKeyboard,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "chats with a tool, and approves one": chatWithTools,
@@ -72,6 +73,38 @@ async function answerInTwoTabs(page: Page, base: string): Promise<void> {
   await page.getByText("answered by lea").waitFor();
   await page.getByRole("button", { name: "Answer", exact: true }).waitFor({ state: "detached" });
   await other.close();
+}
+
+/** No mouse: the list, an execution, its events, the inbox, the help. */
+async function useKeyboard(page: Page, base: string): Promise<void> {
+  const first = await server.execute("refund", { order: "A-1", amount: 1 });
+  const second = await server.execute("refund", { order: "A-2", amount: 2 });
+  await page.goto(`${base}/console`);
+  await page.locator(".health .status").waitFor();
+  await page.keyboard.type("ge");
+  await page.locator(`[role=table] a[href$="${second}"]`).waitFor();
+  await page.keyboard.type("jj");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/refund/${first}`);
+  await page.getByText("the newest").waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByText("as it was at event").waitFor();
+  await page.keyboard.press("ArrowRight");
+  await page.getByText("the newest").waitFor();
+  await page.keyboard.type("?");
+  await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.type("gi");
+  await page.waitForURL("**/console/inbox");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill(second);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/refund/${second}`);
+  // Tab comes to the content first, and what has the focus is seen.
+  await page.reload();
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent?.trim()), "To the content");
 }
 
 async function suspendAndResume(page: Page, base: string): Promise<void> {

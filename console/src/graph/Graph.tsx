@@ -136,9 +136,11 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
     select?.(node.key);
   };
   const left = hasState ? 28 : 12;
-  const shown = middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : 18);
+  const shown = middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : Math.floor((width - left - 8) / 6.8));
   const whole = [typeWord(node.type), node.calls, inside > 0 ? `${inside} inside` : ""].filter(Boolean).join(" · ");
-  const sub = isContainer ? typeWord(node.type) : middle(whole, look.text ? 16 : 24);
+  const room = Math.floor((width - left - 14 - look.text.length * 6) / 6);
+  const isRoomy = left + shown.length * 6.8 + typeWord(node.type).length * 6 + look.text.length * 6 + 52 <= width;
+  const sub = isContainer ? (isRoomy ? typeWord(node.type) : "") : ([whole, node.calls || typeWord(node.type)].find((each) => each.length <= room) ?? middle(node.calls || whole, room));
   // What is seen comes first, so that it can be said to be clicked; then what is only drawn.
   const name = [`${shown} ${sub} ${look.text}`.trim(), hasState && word(look.kind), shown !== node.name && node.name, sub !== whole && whole].filter(Boolean).join(", ");
   return (
