@@ -30,6 +30,7 @@ function views(): Record<string, string> {
     home: "/console",
     executions: "/console/executions",
     failures: "/console/executions?status=error",
+    between: "/console/executions?range=between&from=2026-01-02T10:00",
     "nothing-found": "/console/executions?user=nobody-at-all",
     waiting: `/console/executions/expense-approval/${planted.waiting}`,
     "waiting-past": `/console/executions/expense-approval/${planted.waiting}?at=3&step=classify`,

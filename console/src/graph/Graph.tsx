@@ -40,7 +40,9 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
     const element = port.current;
     if (!element) return;
     const fit = (element.clientWidth - 4) / (drawing.width + 2 * pad);
-    setZoom(Math.min(1, Math.max(0.6, fit)));
+    const high = (element.clientHeight - 32) / (drawing.height + 2 * pad);
+    // Its whole width; its whole height if little is missing.
+    setZoom(Math.min(1, Math.max(0.6, fit), high > 0.7 ? high : 1));
     requestAnimationFrame(() => (element.scrollLeft = (element.scrollWidth - element.clientWidth) / 2));
   }, [nodes.length === 0, drawing.width]);
   const toggle = (key: string): void => {
