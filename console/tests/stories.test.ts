@@ -86,7 +86,7 @@ async function useKeyboard(page: Page, base: string): Promise<void> {
   await page.keyboard.type("jj");
   await page.keyboard.press("Enter");
   await page.waitForURL(`**/refund/${first}`);
-  await page.getByText("the newest").waitFor();
+  await page.locator(".heading .status.completed").waitFor();
   await page.keyboard.press("ArrowLeft");
   await page.getByText("as it was at event").waitFor();
   await page.keyboard.press("ArrowRight");
