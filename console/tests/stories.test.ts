@@ -24,6 +24,7 @@ const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "goes everywhere with the keyboard": useKeyboard,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
+  "replays with another input, and compares": replayAndCompare,
   "chats with a tool, and approves one": chatWithTools,
   "stops an answer after a reload, and goes on": stopAndGoOn,
 };
@@ -131,6 +132,23 @@ async function goBack(page: Page): Promise<void> {
   await page.getByText("as it was at event 2 of 4").waitFor();
   await page.getByRole("button", { name: "Newest" }).click();
   assert.doesNotMatch(page.url(), /at=/);
+}
+
+async function replayAndCompare(page: Page, base: string): Promise<void> {
+  const id = await server.execute("refund", { order: "A-1", amount: 20 });
+  await page.goto(`${base}/console/executions/refund/${id}`);
+  await page.locator(".heading .status.completed").waitFor();
+  await page.getByRole("button", { name: "Replay" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("with another input").check();
+  await dialog.getByLabel("amount").fill("30");
+  await dialog.getByRole("button", { name: "Replay" }).click();
+  await page.getByRole("link", { name: "Compare with its original" }).click();
+  await page.getByRole("heading", { name: "Compare" }).waitFor();
+  await page.getByText("1 of 1 step differ").waitFor();
+  assert.equal(await page.getByText("differs").count(), 2);
+  const [a, b] = ["a", "b"].map((side) => new URL(page.url()).searchParams.get(side));
+  assert.ok(a === `refund/${id}` && b !== a, page.url());
 }
 
 async function chatWithTools(page: Page, base: string): Promise<void> {
