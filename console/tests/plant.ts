@@ -1,5 +1,7 @@
 /** Puts texts that a page could run, hide or turn around into every field that callers choose. */
 
+import { eventually, type Greenroom } from "./greenroom.ts";
+
 export const nasty = [
   '<img src=x onerror="window.planted=1;alert(1)">',
   "<script>window.planted=2;alert(2)</script>",
@@ -14,6 +16,7 @@ export const nasty = [
 export interface Planted {
   waiting: string;
   failed: string;
+  broken: string;
   completed: string;
   held: string;
   many: string;
@@ -27,59 +30,39 @@ export interface Planted {
 /** Users have no slashes and no control characters; the rest of the API takes any text. */
 const user = '<img src=x onerror="window.planted=5">\u202E';
 
-async function call<T>(server: string, method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
-  const init: RequestInit = { method, headers: { "content-type": "application/json", ...headers } };
-  if (body !== undefined) init.body = JSON.stringify(body);
-  const response = await fetch(server + path, init);
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return (text.startsWith("{") ? (JSON.parse(text) as { data: T }).data : text) as T;
-}
+export async function plant(server: Greenroom): Promise<Planted> {
+  const context = { note: nasty };
+  const start = (workflow: string, input: unknown, executionId: string): Promise<string> => server.execute(workflow, input, { executionId, userId: user, context });
+  const act = (id: string, verb: string, reason: string): Promise<unknown> => server.call("POST", `/workflows/reminder/executions/${id}/${verb}`, { reason, options: { userId: user } });
 
-/** Waits until `found` returns something. */
-async function eventually<T>(what: string, found: () => Promise<T | undefined>): Promise<T> {
-  for (const until = Date.now() + 20_000; Date.now() < until; ) {
-    const value = await found();
-    if (value !== undefined) return value;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`${what} did not happen`);
-}
-
-export async function plant(server: string): Promise<Planted> {
-  const run = `walk-${Date.now()}`;
-  const start = async (workflow: string, input: unknown, id: string): Promise<string> => {
-    const options = { executionId: `${run}-${id}`, userId: user, context: { note: nasty } };
-    await call(server, "POST", `/workflows/${workflow}/execute`, { input, options }, { prefer: "respond-async" });
-    return `${run}-${id}`;
-  };
-  const ended = (workflow: string, id: string): Promise<object> =>
-    eventually(`the end of ${id}`, async () => {
-      const state = await call<{ endAt: string | null; traceId: string }>(server, "GET", `/workflows/${workflow}/executions/${id}/state`);
-      return state.endAt === null ? undefined : state;
-    });
   for (const [index, text] of nasty.entries()) await start("expense-approval", { employee: text, amount: 900 }, `text-${index}`);
   const waiting = await start("expense-approval", { employee: nasty.slice(0, 7).join(" "), amount: 900 }, "waiting");
   const failed = await start("flaky", { note: nasty.join(" ") }, "failed");
+  const broken = await start("letter", { text: nasty.join(" ") }, "broken");
   const completed = await start("trip", { city: nasty.join(" "), nights: 3 }, "completed");
-  const held = await start("reminder", { text: nasty.join(" ") }, "held");
   const many = await start("bulk", { count: 300 }, "many");
-  await call(server, "POST", `/workflows/reminder/executions/${held}/suspend`, { reason: nasty.join(" "), options: { userId: user } });
+  const held = await start("reminder", { text: nasty.join(" ") }, "held");
+  await act(held, "suspend", nasty.join(" "));
   const cancelled = await start("reminder", { text: "x" }, "cancelled");
-  await call(server, "POST", `/workflows/reminder/executions/${cancelled}/cancel`, { reason: nasty[0], options: { userId: user } });
-  await ended("flaky", failed);
-  await ended("bulk", many);
-  const { traceId } = (await ended("trip", completed)) as { traceId: string };
+  await act(cancelled, "cancel", nasty[0] ?? "");
+  await server.ended("flaky", failed);
+  await server.ended("letter", broken);
+  await server.ended("bulk", many);
+  const { traceId } = await server.ended("trip", completed);
 
-  const chat = `${run}-chat`;
-  await call(server, "POST", "/agents/assistant/chat", { input: `REFUND large ${nasty.join(" ")}`, options: { conversationId: chat, userId: user } });
+  const chat = "planted-chat";
+  const ask = (input: string): Promise<unknown> => server.call("POST", "/agents/assistant/chat", { input, options: { conversationId: chat, userId: user } });
+  // a result of a tool, and then an approval
+  await ask(`REFUND small ${nasty.join(" ")}`);
+  await ask(`REFUND large ${nasty.join(" ")}`);
   const asks = await eventually("the questions", async () => {
-    const { asks } = await call<{ asks: { askId: string; kind: string; of: { executionId?: string } }[] }>(server, "GET", "/inbox?limit=200");
+    const { asks } = await server.call<{ asks: { askId: string; kind: string; of: { executionId?: string } }[] }>("GET", "/inbox?limit=200");
     return asks.some((ask) => ask.kind === "approval") && asks.some((ask) => ask.of.executionId === waiting) ? asks : undefined;
   });
   return {
     waiting,
     failed,
+    broken,
     completed,
     held,
     many,

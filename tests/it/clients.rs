@@ -47,7 +47,7 @@ fn run(subject: &str, folder: &str, variables: &[(&str, &Path)]) {
 }
 
 /// Finds a program as a shell does.
-fn path_of(program: &str) -> PathBuf {
+pub(crate) fn path_of(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(program));
     places.find(|place| place.is_file()).unwrap()

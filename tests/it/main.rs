@@ -7,6 +7,8 @@ mod clients;
 #[cfg(feature = "postgres")]
 mod cluster;
 #[cfg(test)]
+mod console;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod deploy;

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go, param, place, setParams } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { duration } from "../lib/time.ts";
-import { whyNot } from "../parts/Act.tsx";
+import { CopyCalls, whyNot } from "../parts/Act.tsx";
 import { Json, JsonBox, visible } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Loading } from "../parts/Empty.tsx";
@@ -32,6 +32,7 @@ function Conversation({ agentId, conversation, isStored }: { agentId: string; co
   const messages = chat.messages.value;
   const showRaw = param("raw") === "1";
   const end = useRef<HTMLDivElement>(null);
+  const [text, setText] = useState("");
   useEffect(() => {
     // Follows the text, unless somebody has scrolled up to read.
     const element = end.current;
@@ -48,6 +49,7 @@ function Conversation({ agentId, conversation, isStored }: { agentId: string; co
           <button type="button" class="bare small" onClick={() => go(`${place.value.path}?chat=${newConversation()}`)}>
             new one
           </button>
+          <CopyCalls calls={() => [chat.callOf(text || "…")]} class="bare small" />
           <label>
             <input type="checkbox" checked={showRaw} onChange={(event) => setParams({ raw: event.currentTarget.checked ? "1" : "" })} /> raw events
           </label>
@@ -55,12 +57,12 @@ function Conversation({ agentId, conversation, isStored }: { agentId: string; co
         {!chat.isRead.value && messages.length === 0 && <Loading what="the conversation" />}
         <div class="messages" role="log" aria-label="Conversation" aria-live="off">
           {messages.map((message, index) => (
-            <MessageView key={message.id} message={message} chat={chat} timing={chat.timings.value.get(message.id)} isLast={index === messages.length - 1} />
+            <MessageView key={message.id} message={message} chat={chat} again={setText} timing={chat.timings.value.get(message.id)} isLast={index === messages.length - 1} />
           ))}
           {chat.isBusy.value && <p class="quiet small busy">{messages.at(-1)?.role === "user" ? "Thinking…" : "Writing…"}</p>}
         </div>
         {chat.error.value && <Problem error={chat.error.value} />}
-        <Composer chat={chat} />
+        <Composer chat={chat} text={text} setText={setText} />
         <div ref={end} />
       </div>
       {showRaw && <RawEvents chat={chat} />}
@@ -68,8 +70,12 @@ function Conversation({ agentId, conversation, isStored }: { agentId: string; co
   );
 }
 
-function Composer({ chat }: { chat: Chat }) {
-  const [text, setText] = useState("");
+function Composer({ chat, text, setText }: { chat: Chat; text: string; setText: (text: string) => void }) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  // Texts that were asked before come from above.
+  useEffect(() => {
+    if (text && document.activeElement !== field.current) field.current?.focus();
+  }, [text]);
   const isBusy = chat.isBusy.value;
   const submit = (): void => {
     if (isBusy || text.trim() === "" || whyNot() !== "") return;
@@ -85,6 +91,7 @@ function Composer({ chat }: { chat: Chat }) {
       }}
     >
       <textarea
+        ref={field}
         aria-label="Message"
         rows={2}
         placeholder="Enter sends, Shift Enter begins a line"
@@ -110,12 +117,18 @@ function Composer({ chat }: { chat: Chat }) {
   );
 }
 
-function MessageView({ message, chat, timing, isLast }: { message: Message; chat: Chat; timing: Timing | undefined; isLast: boolean }) {
+function MessageView({ message, chat, timing, isLast, again }: { message: Message; chat: Chat; timing: Timing | undefined; isLast: boolean; again: (text: string) => void }) {
+  const asked = message.role === "user" ? message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") : "";
   return (
     <article class={`message ${message.role}`} aria-label={message.role === "user" ? "You" : "Agent"}>
       {message.parts.map((part, index) => (
         <PartView key={part.type === "tool" ? part.toolCallId : index} part={part} asks={message.parts.some((each) => each.type === "ask" && part.type === "tool" && each.toolCallId === part.toolCallId)} />
       ))}
+      {asked && !chat.isBusy.value && (
+        <button type="button" class="bare small again" onClick={() => again(asked)}>
+          edit and ask again
+        </button>
+      )}
       {isLast && !chat.isBusy.value && <Questions message={message} chat={chat} />}
       {message.error !== undefined && <p class="bad">{message.error || "The answer ended with an error."}</p>}
       {message.isAborted && <p class="quiet small">Stopped.</p>}
@@ -253,6 +266,7 @@ function RawEvents({ chat }: { chat: Chat }) {
     <section class="raw" aria-label="Raw events">
       <h2>Raw events</h2>
       <p class="quiet small">As the stream brought them, with milliseconds after the request. The newest 500.</p>
+      {chat.raw.value.length === 0 && <p class="quiet small">None yet: they come with the next answer.</p>}
       <ol tabIndex={0}>
         {chat.raw.value.map(({ at, frame }, index) => (
           <li key={index}>

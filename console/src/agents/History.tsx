@@ -71,14 +71,14 @@ export function History({ agentId }: { agentId: string }) {
           </li>
         ))}
       </ul>
-      <div class="actions">
+      {pagination.totalPages > 1 && <div class="actions pager">
         <button type="button" class="button" disabled={page === 0} onClick={() => setPage(page - 1)}>
           Newer
         </button>
         <button type="button" class="button" disabled={page + 1 >= pagination.totalPages} onClick={() => setPage(page + 1)}>
           Older
         </button>
-      </div>
+      </div>}
     </>
   );
 }

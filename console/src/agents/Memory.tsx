@@ -3,7 +3,7 @@ import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { Conversation } from "../api/types.ts";
 import { to } from "../lib/router.ts";
-import { number } from "../lib/text.ts";
+import { plural } from "../lib/text.ts";
 import { ActDialog } from "../parts/Act.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
@@ -24,7 +24,7 @@ export function Memory({ agentId }: { agentId: string }) {
     <>
       <div class="note">
         <span>
-          {number(total)} conversations{user && ` of ${user}`}
+          {plural(total, "conversation")}{user && ` of ${user}`}
           {total > conversations.length && `, the newest ${conversations.length} of them shown`}
         </span>
         {user && (

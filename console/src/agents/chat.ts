@@ -3,6 +3,7 @@ import { get, post, send as request } from "../api/client.ts";
 import { type ApiError, refusal } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import { frames } from "../api/sse.ts";
+import type { Call } from "../parts/Act.tsx";
 import { type Answer, answering, type ChatFrame, type Message, receive, stored } from "./messages.ts";
 
 /** Frames that are kept to be looked at. */
@@ -68,11 +69,17 @@ export class Chat {
 
   async ask(text: string): Promise<void> {
     begun.delete(this.conversationId);
-    const message: Message = { id: `local-${Date.now()}`, role: "user", parts: [{ type: "text", id: "", text }] };
-    this.messages.value = [...this.messages.value, message];
+    const { path, body } = this.callOf(text);
+    this.messages.value = [...this.messages.value, questionOf(text)];
+    await this.stream("POST", path, body, false);
+  }
+
+  /** The call that asks this: of an agent that stores nothing, with what was said before. */
+  callOf(text: string): Call {
     const options = { conversationId: this.conversationId, ...this.user };
-    const body = this.isStored ? { input: text, options } : { messages: this.messages.value.map(plain), options: this.user };
-    await this.stream("POST", this.path(), body, false);
+    const all = [...this.messages.value, questionOf(text)];
+    const body = this.isStored ? { input: text, options } : { messages: all.map(plain), options: this.user };
+    return { method: "POST", path: this.path(), body };
   }
 
   /** Answers calls that wait; once all have answers, the message goes on. */
@@ -148,6 +155,10 @@ export class Chat {
     if (frame.type === "text-delta" && known.firstWord === null) this.timings.value = new Map(this.timings.value).set(id, { ...known, firstWord: at });
     if (frame.type === "finish") this.timings.value = new Map(this.timings.value).set(id, { ...known, whole: at });
   }
+}
+
+function questionOf(text: string): Message {
+  return { id: `local-${Date.now()}`, role: "user", parts: [{ type: "text", id: "", text }] };
 }
 
 function plain(message: Message): object {

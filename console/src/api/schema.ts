@@ -749,6 +749,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/console": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The console */
+        get: operations["console"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/assets/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The files of /console */
+        get: operations["consoleAsset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/{tail}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A place in the console
+         * @description The page of the console, which shows what the path names.
+         */
+        get: operations["consolePlace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/livez": {
         parameters: {
             query?: never;
@@ -1393,7 +1447,7 @@ export interface components {
         /** @description Something that an execution waits for. */
         Awaited: {
             /** @enum {string} */
-            kind: "hold" | "resume" | "child" | "sleep" | "retry" | "step" | "missing" | "interrupted" | "server" | "drain";
+            kind: "hold" | "resume" | "asks" | "child" | "sleep" | "retry" | "step" | "missing" | "interrupted" | "server" | "drain";
             stepId?: string;
             /** @description Absent for a step in a block that has not started. */
             path?: string;
@@ -2107,7 +2161,7 @@ export interface components {
         /** @description Event that lets an execution continue. */
         Mover: {
             /** @enum {string} */
-            by: "resume" | "time" | "child" | "step" | "server";
+            by: "resume" | "answer" | "time" | "child" | "step" | "server";
             /** @description Description for people. */
             how: string;
             /**
@@ -3349,7 +3403,7 @@ export interface components {
          *
          *     `install_off`: No command is configured to install updates; set install under [updates]
          */
-        "Refused400.64": {
+        "Refused400.65": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3373,7 +3427,7 @@ export interface components {
          *
          *     `tool_input_invalid`: Invalid tool input: n: missing
          */
-        "Refused400.71": {
+        "Refused400.72": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3393,7 +3447,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.74": {
+        "Refused400.76": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3419,7 +3473,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.75": {
+        "Refused400.77": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3431,7 +3485,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.83": {
+        "Refused400.85": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3449,7 +3503,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.85": {
+        "Refused400.87": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3565,7 +3619,25 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.65": {
+        "Refused403.66": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `host_not_allowed`: Host not allowed
+         *
+         *     `not_assigned`: A call of tool refund with these arguments needs the approval of role:support
+         *
+         *     `origin_not_allowed`: Origin not allowed
+         */
+        "Refused403.73": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3583,7 +3655,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.79": {
+        "Refused403.81": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3721,8 +3793,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `not_found`: Not found: GET /console/assets/missing.css */
+        "Refused404.63": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `package_not_found`: Package left-pad not found */
-        "Refused404.66": {
+        "Refused404.67": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3734,7 +3818,7 @@ export interface components {
             };
         };
         /** @description `tool_not_found`: Tool add not found */
-        "Refused404.72": {
+        "Refused404.74": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3750,7 +3834,7 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.77": {
+        "Refused404.79": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3762,7 +3846,7 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.80": {
+        "Refused404.82": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3774,7 +3858,7 @@ export interface components {
             };
         };
         /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.81": {
+        "Refused404.83": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3786,7 +3870,7 @@ export interface components {
             };
         };
         /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.82": {
+        "Refused404.84": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3823,7 +3907,9 @@ export interface components {
             };
         };
         /**
-         * @description `suspension_passed`: Suspension 9f86d081884c7d65 no longer waits; what waits now: 60303ae22b998861 at boss
+         * @description `step_asks`: Step manager waits for answers to what its agent asks; answer them in the inbox
+         *
+         *     `suspension_passed`: Suspension 9f86d081884c7d65 no longer waits; what waits now: 60303ae22b998861 at boss
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
@@ -3992,7 +4078,7 @@ export interface components {
             };
         };
         /** @description `install_running`: Updates are already being installed */
-        "Refused409.67": {
+        "Refused409.68": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4004,7 +4090,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.76": {
+        "Refused409.78": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4016,7 +4102,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.78": {
+        "Refused409.80": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4113,7 +4199,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.84": {
+        "Refused426.86": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4212,7 +4298,7 @@ export interface components {
          *
          *     `updates_unchecked`: Failed to check for updates: the registry cannot be reached
          */
-        "Refused500.63": {
+        "Refused500.64": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4228,7 +4314,7 @@ export interface components {
          *
          *     `install_failed`: Failed to install updates: the command ended with exit code 1
          */
-        "Refused500.68": {
+        "Refused500.69": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4244,7 +4330,7 @@ export interface components {
          *
          *     `environment_file_failed`: Failed to write the environment file
          */
-        "Refused500.70": {
+        "Refused500.71": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4260,7 +4346,7 @@ export interface components {
          *
          *     `tool_failed`: Failed to execute tool: the warehouse does not respond
          */
-        "Refused500.73": {
+        "Refused500.75": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4433,7 +4519,7 @@ export interface components {
             };
         };
         /** @description `draining`: The server is shutting down */
-        "Refused503.69": {
+        "Refused503.70": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4488,7 +4574,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -6364,6 +6450,124 @@ export interface operations {
             500: components["responses"]["Refused500.15"];
         };
     };
+    console: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of the version that the client has */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page of the console */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    etag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The version of `If-None-Match` is the newest */
+            304: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    etag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Refused403.18"];
+            500: components["responses"]["Refused500.15"];
+        };
+    };
+    consoleAsset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of the version that the client has */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description Name of the file */
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    etag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/css": string;
+                    "text/javascript": string;
+                    "image/svg+xml": string;
+                    "text/plain": string;
+                };
+            };
+            /** @description The version of `If-None-Match` is the newest */
+            304: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    etag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Refused403.18"];
+            404: components["responses"]["Refused404.63"];
+            500: components["responses"]["Refused500.15"];
+        };
+    };
+    consolePlace: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of the version that the client has */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description What is shown */
+                tail: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page of the console */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    etag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The version of `If-None-Match` is the newest */
+            304: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    etag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Refused403.18"];
+            500: components["responses"]["Refused500.15"];
+        };
+    };
     live: {
         parameters: {
             query?: never;
@@ -6442,7 +6646,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.63"];
+            500: components["responses"]["Refused500.64"];
         };
     };
     installUpdates: {
@@ -6476,15 +6680,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.64"];
-            403: components["responses"]["Refused403.65"];
-            404: components["responses"]["Refused404.66"];
+            400: components["responses"]["Refused400.65"];
+            403: components["responses"]["Refused403.66"];
+            404: components["responses"]["Refused404.67"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.67"];
+            409: components["responses"]["Refused409.68"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.68"];
-            503: components["responses"]["Refused503.69"];
+            500: components["responses"]["Refused500.69"];
+            503: components["responses"]["Refused503.70"];
         };
     };
     setUpObservability: {
@@ -6524,11 +6728,11 @@ export interface operations {
                 };
             };
             400: components["responses"]["Refused400.25"];
-            403: components["responses"]["Refused403.65"];
+            403: components["responses"]["Refused403.66"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.70"];
+            500: components["responses"]["Refused500.71"];
         };
     };
     listTools: {
@@ -6595,13 +6799,13 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.71"];
-            403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.72"];
+            400: components["responses"]["Refused400.72"];
+            403: components["responses"]["Refused403.73"];
+            404: components["responses"]["Refused404.74"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.73"];
+            500: components["responses"]["Refused500.75"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6637,7 +6841,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.74"];
+            400: components["responses"]["Refused400.76"];
             403: components["responses"]["Refused403.18"];
             404: components["responses"]["Refused404.26"];
             500: components["responses"]["Refused500.15"];
@@ -6685,11 +6889,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.75"];
+            400: components["responses"]["Refused400.77"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.26"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.76"];
+            409: components["responses"]["Refused409.78"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6727,9 +6931,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.74"];
+            400: components["responses"]["Refused400.76"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6768,9 +6972,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.74"];
+            400: components["responses"]["Refused400.76"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6818,9 +7022,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.75"];
+            400: components["responses"]["Refused400.77"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -6863,9 +7067,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.74"];
+            400: components["responses"]["Refused400.76"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6901,9 +7105,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.74"];
+            400: components["responses"]["Refused400.76"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6953,9 +7157,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.75"];
+            400: components["responses"]["Refused400.77"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7005,11 +7209,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.75"];
+            400: components["responses"]["Refused400.77"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.77"];
+            404: components["responses"]["Refused404.79"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.78"];
+            409: components["responses"]["Refused409.80"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -7048,7 +7252,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.74"];
+            400: components["responses"]["Refused400.76"];
             403: components["responses"]["Refused403.18"];
             404: components["responses"]["Refused404.26"];
             500: components["responses"]["Refused500.15"];
@@ -7083,8 +7287,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.79"];
-            404: components["responses"]["Refused404.80"];
+            403: components["responses"]["Refused403.81"];
+            404: components["responses"]["Refused404.82"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.41"];
         };
@@ -7184,7 +7388,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.81"];
+            404: components["responses"]["Refused404.83"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7234,7 +7438,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.81"];
+            404: components["responses"]["Refused404.83"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7266,7 +7470,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7316,7 +7520,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7451,9 +7655,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.83"];
+            400: components["responses"]["Refused400.85"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.84"];
+            426: components["responses"]["Refused426.86"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.38"];
         };
@@ -7492,9 +7696,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.85"];
+            400: components["responses"]["Refused400.87"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.84"];
+            426: components["responses"]["Refused426.86"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.38"];
         };
@@ -7527,9 +7731,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.85"];
+            400: components["responses"]["Refused400.87"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.84"];
+            426: components["responses"]["Refused426.86"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.38"];
         };

@@ -15,14 +15,14 @@ export class FrameReader {
   read(bytes: Uint8Array): Frame[] {
     this.rest += this.decoder.decode(bytes, { stream: true });
     const found: Frame[] = [];
-    for (;;) {
-      const end = this.rest.search(/\r\n|\n|\r(?!$)/);
-      if (end < 0) return found;
-      const line = this.rest.slice(0, end);
-      this.rest = this.rest.slice(end + (this.rest.startsWith("\r\n", end) ? 2 : 1));
+    // A return at the end may be the first half of an end of a line.
+    const lines = this.rest.split(/\r\n|\n|\r(?!$)/);
+    this.rest = lines.pop() ?? "";
+    for (const line of lines) {
       const frame = this.line(line);
       if (frame) found.push(frame);
     }
+    return found;
   }
 
   private line(line: string): Frame | null {

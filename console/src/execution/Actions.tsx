@@ -6,7 +6,7 @@ import type { Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/ty
 import { go, to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { Answer } from "../inbox/Answer.tsx";
-import { ActDialog, type Call, useAct, whyNot } from "../parts/Act.tsx";
+import { ActDialog, type Call, CopyCalls, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { Loading } from "../parts/Empty.tsx";
@@ -39,11 +39,14 @@ export function Actions(props: ActionsProps) {
   const asked = waits.filter((wait) => (wait.asks?.length ?? 0) > 0);
   const isOver = outlook?.ended !== undefined;
   const close = (): void => setOpen(null);
-  const button = (which: Open, text: string, style = ""): preact.JSX.Element => (
-    <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={whyNot() !== ""} title={whyNot()}>
-      {text}
-    </button>
-  );
+  const button = (which: Open, text: string, style = ""): preact.JSX.Element => {
+    const why = whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
+    return (
+      <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={why !== ""} title={why}>
+        {text}
+      </button>
+    );
+  };
   return (
     <div class="actions">
       {asked.length > 0 && button("answer", "Answer", "primary")}
@@ -51,6 +54,11 @@ export function Actions(props: ActionsProps) {
       {outlook && !isOver && !hold && button("suspend", "Suspend")}
       {outlook && button("replay", isOver ? "Replay" : "Replay as another")}
       {outlook && !isOver && button("cancel", "Cancel", "danger")}
+      {state?.replayedFrom && (
+        <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>
+          Compare with its original
+        </a>
+      )}
       <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
       <button type="button" class="button" onClick={() => download(`${executionId}.json`, "application/json", JSON.stringify({ state, events: events.map(({ seq, event }) => ({ id: seq, ...event })) }, null, 2))}>
         Download
@@ -68,9 +76,10 @@ function Resume({ base, hold }: { base: string; hold: Awaited }) {
   const call: Call = { method: "POST", path: `${base}/resume`, body: { options: { ...(hold.suspensionId ? { suspensionId: hold.suspensionId } : {}), ...actor() } } };
   return (
     <>
-      <button type="button" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(call)}>
+      <button type="button" class="button primary" disabled={isBusy || whyNot(call.path) !== ""} title={whyNot(call.path)} onClick={() => void run(call)}>
         Resume
       </button>
+      <CopyCalls calls={() => [call]} class="bare small" />
       {error && <Problem error={error} />}
     </>
   );

@@ -1,9 +1,10 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import type { WorkflowStep } from "../api/types.ts";
+import type { Outlook, WorkflowStep } from "../api/types.ts";
 import { type Node, nodesOf, visit } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
+import { useKnownPaths } from "../graph/known.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { useSettled } from "../lib/settled.ts";
@@ -47,7 +48,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   const at = Number(param("at")) || null;
   const isPast = at !== null && at < last;
   const model = useMemo(() => fold(events, isPast ? at : undefined), [events, isPast, at]);
-  const nodes = useNodes(definition.data?.steps ?? [], events);
+  const nodes = useNodes(workflowId, definition.data?.steps ?? noSteps, events);
   const { places, unknown } = useMemo(() => placesOf(model, nodes), [model, nodes]);
 
   const hasCalls = (definition.data?.steps ?? []).some(calls);
@@ -76,7 +77,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         <h1>
           <Id id={executionId} max={40} copy />
         </h1>
-        <Status kind={model.kind} />
+        <Status kind={!isPast && open && isAsleep(outlook.data) ? "sleeping" : model.kind} />
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} events={events} stepId={selected.split(/[/[]/)[0] ?? ""} />
       </div>
@@ -115,11 +116,20 @@ export function ExecutionView({ path }: { path: string[] }) {
   );
 }
 
+const noSteps: readonly WorkflowStep[] = [];
+
+/** True if it does nothing until a time comes. */
+function isAsleep(outlook: Outlook | undefined): boolean {
+  const waits = outlook?.waitsFor ?? [];
+  return waits.length > 0 && waits.every((wait) => wait.kind === "sleep");
+}
+
 /** The definition with what the paths of the events tell of its blocks. */
-function useNodes(steps: readonly WorkflowStep[], events: readonly { event: { path?: string | undefined } }[]): Node[] {
+function useNodes(workflowId: string, steps: readonly WorkflowStep[], events: readonly { event: { path?: string | undefined } }[]): Node[] {
   const paths = useMemo(() => new Set(events.map(({ event }) => event.path?.replaceAll(/\[\d+\]/g, "[0]")).filter((each) => each !== undefined)), [events]);
   const known = [...paths].join("\n");
-  return useMemo(() => nodesOf(steps, paths), [steps, known]);
+  const others = useKnownPaths(workflowId, steps);
+  return useMemo(() => nodesOf(steps, [...others, ...paths]), [steps, known, others]);
 }
 
 function calls(step: WorkflowStep): boolean {

@@ -83,7 +83,7 @@ interface LineProps {
 function RowLine({ row, top, at, end, isSelected, select }: LineProps) {
   const length = row.until === null ? `${lasting(end - row.from)}…` : duration(row.until - row.from);
   return (
-    <div class={`line ${row.kind} ${isSelected ? "selected" : ""} ${row.isCall ? "call" : ""}`} style={{ top: `${top}px` }}>
+    <div class={`line ${row.kind} ${isSelected ? "selected" : ""} ${row.isCall ? "call" : row.isLeaf ? "" : "holds"}`} style={{ top: `${top}px` }}>
       <button type="button" class="label" onClick={() => select(row.path)} title={row.path} style={{ paddingLeft: `${4 + row.depth * 12}px` }} aria-pressed={isSelected}>
         <Mark kind={row.kind} />
         <bdi>{row.label}</bdi>

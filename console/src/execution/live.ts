@@ -24,8 +24,12 @@ interface ProgressEvent {
 /** Letters of unrecorded text that are kept of a step. */
 const progressMax = 20_000;
 
+/** Events that come at once: the record is being read, and more of it follows. */
+const burst = 500;
+
 /** A long record is folded anew with each change, so its changes reach the page in larger parts. */
-function pauseOf(length: number): number {
+function pauseOf(length: number, newest: number): number {
+  if (newest >= burst) return 600;
   return length > 1000 ? 200 : 16;
 }
 
@@ -36,10 +40,12 @@ export function live(workflowId: string, executionId: string): Live {
   const opened = signal(0);
   let waiting: Numbered[] = [];
   let texts = new Map<string, string>();
+  let added = 0;
   let scheduled: ReturnType<typeof setTimeout> | undefined;
 
   const flush = (): void => {
     scheduled = undefined;
+    added = waiting.length;
     if (waiting.length > 0) events.value = [...events.value, ...waiting];
     if (texts.size > 0) progress.value = new Map([...progress.value, ...texts]);
     waiting = [];
@@ -64,8 +70,14 @@ export function live(workflowId: string, executionId: string): Live {
       } else if (seq > last()) {
         waiting.push({ seq, event });
       }
-      scheduled ??= setTimeout(flush, pauseOf(last()));
-      return event.type === "workflow-result";
+      const isLast = event.type === "workflow-result";
+      if (isLast) {
+        clearTimeout(scheduled);
+        flush();
+        return true;
+      }
+      scheduled ??= setTimeout(flush, pauseOf(last(), added));
+      return false;
     },
   });
   return {

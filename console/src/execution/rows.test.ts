@@ -32,7 +32,7 @@ test("rows of rounds say which, and a container is not busy while what is in it 
 
 test("what a step called is found in the trace, and a child can be opened", () => {
   const child = span("c", "invoke_workflow pay", { "entity.id": "pay", "workflow.execution.id": "other" }, [span("x", "step y", { "workflow.execution.id": "other", "workflow.step.path": "y" })]);
-  const tree = [span("r", "invoke_workflow w", {}, [span("s", "step a", { "workflow.execution.id": "e", "workflow.step.path": "a" }, [child])])];
+  const tree = [span("r", "invoke_workflow w", {}, [span("s", "step a", { "workflow.execution.id": "e", "workflow.step.path": "a" }, [child, span("w", "wait a", {})])])];
   const calls = callsOf(tree, "e");
   assert.deepEqual([...calls.keys()], ["a"]);
   const rows = rowsOf(model({ type: "workflow-start" }, { type: "step-start", from: "a" }), calls, () => false);

@@ -135,7 +135,8 @@ export function callsOf(tree: readonly SpanNode[], executionId: string): Map<str
     const { "workflow.step.path": path, "workflow.execution.id": id } = span.attributes;
     const isStep = (each: SpanNode): boolean => each.name.startsWith("step ") && each.attributes["workflow.execution.id"] === executionId;
     if (typeof path === "string" && id === executionId && isStep(span)) {
-      const calls = span.children.filter((child) => !isStep(child));
+      // its waits are events, and drawn as such
+      const calls = span.children.filter((child) => !isStep(child) && !child.name.startsWith("wait "));
       if (calls.length > 0) found.set(path, [...(found.get(path) ?? []), ...calls]);
     }
     span.children.forEach(look);

@@ -6,7 +6,7 @@ import type { ExecutionItem } from "../api/types.ts";
 import { to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { plural } from "../lib/text.ts";
-import { whyNot } from "../parts/Act.tsx";
+import { type Call, CopyCalls, whyNot } from "../parts/Act.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { kindOf } from "../parts/Status.tsx";
 
@@ -67,6 +67,10 @@ export function Bulk({ chosen, clear, changed }: { chosen: ExecutionItem[]; clea
   );
 }
 
+function callOf(verb: Verb, row: ExecutionItem): Call {
+  return { method: "POST", path: `/workflows/${encodeURIComponent(row.workflowId)}/executions/${encodeURIComponent(row.executionId)}/${verb.path}`, body: verb.body(row) };
+}
+
 function Confirm({ verb, rows, rest, close }: { verb: Verb; rows: ExecutionItem[]; rest: number; close: (acted: boolean) => void }) {
   const [done, setDone] = useState(0);
   const [failures, setFailures] = useState<{ id: string; text: string }[]>([]);
@@ -74,9 +78,9 @@ function Confirm({ verb, rows, rest, close }: { verb: Verb; rows: ExecutionItem[
   const run = async (): Promise<void> => {
     setRunning(true);
     for (const row of rows) {
-      const path = `/workflows/${encodeURIComponent(row.workflowId)}/executions/${encodeURIComponent(row.executionId)}/${verb.path}`;
+      const { method, path, body } = callOf(verb, row);
       try {
-        const response = await send("POST", path, { body: verb.body(row), headers: { prefer: "respond-async" } });
+        const response = await send(method, path, { body, headers: { prefer: "respond-async" } });
         if (!response.ok) throw await refusal(response);
       } catch (error) {
         const { message, executionId } = asError(error);
@@ -115,6 +119,7 @@ function Confirm({ verb, rows, rest, close }: { verb: Verb; rows: ExecutionItem[
         <button type="button" class="button" disabled={isRunning} onClick={() => close(done > 0)}>
           Close
         </button>
+        <CopyCalls calls={() => rows.map((row) => callOf(verb, row))} />
       </div>
     </Dialog>
   );

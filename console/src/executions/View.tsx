@@ -16,7 +16,7 @@ import { kindOf, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { Bulk } from "./Bulk.tsx";
-import { type Filter, filterOf, isEmpty, queryOf, ranges, statuses } from "./filter.ts";
+import { between, type Filter, filterOf, isEmpty, queryOf, ranges, statuses } from "./filter.ts";
 import { useList } from "./pages.ts";
 
 const saved = stored<Record<string, string>>("filters", {});
@@ -152,15 +152,28 @@ function Filters({ filter }: { filter: Filter }) {
       </label>
       <label>
         {filter.status === "error" ? "Ended" : "Started"}
-        <select value={filter.range} onChange={(event) => setParams({ range: event.currentTarget.value }, "push")}>
+        <select value={filter.range} onChange={(event) => setParams({ range: event.currentTarget.value, from: "", to: "" }, "push")}>
           <option value="">any time</option>
           {Object.entries(ranges).map(([value, { text }]) => (
             <option key={value} value={value}>
               {text}
             </option>
           ))}
+          <option value={between}>between…</option>
         </select>
       </label>
+      {filter.range === between && (
+        <>
+          <label>
+            From
+            <input type="datetime-local" value={filter.from} onChange={(event) => setParams({ from: event.currentTarget.value })} />
+          </label>
+          <label>
+            To
+            <input type="datetime-local" value={filter.to} onChange={(event) => setParams({ to: event.currentTarget.value })} />
+          </label>
+        </>
+      )}
       <label>
         User
         <input type="text" value={user} placeholder="any" onInput={(event) => setUser(event.currentTarget.value)} onBlur={() => user !== filter.user && setParams({ user: user.trim() }, "push")} />

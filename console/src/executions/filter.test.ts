@@ -11,3 +11,12 @@ test("what the API does not know is not sent", () => {
   assert.deepEqual(queryOf(filterOf(new URLSearchParams("status=odd&range=never")), 0), {});
   assert.ok(isEmpty(filterOf(new URLSearchParams("at=7"))));
 });
+
+test("a range has two times of the clock on the wall, or one", () => {
+  const query = (text: string) => queryOf(filterOf(new URLSearchParams(text)), 0);
+  const at = new Date("2026-01-02T10:00").toISOString();
+  assert.deepEqual(query("range=between&from=2026-01-02T10:00"), { from: at });
+  assert.deepEqual(query("range=between&status=error&to=2026-01-02T10:00"), { status: "error", endedTo: at });
+  assert.deepEqual(query("range=between&from=nonsense"), {});
+  assert.deepEqual(query("from=2026-01-02T10:00"), {}, "without the range it is not shown either");
+});

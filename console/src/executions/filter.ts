@@ -3,7 +3,10 @@ export interface Filter {
   workflow: string;
   status: string;
   user: string;
+  /** One of `ranges`, or `between` with `from` and `to`. */
   range: string;
+  from: string;
+  to: string;
   replayOf: string;
 }
 
@@ -24,11 +27,20 @@ export const ranges: Record<string, { text: string; ms: number }> = {
 
 export function filterOf(query: URLSearchParams): Filter {
   const value = (name: string): string => query.get(name) ?? "";
-  return { workflow: value("workflow"), status: value("status"), user: value("user"), range: value("range"), replayOf: value("replayOf") };
+  return { workflow: value("workflow"), status: value("status"), user: value("user"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf") };
 }
 
 export function isEmpty(filter: Filter): boolean {
   return Object.values(filter).every((value) => value === "");
+}
+
+/** Value of `range` for two times that a person chose. */
+export const between = "between";
+
+/** A time of the clock on the wall, as fields of dates have it. */
+function instant(local: string): string | null {
+  const at = Date.parse(local);
+  return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
 /** The query of the API. Failures are looked for by the time of their end, others by that of their start. */
@@ -37,7 +49,12 @@ export function queryOf(filter: Filter, now: number): Record<string, string> {
   if (filter.status in statuses) query.status = filter.status;
   if (filter.user) query.userId = filter.user;
   if (filter.replayOf) query.replayOf = filter.replayOf;
+  const [from, to] = filter.status === "error" ? (["endedFrom", "endedTo"] as const) : (["from", "to"] as const);
   const range = ranges[filter.range];
-  if (range) query[filter.status === "error" ? "endedFrom" : "from"] = new Date(now - range.ms).toISOString();
+  if (range) query[from] = new Date(now - range.ms).toISOString();
+  if (filter.range !== between) return query;
+  const [first, last] = [instant(filter.from), instant(filter.to)];
+  if (first) query[from] = first;
+  if (last) query[to] = last;
   return query;
 }

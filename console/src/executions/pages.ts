@@ -6,6 +6,8 @@ import type { ExecutionItem } from "../api/types.ts";
 import { type Filter, queryOf } from "./filter.ts";
 
 const pageSize = 100;
+/** Behind the first page: as many as the API returns at once. */
+const moreSize = 200;
 /** The API has no subscription to lists: the first page is read again while somebody looks at it. */
 const interval = 5000;
 
@@ -16,7 +18,7 @@ interface Page {
 
 async function readPage(filter: Filter, cursor: string | null): Promise<Page> {
   // The filter has only names that the API knows.
-  const query: NonNullable<Input<"/workflows/executions", "get">["query"]> = { ...queryOf(filter, Date.now()), limit: pageSize, ...(cursor ? { cursor } : {}) };
+  const query: NonNullable<Input<"/workflows/executions", "get">["query"]> = { ...queryOf(filter, Date.now()), limit: cursor ? moreSize : pageSize, ...(cursor ? { cursor } : {}) };
   return filter.workflow ? get("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : get("/workflows/executions", { query });
 }
 
@@ -66,7 +68,7 @@ export function useList(filter: Filter): List {
     if (!state.cursor || isReading.current) return;
     isReading.current = true;
     readPage(filter, state.cursor)
-      .then((page) => setState((before) => (before.key === key ? { ...before, rows: [...(before.rows ?? []), ...page.executions], cursor: page.nextCursor } : before)))
+      .then((page) => setState((before) => (before.key === key ? { ...before, rows: appended(before.rows, page.executions), cursor: page.nextCursor } : before)))
       .catch((error: unknown) => setState((before) => ({ ...before, error: asError(error), cursor: null })))
       .finally(() => (isReading.current = false));
   };
@@ -80,11 +82,24 @@ export function useList(filter: Filter): List {
   };
 }
 
+/** The rows grow in place: a copy of a long list for each of its pages would be most of the work. */
+function appended(rows: ExecutionItem[] | null, page: readonly ExecutionItem[]): ExecutionItem[] {
+  const all = rows ?? [];
+  all.push(...page);
+  return all;
+}
+
 function merge<T extends { rows: ExecutionItem[] | null; fresh: ExecutionItem[]; error: ApiError | null; at: number }>(before: T, page: ExecutionItem[]): T {
   const news = new Map(page.map((item) => [item.executionId, item]));
-  const rows = (before.rows ?? []).map((row) => news.get(row.executionId) ?? row);
-  const known = new Set(rows.map((row) => row.executionId));
+  const rows = before.rows ?? [];
   const newest = rows[0]?.startAt ?? "";
-  const fresh = page.filter((item) => !known.has(item.executionId) && item.startAt >= newest);
+  for (let index = 0; index < rows.length && news.size > 0; index++) {
+    const id = rows[index]?.executionId ?? "";
+    const item = news.get(id);
+    if (!item) continue;
+    rows[index] = item;
+    news.delete(id);
+  }
+  const fresh = [...news.values()].filter((item) => item.startAt >= newest);
   return { ...before, rows, fresh, error: null, at: Date.now() };
 }

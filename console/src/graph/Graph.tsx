@@ -40,7 +40,9 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
     const element = port.current;
     if (!element) return;
     const fit = (element.clientWidth - 4) / (drawing.width + 2 * pad);
-    setZoom(Math.min(1, Math.max(0.75, fit)));
+    const high = (element.clientHeight - 32) / (drawing.height + 2 * pad);
+    // Its whole width; its whole height if little is missing.
+    setZoom(Math.min(1, Math.max(0.6, fit), high > 0.7 ? high : 1));
     requestAnimationFrame(() => (element.scrollLeft = (element.scrollWidth - element.clientWidth) / 2));
   }, [nodes.length === 0, drawing.width]);
   const toggle = (key: string): void => {
@@ -66,7 +68,8 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
             .filter((lane) => isSeen(lane.y, 20))
             .map((lane) => (
               <text key={`${lane.x} ${lane.y}`} class="lane" x={lane.x + lane.width / 2 + 6} y={lane.y + 13}>
-                {middle(lane.text, 22)}
+                {lane.isKnown ? middle(lane.text, 22) : "?"}
+                {!lane.isKnown && <title>Not known before it has run: the steps beside it may be in the same lane</title>}
               </text>
             ))}
           {drawing.placed
@@ -135,9 +138,11 @@ function StepBox({ placed, look, isSelected, isFolded, hasState, select, toggle 
     select?.(node.key);
   };
   const left = hasState ? 28 : 12;
-  const shown = middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : 18);
+  const shown = middle(node.name, isContainer ? Math.max(10, Math.floor((width - 110) / 7)) : Math.floor((width - left - 8) / 6.8));
   const whole = [typeWord(node.type), node.calls, inside > 0 ? `${inside} inside` : ""].filter(Boolean).join(" · ");
-  const sub = isContainer ? typeWord(node.type) : middle(whole, look.text ? 16 : 24);
+  const room = Math.floor((width - left - 14 - look.text.length * 6) / 6);
+  const isRoomy = left + shown.length * 6.8 + typeWord(node.type).length * 6 + look.text.length * 6 + 52 <= width;
+  const sub = isContainer ? (isRoomy ? typeWord(node.type) : "") : ([whole, node.calls || typeWord(node.type)].find((each) => each.length <= room) ?? middle(node.calls || whole, room));
   // What is seen comes first, so that it can be said to be clicked; then what is only drawn.
   const name = [`${shown} ${sub} ${look.text}`.trim(), hasState && word(look.kind), shown !== node.name && node.name, sub !== whole && whole].filter(Boolean).join(", ");
   return (

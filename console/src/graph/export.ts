@@ -1,4 +1,5 @@
 import { isParallel, lanesOf, type Node, typeWord } from "./definition.ts";
+import { middle } from "../lib/text.ts";
 import { layout } from "./layout.ts";
 
 /** A definition as a drawing that stands alone: for documents, and for those who have no console. */
@@ -17,7 +18,7 @@ export function svgOf(nodes: readonly Node[], title: string): string {
     else parts.push(`<rect x="${x}" y="${y}" width="${w}" height="${h}" rx="5" fill="${as === "frame" ? "none" : "#fbfbfa"}" stroke="#8b8e93"/>`);
     const sub = [typeWord(node.type), node.calls].filter(Boolean).join(" · ");
     if (as === "box") {
-      parts.push(`<text x="${x + 10}" y="${y + 18}" font-weight="500">${escape(node.name)}</text>`, `<text x="${x + 10}" y="${y + 34}" fill="#5a5d63" font-size="11">${escape(sub)}</text>`);
+      parts.push(`<text x="${x + 10}" y="${y + 18}" font-weight="500">${escape(middle(node.name, Math.floor((w - 16) / 6.8)))}</text>`, `<text x="${x + 10}" y="${y + 34}" fill="#5a5d63" font-size="11">${escape(middle(sub, Math.floor((w - 16) / 6)))}</text>`);
     } else {
       parts.push(`<text x="${x + 10}" y="${y + 18}" font-weight="500">${escape(node.name)} <tspan fill="#5a5d63" font-size="11">${escape(sub)}</tspan></text>`);
     }

@@ -22,22 +22,22 @@ function picture({ width, height, placed, edges }: Drawing): string[] {
 }
 
 test("a sequence runs downwards", () => {
-  assert.deepEqual(picture(layout(nodesOf([step("a"), step("b")]))), ["176 x 108, 1 edges", "box a 0,0 176x44", "box b 0,64 176x44"]);
+  assert.deepEqual(picture(layout(nodesOf([step("a"), step("b")]))), ["152 x 108, 1 edges", "box a 0,0 152x44", "box b 0,64 152x44"]);
 });
 
 test("blocks stand side by side, and containers around what they hold", () => {
   assert.deepEqual(picture(layout(nodesOf(trip, paths))), [
-    "368 x 516, 13 edges",
-    "bar offers 0,0 368x122",
-    "box offers/flight 0,50 176x44",
-    "box offers/hotel 192,50 176x44",
-    "bar carrier 0,142 368x186",
-    "box carrier/rail-answers 0,192 176x44",
-    "box carrier/rail 0,256 176x44",
-    "box carrier/road 192,192 176x44",
-    "frame each 72,348 224x168",
-    "frame each/pay 84,398 200x106",
-    "box each/pay/book 96,448 176x44",
+    "320 x 516, 13 edges",
+    "bar offers 0,0 320x122",
+    "box offers/flight 0,50 152x44",
+    "box offers/hotel 168,50 152x44",
+    "bar carrier 0,142 320x186",
+    "box carrier/rail-answers 0,192 152x44",
+    "box carrier/rail 0,256 152x44",
+    "box carrier/road 168,192 152x44",
+    "frame each 48,348 224x168",
+    "frame each/pay 60,398 200x106",
+    "box each/pay/book 84,448 152x44",
   ]);
 });
 

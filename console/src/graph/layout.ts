@@ -36,7 +36,8 @@ export interface Drawing {
   lanes: LaneLabel[];
 }
 
-const box = { width: 176, height: 44 };
+/** Three lanes of these can be read in the pane of an execution. */
+const box = { width: 152, height: 44 };
 const gap = { between: 20, lanes: 16, pad: 12 };
 const head = 30;
 const laneHead = 18;
@@ -77,7 +78,7 @@ function measureOne(node: Node, folded: ReadonlySet<string>, sizes: Map<Node, Si
   if (node.children.length === 0 || folded.has(node.key)) return { ...box };
   if (!isParallel(node)) {
     const inner = measure(node.children, folded, sizes);
-    return { width: Math.max(inner.width, box.width) + 2 * gap.pad, height: head + inner.height + gap.between + gap.pad };
+    return { width: Math.max(inner.width, box.width + 2 * gap.pad) + 2 * gap.pad, height: head + inner.height + gap.between + gap.pad };
   }
   const lanes = lanesOf(node).map((lane) => measure(lane.nodes, folded, sizes));
   const width = lanes.reduce((sum, lane) => sum + lane.width, 0) + gap.lanes * (lanes.length - 1);
@@ -135,7 +136,7 @@ function placeLanes(lanes: Lane[], x: number, y: number, size: Size, hands: Hand
     const width = widths[index] ?? box.width;
     const middle = left + width / 2;
     const top = y + head + laneHead + 2;
-    hands.drawing.lanes.push({ x: left, y: y + head, width, text: lane.isKnown ? lane.name : "lane unknown", isKnown: lane.isKnown });
+    hands.drawing.lanes.push({ x: left, y: y + head, width, text: lane.name, isKnown: lane.isKnown });
     hands.drawing.edges.push({ to: lane.nodes[0]?.key ?? "", points: [[middle, y + head], [middle, top]] });
     const end = place(lane.nodes, left, top, width, hands);
     hands.drawing.edges.push({ to: "", points: [[middle, end], [middle, bottom]] });

@@ -14,6 +14,7 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Mark, Status } from "../parts/Status.tsx";
 import { Time } from "../parts/Time.tsx";
 import { First } from "./First.tsx";
+import { Pulse, WaitsLongest } from "./Pulse.tsx";
 import "./home.css";
 
 const day = 86_400_000;
@@ -88,6 +89,8 @@ export function HomeView() {
           </ul>
         </section>
       )}
+      <WaitsLongest />
+      {counts.data && counts.data.total.all > 0 && <Pulse />}
     </div>
   );
 }

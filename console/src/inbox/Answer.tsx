@@ -53,7 +53,7 @@ function ByForm({ ask, run, error, isBusy, callOf }: FormProps) {
       <Editor schema={ask.schema} draft={draft} change={setDraft} error={error} showFaults={tried} label="Answer" />
       {error && <Problem error={error} />}
       <div class="actions">
-        <button type="submit" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()}>
+        <button type="submit" class="button primary" disabled={isBusy || whyNot(callOf(null).path) !== ""} title={whyNot(callOf(null).path)}>
           {isBusy ? "Sending…" : "Answer"}
         </button>
         <Copy text={() => curl("POST", callOf(data).path, callOf(data).body)} label="Copy as curl" />
@@ -90,10 +90,10 @@ function Approval({ ask, run, error, isBusy, callOf }: FormProps) {
       </div>
       {error && <Problem error={error} />}
       <div class="actions">
-        <button type="button" class="button primary" disabled={isBusy || draft.broken !== null || whyNot() !== ""} title={whyNot()} onClick={() => void run(callOf(dataOf(true)))}>
+        <button type="button" class="button primary" disabled={isBusy || draft.broken !== null || whyNot(callOf(null).path) !== ""} title={whyNot(callOf(null).path)} onClick={() => void run(callOf(dataOf(true)))}>
           {isChanged ? "Approve as changed" : "Approve"}
         </button>
-        <button type="button" class="button danger" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run(callOf(dataOf(false)))}>
+        <button type="button" class="button danger" disabled={isBusy || whyNot(callOf(null).path) !== ""} title={whyNot(callOf(null).path)} onClick={() => void run(callOf(dataOf(false)))}>
           Refuse
         </button>
         <Copy text={() => curl("POST", callOf(dataOf(true)).path, callOf(dataOf(true)).body)} label="Copy as curl" />

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Ask } from "../api/types.ts";
 import { actingAs, actor } from "../lib/settings.ts";
-import { ActDialog, useAct, whyNot } from "../parts/Act.tsx";
+import { ActDialog, type Call, CopyCalls, useAct, whyNot } from "../parts/Act.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Until } from "../parts/Time.tsx";
 
@@ -13,10 +13,11 @@ export function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
   const mine = ask.claimedBy !== null && ask.claimedBy === me;
   const path = `/inbox/${encodeURIComponent(ask.askId)}`;
   const options = actor();
+  const next: Call = ask.claimedBy === null ? { method: "POST", path: `${path}/claim`, body: { for: "30m", options } } : { method: "POST", path: `${path}/release`, body: { options } };
   return (
     <div class="actions">
       {ask.claimedBy === null ? (
-        <button type="button" class="button" disabled={isBusy || whyNot() !== ""} title={whyNot() || "Others see that you are about to answer"} onClick={() => void run({ method: "POST", path: `${path}/claim`, body: { for: "30m", options } })}>
+        <button type="button" class="button" disabled={isBusy || whyNot(next.path) !== ""} title={whyNot(next.path) || "Others see that you are about to answer"} onClick={() => void run(next)}>
           Claim for 30 min
         </button>
       ) : (
@@ -31,13 +32,14 @@ export function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
         </span>
       )}
       {ask.claimedBy !== null && (
-        <button type="button" class="button" disabled={isBusy || whyNot() !== ""} title={whyNot()} onClick={() => void run({ method: "POST", path: `${path}/release`, body: { options } })}>
+        <button type="button" class="button" disabled={isBusy || whyNot(next.path) !== ""} title={whyNot(next.path)} onClick={() => void run(next)}>
           Release
         </button>
       )}
-      <button type="button" class="button" disabled={whyNot() !== ""} title={whyNot()} onClick={() => setAssigning(true)}>
+      <button type="button" class="button" disabled={whyNot(`${path}/assign`) !== ""} title={whyNot(`${path}/assign`)} onClick={() => setAssigning(true)}>
         Ask others
       </button>
+      <CopyCalls calls={() => [next]} class="bare small" />
       {error && <Problem error={error} />}
       {assigning && (
         <Assign

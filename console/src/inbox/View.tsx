@@ -7,7 +7,7 @@ import { useKeys, useTitle } from "../lib/hooks.ts";
 import { go, param, setParams, to } from "../lib/router.ts";
 import { actingAs } from "../lib/settings.ts";
 import { now } from "../lib/time.ts";
-import { plural } from "../lib/text.ts";
+import { firstLine, plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { JsonBox } from "../parts/Json.tsx";
@@ -140,7 +140,7 @@ function One({ id, back }: { id: string; back: string }) {
         ← All questions
       </a>
       <h1 class="big">
-        <bdi>{data.reason || "A question without words"}</bdi>
+        <bdi title={data.reason}>{firstLine(data.reason || "A question without words", 240)}</bdi>
       </h1>
       <p class="quiet">
         <a href={to(...view)}>
@@ -229,7 +229,7 @@ function Nothing({ which }: { which: Whose }) {
     );
   }
   return (
-    <Empty title="Nobody is waiting for a person">
+    <Empty title="Nothing waits for a person">
       <p>Steps that ask for an approval or a value, and tools of agents that need one, stand here until somebody answers.</p>
       <p>
         To see one, start <a href={to("workflows", "expense-approval")}>the expense approval</a> with an amount of 900.

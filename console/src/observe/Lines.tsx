@@ -24,7 +24,7 @@ export function Lines({ lines }: { lines: readonly Line[] }) {
           <span class="level">{line.level}</span>
           <span class="text">
             <bdi>{visible(line.text)}</bdi>{" "}
-            {line.workflowId && line.executionId && <a href={to("executions", line.workflowId, line.executionId)}>execution</a>}
+            {line.workflowId && line.executionId && <a href={to("executions", line.workflowId, line.executionId)}>execution</a>}{" "}
             {line.agentId && <a href={to("agents", line.agentId)}>{line.agentId}</a>} <span class="quiet component">{line.component}</span>
           </span>
         </li>

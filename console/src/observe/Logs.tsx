@@ -42,6 +42,9 @@ export function Logs() {
     };
   }, [key, paused]);
 
+  const words = param("text").toLowerCase();
+  const lines = (entries ?? []).toReversed().map((entry) => ({ ...entry, text: entry.msg + (entry.error ? ` ${entry.error.message}` : "") }));
+  const found = words ? lines.filter((line) => line.text.toLowerCase().includes(words)) : lines;
   const field = (name: string, label: string) => (
     <label>
       {label}
@@ -65,6 +68,7 @@ export function Logs() {
         {field("workflow", "Workflow")}
         {field("execution", "Execution")}
         {field("agent", "Agent")}
+        {field("text", "Has the words")}
         <button type="button" class="button clear" aria-pressed={paused} onClick={() => setPaused(!paused)}>
           {paused ? "Go on" : "Pause"}
         </button>
@@ -79,9 +83,10 @@ export function Logs() {
       {entries && entries.length > 0 && (
         <>
           <p class="note" role="status">
-            {entries.length === shown ? `The newest ${shown}` : entries.length}, newest first{paused ? ", paused" : ", read again every 2 s"}
+            {words && `${found.length} of `}
+            {entries.length === shown ? `the newest ${shown}` : entries.length}, newest first{paused ? ", paused" : ", read again every 2 s"}
           </p>
-          <Lines lines={entries.toReversed().map((entry) => ({ ...entry, text: entry.msg + (entry.error ? ` ${entry.error.message}` : "") }))} />
+          <Lines lines={found} />
         </>
       )}
     </>

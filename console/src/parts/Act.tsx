@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
+import { effect, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
+import { token } from "../api/auth.ts";
 import { send } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import { type ApiError, refusal } from "../api/error.ts";
@@ -31,8 +33,10 @@ export function useAct<T>(done: (data: T, response: Response) => void, failed: (
       const text = await response.text();
       done((text ? (JSON.parse(text) as { data: T }).data : undefined) as T, response);
     } catch (failure) {
-      setError(asError(failure));
-      failed(asError(failure));
+      const error = asError(failure);
+      if (error.code === "role_missing") refused.value = new Map(refused.peek()).set(routeOf(call.path), error.message);
+      setError(error);
+      failed(error);
     } finally {
       setBusy(false);
     }
@@ -40,9 +44,25 @@ export function useAct<T>(done: (data: T, response: Response) => void, failed: (
   return { run, error, isBusy };
 }
 
-/** Why an action cannot be taken here; empty if it can. */
-export function whyNot(): string {
-  return boot.readOnly ? "This console only reads" : "";
+/** What this token may not do, as the server said when it was tried: by route, with the reason. */
+const refused = signal<ReadonlyMap<string, string>>(new Map());
+effect(() => {
+  if (token.value !== undefined) refused.value = new Map();
+});
+
+/** The route of a path, without the ids of what is acted on: roles are needed for routes. */
+function routeOf(path: string): string {
+  return path.replace(/\/(executions|inbox|generations)\/[^/]+/, "/$1/:").replace(/\?.*/, "");
+}
+
+/** Why an action cannot be taken here; empty if it can. The server decides: nobody can be told before it was asked. */
+export function whyNot(path = ""): string {
+  return boot.readOnly ? "This console only reads" : (refused.value.get(routeOf(path)) ?? "");
+}
+
+/** Copies the command that makes a call, or several. */
+export function CopyCalls({ calls, class: kind = "button" }: { calls: () => Call[]; class?: string }) {
+  return <Copy text={() => calls().map((call) => curl(call.method, call.path, call.body)).join("\n")} label="Copy as curl" class={kind} />;
 }
 
 /** A dialog that makes one call: its fields, the call as a command, and the refusal. */
@@ -73,13 +93,13 @@ export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, cl
         {typeof children === "function" ? children(error) : children}
         {error && <Problem error={error} />}
         <div class="actions">
-          <button type="submit" class={`button ${danger ? "danger" : "primary"}`} disabled={!call || isBusy || whyNot() !== ""} title={whyNot()}>
+          <button type="submit" class={`button ${danger ? "danger" : "primary"}`} disabled={!call || isBusy || whyNot(call.path) !== ""} title={whyNot(call?.path)}>
             {isBusy ? `${verb}…` : verb}
           </button>
           <button type="button" class="button" onClick={close}>
             Close
           </button>
-          {call && <Copy text={() => curl(call.method, call.path, call.body)} label="Copy as curl" />}
+          {call && <CopyCalls calls={() => [call]} />}
         </div>
       </form>
     </Dialog>

@@ -5,8 +5,22 @@ async function write(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return false;
+    return writeSelected(text);
   }
+}
+
+/** The old way, for pages without encryption: they have no clipboard. */
+function writeSelected(text: string): boolean {
+  const area = document.createElement("textarea");
+  area.value = text;
+  // a dialog makes everything outside of it inert
+  (document.querySelector("dialog[open]") ?? document.body).append(area);
+  const before = document.activeElement as HTMLElement | null;
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  before?.focus();
+  return done;
 }
 
 /** Copies, and says so in the place of its label. */

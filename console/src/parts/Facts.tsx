@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Json, visible } from "./Json.tsx";
+import { Json, Letters } from "./Json.tsx";
 
 /** Names with values, as people read them: nothing that is plain needs braces. */
 export function Readable({ value }: { value: unknown }) {
@@ -84,5 +84,5 @@ function Plain({ value }: { value: unknown }) {
   if (value === undefined) return <span class="quiet">–</span>;
   if (value === null) return <span class="quiet">null</span>;
   if (typeof value === "boolean") return <>{value ? "yes" : "no"}</>;
-  return <bdi class={typeof value === "number" ? "number" : "prose"}>{visible(String(value))}</bdi>;
+  return <Letters text={String(value)} class={typeof value === "number" ? "number" : "prose"} />;
 }

@@ -1,10 +1,13 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
+import { download } from "../lib/download.ts";
 import { bytes, number } from "../lib/text.ts";
 import { Copy } from "./Copy.tsx";
 
 /** Entries of a level that are shown at first; and letters of a text. */
 const entriesShown = 50;
 const lettersShown = 2000;
+/** Letters of a text that is saved as a file in place of copied, and of which no more is drawn than this. */
+const savedFrom = 200_000;
 
 /** A JSON value as a tree that folds. Everything in it is text. */
 export function Json({ value, open = 2, label }: { value: unknown; open?: number; label?: string }) {
@@ -17,16 +20,22 @@ export function Json({ value, open = 2, label }: { value: unknown; open?: number
 
 /** The same with a line above that copies and says the size. */
 export function JsonBox({ value, title, open = 2 }: { value: unknown; title: string; open?: number }) {
-  const text = JSON.stringify(value, null, 2) ?? "null";
+  const text = useMemo(() => JSON.stringify(value, null, 2) ?? "null", [value]);
   return (
-    <section class="jsonbox">
+    <div class="jsonbox">
       <header>
-        <h3>{title}</h3>
+        <strong class="h3">{title}</strong>
         <span class="quiet small">{text.length > 1000 ? bytes(text.length) : ""}</span>
-        <Copy text={text} label="Copy" class="bare small" />
+        {text.length > savedFrom ? (
+          <button type="button" class="bare small" onClick={() => download(`${title.toLowerCase()}.json`, "application/json", text)}>
+            Download
+          </button>
+        ) : (
+          <Copy text={text} label="Copy" class="bare small" />
+        )}
       </header>
       <Json value={value} open={text.length > 20_000 ? 1 : open} label={title} />
-    </section>
+    </div>
   );
 }
 
@@ -51,14 +60,18 @@ function Name({ name }: { name: string | undefined }) {
 }
 
 function Plain({ value }: { value: unknown }) {
+  return typeof value === "string" ? <Letters text={value} class="string" /> : <span class={typeof value}>{String(value)}</span>;
+}
+
+/** A text of a caller, of which a long one is cut. */
+export function Letters({ text, class: kind }: { text: string; class: string }) {
   const [all, setAll] = useState(false);
-  if (typeof value !== "string") return <span class={typeof value}>{String(value)}</span>;
-  if (value.length <= lettersShown || all) return <bdi class="string">{visible(value)}</bdi>;
+  if (text.length <= lettersShown || all) return <bdi class={kind}>{visible(text)}</bdi>;
   return (
     <>
-      <bdi class="string">{visible(value.slice(0, lettersShown))}…</bdi>{" "}
-      <button type="button" class="bare small" onClick={() => setAll(true)}>
-        all {number(value.length)} letters
+      <bdi class={kind}>{visible(text.slice(0, lettersShown))}…</bdi>{" "}
+      <button type="button" class="bare small" onClick={() => (text.length > savedFrom ? download("text.txt", "text/plain;charset=utf-8", text) : setAll(true))}>
+        {text.length > savedFrom ? "download" : "show"} all {number(text.length)} letters
       </button>
     </>
   );

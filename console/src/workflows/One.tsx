@@ -2,9 +2,10 @@ import { useMemo } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { WorkflowStep } from "../api/types.ts";
-import { type Node, nodesOf, typeWord } from "../graph/definition.ts";
+import { nodesOf, typeWord } from "../graph/definition.ts";
 import { mermaidOf, svgOf } from "../graph/export.ts";
 import { Graph } from "../graph/Graph.tsx";
+import { useKnownPaths } from "../graph/known.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { firstLine } from "../lib/text.ts";
@@ -26,7 +27,8 @@ export function WorkflowView({ path }: { path: string[] }) {
   const workflow = useResource((signal) => get("/workflows/{id}", { path: { id }, signal }), [id]);
   const last = useResource((signal) => get("/workflows/{id}/executions", { path: { id }, query: { limit: 8 }, signal }), [id]);
   const counts = useResource((signal) => get("/workflows/executions/counts", { query: { workflowId: id }, signal }), [id]);
-  const nodes = useNodes(id, workflow.data?.steps ?? []);
+  const paths = useKnownPaths(id, workflow.data?.steps ?? []);
+  const nodes = useMemo(() => nodesOf(workflow.data?.steps ?? [], paths), [workflow.data, paths]);
   useTitle(workflow.data?.name ?? id);
   const selected = param("step");
   if (workflow.error && !workflow.data) return <Problem error={workflow.error} retry={workflow.reload} />;
@@ -90,19 +92,6 @@ export function WorkflowView({ path }: { path: string[] }) {
       </div>
     </div>
   );
-}
-
-/** The definition, with the blocks that its last executions show: the API does not name them. */
-function useNodes(id: string, steps: readonly WorkflowStep[]): Node[] {
-  const known = useResource(
-    async (signal) => {
-      const { executions } = await get("/workflows/{id}/executions", { path: { id }, query: { limit: 3 }, signal });
-      const states = await Promise.all(executions.map(({ executionId }) => get("/workflows/{id}/executions/{executionId}/state", { path: { id, executionId }, signal })));
-      return [...new Set(states.flatMap((state) => state.steps.map((step) => step.path.replaceAll(/\[\d+\]/g, "[0]"))))];
-    },
-    [id],
-  );
-  return useMemo(() => nodesOf(steps, known.data ?? []), [steps, known.data]);
 }
 
 function stepAt(steps: readonly WorkflowStep[], key: string): WorkflowStep | undefined {

@@ -52,7 +52,7 @@ export function Run({ workflow }: { workflow: WorkflowDetail }) {
       </details>
       {error && <Problem error={error} />}
       <div class="actions">
-        <button type="submit" class="button primary" disabled={isBusy || whyNot() !== ""} title={whyNot()}>
+        <button type="submit" class="button primary" disabled={isBusy || whyNot(call.path) !== ""} title={whyNot(call.path)}>
           {isBusy ? "Starting…" : "Start"}
         </button>
         <Copy text={() => curl(call.method, call.path, call.body)} label="Copy as curl" />

@@ -10,6 +10,7 @@ use super::*;
 use crate::api::access::{AccessRule, DefaultAccess, Pattern};
 use crate::api::catalogue::{Answer, Likeness, ROUTES, RouteName};
 use crate::config::Config;
+use crate::made_page;
 
 const CONFIG: &str = r##"
 [models.offline]
@@ -126,6 +127,15 @@ fn every_route_is_described_with_its_answers_and_refusals() {
         assert!(named.iter().all(|name| in_path.contains(&&json!(name))), "{row}: {in_path:?}");
         assert_eq!(named.len(), in_path.len(), "{row}");
     }
+}
+
+/// The console's client is typed by the document of a server without workflows, agents and tools.
+#[test]
+fn the_document_of_the_console() {
+    let (catalogue, registry) = (Catalogue::default(), Registry::default());
+    let document = document(source(&catalogue, &registry));
+    let made = serde_json::to_string_pretty(&document).unwrap() + "\n";
+    made_page::compare("console/openapi.json", &made, "the_document_of_the_console");
 }
 
 #[test]

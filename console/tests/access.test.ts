@@ -1,0 +1,113 @@
+/** What a console for readers offers, and what happens with tokens that are wrong or allow less. */
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { clean, examine, launch, open, settle, shoot } from "./browser.ts";
+import { everything, Greenroom } from "./greenroom.ts";
+
+const secret = "only-for-this-test-0123456789abcdef";
+let browser: Browser;
+
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+function tokenOf(sub: string, roles: string[], seconds = 3600): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub, roles, exp: Math.floor(Date.now() / 1000) + seconds })}`;
+  return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+}
+
+test("a console for readers says why it offers no actions", async () => {
+  const server = await Greenroom.start(everything, { config: '[console]\nread_only = true\ntitle = "production"\naccent = "#aa3300"\n' });
+  try {
+    const id = await server.execute("reminder", { text: "tea" });
+    const { page, faults } = await open(browser);
+    await page.goto(`${server.console}/console/executions/reminder/${id}`);
+    await page.getByText("Sleeps at").waitFor();
+    for (const name of ["Suspend", "Cancel", "Replay as another"]) {
+      const button = page.getByRole("button", { name, exact: true });
+      assert.ok(await button.isDisabled(), name);
+      assert.equal(await button.getAttribute("title"), "This console only reads");
+    }
+    await page.locator(".top").getByText("production · read only").waitFor();
+    faults.push(...(await examine(page)));
+    await shoot(page, "reader-light");
+    await page.goto(`${server.console}/console/workflows/reminder`);
+    assert.ok(await page.getByRole("button", { name: "Start" }).isDisabled());
+    await page.context().close();
+    clean(faults);
+  } finally {
+    await server.end();
+  }
+});
+
+test("a token is asked for, refused, taken, and may allow less", async () => {
+  const config = '[auth]\ndefault = "private"\nrules = [{ route = "POST /workflows/:id/executions/:executionId/cancel", roles = ["admin"] }]\n\n[auth.jwt]\n';
+  const server = await Greenroom.start(everything, { config, environment: { JWT_SECRET: secret } });
+  try {
+    // refusals are what this is about, and browsers report them
+    const { page, faults } = await open(browser, undefined, (text) => text.includes("401") || text.includes("403"));
+    await page.goto(`${server.console}/console/workflows/reminder`);
+    await page.getByText("This server needs a token").waitFor();
+    await shoot(page, "token-light");
+    await page.getByLabel("Token", { exact: true }).fill("not.a.token");
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("does not accept the last token").waitFor();
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", ["support"]));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await settle(page);
+
+    await page.getByLabel("text").first().fill("tea");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("Sleeps at").waitFor();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("button", { name: "Cancel it" }).click();
+    const refusal = page.getByRole("dialog").locator(".problem");
+    await refusal.getByText("request").waitFor();
+    await shoot(page, "refused-light");
+    faults.push(...(await examine(page)));
+
+    // what was refused once is not offered again, and says why
+    await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
+    const cancel = page.getByRole("button", { name: "Cancel", exact: true });
+    assert.ok(await cancel.isDisabled());
+    assert.match((await cancel.getAttribute("title")) ?? "", /admin/);
+    assert.equal(await page.getByRole("button", { name: "Suspend" }).isDisabled(), false);
+
+    // the tab keeps the token, others do not have it
+    await page.reload();
+    await page.getByText("Sleeps at").waitFor();
+    const kept = await page.evaluate(() => JSON.stringify(localStorage).includes("eyJ"));
+    assert.equal(kept, false);
+    await page.context().close();
+    clean(faults);
+  } finally {
+    await server.end();
+  }
+});
+
+test("what was typed stays when a token ends", async () => {
+  const server = await Greenroom.start(everything, { config: '[auth]\ndefault = "private"\n\n[auth.jwt]\nleeway = "0s"\n', environment: { JWT_SECRET: secret } });
+  try {
+    const { page, faults } = await open(browser, undefined, (text) => text.includes("401"));
+    await page.goto(`${server.console}/console/workflows/reminder`);
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", [], 6));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByLabel("text").first().fill("typed before the end");
+    await page.waitForTimeout(7000);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("does not accept the last token").waitFor();
+    await page.getByLabel("Token", { exact: true }).fill(tokenOf("lea", []));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("Sleeps at").waitFor();
+    await page.locator("main").getByText("typed before the end").first().waitFor();
+    await page.context().close();
+    clean(faults);
+  } finally {
+    await server.end();
+  }
+});

@@ -1,0 +1,225 @@
+/** What a person does who has never seen the console: with the keyboard and the mouse. */
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { clean, launch, open } from "./browser.ts";
+import { everything, Greenroom } from "./greenroom.ts";
+
+let server: Greenroom;
+let browser: Browser;
+
+before(async () => {
+  browser = await launch();
+  server = await Greenroom.start(everything);
+});
+after(async () => {
+  await browser.close();
+  await server.end();
+});
+
+const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
+  "starts an execution and approves it": startAndApprove,
+  "sees what others answer": answerInTwoTabs,
+  "goes everywhere with the keyboard": useKeyboard,
+  "fills a form of every construct": fillForm,
+  "suspends, resumes, and goes back in time": suspendAndResume,
+  "replays with another input, and compares": replayAndCompare,
+  "chats with a tool, and approves one": chatWithTools,
+  "stops an answer after a reload, and goes on": stopAndGoOn,
+};
+
+for (const [name, story] of Object.entries(stories)) {
+  test(name, async () => {
+    const { page, faults } = await open(browser);
+    page.setDefaultTimeout(20_000);
+    await story(page, server.console);
+    await page.context().close();
+    clean(faults);
+  });
+}
+
+async function startAndApprove(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console`);
+  await page.getByLabel("Settings").click();
+  await page.getByLabel("Your name").fill("grace");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("expense approval");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("waits for an answer at").waitFor();
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByRole("radio", { name: "Yes" }).check();
+  await page.getByRole("dialog").getByLabel("Who approves").fill("Grace");
+  await page.getByRole("dialog").getByRole("button", { name: "Answer", exact: true }).click();
+  await page.locator(".heading .status.completed").waitFor();
+  await page.getByText('paid').first().waitFor();
+}
+
+/** A question that is answered in one tab folds away in the other one, which says who it was. */
+async function answerInTwoTabs(page: Page, base: string): Promise<void> {
+  await server.execute("expense-approval", { employee: "Two tabs", amount: 900 });
+  const other = await page.context().newPage();
+  for (const each of [page, other]) {
+    await each.goto(`${base}/console/inbox`);
+    await each.getByRole("link", { name: /Two tabs/ }).click();
+    await each.getByRole("radio", { name: "Yes" }).check();
+  }
+  await other.getByLabel("Settings").click();
+  await other.getByLabel("Your name").fill("lea");
+  await other.keyboard.press("Escape");
+  await other.getByRole("button", { name: "Answer", exact: true }).click();
+  await other.getByText("answered by lea").waitFor();
+  await page.getByText("answered by lea").waitFor();
+  await page.getByRole("button", { name: "Answer", exact: true }).waitFor({ state: "detached" });
+  await other.close();
+}
+
+/** No mouse: the list, an execution, its events, the inbox, the help. */
+async function useKeyboard(page: Page, base: string): Promise<void> {
+  const first = await server.execute("refund", { order: "A-1", amount: 1 });
+  const second = await server.execute("refund", { order: "A-2", amount: 2 });
+  await page.goto(`${base}/console`);
+  await page.locator(".health .status").waitFor();
+  await page.keyboard.type("ge");
+  await page.locator(`[role=table] a[href$="${second}"]`).waitFor();
+  await page.keyboard.type("jj");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/refund/${first}`);
+  await page.locator(".heading .status.completed").waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByText("as it was at event").waitFor();
+  await page.keyboard.press("ArrowRight");
+  await page.getByText("the newest").waitFor();
+  await page.keyboard.type("?");
+  await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.keyboard.type("gi");
+  await page.waitForURL("**/console/inbox");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill(second);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/refund/${second}`);
+  // Tab comes to the content first, and what has the focus is seen.
+  await page.reload();
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent?.trim()), "To the content");
+}
+
+async function suspendAndResume(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/workflows/reminder`);
+  await page.getByLabel("text").first().fill("tea");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("Sleeps at").waitFor();
+  await page.getByRole("button", { name: "Suspend" }).click();
+  await page.getByLabel("Reason").fill("the kettle is away");
+  await page.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
+  await page.getByText("Suspended by hand").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByText("Sleeps at").waitFor();
+  await goBack(page);
+}
+
+/** The slider shows the execution as it was, the address has it, and a reload shows the same. */
+async function goBack(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "One event back" }).click();
+  await page.getByRole("button", { name: "One event back" }).click();
+  await page.getByText("as it was at event 2 of 4").waitFor();
+  assert.match(page.url(), /[?&]at=2/);
+  await page.reload();
+  await page.getByText("as it was at event 2 of 4").waitFor();
+  await page.getByRole("button", { name: "Newest" }).click();
+  assert.doesNotMatch(page.url(), /at=/);
+}
+
+async function replayAndCompare(page: Page, base: string): Promise<void> {
+  const id = await server.execute("refund", { order: "A-1", amount: 20 });
+  await page.goto(`${base}/console/executions/refund/${id}`);
+  await page.locator(".heading .status.completed").waitFor();
+  await page.getByRole("button", { name: "Replay" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("with another input").check();
+  await dialog.getByLabel("amount").fill("30");
+  await dialog.getByRole("button", { name: "Replay" }).click();
+  await page.getByRole("link", { name: "Compare with its original" }).click();
+  await page.getByRole("heading", { name: "Compare" }).waitFor();
+  await page.getByText("1 of 1 step differ").waitFor();
+  assert.equal(await page.getByText("differs").count(), 2);
+  const [a, b] = ["a", "b"].map((side) => new URL(page.url()).searchParams.get(side));
+  assert.ok(a === `refund/${id}` && b !== a, page.url());
+}
+
+async function chatWithTools(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/agents/assistant`);
+  await page.getByLabel("Message").fill("REFUND small");
+  await page.keyboard.press("Enter");
+  await page.getByText("The tool refund says").waitFor();
+  await page.locator(".message details.tool summary").click();
+  await page.locator(".message details.tool").getByText("refunded").first().waitFor();
+  await page.getByLabel("Message").fill("REFUND large");
+  await page.keyboard.press("Enter");
+  await page.getByText("waits for an approval").waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Approve" }).click();
+  await page.getByText("The tool refund says").nth(1).waitFor();
+}
+
+async function stopAndGoOn(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/agents/assistant`);
+  await page.getByLabel("Message").fill("LONG");
+  await page.keyboard.press("Enter");
+  await page.getByText("word 3 of a long answer").waitFor();
+  await page.reload();
+  await page.getByText("word 6 of a long answer").waitFor();
+  await page.locator(".message.user", { hasText: "LONG" }).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await page.reload();
+  await page.getByText("word 6 of a long answer").waitFor();
+  await page.getByLabel("Message").fill("REFUND small");
+  await page.keyboard.press("Enter");
+  await page.getByText("The tool refund says").waitFor();
+  assert.equal(await page.locator(".message.user").count(), 2);
+}
+
+/** A form for every construct of a schema gives the value that was meant. */
+async function fillForm(page: Page, base: string): Promise<void> {
+  await page.goto(`${base}/console/workflows/forms`);
+  const form = page.locator(".runform");
+  await form.getByLabel("Full name").fill("Ada");
+  await form.getByLabel("amount").fill("12,5");
+  await form.getByRole("group", { name: "urgent" }).getByLabel("No").check();
+  await form.getByLabel("travel").check();
+  await form.getByLabel("colour").selectOption("green");
+  await form.getByLabel("day").fill("2026-02-03");
+  await form.getByLabel("city").fill("Turin");
+  await form.getByRole("group", { name: "lines" }).getByRole("button", { name: "Add" }).click();
+  await form.getByLabel("text").fill("train");
+  await form.getByLabel("Kind", { exact: true }).selectOption("Account");
+  await form.getByLabel("iban").fill("IT60");
+  await form.getByLabel("Fast").check();
+  await form.getByLabel("anything").fill("[1, null]");
+  await form.getByRole("button", { name: "Start" }).click();
+  await form.locator(".fault", { hasText: "is missing" }).waitFor();
+  await form.getByLabel("price").fill("30");
+  await form.getByRole("button", { name: "Start" }).click();
+  await page.locator(".heading .status.completed").waitFor();
+  const [, , , workflow, id] = new URL(page.url()).pathname.split("/");
+  const answer = await page.request.get(`${base}/workflows/${workflow}/executions/${id}/state`);
+  const { data } = (await answer.json()) as { data: { input: unknown } };
+  assert.deepEqual(data.input, {
+    name: "Ada",
+    amount: 12.5,
+    urgent: false,
+    kind: "travel",
+    colour: "green",
+    day: "2026-02-03",
+    address: { city: "Turin" },
+    lines: [{ text: "train", price: 30 }],
+    payment: { iban: "IT60" },
+    speed: "fast",
+    anything: [1, null],
+  });
+}
