@@ -30,7 +30,7 @@ enum Stopped {
 
 impl Runtime {
     /// Cancels a generation that the caller sees; resolves when that is durable. The step or the
-    /// generation that waits for it goes on as after a failure. In an outage of the store that
+    /// generation that waits for it continues as after a failure. In an outage of the store that
     /// outlasts the patience, it is recorded after it.
     pub async fn cancel_generation(
         &self,

@@ -13,7 +13,7 @@ use super::suspended::ATTEMPTS_MAX;
 /// Open asks that are read at once.
 const ASKS: usize = 100;
 
-/// What a generation forgets that waits and goes on.
+/// Part that a waiting generation forgets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Forgets {
     Conversation,
@@ -25,7 +25,7 @@ impl Runtime {
     /// Deletes all conversations and the history of a user, for all agents; returns the number of
     /// conversations. Running generations of the user are cancelled first, because their last
     /// record would restore deleted data. Executions keep what the user did, without its name and
-    /// without the data of its resumes, and their agents go on asking. Refused if another process
+    /// without the data of its resumes, and their agents still ask. Refused if another process
     /// cannot be reached, which could bring the name back.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         self.shared.accepts_writes()?;

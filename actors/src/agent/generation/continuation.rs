@@ -63,7 +63,7 @@ pub(crate) struct Continuation {
     #[serde(default)]
     pub(super) shutdowns: u32,
     /// True if the run was cancelled while it waited: it ends once it is taken up, so that its step or
-    /// the generation that asked goes on.
+    /// the generation that asked continues.
     #[serde(default)]
     pub(super) is_cancelled: bool,
     /// True if no call was made since an answer, or since an orderly shutdown between calls.
@@ -192,7 +192,7 @@ impl Continuation {
         found
     }
 
-    /// Returns the same without its conversation, in which nothing is stored any more.
+    /// Returns the same without its conversation, in which nothing is stored from now on.
     pub(crate) fn without_memory(self) -> Self {
         Self { memory: None, ..self }
     }

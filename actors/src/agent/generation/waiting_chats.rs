@@ -1,4 +1,4 @@
-//! Generations that wait for people in a conversation: chats, whose users may go on without answers,
+//! Generations that wait for people in a conversation: chats, whose users may continue without answers,
 //! and those of steps and sub-agents, for which something else waits.
 
 use std::sync::Arc;
