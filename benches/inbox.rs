@@ -42,6 +42,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::asked::Spread;
 use crate::pages::Client;
 use crate::place::{Place, Store};
+use crate::process::Process;
 use crate::streams::Streams;
 use crate::table::Table;
 
@@ -105,7 +106,7 @@ fn main() -> Outcome<ExitCode> {
     let mut client = Client::open(server.address)?;
     let mut table = Table::default();
     for filter in filters::all(now) {
-        let row = client.measure(filter)?;
+        let row = client.measure(filter, Process { id: server.child.id() })?;
         writeln!(io::stderr(), "{row}")?;
         table.add(row);
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use support::client::Wire;
 
 use crate::filters::Filter;
+use crate::process::Process;
 use crate::table::{Row, Times};
 use crate::{Outcome, token};
 
@@ -33,16 +34,19 @@ impl Client {
         Ok(Self { wire: Wire::open(server)?, authorization })
     }
 
-    pub(crate) fn measure(&mut self, filter: Filter) -> Outcome<Row> {
+    /// Measures pages of a server, which does nothing else.
+    pub(crate) fn measure(&mut self, filter: Filter, server: Process) -> Outcome<Row> {
         for _ in 0..WARM_UP {
             self.page(&filter.query, None)?;
         }
         let (mut first, mut behind, mut asks, mut second) = (Vec::new(), Vec::new(), 0, None);
+        let spent = server.spent()?;
         for _ in 0..FIRST_PAGES {
             let page = self.page(&filter.query, None)?;
             first.push(page.took);
             (asks, second) = (page.asks, page.next);
         }
+        let cpu = (server.spent()? - spent).cpu / u32::try_from(FIRST_PAGES)?;
         let mut next = second.clone();
         while behind.len() < PAGES_BEHIND
             && let Some(cursor) = next.or_else(|| second.clone())
@@ -51,7 +55,7 @@ impl Client {
             behind.push(page.took);
             next = page.next;
         }
-        Ok(Row { filter, asks, first: Times::of(first), behind: Times::of(behind) })
+        Ok(Row { filter, asks, first: Times::of(first), cpu, behind: Times::of(behind) })
     }
 
     /// Times a page from the request until the last byte of its answer.

@@ -10,8 +10,8 @@ const TARGET: Duration = Duration::from_millis(5);
 const ALARM: u32 = 10;
 
 const HEAD: &str = "\
-| filters | asks on the first page | first page: p50 ms | p95 ms | pages behind: p50 ms | p95 ms |
-|---|---|---|---|---|---|
+| filters | asks on the first page | first page: p50 ms | p95 ms | CPU ms | pages behind: p50 ms | p95 ms |
+|---|---|---|---|---|---|---|
 ";
 
 /// Times of requests, sorted.
@@ -29,6 +29,15 @@ impl Times {
         let last = self.0.len().checked_sub(1)?;
         self.0.get((self.0.len() * percent / 100).min(last)).copied()
     }
+
+    /// Formats the 50th and the 95th percentile; empty without any time.
+    fn shown(&self) -> [String; 2] {
+        [50, 95].map(|percent| self.percentile(percent).map(milliseconds).unwrap_or_default())
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64() * 1e3)
 }
 
 /// Times by one filter.
@@ -38,6 +47,8 @@ pub(crate) struct Row {
     /// Number on the first page.
     pub(crate) asks: usize,
     pub(crate) first: Times,
+    /// Mean CPU of the server for the first page.
+    pub(crate) cpu: Duration,
     pub(crate) behind: Times,
 }
 
@@ -52,20 +63,17 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { filter: Filter { name, note, .. }, asks, first, behind } = self;
+        let Self { filter: Filter { name, note, .. }, asks, first, cpu, behind } = self;
         match &**name {
             "" => f.write_str("| none"),
             name => write!(f, "| `{name}`"),
         }?;
         let separator = if note.is_empty() { "" } else { ", " };
         write!(f, "{separator}{note} | {asks} |")?;
-        for time in [first, behind].map(|it| [it.percentile(50), it.percentile(95)]).concat() {
-            match time {
-                Some(time) => write!(f, " {:.2} |", time.as_secs_f64() * 1e3),
-                None => f.write_str(" |"),
-            }?;
-        }
-        Ok(())
+        let [p50, p95] = first.shown();
+        let [behind_p50, behind_p95] = behind.shown();
+        let cpu = milliseconds(*cpu);
+        write!(f, " {p50} | {p95} | {cpu} | {behind_p50} | {behind_p95} |")
     }
 }
 
