@@ -10,7 +10,7 @@ pub(crate) struct Filter {
     pub(crate) query: String,
     /// The query with words in place of values that differ from run to run.
     pub(crate) name: String,
-    /// What it finds.
+    /// Share of the asks that match, where it matters; else empty.
     pub(crate) note: &'static str,
 }
 
