@@ -95,8 +95,22 @@ pub(crate) const OPEN_OF_AGENT: &str = open!("a.agent = $6 AND ");
 pub(crate) const OPEN_OF_USER: &str = open!("a.user_id = $6 AND ");
 
 /// Selects closed asks before a place (`$2`, `$3`).
-pub(crate) const CLOSED: &str =
-    page!("a.closed IS NOT NULL AND (a.closed, a.n) < ($2, $3)", "a.closed DESC, a.n DESC");
+macro_rules! closed {
+    ($condition:literal) => {
+        page!(
+            concat!($condition, "a.closed IS NOT NULL AND (a.closed, a.n) < ($2, $3)"),
+            "a.closed DESC, a.n DESC"
+        )
+    };
+}
+
+pub(crate) const CLOSED: &str = closed!("");
+
+pub(crate) const CLOSED_OF_WORKFLOW: &str = closed!("a.workflow = $4 AND ");
+
+pub(crate) const CLOSED_OF_AGENT: &str = closed!("a.agent = $4 AND ");
+
+pub(crate) const CLOSED_OF_USER: &str = closed!("a.user_id = $4 AND ");
 
 /// Selects `$1` open asks with something due at `$2` or before, behind a place (`$3`, `$4`), and those
 /// that are left over: the place of the last one is that of the page.
@@ -137,23 +151,27 @@ async fn page(
     let is_indexed = kind.is_none()
         && to.is_none()
         && is_claimed.is_none()
-        && if *is_open { subjects <= 1 } else { subjects == 0 && filter.due_before.is_none() };
+        && subjects <= 1
+        && (*is_open || filter.due_before.is_none());
     // one more, to detect another page
     let scanned = if is_indexed { limit.min(ASKS_SCANNED_MAX) } else { ASKS_SCANNED_MAX };
     let most = limit_of(scanned.saturating_add(1));
     let start = if filter.is_open { i64::MIN } else { i64::MAX };
     let (at, then, row) = after.map_or((start, start, start), |it| (it.at.0, it.then.0, it.row));
     let last = filter.due_before.map_or(i64::MAX, |time| time.0.saturating_sub(1));
-    let (open, subject) = match (&user, &agent, &workflow) {
-        (Some(user), ..) => (OPEN_OF_USER, Some(user)),
-        (None, Some(agent), _) => (OPEN_OF_AGENT, Some(agent)),
-        (None, None, Some(workflow)) => (OPEN_OF_WORKFLOW, Some(workflow)),
-        (None, None, None) => (OPEN, None),
+    let (open, closed, subject) = match (&user, &agent, &workflow) {
+        (Some(user), ..) => (OPEN_OF_USER, CLOSED_OF_USER, Some(user)),
+        (None, Some(agent), _) => (OPEN_OF_AGENT, CLOSED_OF_AGENT, Some(agent)),
+        (None, None, Some(workflow)) => (OPEN_OF_WORKFLOW, CLOSED_OF_WORKFLOW, Some(workflow)),
+        (None, None, None) => (OPEN, CLOSED, None),
     };
-    let rows = match subject {
-        _ if !filter.is_open => reading.rows(CLOSED, &[&most, &at, &row]).await?,
-        Some(subject) => reading.rows(open, &[&most, &at, &then, &row, &last, subject]).await?,
-        None => reading.rows(open, &[&most, &at, &then, &row, &last]).await?,
+    let rows = match (is_open, subject) {
+        (false, Some(subject)) => reading.rows(closed, &[&most, &at, &row, subject]).await?,
+        (false, None) => reading.rows(closed, &[&most, &at, &row]).await?,
+        (true, Some(subject)) => {
+            reading.rows(open, &[&most, &at, &then, &row, &last, subject]).await?
+        }
+        (true, None) => reading.rows(open, &[&most, &at, &then, &row, &last]).await?,
     };
     page_of(&rows, filter, limit, &reading.defects)
 }

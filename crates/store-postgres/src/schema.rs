@@ -355,4 +355,10 @@ CREATE INDEX asks_assigned ON asks (n) WHERE rules IS NOT NULL;
 
 const V6: &str = "
 CREATE INDEX children ON executions (parent, created, n) WHERE parent IS NOT NULL;
+CREATE INDEX asks_closed_by_workflow ON asks (workflow, closed, n)
+    WHERE closed IS NOT NULL AND workflow IS NOT NULL;
+CREATE INDEX asks_closed_by_agent ON asks (agent, closed, n)
+    WHERE closed IS NOT NULL AND agent IS NOT NULL;
+CREATE INDEX asks_closed_by_user ON asks (user_id, closed, n)
+    WHERE closed IS NOT NULL AND user_id IS NOT NULL;
 ";
