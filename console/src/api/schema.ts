@@ -1414,6 +1414,8 @@ export interface components {
             generationId: string;
             toolCallId: string;
             toolName: string;
+            /** @description The step that asked the agent, if one did; not of the calls of its sub-agents. */
+            step?: components["schemas"]["AskedStep"];
         };
         /** @description A step that waits for a person. */
         AskedStep: {
@@ -4800,6 +4802,12 @@ export interface operations {
                 endedTo?: string;
                 /** @description Replays of this execution */
                 replayOf?: string;
+                /** @description Executions that a step of this one started */
+                parentExecutionId?: string;
+                /** @description Executions whose id begins with this text; of more than 1,000, those with the greatest ids */
+                idPrefix?: string;
+                /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
+                error?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -4883,6 +4891,12 @@ export interface operations {
                 endedTo?: string;
                 /** @description Replays of this execution */
                 replayOf?: string;
+                /** @description Executions that a step of this one started */
+                parentExecutionId?: string;
+                /** @description Executions whose id begins with this text; of more than 1,000, those with the greatest ids */
+                idPrefix?: string;
+                /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
+                error?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
