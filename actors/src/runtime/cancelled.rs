@@ -8,7 +8,7 @@ use crate::requests::Unavailable;
 use crate::visibility::Visibility;
 
 use super::Runtime;
-use super::suspended::{Change, Kept};
+use super::suspended::{ATTEMPTS_MAX, Change, Kept};
 
 /// Refusal of the cancellation of a generation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -38,7 +38,7 @@ impl Runtime {
         generation_id: &str,
         visibility: &Visibility,
     ) -> Result<(), CancelGenerationError> {
-        loop {
+        for _ in 0..ATTEMPTS_MAX {
             let mut was_live = self.shared.cancel_here(agent_id, generation_id, visibility).await?;
             let mut status = self.generation_status(agent_id, generation_id, visibility).await?;
             if !was_live && status == Some(GenerationStatus::Working) {
@@ -67,6 +67,7 @@ impl Runtime {
                 ) => return Err(CancelGenerationError::Ended { id: id(), status }),
             }
         }
+        Err(Unavailable::Busy { execution: None }.into())
     }
 
     /// Cancels a generation that is to continue, and that no process runs.
@@ -141,7 +142,10 @@ impl Runtime {
         let Some((Some(children), _)) = changed.await? else { return Ok(Stopped::Changed) };
         for child in children {
             let to = GenerationStatus::Cancelled;
-            self.end_kept(&child, None, to, None, CANCELLED).await?;
+            if let Err(why) = self.end_kept(&child, None, to, None, CANCELLED).await {
+                // the look for those that nothing waits for ends it
+                log::warn!("generation {child} is not cancelled yet: {why}");
+            }
         }
         self.go_on_now_or_later(id).await;
         Ok(Stopped::Cancelled)

@@ -67,8 +67,10 @@ impl Runtime {
                 AskSubject::Step(_) => None,
             });
             for id in calls.collect::<BTreeSet<_>>() {
-                for id in self.line_to_step(id).await? {
-                    self.strike(&id, Forgets::User).await?;
+                match self.strike_line(id).await {
+                    // logged; it is deleted with the rest
+                    Ok(()) | Err(Unavailable::Corrupt(_)) => {}
+                    Err(why) => return Err(why),
                 }
             }
             after = page.next;
@@ -76,6 +78,13 @@ impl Runtime {
                 return Ok(());
             }
         }
+    }
+
+    async fn strike_line(&self, id: Arc<str>) -> Result<(), Unavailable> {
+        for id in self.line_to_step(id).await? {
+            self.strike(&id, Forgets::User).await?;
+        }
+        Ok(())
     }
 
     /// Returns a generation and those that wait for it, one for the other, if a step waits for the
@@ -98,7 +107,9 @@ impl Runtime {
         for _ in 0..ATTEMPTS_MAX {
             let Some(mut found) = self.kept(id).await? else { return Ok(()) };
             if what == Forgets::User {
-                found.entry.record.user_id = None;
+                // a conversation without a user is another one
+                let record = &mut found.entry.record;
+                (record.user_id, record.conversation_id) = (None, None);
             }
             let kept = found.kept.clone().without_memory();
             if self.put_kept(found, &kept, Vec::new()).await? {

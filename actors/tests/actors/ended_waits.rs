@@ -179,9 +179,11 @@ async fn a_step_waits_on_when_its_user_is_erased() {
     assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
     assert_eq!(entry(&world, "clerk", &inner).await.record.user_id, None);
     for agent in ["desk", "clerk"] {
-        let key = ConversationKey { agent_id: Arc::from(agent), ..key() };
-        let conversation = world.runtime.conversations().conversation(&key).await.unwrap();
-        assert!(conversation.is_none(), "of {agent}: {conversation:?}");
+        for user_id in [key().user_id, None] {
+            let key = ConversationKey { agent_id: Arc::from(agent), user_id, ..key() };
+            let conversation = world.runtime.conversations().conversation(&key).await.unwrap();
+            assert!(conversation.is_none(), "of {agent}: {conversation:?}");
+        }
     }
 }
 
@@ -191,7 +193,8 @@ async fn a_run_waits_for_a_limited_number_of_answers() {
     let refund = |id| (id, "refund", json!({ "amount": 500 }));
     let delegate = |id| (id, "delegate_task", json!({ "agent": "desk", "task": "refund" }));
     let two = || calls(&[refund("c1"), refund("c2")]);
-    let too_many = "more than 2 questions would wait for people";
+    let too_many = "not asked: more than 2 questions would wait for people at once; ask fewer, or \
+                    wait for their answers";
     let rows = [
         ("desk", vec![calls(&[refund("c1"), refund("c2"), refund("c3")])]),
         ("boss", vec![calls(&[delegate("d1"), delegate("d2")]), two(), two()]),

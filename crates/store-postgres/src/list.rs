@@ -158,10 +158,10 @@ pub(crate) async fn list(
     after: Option<Cursor>,
     limit: usize,
 ) -> Result<(Vec<Projection>, Option<Cursor>), Failure> {
-    if limit == 0 {
+    if limit == 0 || filter.is_of_none() {
         return Ok((Vec::new(), None));
     }
-    if let Some(begin) = &filter.id_prefix {
+    if let Some(begin) = filter.ids() {
         return list_of_ids(reading, begin, filter, after, limit).await;
     }
     let ExecutionFilter { workflow_id, user_id, replay_of, parent_id, .. } = filter;

@@ -148,10 +148,10 @@ pub(super) fn list(
     after: Option<Cursor>,
     limit: usize,
 ) -> Result<(Vec<Projection>, Option<Cursor>)> {
-    if limit == 0 {
+    if limit == 0 || filter.is_of_none() {
         return Ok((Vec::new(), None));
     }
-    if let Some(begin) = &filter.id_prefix {
+    if let Some(begin) = filter.ids() {
         return list_of_ids(reading, begin, filter, after, limit);
     }
     let (status, most) = match filter.error {

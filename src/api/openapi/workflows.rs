@@ -169,8 +169,8 @@ fn filters() -> [Value; 12] {
         ),
         parts::query(
             "idPrefix",
-            "Executions whose id begins with this text; of more than 1,000, those with the greatest \
-             ids",
+            "Executions whose id begins with this text. Of all workflows and users: of more than 1,000, \
+             those with the greatest ids; else a page searches 1,000 executions",
             parts::name(),
         ),
         parts::query(

@@ -12,6 +12,7 @@ use crate::shard::messages::KillForTest;
 
 use super::GenerationSubscriber;
 use super::control::{Control, Stop};
+use super::generation_registry::GenerationRegistry;
 use super::run::{Run, Start};
 use super::subscribers::Subscribers;
 
@@ -58,12 +59,14 @@ pub(crate) struct GenerationActor {
     subscribers: Rc<RefCell<Subscribers>>,
     /// Dropped with the actor.
     waiting_for_end: Vec<oneshot::Sender<()>>,
+    live: Arc<GenerationRegistry>,
 }
 
 impl GenerationActor {
     pub(super) fn new(mut start: Start) -> Self {
         Self {
             id: start.id(),
+            live: start.registry(),
             subscribers: Rc::new(RefCell::new(start.subscribers())),
             start: Some(start),
             control: watch::Sender::new(Control::default()),
@@ -105,8 +108,10 @@ impl Handler<CancelGeneration> for GenerationActor {
 
     fn handle(&mut self, command: CancelGeneration, _: &mut Self::Context) {
         let CancelGeneration { ended } = command;
+        // what it is for may have been interrupted first, at the end of the process
+        let is_left = ended.is_none() && self.live.is_closed();
         self.waiting_for_end.extend(ended);
-        self.stop(Stop::Cancelled);
+        self.stop(if is_left { Stop::Interrupted } else { Stop::Cancelled });
     }
 }
 

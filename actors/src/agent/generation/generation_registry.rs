@@ -116,6 +116,11 @@ impl GenerationRegistry {
         }
     }
 
+    /// Returns true once the process shuts down.
+    pub(super) fn is_closed(&self) -> bool {
+        self.entries().is_closed
+    }
+
     /// Kills all without recording anything, like a crash: for tests of recovery.
     pub(crate) fn vanish(&self) {
         for Entry { actor, .. } in self.entries().generations.values() {

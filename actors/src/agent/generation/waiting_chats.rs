@@ -1,8 +1,6 @@
 //! Generations that wait for people in a conversation: chats, whose users may continue without answers,
 //! and those of steps and sub-agents, for which something else waits.
 
-use std::sync::Arc;
-
 use crate::ports::store::{ConversationKey, Generations, StoredContinuation};
 use crate::requests::Unavailable;
 
@@ -28,8 +26,13 @@ pub(crate) async fn waiting_in(
         let (Some(entry), Some(StoredContinuation { body, .. })) = (entry, stored) else {
             continue;
         };
-        let kept: Continuation = serde_json::from_str(&body)
-            .map_err(|_| Unavailable::Corrupt(Arc::from(id.as_str())))?;
+        let kept: Continuation = match serde_json::from_str(&body) {
+            Ok(kept) => kept,
+            Err(error) => {
+                log::error!("the continuation of generation {id} is damaged: {error}");
+                continue;
+            }
+        };
         match entry.record.origin.is_some() || kept.parent.is_some() {
             true => waiting.awaited.push(id),
             false => waiting.chats.push(id),

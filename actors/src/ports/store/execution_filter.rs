@@ -23,8 +23,8 @@ pub struct ExecutionFilter {
     pub replay_of: Option<String>,
     /// Id of the execution whose step started it.
     pub parent_id: Option<String>,
-    /// Begin of the id. Of more than [`IDS_SEARCHED_MAX`] executions, those with the greatest ids
-    /// are listed.
+    /// Begin of the id. Without a workflow, user, parent or original, of more than
+    /// [`IDS_SEARCHED_MAX`] executions those with the greatest ids are listed.
     pub id_prefix: Option<String>,
     /// Text in the message of the failure, in upper or lower case.
     pub error: Option<String>,
@@ -49,6 +49,18 @@ impl ExecutionFilter {
         self.id_prefix.is_some()
             || self.error.is_some()
             || (self.parent_id.is_some() && self.replay_of.is_some())
+    }
+
+    /// Returns true if no execution can be found: only those that failed have an error.
+    pub fn is_of_none(&self) -> bool {
+        self.error.is_some() && self.status.is_some_and(|status| status != Status::Error)
+    }
+
+    /// Returns the begin of the ids, if the list is found by them. Others are searched for it.
+    pub fn ids(&self) -> Option<&str> {
+        let Self { workflow_id, user_id, replay_of, parent_id, .. } = self;
+        let others = [workflow_id, user_id, replay_of, parent_id];
+        self.id_prefix.as_deref().filter(|_| others.iter().all(|it| it.is_none()))
     }
 
     /// Returns true if all conditions hold for an execution.

@@ -20,11 +20,14 @@ macro_rules! ask_columns {
     };
 }
 
+/// Number of columns of [`ask_columns`](crate::ask_columns); the index of one that follows.
+const ASK_COLUMNS: usize = 21;
+
 /// Deadline of an ask without one: the last time there is.
 pub const NO_DEADLINE: Timestamp = Timestamp(i64::MAX);
 
 /// Maximum number of rows that a page of asks scans: less than 5 ms if none matches.
-pub const ASKS_SCANNED_MAX: usize = 1_000;
+pub const ASKS_SCANNED_MAX: usize = 500;
 
 /// Decodes the columns of [`ask_columns`](crate::ask_columns).
 pub fn ask_of<C: Columns>(row: &C) -> Result<Ask, C::Error> {
@@ -108,7 +111,7 @@ pub fn add_due_ask<C: Columns>(
     row: &C,
     ask: Option<Ask>,
 ) -> Result<(), C::Error> {
-    due.next = Some(DueCursor { at: row.time(19)?, row: row.integer(0)? });
+    due.next = Some(DueCursor { at: row.time(ASK_COLUMNS)?, row: row.integer(0)? });
     due.asks.extend(ask);
     Ok(())
 }

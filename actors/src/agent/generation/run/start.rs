@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
 use crate::agent::generation::active::ActiveGuard;
+use crate::agent::generation::generation_registry::GenerationRegistry;
 use crate::agent::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
 use crate::agent::generation::recording::Recording;
 use crate::agent::generation::subscribers::{Replay, Subscribers};
@@ -146,6 +147,10 @@ impl Start {
 
     pub(in crate::agent::generation) fn id(&self) -> Arc<str> {
         Arc::clone(&self.id)
+    }
+
+    pub(in crate::agent::generation) fn registry(&self) -> Arc<GenerationRegistry> {
+        Arc::clone(&self.deps.live)
     }
 
     pub(in crate::agent::generation) fn recording(&self) -> Recording {

@@ -48,6 +48,11 @@ impl Run {
                 self.is_id_ours = false;
                 Err(GenerateError::Exists(self.record.id.clone()))
             }
+            (Some(entry), None) if entry.record.status == GenerationStatus::Cancelled => {
+                // by its id, while it waited: the process ended before what waits for it had noted that
+                self.is_id_ours = false;
+                Err(GenerateError::Cancelled)
+            }
             (Some(entry), None) if entry.record.status == GenerationStatus::Completed => {
                 Ok(Some(Recorded::Completed(Box::new(entry))))
             }

@@ -89,7 +89,10 @@ impl Run {
         let Some(waits) = waits.filter(|waits| asks + waits.asks() > asks_max) else {
             return Ok(returned);
         };
-        let why = format!("more than {asks_max} questions would wait for people");
+        let why = format!(
+            "not asked: more than {asks_max} questions would wait for people at once; ask fewer, or \
+             wait for their answers"
+        );
         let usage = match waits {
             Waiting::Child { generation_id, .. } => {
                 let (status, why) = (GenerationStatus::Cancelled, why.clone());
