@@ -141,7 +141,7 @@ fn another_schema_than_the_one_that_is_named_is_not_used() {
     assert_eq!(refusal.to_string(), expected);
     let advised = format!("{url}?{}", advised(&refusal));
     drop(open(settings(&advised, "a")).unwrap());
-    assert_eq!(run(server, &url, "SELECT schema FROM closed.meta"), "5");
+    assert_eq!(run(server, &url, "SELECT schema FROM closed.meta"), "6");
 }
 
 #[test]
