@@ -54,6 +54,7 @@ async fn end(shared: &Shared, interrupted: &Interrupted) -> Result<(), Unavailab
         return Ok(());
     }
     let end = PutAway {
+        revision: None,
         // an answer may arrive meanwhile
         from: None,
         status: *status,

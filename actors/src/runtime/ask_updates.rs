@@ -1,8 +1,11 @@
 //! Changes of asks: claims, and who is asked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::domain::assignment::Assignee;
 use crate::domain::time::Timestamp;
+use crate::observe::log_record::LogScope;
 use crate::ports::store::{Ask, AskRevision, Claim};
 use crate::requests::{AskAccess, AskDetail, AskError, AskUpdate, Unavailable};
 use crate::runtime::Runtime;
@@ -78,18 +81,25 @@ impl AskUpdate {
 }
 
 impl AskUpdate {
-    /// Logs who changed an ask: the ask itself keeps only the result.
+    /// Logs who changed an ask: the ask itself keeps only the result. The record is deleted with the
+    /// user who did it, and so names no other one.
     fn log(&self, id: &str, access: &AskAccess) {
         let by = access.user().unwrap_or("an unknown caller");
         let force = if access.is_forced { ", by force" } else { "" };
-        match self {
-            Self::Claim { .. } => log::info!("ask {id}: {by} claimed it{force}"),
-            Self::Release => log::info!("ask {id}: {by} released it{force}"),
+        let text = match self {
+            Self::Claim { .. } => format!("ask {id}: {by} claimed it{force}"),
+            Self::Release => format!("ask {id}: {by} released it{force}"),
             Self::Assign { to } => {
-                let to: Vec<_> = to.iter().map(ToString::to_string).collect();
-                log::info!("ask {id}: {by} assigned it to [{}]{force}", to.join(", "));
+                let named = |assignee: &Assignee| match assignee {
+                    Assignee::User(_) => "a user".to_owned(),
+                    Assignee::Role(_) | Assignee::NotSelf => assignee.to_string(),
+                };
+                let to: Vec<_> = to.iter().map(named).collect();
+                format!("ask {id}: {by} assigned it to [{}]{force}", to.join(", "))
             }
-        }
+        };
+        let user_id = access.user().map(Arc::from);
+        Arc::new(LogScope { user_id, ..LogScope::default() }).within(|| log::info!("{text}"));
     }
 }
 

@@ -1,14 +1,19 @@
 //! Cancellation of generations: of those that run, in whatever process, and of those that wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::agent::generation::continuation::CANCELLED;
+use crate::agent::generation::put_away::{PutAway, end_and_count};
 use crate::ports::store::{AskChange, AskState, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::visibility::Visibility;
 
 use super::Runtime;
 use super::suspended::{ATTEMPTS_MAX, Change, Kept};
+
+/// Time after which a generation that has changed is looked at again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// Refusal of the cancellation of a generation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -26,6 +31,8 @@ enum Stopped {
     Cancelled,
     /// It has changed meanwhile.
     Changed,
+    /// Its step starts it again from the beginning.
+    StartsAgain,
 }
 
 impl Runtime {
@@ -39,6 +46,10 @@ impl Runtime {
         visibility: &Visibility,
     ) -> Result<(), CancelGenerationError> {
         for _ in 0..ATTEMPTS_MAX {
+            // before the look for a run: one that begins afterwards changes it
+            let stored = self.shared.store.continuation(generation_id).await;
+            let stored = stored.map_err(Unavailable::from)?;
+            let revision = stored.map_or(0, |stored| stored.revision);
             let mut was_live = self.shared.cancel_here(agent_id, generation_id, visibility).await?;
             let mut status = self.generation_status(agent_id, generation_id, visibility).await?;
             if !was_live && status == Some(GenerationStatus::Working) {
@@ -50,15 +61,13 @@ impl Runtime {
             match status {
                 None => return Err(CancelGenerationError::NotFound(id())),
                 Some(GenerationStatus::Cancelled) if was_live => return Ok(()),
-                Some(GenerationStatus::Suspended) => {
-                    match self.stop_kept(generation_id, GenerationStatus::Suspended).await? {
+                Some(GenerationStatus::Working | GenerationStatus::Suspended) => {
+                    match self.stop_kept(generation_id, revision).await? {
                         Stopped::Cancelled => return Ok(()),
-                        // an answer came first: it runs, or has ended
-                        Stopped::Changed => {}
+                        // an answer came first: it runs soon, or has ended
+                        Stopped::Changed => tokio::time::sleep(LOOK_AGAIN_AFTER).await,
+                        Stopped::StartsAgain => return Err(CancelGenerationError::NotFound(id())),
                     }
-                }
-                Some(GenerationStatus::Working) => {
-                    return self.cancel_interrupted(agent_id, generation_id).await;
                 }
                 Some(
                     status @ (GenerationStatus::Completed
@@ -70,49 +79,34 @@ impl Runtime {
         Err(Unavailable::Busy { execution: None }.into())
     }
 
-    /// Cancels a generation that is to continue, and that no process runs.
-    async fn cancel_interrupted(
-        &self,
-        agent_id: &str,
-        generation_id: &str,
-    ) -> Result<(), CancelGenerationError> {
-        let all = &Visibility::Everything;
-        let is_running = self.generations.live.find(agent_id, generation_id, all).is_some();
-        if !is_running {
-            match self.stop_kept(generation_id, GenerationStatus::Working).await? {
-                Stopped::Cancelled => return Ok(()),
-                Stopped::Changed => {}
-            }
-        }
-        Err(CancelGenerationError::NotFound(generation_id.to_owned()))
-    }
-
-    /// Cancels a generation with this status that no process runs, and those that its tools have asked.
-    /// What follows is done also if the caller leaves.
-    async fn stop_kept(&self, id: &str, from: GenerationStatus) -> Result<Stopped, Unavailable> {
+    /// Cancels a generation that no process runs, if its continuation still has this revision, and
+    /// those that its tools have asked. What follows is done also if the caller leaves.
+    async fn stop_kept(&self, id: &str, revision: u64) -> Result<Stopped, Unavailable> {
         let kept: Arc<str> = Arc::from(id);
-        let stopping = async move |runtime: Self| runtime.stop_kept_here(&kept, from).await;
+        let stopping = async move |runtime: Self| runtime.stop_kept_here(&kept, revision).await;
         self.to_the_end(id, stopping).await?
     }
 
-    async fn stop_kept_here(
-        &self,
-        id: &Arc<str>,
-        from: GenerationStatus,
-    ) -> Result<Stopped, Unavailable> {
+    async fn stop_kept_here(&self, id: &Arc<str>, revision: u64) -> Result<Stopped, Unavailable> {
         let Some(entry) = self.shared.store.generation(id).await? else {
             return Ok(Stopped::Changed);
         };
         let is_of_step = entry.record.origin.is_some();
         match self.kept(id).await? {
             Some(found) if is_of_step || found.kept.parent.is_some() => {
-                self.stop_awaited(id, from).await
+                self.stop_awaited(id, revision).await
             }
-            // its step starts it again
-            None if is_of_step => Ok(Stopped::Changed),
+            None if is_of_step => Ok(Stopped::StartsAgain),
             Some(_) | None => {
-                let to = GenerationStatus::Cancelled;
-                Ok(match self.end_kept(id, Some(from), to, None, CANCELLED).await? {
+                let end = PutAway {
+                    from: None,
+                    revision: Some(revision),
+                    status: GenerationStatus::Cancelled,
+                    error: None,
+                    why: CANCELLED.to_owned(),
+                    at: self.shared.clock.now(),
+                };
+                Ok(match end_and_count(&self.generations, id, end).await? {
                     true => Stopped::Cancelled,
                     false => Stopped::Changed,
                 })
@@ -121,15 +115,14 @@ impl Runtime {
     }
 
     /// Cancels a generation for which something waits. It ends when that takes it up.
-    async fn stop_awaited(
-        &self,
-        id: &Arc<str>,
-        from: GenerationStatus,
-    ) -> Result<Stopped, Unavailable> {
+    async fn stop_awaited(&self, id: &Arc<str>, revision: u64) -> Result<Stopped, Unavailable> {
         let at = self.shared.clock.now();
         let changed = self.change_kept(id, async |found: &Kept| {
-            if found.entry.record.status != from {
-                return Ok::<_, Unavailable>(Change::None(None));
+            if found.kept.is_cancelled {
+                return Ok::<_, Unavailable>(Change::None(Some(Vec::new())));
+            }
+            if found.revision != revision {
+                return Ok(Change::None(None));
             }
             let mut kept = found.kept.clone();
             let children: Vec<_> = kept.children().collect();

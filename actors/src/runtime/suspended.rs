@@ -329,7 +329,7 @@ impl Runtime {
         why: &str,
     ) -> Result<bool, Unavailable> {
         let at = self.shared.clock.now();
-        let end = PutAway { from, status, error, why: why.to_owned(), at };
+        let end = PutAway { from, revision: None, status, error, why: why.to_owned(), at };
         end_and_count(&self.generations, id, end).await
     }
 }

@@ -241,3 +241,67 @@ async fn a_cancellation_in_an_outage_is_made_after_it() {
     assert_eq!(recorded(&world, &waiting.id).await.0, GenerationStatus::Cancelled);
     assert_eq!(open_asks(&world).await, []);
 }
+
+#[actix::test]
+async fn of_two_cancellations_at_once_neither_fails_the_step_in_another_way() {
+    tokio::time::pause();
+    for moments in 0..24 {
+        let (world, _) =
+            world([ask_for("c1")], vec![guarded(&Effects::default(), over_100())]).await;
+        step_of_ann(&world).await;
+        let id = asking(&world).await;
+        let second = async {
+            for _ in 0..moments {
+                tokio::task::yield_now().await;
+            }
+            world.runtime.cancel_generation("desk", &id, &ALL).await
+        };
+        let first = world.runtime.cancel_generation("desk", &id, &ALL);
+        let (first, second) = tokio::join!(first, second);
+        let ended = Err(CancelGenerationError::Ended {
+            id: id.to_string(),
+            status: GenerationStatus::Cancelled,
+        });
+        assert_eq!(first, Ok(()), "after {moments}");
+        assert!(second == Ok(()) || second == ended, "after {moments}: {second:?}");
+        pass(Duration::from_millis(100)).await;
+        let record = entry(&world, "desk", &id).await.record;
+        assert_eq!((record.status, record.error), (GenerationStatus::Cancelled, None));
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        assert_eq!(state.status, Status::Error);
+        let failure = state.steps.iter().find_map(|step| step.error.as_deref());
+        assert_eq!(failure, Some("the generation was cancelled"), "after {moments}");
+    }
+}
+
+#[actix::test]
+async fn an_answer_and_a_cancellation_at_once_have_one_winner() {
+    tokio::time::pause();
+    for moments in 0..48 {
+        let effects = Effects::default();
+        let script = [ask_for("c1"), text("done")];
+        let (world, _) = world(script, vec![guarded(&effects, over_100())]).await;
+        let waiting = generate(&world).await;
+        let open = ask(&world, &waiting.asks[0].ask_id).await;
+        let answering = world.runtime.answer_ask(open, decision(json!({ "approved": true })));
+        let cancelling = async {
+            for _ in 0..moments {
+                tokio::task::yield_now().await;
+            }
+            world.runtime.cancel_generation("desk", &waiting.id, &ALL).await
+        };
+        let (_, cancelled) = tokio::join!(answering, cancelling);
+        let (status, _, _) = recorded(&world, &waiting.id).await;
+        match cancelled {
+            Ok(()) => assert_eq!(status, GenerationStatus::Cancelled, "after {moments}"),
+            Err(CancelGenerationError::Ended { status: ended, .. }) => {
+                assert_eq!(
+                    (ended, status),
+                    (GenerationStatus::Completed, ended),
+                    "after {moments}"
+                );
+            }
+            Err(other) => panic!("after {moments}: {other:?}"),
+        }
+    }
+}

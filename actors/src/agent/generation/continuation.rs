@@ -65,7 +65,7 @@ pub(crate) struct Continuation {
     /// True if the run was cancelled while it waited: it ends once it is taken up, so that its step or
     /// the generation that asked continues.
     #[serde(default)]
-    pub(super) is_cancelled: bool,
+    pub(crate) is_cancelled: bool,
     /// True if no call was made since an answer, or since an orderly shutdown between calls.
     #[serde(default)]
     pub(crate) is_released: bool,

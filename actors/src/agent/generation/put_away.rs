@@ -28,6 +28,8 @@ pub(crate) struct PutAway {
     /// Status that the generation must still have; one with another is left alone, because a process
     /// may work on it. `None`: any that is not final.
     pub(crate) from: Option<GenerationStatus>,
+    /// Revision that its continuation must still have (0: none). `None`: any.
+    pub(crate) revision: Option<u64>,
     pub(crate) status: GenerationStatus,
     pub(crate) error: Option<String>,
     /// Reason for the model and callers why the calls are not made.
@@ -101,6 +103,9 @@ async fn end_kept(
             None => None,
         };
         let revision = kept.as_ref().map_or(0, |(revision, _)| *revision);
+        if end.revision.is_some_and(|meant| meant != revision) {
+            return Ok(false);
+        }
         let kept = kept.map(|(_, kept)| kept);
         let children: Vec<_> = kept.iter().flat_map(Continuation::children).collect();
         let worked = kept.as_ref().map(|kept| Duration::from_millis(kept.worked_ms));
@@ -111,7 +116,13 @@ async fn end_kept(
             all.push(ended);
             for child in children {
                 let cancelled = GenerationStatus::Cancelled;
-                let end = PutAway { from: None, status: cancelled, error: None, ..end.clone() };
+                let end = PutAway {
+                    from: None,
+                    revision: None,
+                    status: cancelled,
+                    error: None,
+                    ..end.clone()
+                };
                 Box::pin(end_kept(store, &child, end, all)).await?;
             }
             return Ok(true);

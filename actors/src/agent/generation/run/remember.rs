@@ -20,6 +20,7 @@ impl Run {
             for id in waiting_in(&*self.deps.generations, &key).await?.chats {
                 let end = PutAway {
                     from: Some(GenerationStatus::Suspended),
+                    revision: None,
                     status: GenerationStatus::Cancelled,
                     error: None,
                     why: "not approved: the user went on".to_owned(),

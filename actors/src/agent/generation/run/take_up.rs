@@ -95,7 +95,16 @@ impl Run {
             return Ok(Halt::StillWaiting);
         }
         let (worked, is_cancelled) = (Duration::from_millis(kept.worked_ms), kept.is_cancelled);
-        self.claim(kept, revision).await?;
+        match self.claim(kept, revision).await {
+            // changed by a cancellation: what waits for the run has no other one
+            Err(GenerateError::Exists(_)) if !self.is_free() => {
+                return match self.recorded().await? {
+                    Some(recorded) => Box::pin(self.take_up(recorded, has_schema)).await,
+                    None => Err(GenerateError::Cancelled),
+                };
+            }
+            claimed => claimed?,
+        }
         self.worked.add(worked);
         if let Some(sequencer) = &mut self.sequencer {
             sequencer.take_up();

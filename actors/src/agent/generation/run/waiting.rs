@@ -97,7 +97,7 @@ impl Run {
             Waiting::Child { generation_id, .. } => {
                 let (status, why) = (GenerationStatus::Cancelled, why.clone());
                 let at = self.deps.clock.now();
-                let end = PutAway { from: None, status, error: None, why, at };
+                let end = PutAway { from: None, revision: None, status, error: None, why, at };
                 let ended = end_and_count(&self.deps, generation_id, end);
                 self.recording.during(ended).await?;
                 usage_of(&self.deps, generation_id).await
