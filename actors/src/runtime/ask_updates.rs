@@ -99,7 +99,9 @@ impl AskUpdate {
             }
         };
         let user_id = access.user().map(Arc::from);
-        Arc::new(LogScope { user_id, ..LogScope::default() }).within(|| log::info!("{text}"));
+        let request = LogScope::current().unwrap_or_default();
+        let scope = Arc::new(LogScope { user_id, ..LogScope::clone(&request) });
+        scope.within(|| log::info!("{text}"));
     }
 }
 
