@@ -4804,7 +4804,7 @@ export interface operations {
                 replayOf?: string;
                 /** @description Executions that a step of this one started */
                 parentExecutionId?: string;
-                /** @description Executions whose id begins with this text; of more than 1,000, those with the greatest ids */
+                /** @description Executions whose id begins with this text. Of all workflows and users: of more than 1,000, those with the greatest ids; else a page searches 1,000 executions */
                 idPrefix?: string;
                 /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
                 error?: string;
@@ -4893,7 +4893,7 @@ export interface operations {
                 replayOf?: string;
                 /** @description Executions that a step of this one started */
                 parentExecutionId?: string;
-                /** @description Executions whose id begins with this text; of more than 1,000, those with the greatest ids */
+                /** @description Executions whose id begins with this text. Of all workflows and users: of more than 1,000, those with the greatest ids; else a page searches 1,000 executions */
                 idPrefix?: string;
                 /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
                 error?: string;
