@@ -93,7 +93,7 @@ impl Runtime {
         };
         let is_of_step = entry.record.origin.is_some();
         match self.kept(id).await? {
-            Some(found) if is_of_step || found.kept.parent.is_some() => {
+            Some(found) if found.kept.is_awaited(&entry.record) => {
                 self.stop_awaited(id, revision).await
             }
             None if is_of_step => Ok(Stopped::StartsAgain),
@@ -126,10 +126,9 @@ impl Runtime {
             }
             let mut kept = found.kept.clone();
             let children: Vec<_> = kept.children().collect();
-            let (state, answer) = (AskState::Withdrawn, None);
+            let state = AskState::Withdrawn;
             let withdrawn = kept.cancel().into_iter();
-            let asks =
-                withdrawn.map(|id| AskChange::Close { id, state, at, answer: answer.clone() });
+            let asks = withdrawn.map(|id| AskChange::Close { id, state, at, answer: None });
             Ok(Change::Put { kept: Box::new(kept), asks: asks.collect(), value: Some(children) })
         });
         let Some((Some(children), _)) = changed.await? else { return Ok(Stopped::Changed) };

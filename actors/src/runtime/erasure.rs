@@ -1,13 +1,13 @@
 //! Erasure of users and conversations, with the generations that wait for people.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agent::generation::waiting_chats::{WaitingIn, waiting_in};
-use crate::ports::store::{AskFilter, AskSubject, ConversationKey, GenerationStatus};
+use crate::ports::store::{AskFilter, ConversationKey, GenerationStatus};
 use crate::requests::Unavailable;
 
 use super::Runtime;
+use super::orphans::generations_of;
 use super::suspended::ATTEMPTS_MAX;
 
 /// Open asks that are read at once.
@@ -62,11 +62,7 @@ impl Runtime {
         let mut after = None;
         loop {
             let page = self.shared.store.asks(&filter, after, ASKS).await?;
-            let calls = page.asks.into_iter().filter_map(|ask| match ask.subject {
-                AskSubject::Call(call) => Some(call.generation_id),
-                AskSubject::Step(_) => None,
-            });
-            for id in calls.collect::<BTreeSet<_>>() {
+            for id in generations_of(page.asks) {
                 match self.strike_line(id).await {
                     // logged; it is deleted with the rest
                     Ok(()) | Err(Unavailable::Corrupt(_)) => {}

@@ -2,8 +2,9 @@
 //! killed between the end of what had asked and the end of the generation.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::ports::store::{AskCursor, AskFilter, AskSubject, GenerationStatus};
+use crate::ports::store::{Ask, AskCursor, AskFilter, AskSubject, GenerationStatus};
 use crate::requests::Unavailable;
 
 use super::Runtime;
@@ -20,11 +21,7 @@ impl Runtime {
     ) -> Result<Option<AskCursor>, Unavailable> {
         let filter = AskFilter { is_open: true, ..AskFilter::default() };
         let page = self.shared.store.asks(&filter, after, ASKS).await?;
-        let calls = page.asks.into_iter().filter_map(|ask| match ask.subject {
-            AskSubject::Call(call) => Some(call.generation_id),
-            AskSubject::Step(_) => None,
-        });
-        for id in calls.collect::<BTreeSet<_>>() {
+        for id in generations_of(page.asks) {
             if let Err(why) = self.end_if_orphan(&id).await {
                 log::debug!("whether someone waits for generation {id} is not known: {why}");
             }
@@ -45,4 +42,13 @@ impl Runtime {
         }
         Ok(())
     }
+}
+
+/// Returns the ids of the generations that ask, each once.
+pub(super) fn generations_of(asks: Vec<Ask>) -> BTreeSet<Arc<str>> {
+    let generation = |ask: Ask| match ask.subject {
+        AskSubject::Call(call) => Some(call.generation_id),
+        AskSubject::Step(_) => None,
+    };
+    asks.into_iter().filter_map(generation).collect()
 }

@@ -13,7 +13,7 @@ use crate::domain::hash::long_hash;
 use crate::domain::message::{Message, Part, ToolApproval};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
-use crate::ports::store::{ASK_PREFIX, ApprovedTools};
+use crate::ports::store::{ASK_PREFIX, ApprovedTools, GenerationRecord};
 
 use super::memory::ContinuedMemory;
 use super::turn::Bounds;
@@ -195,6 +195,11 @@ impl Continuation {
     /// Returns the same without its conversation, in which nothing is stored from now on.
     pub(crate) fn without_memory(self) -> Self {
         Self { memory: None, ..self }
+    }
+
+    /// Returns true if a step or another generation waits for the run.
+    pub(crate) fn is_awaited(&self, record: &GenerationRecord) -> bool {
+        record.origin.is_some() || self.parent.is_some()
     }
 
     /// Returns the id of the assistant's message.

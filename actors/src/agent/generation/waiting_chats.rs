@@ -33,7 +33,7 @@ pub(crate) async fn waiting_in(
                 continue;
             }
         };
-        match entry.record.origin.is_some() || kept.parent.is_some() {
+        match kept.is_awaited(&entry.record) {
             true => waiting.awaited.push(id),
             false => waiting.chats.push(id),
         }
