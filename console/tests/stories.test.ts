@@ -22,6 +22,7 @@ const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "starts an execution and approves it": startAndApprove,
   "sees what others answer": answerInTwoTabs,
   "goes everywhere with the keyboard": useKeyboard,
+  "types ahead of a slow server": typeAhead,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "replays with another input, and compares": replayAndCompare,
@@ -106,6 +107,28 @@ async function useKeyboard(page: Page, base: string): Promise<void> {
   await page.reload();
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement?.textContent?.trim()), "To the content");
+}
+
+/** Enter is not lost while names and ids are still being read. */
+async function typeAhead(page: Page, base: string): Promise<void> {
+  const id = `typed-ahead-${Date.now()}`;
+  await server.execute("refund", { order: "A-3", amount: 3 }, { executionId: id });
+  // The newest are listed anyway: this one is found by its id.
+  await Promise.all(Array.from({ length: 60 }, (_, index) => server.execute("refund", { order: "A-4", amount: index + 1 })));
+  await page.route(/\/(workflows|agents)(\/executions)?(\?.*)?$/, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await route.continue();
+  });
+  await page.goto(`${base}/console/connect`);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("expense approval");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/workflows/expense-approval");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill(id.slice(0, -1));
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`**/refund/${id}`);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
 async function suspendAndResume(page: Page, base: string): Promise<void> {

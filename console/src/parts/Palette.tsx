@@ -4,6 +4,7 @@ import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import { go, to } from "../lib/router.ts";
 import { theme } from "../lib/settings.ts";
+import { useSettled } from "../lib/settled.ts";
 import { Dialog } from "./Dialog.tsx";
 import { helpOpen } from "./Help.tsx";
 import { views } from "./views.ts";
@@ -17,6 +18,11 @@ interface Entry {
   act: () => void;
 }
 
+/** Names of views and workflows have spaces, ids have none. */
+function mayBeId(text: string): boolean {
+  return text !== "" && !/\s/.test(text);
+}
+
 /** Goes anywhere, and does what has no place of its own. */
 export function Palette() {
   return paletteOpen.value ? <Open /> : null;
@@ -25,28 +31,33 @@ export function Palette() {
 function Open() {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
+  const [isChosenEarly, chooseEarly] = useState(false);
   const list = useRef<HTMLUListElement>(null);
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
   const agents = useResource((signal) => get("/agents", { signal }), []);
   const recent = useResource((signal) => get("/workflows/executions", { query: { limit: 50 }, signal }), []);
+  const idPrefix = useSettled(text.trim(), 150);
+  const byId = useResource(async (signal) => (mayBeId(idPrefix) ? get("/workflows/executions", { query: { idPrefix, limit: 20 }, signal }) : undefined), [idPrefix]);
+  const isLooking = [workflows, agents, recent, byId].some((each) => each.loading) || idPrefix !== text.trim();
   const close = (): void => {
     paletteOpen.value = false;
   };
 
   const entries = useMemo<Entry[]>(() => {
+    const executions = new Map([...(recent.data?.executions ?? []), ...(byId.data?.executions ?? [])].map((item) => [item.executionId, item]));
     const link = (kind: string, name: string, hint: string, address: string): Entry => ({ kind, text: name, hint, act: () => go(address) });
     return [
       ...views.map((view) => link("View", view.name, `g ${view.key}`, view.href)),
       ...(workflows.data ?? []).map((item) => link("Workflow", item.name, item.id, to("workflows", item.id))),
       ...(agents.data ?? []).map((item) => link("Agent", item.name, item.id, to("agents", item.id))),
-      ...(recent.data?.executions ?? []).map((item) => link("Execution", item.executionId, item.workflowId, to("executions", item.workflowId, item.executionId))),
+      ...[...executions.values()].map((item) => link("Execution", item.executionId, item.workflowId, to("executions", item.workflowId, item.executionId))),
       { kind: "Action", text: "Light", hint: "theme", act: () => (theme.value = "light") },
       { kind: "Action", text: "Dark", hint: "theme", act: () => (theme.value = "dark") },
       { kind: "Action", text: "As the system", hint: "theme", act: () => (theme.value = "system") },
       { kind: "Action", text: "Copy the link of this page", hint: "as it is shown", act: () => void navigator.clipboard.writeText(location.href) },
       { kind: "Action", text: "Keyboard", hint: "?", act: () => (helpOpen.value = true) },
     ];
-  }, [workflows.data, agents.data, recent.data]);
+  }, [workflows.data, agents.data, recent.data, byId.data]);
 
   const wanted = text.trim().toLowerCase();
   const found = entries.filter((entry) => `${entry.text} ${entry.hint} ${entry.kind}`.toLowerCase().includes(wanted)).slice(0, 40);
@@ -60,6 +71,11 @@ function Open() {
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [chosen, wanted]);
+
+  useEffect(() => {
+    if (isChosenEarly && found.length > 0) run(found[0]);
+    else if (!isLooking) chooseEarly(false);
+  }, [isChosenEarly, isLooking, found.length]);
 
   return (
     <Dialog title="Go to" close={close}>
@@ -77,11 +93,13 @@ function Open() {
         onInput={(event) => {
           setText(event.currentTarget.value);
           setAt(0);
+          chooseEarly(false);
         }}
         onKeyDown={(event) => {
           if (event.key === "ArrowDown") setAt(Math.min(found.length - 1, chosen + 1));
           else if (event.key === "ArrowUp") setAt(Math.max(0, chosen - 1));
-          else if (event.key === "Enter") run(found[chosen]);
+          else if (event.key === "Enter" && found.length > 0) run(found[chosen]);
+          else if (event.key === "Enter") chooseEarly(isLooking);
           else return;
           event.preventDefault();
         }}
@@ -99,7 +117,7 @@ function Open() {
       </ul>
       {found.length === 0 && (
         <p class="quiet" role="status">
-          Nothing here has this name. Of the executions, the newest 50 are searched.
+          {isLooking ? "Looking…" : "No view, workflow, agent or action has this name, and no execution this id."}
         </p>
       )}
     </Dialog>
