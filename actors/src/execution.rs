@@ -65,7 +65,6 @@ use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, K
 use crate::shared::{CountGuard, Shared};
 pub(crate) use publish::Subscribers;
 
-pub(crate) use agent::generation_id;
 pub(crate) use asks::asks_of;
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;

@@ -210,6 +210,12 @@ pub(crate) fn operation_context(
     context
 }
 
+/// Removes what [`operation_context`] has added.
+pub(crate) fn forget_operation(context: &mut Map<String, Value>) {
+    context.remove("userId");
+    context.remove("conversationId");
+}
+
 /// Facts that became durable together, as published to subscribers.
 #[derive(Debug)]
 pub struct EventBatch {

@@ -51,6 +51,8 @@ mod deciding;
 mod early_answers;
 #[path = "actors/ended_waits.rs"]
 mod ended_waits;
+#[path = "actors/erased_users.rs"]
+mod erased_users;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hash::long_hash;
+
 /// Longest execution id that a caller may choose, in characters.
 pub const EXECUTION_ID_CHARS_MAX: usize = 128;
 
@@ -117,6 +119,16 @@ pub fn is_definition_id(text: &str) -> bool {
         && text != "executions"
         && chars.next().is_some_and(|c| c.is_ascii_alphanumeric())
         && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// Prefix of the ids of generations that steps and tools start. Callers cannot choose an id with it.
+pub const STEP_GENERATION_PREFIX: &str = "step-";
+
+/// Returns the id of a step's generation in the history of its agent. An attempt that repeats an
+/// interrupted one has the same id; each retry has another.
+pub fn step_generation_id(execution: &ExecutionId, path: &str, retry: u32) -> String {
+    let hash = long_hash(&[execution.as_str(), path, &retry.to_string()]);
+    format!("{STEP_GENERATION_PREFIX}{hash}")
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ pub struct StepState {
     pub errors: Vec<AttemptError>,
     /// The newest execution that an andWorkflow step started.
     pub child: Option<ExecutionId>,
+    /// Id of the newest generation of an andAgent step. It is not in the history if the step failed
+    /// before it asked its agent.
+    pub generation_id: Option<String>,
     /// The newest resume of the step.
     pub resume: Option<StepResume>,
 }

@@ -47,9 +47,6 @@ pub use generation_registry::GenerationRegistry;
 pub use handle::{GenerationDeps, GenerationHandle, PauseHandle, spawn_generation};
 pub use options::effective_options;
 
-/// Prefix of the ids of generations that workflow steps and tools start. Callers cannot choose an id with it.
-pub const STEP_GENERATION_PREFIX: &str = "step-";
-
 /// Asks an agent for a text, or for an object with a schema.
 #[derive(Debug, Clone, Default)]
 pub struct GenerationRequest {

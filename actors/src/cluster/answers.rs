@@ -83,9 +83,7 @@ impl Receiver {
                 let cancelled = shared.cancel_here(&agent, &generation, &visibility).await;
                 answered(&cancelled)
             }
-            Request::ForgetUser { user, generations } => {
-                answered(&shared.forget_here(&user, generations).await)
-            }
+            Request::ForgetUser { user, .. } => answered(&shared.forget_here(&user).await),
             Request::Activity => answered(&Ok::<_, Unavailable>(shared.activity_here())),
             Request::Stuck => answered(&Ok::<_, Unavailable>(shared.stuck_here())),
             Request::FollowChat(key) => {

@@ -11,7 +11,9 @@ use tokio::sync::oneshot;
 use tokio::time::{interval, timeout};
 
 use crate::agent::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
-use crate::agent::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
+use crate::agent::generation::actor::{
+    CancelGeneration, ForgetUserOfGeneration, GenerationActor, SubscribeToGeneration,
+};
 use crate::cluster::forward::PRUNE_MIN;
 use crate::cluster::request::{MemberAnswer, Request};
 use crate::cluster::said::Said;
@@ -76,15 +78,12 @@ impl Shared {
         Ok(false)
     }
 
-    /// Erases a user from the memory of this process, and with `generations` first cancels those of
-    /// the user, because their last record would restore deleted data.
-    pub(crate) async fn forget_here(
-        &self,
-        user: &Arc<str>,
-        generations: bool,
-    ) -> Result<(), Unavailable> {
-        if let Some(deps) = self.generations.get().filter(|_| generations) {
-            let running = deps.live.of_user(user).into_iter().map(cancelled);
+    /// Erases a user from the memory of this process, and first from its generations, whose records
+    /// would restore deleted data: those for which something waits continue without the user, the
+    /// others are cancelled.
+    pub(crate) async fn forget_here(&self, user: &Arc<str>) -> Result<(), Unavailable> {
+        if let Some(deps) = self.generations.get() {
+            let running = deps.live.of_user(user).into_iter().map(forgotten);
             self.unless_outage(None, join_all(running)).await?;
         }
         if let Some(routes) = self.routes.get() {
@@ -96,15 +95,11 @@ impl Shared {
     }
 
     /// Erases a user from the memory of every process, as [`Self::forget_here`] does.
-    pub(crate) async fn forget_everywhere(
-        &self,
-        user: &Arc<str>,
-        generations: bool,
-    ) -> Result<(), Unavailable> {
+    pub(crate) async fn forget_everywhere(&self, user: &Arc<str>) -> Result<(), Unavailable> {
         let others = self.other_members_by_now().await?;
-        let request = Request::ForgetUser { user: Arc::clone(user), generations };
+        let request = Request::ForgetUser { user: Arc::clone(user), generations: true };
         let asked = self.ask_members(&others, &request, self.time_to_record());
-        let (here, others) = tokio::join!(self.forget_here(user, generations), asked);
+        let (here, others) = tokio::join!(self.forget_here(user), asked);
         here?;
         let answers: Vec<MemberAnswer<Result<(), Unavailable>>> = others?;
         for answer in answers {
@@ -186,4 +181,13 @@ async fn cancelled(actor: Addr<GenerationActor>) {
     let _ = actor.send(CancelGeneration { ended: Some(ended) }).await;
     // resolves when the actor drops the sender
     let _ = end.await;
+}
+
+/// Erases the user of a generation, and waits until nothing of the user is recorded any longer.
+async fn forgotten(actor: Addr<GenerationActor>) {
+    let (done, is_done) = oneshot::channel();
+    // fails if the generation ends in the meantime
+    let _ = actor.send(ForgetUserOfGeneration { done }).await;
+    // resolves when the actor drops the sender
+    let _ = is_done.await;
 }

@@ -35,9 +35,10 @@ pub(crate) enum Request {
         generation: String,
         visibility: Visibility,
     },
-    /// Erases a user from memory, and with `generations` first cancels those of the user.
+    /// Erases a user from memory and from generations that run there.
     ForgetUser {
         user: Arc<str>,
+        /// Always true. Members of earlier versions leave generations as they are without it.
         generations: bool,
     },
     /// Sends all events of the chat that runs in a conversation, after its generation's id.

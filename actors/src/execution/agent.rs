@@ -13,13 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::PendingAsk;
 use crate::agent::generation::{
-    GenerateError, Generation, GenerationHandle, GenerationRequest, STEP_GENERATION_PREFIX,
-    spawn_generation,
+    GenerateError, Generation, GenerationHandle, GenerationRequest, spawn_generation,
 };
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
-use crate::domain::hash::long_hash;
-use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::ids::{ExecutionId, StepPath, step_generation_id};
 use crate::domain::machine::{AgentCall, Machine, StepResult};
 use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
@@ -55,7 +53,7 @@ impl ExecutionActor {
             let (subscribers, clock) = (life.subscribers.clone(), Arc::clone(&self.shared.clock));
             ProgressRelay::start(self.id.clone(), Arc::clone(path), subscribers, clock)
         });
-        let id = generation_id(&self.id, path, call.retry);
+        let id = step_generation_id(&self.id, path, call.retry);
         let limit_ms = call.timeout_ms;
         let start = &life.machine.state().start;
         let trace = start.trace.below(attempt_span(&start.trace, &self.id, path, attempt));
@@ -104,7 +102,7 @@ impl LiveExecution {
         let Fact::StepSuspended { path, .. } = fact else { return None };
         let (step, node) = self.machine.node(path)?;
         let is_of_generation = step.waits_for_generation(node.attempt);
-        is_of_generation.then(|| generation_id(&self.header.id, path, node.failures))
+        is_of_generation.then(|| step_generation_id(&self.header.id, path, node.failures))
     }
 
     /// Returns a receiver of the execution's pauses, present and future.
@@ -133,13 +131,6 @@ impl LiveExecution {
             holds.send_if_modified(|held| std::mem::replace(held, is_held) != is_held);
         }
     }
-}
-
-/// Returns the id of a step's generation in the history of its agent. An attempt that repeats an
-/// interrupted one has the same id; each retry has another.
-pub(crate) fn generation_id(execution: &ExecutionId, path: &str, retry: u32) -> String {
-    let hash = long_hash(&[execution.as_str(), path, &retry.to_string()]);
-    format!("{STEP_GENERATION_PREFIX}{hash}")
 }
 
 fn request(

@@ -8,8 +8,8 @@ use actix::Context;
 use crate::agent::generation::GenerationDeps;
 use crate::agent::generation::put_away::{PutAway, end_and_count};
 use crate::domain::fact::{Fact, Recorded};
+use crate::domain::ids::step_generation_id;
 use crate::domain::plan::Work;
-use crate::execution::agent::generation_id;
 use crate::execution::{ExecutionActor, LiveExecution};
 use crate::ports::store::GenerationStatus;
 use crate::requests::Unavailable;
@@ -89,7 +89,7 @@ impl LiveExecution {
             Some(_) => GenerationStatus::Error,
             None => GenerationStatus::Cancelled,
         };
-        let id = generation_id(&self.header.id, path, retry);
+        let id = step_generation_id(&self.header.id, path, retry);
         let error = failed.map(|error| error.to_string());
         Some(Interrupted { id, status, error })
     }

@@ -43,7 +43,7 @@ pub use conversations::{
 pub use execution_filter::{ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX};
 pub use generations::{
     ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationStep, GenerationWrite, Generations, StepOrigin, StoredContinuation,
+    GenerationStep, GenerationWrite, Generations, StepOrigin, StoredContinuation, UserCursor,
 };
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use portion::{Mark, Place, Portion};

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use crate::agent::generation::waiting_chats::{WaitingIn, waiting_in};
-use crate::ports::store::{AskFilter, ConversationKey, GenerationStatus};
+use crate::domain::trace::EntityType;
+use crate::ports::store::{
+    ContinuationChange, ConversationKey, GenerationEntry, GenerationStatus, GenerationWrite,
+};
 use crate::requests::Unavailable;
 
 use super::Runtime;
-use super::orphans::generations_of;
 use super::suspended::ATTEMPTS_MAX;
 
-/// Open asks that are read at once.
-const ASKS: usize = 100;
+/// Generations that are read at once.
+const PAGE: usize = 100;
 
 /// Part that a waiting generation forgets.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Forgets {
     Conversation,
     /// The user too.
@@ -23,20 +25,22 @@ enum Forgets {
 
 impl Runtime {
     /// Deletes all conversations and the history of a user, for all agents; returns the number of
-    /// conversations. Running generations of the user are cancelled first, because their last
-    /// record would restore deleted data. Executions keep what the user did, without its name and
-    /// without the data of its resumes, and their agents still ask. Refused if another process
-    /// cannot be reached, which could bring the name back.
+    /// conversations. Executions keep what the user did, without its name and without the data of
+    /// its resumes; generations for which a step waits continue without the user, all others are
+    /// cancelled first. Refused if another process cannot be reached, which could bring the name
+    /// back.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         self.shared.accepts_writes()?;
-        let user: Arc<str> = Arc::from(user_id);
-        // Before, so that memory records the name nowhere after the store has erased it; and
-        // after, for executions loaded in between.
-        self.shared.forget_everywhere(&user, true).await?;
-        self.strike_from_steps(user_id).await?;
-        let forgotten = self.shared.store.forget_user(user_id.to_owned()).await;
-        self.shared.forget_everywhere(&user, false).await?;
-        forgotten.map_err(Unavailable::from)
+        let forgotten = self.forget_user_once(user_id).await?;
+        // what was loaded, continued or begun in between
+        Ok(forgotten + self.forget_user_once(user_id).await?)
+    }
+
+    async fn forget_user_once(&self, user_id: &str) -> Result<u64, Unavailable> {
+        // before the store, so that memory records the name nowhere after the store has erased it
+        self.shared.forget_everywhere(&Arc::from(user_id)).await?;
+        self.settle_unfinished(user_id).await?;
+        self.shared.store.forget_user(user_id.to_owned()).await.map_err(Unavailable::from)
     }
 
     /// Deletes a conversation with its messages, and withdraws what is asked in it. Returns false if
@@ -54,60 +58,91 @@ impl Runtime {
         self.shared.store.delete_conversation(key).await.map_err(Unavailable::from)
     }
 
-    /// Removes a user from generations of steps that wait for people, and from those below, which
-    /// would be deleted otherwise: their executions stay, and wait for them.
-    async fn strike_from_steps(&self, user_id: &str) -> Result<(), Unavailable> {
-        let user_id = Some(user_id.to_owned());
-        let filter = AskFilter { is_open: true, user_id, ..AskFilter::default() };
+    /// Removes a user from generations that have not ended and for which a step waits in the end;
+    /// ends the others.
+    async fn settle_unfinished(&self, user_id: &str) -> Result<(), Unavailable> {
         let mut after = None;
         loop {
-            let page = self.shared.store.asks(&filter, after, ASKS).await?;
-            for id in generations_of(page.asks) {
-                match self.strike_line(id).await {
-                    // logged; it is deleted with the rest
-                    Ok(()) | Err(Unavailable::Corrupt(_)) => {}
-                    Err(why) => return Err(why),
+            let store = &self.shared.store;
+            let mut page = store.unfinished_of_user(user_id, after.as_ref(), PAGE).await?;
+            for (_, id) in &page {
+                match self.settle_one(id).await {
+                    // logged
+                    Err(Unavailable::Corrupt(_)) => self.end_unread(id).await?,
+                    settled => settled?,
                 }
             }
-            after = page.next;
+            let is_full = page.len() == PAGE;
+            after = page.pop().map(|(place, _)| place).filter(|_| is_full);
             if after.is_none() {
                 return Ok(());
             }
         }
     }
 
-    async fn strike_line(&self, id: Arc<str>) -> Result<(), Unavailable> {
-        for id in self.line_to_step(id).await? {
-            self.strike(&id, Forgets::User).await?;
+    async fn settle_one(&self, id: &str) -> Result<(), Unavailable> {
+        if self.is_for_step(id).await? {
+            return self.strike(id, Forgets::User).await;
         }
-        Ok(())
+        if self.generations.live.is_live(id) {
+            // it was told, or has begun since
+            return Ok(());
+        }
+        let to = GenerationStatus::Cancelled;
+        self.end_kept(id, None, to, None, "the user was erased").await.map(drop)
     }
 
-    /// Returns a generation and those that wait for it, one for the other, if a step waits for the
-    /// last one.
-    async fn line_to_step(&self, id: Arc<str>) -> Result<Vec<Arc<str>>, Unavailable> {
-        let (mut line, mut next) = (Vec::new(), Some(id));
+    /// Returns true if a step waits for a generation, or for one that waits for it.
+    async fn is_for_step(&self, id: &str) -> Result<bool, Unavailable> {
+        let mut next: Option<Arc<str>> = Some(Arc::from(id));
         while let Some(id) = next {
-            let Some(found) = self.kept(&id).await? else { return Ok(Vec::new()) };
-            line.push(id);
-            if found.entry.record.origin.is_some() {
-                return Ok(line);
+            let Some(entry) = self.shared.store.generation(&id).await? else { return Ok(false) };
+            if entry.record.origin.is_some() {
+                return Ok(true);
             }
-            next = found.kept.parent;
+            next = match self.kept(&id).await? {
+                Some(found) => found.kept.parent,
+                // that of a sub-agent whose first turn is under way, maybe in another process
+                None => return Ok(entry.record.trace.root_type == EntityType::Workflow),
+            };
         }
-        Ok(Vec::new())
+        Ok(false)
+    }
+
+    /// Ends a generation whose continuation cannot be read, so that it is deleted.
+    async fn end_unread(&self, id: &str) -> Result<(), Unavailable> {
+        let store = &self.shared.store;
+        let (entry, stored) = tokio::try_join!(store.generation(id), store.continuation(id))?;
+        let Some(GenerationEntry { mut record, .. }) = entry else { return Ok(()) };
+        let revision = stored.map_or(0, |stored| stored.revision);
+        record.status = GenerationStatus::Cancelled;
+        record.end_time = Some(self.shared.clock.now());
+        let write = GenerationWrite {
+            // the entry exists and keeps its row
+            row: 0,
+            record,
+            steps: Vec::new(),
+            messages: None,
+            continuation: ContinuationChange::Remove { asks: Vec::new() },
+        };
+        self.shared.store.settle_generation(revision, write).await?;
+        Ok(())
     }
 
     /// Has a generation that waits forget its conversation, and its user.
     async fn strike(&self, id: &str, what: Forgets) -> Result<(), Unavailable> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(mut found) = self.kept(id).await? else { return Ok(()) };
-            if what == Forgets::User {
-                // a conversation without a user is another one
-                let record = &mut found.entry.record;
-                (record.user_id, record.conversation_id) = (None, None);
-            }
-            let kept = found.kept.clone().without_memory();
+            let kept = found.kept.clone();
+            let kept = match what {
+                Forgets::Conversation => kept.without_memory(),
+                Forgets::User => {
+                    // a conversation without a user is another one
+                    let record = &mut found.entry.record;
+                    (record.user_id, record.conversation_id) = (None, None);
+                    kept.without_user()
+                }
+            };
             if self.put_kept(found, &kept, Vec::new()).await? {
                 return Ok(());
             }

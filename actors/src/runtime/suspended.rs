@@ -15,10 +15,11 @@ use crate::agent::generation::{
     GenerateError, GenerationHandle, GenerationRequest, GenerationSubscriber, spawn_generation,
 };
 use crate::commands::ExecutionCommand;
+use crate::domain::ids::step_generation_id;
 use crate::domain::machine::Resume;
 use crate::domain::principal::Principal;
 use crate::domain::trace::TraceOrigin;
-use crate::execution::{Restored, generation_id, restore};
+use crate::execution::{Restored, restore};
 use crate::ports::store::{
     AskChange, ContinuationChange, GenerationEntry, GenerationStatus, GenerationWrite, StepOrigin,
     StoredContinuation,
@@ -57,7 +58,7 @@ impl Runtime {
         let (Some(entry), Some(StoredContinuation { revision, body })) = (entry, stored) else {
             return Ok(None);
         };
-        let kept = serde_json::from_str(&body).map_err(|error| {
+        let kept = Continuation::read(&body, &entry.record).map_err(|error| {
             self.shared.corrupt(format!("the continuation of {id}"), &error.to_string())
         })?;
         Ok(Some(Kept { entry, kept, revision }))
@@ -292,7 +293,8 @@ impl Runtime {
             let node = machine.node(&origin.path).map(|(_, node)| node);
             machine.state().end.is_none()
                 && node.is_some_and(|node| {
-                    let current = generation_id(&origin.execution_id, &origin.path, node.failures);
+                    let current =
+                        step_generation_id(&origin.execution_id, &origin.path, node.failures);
                     node.is_live() && current == generation
                 })
         }))

@@ -63,8 +63,8 @@ async fn the_step_of_a_cancelled_generation_fails() {
     assert_eq!(recorded(&world, &id).await.0, GenerationStatus::Cancelled);
     assert_eq!(ask(&world, &open[0].id).await.state, AskState::Withdrawn);
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
-    assert_eq!(state.status, Status::Error);
-    assert_eq!(effects.all().len(), 0);
+    assert_eq!((state.status, effects.all().len()), (Status::Error, 0));
+    assert_eq!(state.steps[0].generation_id.as_deref(), Some(&*id), "of the attempt that failed");
     let again = world.runtime.cancel_generation("desk", &id, &ALL).await;
     assert!(again.is_err(), "it has ended");
 }

@@ -317,6 +317,9 @@ async fn an_agent_step_runs_again_after_a_drain_or_a_kill() {
         assert_eq!(state.status, Status::Completed, "drained: {is_drained}");
         assert_eq!(state.steps[0].attempts, 2);
         assert_eq!(newest(&world).await, (GenerationStatus::Completed, None));
+        let page = world.runtime.history("writer", &Visibility::Everything, 0, 10).await.unwrap();
+        let id = &page.entries[0].record.id;
+        assert_eq!(state.steps[0].generation_id.as_ref(), Some(id), "of both attempts");
     }
 }
 

@@ -16,7 +16,7 @@ use greenroom_actors::ports::store::{
     IdempotencyRecord, LogFilter, LogNumber, LogPage, Logs, MissingAsks, OpenAskCounts, Place,
     Portion, Projection, Read, Retention, RootCursor, RootFilter, RootPage, Row,
     StoredContinuation, StoredExecution, StoredMessage, Timer, TraceQuery, TraceRecord, Traces,
-    Written,
+    UserCursor, Written,
 };
 use serde_json::Value;
 
@@ -88,6 +88,8 @@ forward! { Generations [
         -> Read<'a, GenerationPage>;
     now interrupt_working(now: Timestamp) -> Written<()>;
     late continuation<'a>(id: &'a str) -> Read<'a, Option<StoredContinuation>>;
+    late unfinished_of_user<'a>(user_id: &'a str, after: Option<&'a UserCursor>, limit: usize)
+        -> Read<'a, Vec<(UserCursor, String)>>;
     late suspended_in<'a>(key: &'a ConversationKey) -> Read<'a, Vec<String>>;
     now adopt_interrupted(after: Row, limit: usize) -> Written<Vec<(Row, String)>>;
 }

@@ -9,7 +9,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
     ConversationPatch, Conversations, GenerationEntry, GenerationPage, GenerationWrite,
-    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, Written,
+    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, UserCursor, Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 use tokio::sync::oneshot;
@@ -80,6 +80,16 @@ impl Generations for PostgresStore {
     fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {
         let suspended = move |it| continuations::suspended_in(it, key);
         self.shared.pool.read(move || record_of(key), suspended)
+    }
+
+    fn unfinished_of_user<'a>(
+        &'a self,
+        user_id: &'a str,
+        after: Option<&'a UserCursor>,
+        limit: usize,
+    ) -> Read<'a, Vec<(UserCursor, String)>> {
+        let unfinished = move |it| continuations::unfinished_of_user(it, user_id, after, limit);
+        self.shared.pool.read(|| "the generations of a user".to_owned(), unfinished)
     }
 
     fn adopt_interrupted(&self, after: Row, limit: usize) -> Written<Vec<(Row, String)>> {

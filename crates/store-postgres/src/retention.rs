@@ -15,7 +15,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::changes::{Changing, Part};
 use crate::columns::Stored;
-use crate::pool::{Failure, Pool, Reading};
+use crate::pool::{Failure, Pool, Reading, Values};
 use crate::store::PostgresStore;
 use crate::text::Text;
 
@@ -89,13 +89,21 @@ macro_rules! drop_generations {
 pub(crate) const DROP_GENERATIONS: &str =
     drop_generations!("n = ANY ($1::bigint[]) AND ended IS NOT NULL AND status NOT IN (0, 4)");
 
-/// Deletes up to `$2` generations of a user. The range of the two columns has the same rows as an
+/// Deletes up to `$2` ended generations of a user. The range of the two columns has the same rows as an
 /// equality, but only one index has its order.
 pub(crate) const FORGET_GENERATIONS: &str = drop_generations!(
     "n = ANY (ARRAY(
         SELECT n FROM generations WHERE user_id <= $1 AND (user_id, agent, number) > ($1, '', 0)
+            AND status NOT IN (0, 4)
         ORDER BY user_id, agent, number LIMIT $2))"
 );
+
+/// Removes a user from up to `$2` generations that have not ended.
+pub(crate) const DISOWN_GENERATIONS: &str =
+    "UPDATE generations SET user_id = NULL, conversation = NULL WHERE n = ANY (ARRAY(
+        SELECT n FROM generations WHERE user_id <= $1 AND (user_id, agent, number) > ($1, '', 0)
+            AND status NOT IN (1, 2, 3)
+        ORDER BY user_id, agent, number LIMIT $2)) AND status IN (0, 4)";
 
 fn retention() -> String {
     "ended executions and generations".to_owned()
@@ -242,6 +250,12 @@ async fn drop_in_parts(
 
 /// Deletes the generations of a user.
 pub(crate) async fn forget_generations(pool: &Pool, user: &str) -> Result<u64, Failure> {
+    let disown = async |changing: Changing| {
+        let values: Values<'_> = &[&Text(user), &limit_of(PART)];
+        let changed = changing.execute(DISOWN_GENERATIONS, values).await?;
+        Ok(Part { changed, is_last: changed < PART as u64 })
+    };
+    pool.change_in_parts(disown).await?;
     let forget = async |changing: Changing| {
         let row = changing.row(FORGET_GENERATIONS, &[&Text(user), &limit_of(PART)]).await?;
         let changed = row.map_or(Ok(0), |row| row.unsigned(0))?;

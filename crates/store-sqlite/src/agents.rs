@@ -10,7 +10,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, ApprovedTools, Conversation, ConversationFilter, ConversationKey,
     ConversationPatch, Conversations, GenerationEntry, GenerationPage, GenerationWrite,
-    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, Written,
+    Generations, Read, ReadError, Row, StoredContinuation, StoredMessage, UserCursor, Written,
 };
 use greenroom_store_codec::prepared::{PreparedConversation, PreparedGeneration, PreparedPatch};
 
@@ -76,6 +76,19 @@ impl Generations for SqliteStore {
 
     fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {
         self.read(move || record_of(key), move |it| continuations::suspended_in(it, key))
+    }
+
+    fn unfinished_of_user<'a>(
+        &'a self,
+        user_id: &'a str,
+        after: Option<&'a UserCursor>,
+        limit: usize,
+    ) -> Read<'a, Vec<(UserCursor, String)>> {
+        let (user, after) = (user_id.to_owned(), after.cloned());
+        let query = move |it: &Reading<'_>| {
+            continuations::unfinished_of_user(it, &user, after.as_ref(), limit)
+        };
+        self.read_aside(Lane::Lists, || "the generations of a user".to_owned(), query)
     }
 
     /// Reads them only: this process alone has the file.

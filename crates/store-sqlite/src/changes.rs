@@ -105,6 +105,9 @@ impl Session<'_> {
     fn forget_user(&mut self, user: &str, defects: &Defects) -> Result<Part> {
         let (mut rows, changed) = self.conversations.forget(user, PART)?;
         if rows < PART {
+            rows += self.generations.disown(user, PART - rows)?;
+        }
+        if rows < PART {
             rows += self.generations.forget(user, PART - rows)?;
         }
         if rows < PART {

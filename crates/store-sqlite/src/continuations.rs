@@ -1,6 +1,6 @@
 //! Continuations: what interrupted and suspended generations need to continue.
 
-use greenroom_actors::ports::store::{ConversationKey, Row, StoredContinuation};
+use greenroom_actors::ports::store::{ConversationKey, Row, StoredContinuation, UserCursor};
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::numbers::signed;
 use greenroom_store_codec::prepared::{PreparedContinuation, PreparedGeneration};
@@ -25,6 +25,11 @@ const REVISION: &str = "SELECT revision FROM continuations
 
 const SUSPENDED_IN: &str = "SELECT id FROM generations INDEXED BY suspended
     WHERE status = 4 AND conversation = ?1 AND agent = ?2 AND user_id IS ?3 ORDER BY n";
+
+const UNFINISHED_OF_USER: &str = "SELECT agent, number, id FROM generations
+    INDEXED BY generations_by_user
+    WHERE user_id = ?1 AND (agent, number) > (?2, ?3) AND status IN (0, 4)
+    ORDER BY agent, number LIMIT ?4";
 
 const INTERRUPTED: &str = "SELECT g.n, g.id FROM generations g INDEXED BY working
     CROSS JOIN continuations c ON c.generation = g.n
@@ -100,6 +105,20 @@ pub(super) fn suspended_in(connection: &Connection, key: &ConversationKey) -> Re
     statement.query_map(place, |row| row.get(0))?.collect()
 }
 
+pub(super) fn unfinished_of_user(
+    connection: &Connection,
+    user: &str,
+    after: Option<&UserCursor>,
+    limit: usize,
+) -> Result<Vec<(UserCursor, String)>> {
+    let (agent, number) = after.map_or(("", 0), |place| (&*place.agent_id, place.number));
+    let mut statement = connection.prepare_cached(UNFINISHED_OF_USER)?;
+    let found = statement.query_map(params![user, agent, number, limit_of(limit)], |row| {
+        Ok((UserCursor { agent_id: row.get(0)?, number: row.get(1)? }, row.get(2)?))
+    });
+    found?.collect()
+}
+
 /// Returns generations that are `working` and have a continuation, by row.
 pub(super) fn interrupted(
     connection: &Connection,
@@ -118,7 +137,7 @@ mod tests {
 
     #[test]
     fn continuations_are_found_by_an_index() {
-        let all = [PUT, REMOVE, FIND, REVISION, SUSPENDED_IN, INTERRUPTED];
+        let all = [PUT, REMOVE, FIND, REVISION, SUSPENDED_IN, UNFINISHED_OF_USER, INTERRUPTED];
         all.into_iter().for_each(assert_uses_indexes);
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Generations<'c> {
     newest: Statement<'c>,
     interrupt: Statement<'c>,
     of_user: Statement<'c>,
+    disown: Statement<'c>,
     ended: Statement<'c>,
     drop_steps: Statement<'c>,
     drop_steps_of: Statement<'c>,
@@ -55,7 +56,11 @@ const INTERRUPT: &str = "UPDATE generations SET status = ?1, ended = ?2,
     error = 'interrupted by a restart' WHERE status = 0 AND execution IS NULL
     AND NOT EXISTS (SELECT 1 FROM continuations WHERE generation = generations.n)";
 
-const OF_USER: &str = "SELECT n, agent, number FROM generations WHERE user_id = ?1 LIMIT ?2";
+const OF_USER: &str = "SELECT n, agent, number FROM generations
+    WHERE user_id = ?1 AND status NOT IN (0, 4) LIMIT ?2";
+
+const DISOWN: &str = "UPDATE generations SET user_id = NULL, conversation = NULL
+    WHERE n IN (SELECT n FROM generations WHERE user_id = ?1 AND status IN (0, 4) LIMIT ?2)";
 
 const ENDED: &str = "SELECT agent, number FROM generations
     WHERE n = ?1 AND ended IS NOT NULL AND status NOT IN (0, 4)";
@@ -90,6 +95,7 @@ impl<'c> Generations<'c> {
             newest: connection.prepare(NEWEST)?,
             interrupt: connection.prepare(INTERRUPT)?,
             of_user: connection.prepare(OF_USER)?,
+            disown: connection.prepare(DISOWN)?,
             ended: connection.prepare(ENDED)?,
             drop_steps: connection.prepare(DROP_STEPS)?,
             drop_steps_of: connection.prepare(DROP_STEPS_OF)?,
@@ -196,7 +202,12 @@ impl<'c> Generations<'c> {
         self.interrupt.execute(params![generation_code(GenerationStatus::Error), now.0]).map(drop)
     }
 
-    /// Deletes up to `limit` generations of a user; returns their number.
+    /// Removes a user from up to `limit` generations that have not ended; returns their number.
+    pub(super) fn disown(&mut self, user: &str, limit: usize) -> Result<usize> {
+        self.disown.execute(params![user, limit_of(limit)])
+    }
+
+    /// Deletes up to `limit` ended generations of a user; returns their number.
     pub(super) fn forget(&mut self, user: &str, limit: usize) -> Result<usize> {
         let found = self.of_user.query_map(params![user, limit_of(limit)], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))

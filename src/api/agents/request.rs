@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 
-use greenroom_actors::agent::generation::{GenerationRequest, STEP_GENERATION_PREFIX};
+use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::ids::STEP_GENERATION_PREFIX;
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::Value;
 

@@ -134,6 +134,8 @@ pub struct StepStateView<'a> {
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
     pub child_execution_id: Option<&'a str>,
+    /// Newest generation of an andAgent step, in the history of its agent.
+    pub generation_id: Option<&'a str>,
     /// Time of the last resume, as `resumedBy` and `resumeData`. For andWorkflow steps those of the
     /// child, whose state has the data.
     pub resumed_at: Option<Iso>,
@@ -161,6 +163,7 @@ impl<'a> StepStateView<'a> {
             error: step.error.as_deref(),
             errors: AttemptErrorView::all(&step.errors),
             child_execution_id: step.child.as_ref().map(|child| child.as_str()),
+            generation_id: step.generation_id.as_deref(),
             resumed_at: resume.map(|resume| Iso(resume.at)),
             resumed_by: resume.and_then(|resume| resume.by.as_deref()).map(PrincipalView::of),
             resumed_by_deadline: resume.is_some_and(|resume| resume.by_deadline),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::fact::{Others, Suspension};
 use crate::failure::AttemptError;
 use crate::hash::short_hash;
-use crate::ids::ExecutionId;
-use crate::plan::{Plan, Step};
+use crate::ids::{ExecutionId, step_generation_id};
+use crate::plan::{Plan, Step, Work};
 use crate::state::node::{Node, Phase, Resumed};
 use crate::state::{Hold, State};
 use crate::step_state::{StepResume, StepState, StepStatus};
@@ -83,6 +83,8 @@ impl State {
                 errors: errors_of(node),
                 resume: resume_of(node),
                 child: node.child.as_ref().map(|child| child.id.clone()),
+                generation_id: generation_of(step, node)
+                    .map(|retry| step_generation_id(&self.id, path, retry)),
             });
         });
         found
@@ -104,6 +106,24 @@ impl State {
             visit_live(last, &step.id, step, &self.root.nodes[last], visit);
         }
     }
+}
+
+/// Returns the number of the retry with the newest generation of an andAgent step; `None` if it has
+/// none.
+fn generation_of(step: &Step, node: &Node) -> Option<u32> {
+    if !matches!(step.work, Work::Agent(_)) || node.attempt == 0 {
+        return None;
+    }
+    Some(match node.phase {
+        // counted by the failure
+        Phase::Failed { .. } | Phase::Sleeping { .. } => node.failures.saturating_sub(1),
+        Phase::Ready
+        | Phase::Running
+        | Phase::Waiting(_)
+        | Phase::Completed { .. }
+        | Phase::Skipped
+        | Phase::Cancelled => node.failures,
+    })
 }
 
 fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {

@@ -13,6 +13,7 @@ use crate::shard::messages::KillForTest;
 use super::GenerationSubscriber;
 use super::control::{Control, Stop};
 use super::generation_registry::GenerationRegistry;
+use super::recording::Recording;
 use super::run::{Run, Start};
 use super::subscribers::Subscribers;
 
@@ -26,6 +27,15 @@ const MAILBOX_CAPACITY: usize = 16;
 pub(crate) struct CancelGeneration {
     /// Dropped once the end is durable.
     pub(crate) ended: Option<oneshot::Sender<()>>,
+}
+
+/// Erases the user of a generation: one for which a step or another generation waits continues
+/// without the user and the conversation, any other one is cancelled.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ForgetUserOfGeneration {
+    /// Dropped once nothing of the user is recorded any longer.
+    pub(crate) done: oneshot::Sender<()>,
 }
 
 /// Stops a generation because the process is shutting down.
@@ -60,6 +70,9 @@ pub(crate) struct GenerationActor {
     /// Dropped with the actor.
     waiting_for_end: Vec<oneshot::Sender<()>>,
     live: Arc<GenerationRegistry>,
+    recording: Recording,
+    /// True if a step or another generation waits for this one.
+    is_awaited: bool,
 }
 
 impl GenerationActor {
@@ -67,6 +80,8 @@ impl GenerationActor {
         Self {
             id: start.id(),
             live: start.registry(),
+            recording: start.recording(),
+            is_awaited: start.is_awaited(),
             subscribers: Rc::new(RefCell::new(start.subscribers())),
             start: Some(start),
             control: watch::Sender::new(Control::default()),
@@ -94,7 +109,8 @@ impl Actor for GenerationActor {
         let control = self.control.subscribe();
         let subscribers = Rc::clone(&self.subscribers);
         let (run, question, answer) = Run::new(start, control, subscribers, ctx.address());
-        let work = scope.during(run.perform(question));
+        // on the heap at once: a future is copied into each of its wrappers
+        let work = scope.during(Box::pin(run.perform(question)));
         ctx.spawn(work.into_actor(self).map(|outcome, _, ctx| {
             // the caller may be gone
             let _ = answer.send(outcome);
@@ -112,6 +128,25 @@ impl Handler<CancelGeneration> for GenerationActor {
         let is_left = ended.is_none() && self.live.is_closed();
         self.waiting_for_end.extend(ended);
         self.stop(if is_left { Stop::Interrupted } else { Stop::Cancelled });
+    }
+}
+
+impl Handler<ForgetUserOfGeneration> for GenerationActor {
+    type Result = ();
+
+    fn handle(&mut self, command: ForgetUserOfGeneration, ctx: &mut Self::Context) {
+        let ForgetUserOfGeneration { done } = command;
+        if !self.is_awaited {
+            self.waiting_for_end.push(done);
+            return self.stop(Stop::Cancelled);
+        }
+        self.control.send_modify(|control| control.forgets_user = true);
+        let recording = self.recording.clone();
+        let told = async move {
+            recording.ended().await;
+            drop(done);
+        };
+        ctx.spawn(told.into_actor(self));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::domain::message::{Message, Part, ToolApproval};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelOptions, Usage};
 use crate::ports::store::{ASK_PREFIX, ApprovedTools, GenerationRecord};
+use crate::requests::forget_operation;
 
 use super::memory::ContinuedMemory;
 use super::turn::Bounds;
@@ -195,6 +196,23 @@ impl Continuation {
     /// Returns the same without its conversation, in which nothing is stored from now on.
     pub(crate) fn without_memory(self) -> Self {
         Self { memory: None, ..self }
+    }
+
+    /// Returns the same without its user, and without the user's conversation.
+    pub(crate) fn without_user(self) -> Self {
+        let mut kept = self.without_memory();
+        forget_operation(Arc::make_mut(&mut kept.context));
+        kept
+    }
+
+    /// Reads the continuation of a record. A user who was erased from the record is not known here
+    /// either.
+    pub(crate) fn read(body: &str, record: &GenerationRecord) -> serde_json::Result<Self> {
+        let kept: Self = serde_json::from_str(body)?;
+        Ok(match (record.conversation_id.is_none(), &kept.memory) {
+            (true, Some(_)) => kept.without_user(),
+            (true, None) | (false, _) => kept,
+        })
     }
 
     /// Returns true if a step or another generation waits for the run.

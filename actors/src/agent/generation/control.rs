@@ -16,6 +16,8 @@ use super::GenerateError;
 #[derive(Debug, Default)]
 pub(super) struct Control {
     pub(super) is_paused: bool,
+    /// True once the user is erased: nothing more is recorded of the user or of the conversation.
+    pub(super) forgets_user: bool,
     pub(super) stop: Option<Stop>,
 }
 

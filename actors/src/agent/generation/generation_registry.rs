@@ -78,6 +78,11 @@ impl GenerationRegistry {
         Some(entry.actor.clone())
     }
 
+    /// Returns true if a generation of this id runs in this process.
+    pub(crate) fn is_live(&self, id: &str) -> bool {
+        self.entries().generations.contains_key(id)
+    }
+
     /// Waits until this run of a generation has left.
     pub(crate) async fn left(&self, id: &str, run: &Addr<GenerationActor>) {
         loop {

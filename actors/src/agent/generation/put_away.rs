@@ -96,7 +96,7 @@ async fn end_kept(
         };
         let kept: Option<(u64, Continuation)> = match stored {
             Some(StoredContinuation { revision, body }) => {
-                let kept = serde_json::from_str(&body);
+                let kept = Continuation::read(&body, &entry.record);
                 let kept = kept.map_err(|_| Unavailable::Corrupt(Arc::from(id)))?;
                 Some((revision, kept))
             }

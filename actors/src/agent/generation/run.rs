@@ -1,5 +1,7 @@
 //! One run of an agent, from the prompt to its recorded end, as one future.
 //!
+//! What few runs do is boxed where it is called, so that the others do not carry the room for it.
+//!
 //! Whatever leaves the process waits for a record: a call for status `working` in the history,
 //! tools for the turn that calls them, an answer and the last event for the end. A local model
 //! without live subscribers needs only the record of the end.
@@ -228,7 +230,7 @@ impl Run {
         if input.continues
             && let Some(recorded) = self.recorded().await?
         {
-            return self.take_up(recorded, input.schema.is_some()).await;
+            return Box::pin(self.take_up(recorded, input.schema.is_some())).await;
         }
         let (mut turns, toolset) = self.prepare(input).await?;
         // subscribers get output as soon as there is any
@@ -344,7 +346,7 @@ impl Run {
         mut next: Next,
     ) -> Result<ControlFlow<Halt>, GenerateError> {
         if let Next::Call(planned) = next {
-            let results = match self.call_tools(turns, toolset, planned).await? {
+            let results = match Box::pin(self.call_tools(turns, toolset, planned)).await? {
                 Called::All(results) => results,
                 Called::Waiting(asks) => return Ok(ControlFlow::Break(Halt::PutDown(asks))),
             };

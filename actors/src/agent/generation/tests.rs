@@ -33,7 +33,7 @@ use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::store::{
     AppendError, ConversationKey, GenerationEntry, GenerationPage, GenerationRecord,
-    GenerationStatus, GenerationWrite, Read, Row, StoredContinuation, Written,
+    GenerationStatus, GenerationWrite, Read, Row, StoredContinuation, UserCursor, Written,
 };
 use crate::registry::Registry;
 use crate::visibility::Visibility;
@@ -132,6 +132,15 @@ impl crate::ports::store::Generations for History {
 
     fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {
         self.store.continuation(id)
+    }
+
+    fn unfinished_of_user<'a>(
+        &'a self,
+        user_id: &'a str,
+        after: Option<&'a UserCursor>,
+        limit: usize,
+    ) -> Read<'a, Vec<(UserCursor, String)>> {
+        self.store.unfinished_of_user(user_id, after, limit)
     }
 
     fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {

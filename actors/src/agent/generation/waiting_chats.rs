@@ -26,7 +26,7 @@ pub(crate) async fn waiting_in(
         let (Some(entry), Some(StoredContinuation { body, .. })) = (entry, stored) else {
             continue;
         };
-        let kept: Continuation = match serde_json::from_str(&body) {
+        let kept = match Continuation::read(&body, &entry.record) {
             Ok(kept) => kept,
             Err(error) => {
                 log::error!("the continuation of generation {id} is damaged: {error}");

@@ -15,6 +15,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{
     ApprovedTools, ContinuationChange, ConversationKey, ConversationWrite, GenerationRecord,
     GenerationStatus, GenerationWrite, Row, StepOrigin, StoredContinuation, StoredMessage,
+    UserCursor,
 };
 
 /// Number of writes that settle one generation at the same time.
@@ -28,6 +29,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     interrupted_generations_are_adopted(bench().await).await;
     a_restart_leaves_what_can_continue(bench().await).await;
     asks_and_continuation_are_deleted_with_their_generation(bench().await).await;
+    unfinished_generations_of_a_forgotten_user_stay(bench().await).await;
 }
 
 pub(super) fn with_continuation(record: &GenerationRecord, body: &str) -> GenerationWrite {
@@ -234,7 +236,7 @@ async fn a_restart_leaves_what_can_continue(bench: Bench) {
 
 async fn asks_and_continuation_are_deleted_with_their_generation(bench: Bench) {
     let of_user =
-        |id: &str, user: &str| GenerationRecord { user_id: Some(user.to_owned()), ..suspended(id) };
+        |id: &str, user: &str| GenerationRecord { user_id: Some(user.to_owned()), ..completed(id) };
     for (id, user) in [("g1", "ann"), ("g2", "bob")] {
         record(&bench, put(&of_user(id, user), vec![open(ask(&format!("of-{id}"), 1))])).await;
     }
@@ -252,4 +254,50 @@ async fn asks_and_continuation_are_deleted_with_their_generation(bench: Bench) {
     // the id is free again
     record(&bench, with_steps(&working("g1"), &[])).await;
     assert_eq!(continuation(&bench, "g1").await, None, "nothing is left");
+}
+
+async fn unfinished_generations_of_a_forgotten_user_stay(bench: Bench) {
+    let of = |user: &str, record: GenerationRecord| GenerationRecord {
+        user_id: Some(user.to_owned()),
+        conversation_id: Some("c1".to_owned()),
+        ..record
+    };
+    let cooks = GenerationRecord { agent_id: "cook".to_owned(), ..suspended("of a cook") };
+    for (user, of_one) in [
+        ("ann", cooks),
+        ("ann", suspended("waits")),
+        ("bob", suspended("of another")),
+        ("ann", working("works")),
+        ("ann", completed("ended")),
+        ("ann", suspended("newest")),
+    ] {
+        record(&bench, with_continuation(&of(user, of_one), "{}")).await;
+    }
+    let unfinished = async |user: &str, after: Option<&UserCursor>, limit| {
+        read(bench.store.unfinished_of_user(user, after, limit)).await
+    };
+    let ids = |page: &[(UserCursor, String)]| -> Vec<String> {
+        page.iter().map(|(_, id)| id.clone()).collect()
+    };
+    let all = unfinished("ann", None, 10).await;
+    assert_eq!(ids(&all), ["waits", "works", "newest", "of a cook"]);
+    for (count, (place, _)) in all.iter().enumerate() {
+        assert_eq!(unfinished("ann", None, count).await, all[..count], "a page of {count}");
+        assert_eq!(unfinished("ann", Some(place), 10).await, all[count + 1..], "behind {count}");
+    }
+    assert_eq!(unfinished("unknown", None, 10).await, []);
+
+    assert_eq!(bench.store.forget_user("ann".to_owned()).await, Ok(0), "no conversations");
+    assert_eq!(unfinished("ann", None, 10).await, []);
+    let owner = async |id| {
+        let found = entry(&bench, id).await;
+        found.map(|entry| (entry.record.user_id, entry.record.conversation_id))
+    };
+    for (_, id) in &all {
+        assert_eq!(owner(id).await, Some((None, None)), "{id} continues without its user");
+        assert_eq!(continuation(&bench, id).await, stored(1, "{}"), "{id}");
+    }
+    assert_eq!(owner("ended").await, None, "it is deleted");
+    let of_bob = Some((Some("bob".to_owned()), Some("c1".to_owned())));
+    assert_eq!(owner("of another").await, of_bob);
 }

@@ -237,7 +237,7 @@ async fn generations_of_a_user_are_counted_and_paged(bench: Bench) {
     for i in 0..40 {
         let (user, agent) = (users[i % users.len()], ["clerk", "cook"][i % 7 / 6]);
         let (id, user_id) = (format!("g{i}"), user.map(str::to_owned));
-        let one = GenerationRecord { agent_id: agent.to_owned(), user_id, ..working(&id) };
+        let one = GenerationRecord { agent_id: agent.to_owned(), user_id, ..completed(&id) };
         record(&bench, with_steps(&one, &[(0, step("one"))])).await;
         if (user, agent) == (Some("u1"), "clerk") {
             own.insert(0, id);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bench::Bench;
 use super::conversations::{add, ids, key, list, message, messages, write};
-use super::generations::{page, record, total, with_steps, working};
+use super::generations::{completed, page, record, total, with_steps};
 use super::read;
 use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
@@ -212,8 +212,8 @@ async fn all_data_of_a_user_is_deleted(bench: Bench) {
         add(&bench, write(other, vec![message("other", "secret")])).await;
     }
     for (i, user) in ["u1", "u2", "u1"].into_iter().enumerate() {
-        let of_user = GenerationRecord { user_id: Some(user.to_owned()), ..working("") };
-        let of_user = GenerationRecord { id: format!("g{i}"), ..of_user };
+        let of_user =
+            GenerationRecord { user_id: Some(user.to_owned()), ..completed(&format!("g{i}")) };
         record(&bench, with_steps(&of_user, &[])).await;
     }
     assert_eq!(forget("u1").await, Ok(3), "conversations");
@@ -250,7 +250,7 @@ async fn a_history_with_holes_is_counted_and_paged(bench: Bench) {
         let in_a_row = (1000..1100).contains(&i) || i >= 2500;
         let user = if in_a_row { "every" } else { by_rhythm.map_or("", |rhythm| rhythm.user) };
         let id = format!("g{i}");
-        let of_user = GenerationRecord { user_id: Some(user.to_owned()), ..working(&id) };
+        let of_user = GenerationRecord { user_id: Some(user.to_owned()), ..completed(&id) };
         record(&bench, with_steps(&of_user, &[])).await;
         left.push((id, user));
     }
@@ -260,7 +260,7 @@ async fn a_history_with_holes_is_counted_and_paged(bench: Bench) {
         left.retain(|(_, user)| *user != rhythm.user);
         // row numbers are not reused, and the newest come first
         let (id, user) = (format!("after {}", rhythm.user), "");
-        let next = GenerationRecord { user_id: Some(user.to_owned()), ..working(&id) };
+        let next = GenerationRecord { user_id: Some(user.to_owned()), ..completed(&id) };
         record(&bench, with_steps(&next, &[])).await;
         left.push((id, user));
         assert_eq!(total(&bench, "clerk").await, left.len() as u64, "after {}", rhythm.user);

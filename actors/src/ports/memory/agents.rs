@@ -14,7 +14,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, AskSubject, AskedCall, AskedStep, ContinuationChange, ConversationKey,
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationWrite,
-    Generations, NewAsk, Read, Row, StepOrigin, StoredContinuation, Written,
+    Generations, NewAsk, Read, Row, StepOrigin, StoredContinuation, UserCursor, Written,
 };
 
 /// Records of all agents, in the order in which they were first recorded.
@@ -113,9 +113,15 @@ impl Agents {
         dropped
     }
 
-    /// Deletes the generations of a user; returns their ids.
+    /// Deletes the ended generations of a user, and removes the user from the others; returns the ids
+    /// of the deleted ones.
     pub(super) fn forget_user(&mut self, user_id: &str) -> Vec<String> {
-        self.drop_where(|_, entry| entry.record.user_id.as_deref() == Some(user_id))
+        let is_of_user = |entry: &GenerationEntry| entry.record.user_id.as_deref() == Some(user_id);
+        let unfinished = self.generations.iter_mut().filter(|entry| is_of_user(entry));
+        for GenerationEntry { record, .. } in unfinished.filter(|it| !it.record.status.is_final()) {
+            (record.user_id, record.conversation_id) = (None, None);
+        }
+        self.drop_where(|_, entry| is_of_user(entry))
     }
 }
 
@@ -186,6 +192,29 @@ impl Generations for MemoryStore {
 
     fn continuation<'a>(&'a self, id: &'a str) -> Read<'a, Option<StoredContinuation>> {
         self.read(|state| state.agents.continuations.get(id).cloned())
+    }
+
+    fn unfinished_of_user<'a>(
+        &'a self,
+        user_id: &'a str,
+        after: Option<&'a UserCursor>,
+        limit: usize,
+    ) -> Read<'a, Vec<(UserCursor, String)>> {
+        self.read(|state| {
+            let is_meant = |record: &GenerationRecord| {
+                !record.status.is_final() && record.user_id.as_deref() == Some(user_id)
+            };
+            let all = state.agents.placed().map(|(row, entry)| (row, &entry.record));
+            let unfinished = all.filter(|(_, record)| is_meant(record));
+            let placed = unfinished.map(|(number, record)| {
+                (UserCursor { agent_id: record.agent_id.clone(), number }, record.id.clone())
+            });
+            let mut found: Vec<_> =
+                placed.filter(|(place, _)| after.is_none_or(|after| place > after)).collect();
+            found.sort_unstable();
+            found.truncate(limit);
+            found
+        })
     }
 
     fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>> {

@@ -177,7 +177,8 @@ pub trait Conversations: Send + Sync {
         at: Timestamp,
     ) -> Written<bool>;
 
-    /// Deletes a user's conversations, generations and log records, and erases the user from facts
-    /// of executions, with the data that it resumed them with. Returns the number of conversations.
+    /// Deletes a user's conversations, ended generations and log records; erases the user from
+    /// generations that have not ended, with their conversation, and from facts of executions, with
+    /// the data that it resumed them with. Returns the number of conversations.
     fn forget_user(&self, user_id: String) -> Written<u64>;
 }

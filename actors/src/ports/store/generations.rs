@@ -172,6 +172,13 @@ pub struct GenerationPage {
     pub total: u64,
 }
 
+/// Place among a user's generations: by agent, and in the order of their first records.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UserCursor {
+    pub agent_id: String,
+    pub number: i64,
+}
+
 /// Store of agents' generations.
 pub trait Generations: Send + Sync {
     /// Returns a new row number. Never blocks; `None` if the store has none left until it answers
@@ -195,6 +202,15 @@ pub trait Generations: Send + Sync {
 
     /// Returns the ids of suspended generations of a conversation.
     fn suspended_in<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Vec<String>>;
+
+    /// Returns the ids of a user's generations that have not ended, in the order of their places, at
+    /// most `limit` behind a place.
+    fn unfinished_of_user<'a>(
+        &'a self,
+        user_id: &'a str,
+        after: Option<&'a UserCursor>,
+        limit: usize,
+    ) -> Read<'a, Vec<(UserCursor, String)>>;
 
     /// Takes over generations that are `working`, have a continuation and no process that works on
     /// them; returns their rows and ids, by row, at most `limit` behind a row. Of concurrent

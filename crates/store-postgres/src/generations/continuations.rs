@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::try_join5;
-use greenroom_actors::ports::store::{ConversationKey, Row, StoredContinuation};
+use greenroom_actors::ports::store::{ConversationKey, Row, StoredContinuation, UserCursor};
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::numbers::{limit_of, signed};
 use greenroom_store_codec::prepared::{PreparedContinuation, PreparedGeneration};
@@ -15,7 +15,7 @@ use crate::changes::Changing;
 use crate::columns::Stored;
 use crate::lane::asks::{FoldedAsks, Owner};
 use crate::lane::parameters::Parameters;
-use crate::pool::{Failure, Reading};
+use crate::pool::{Failure, Reading, Values};
 use crate::store::Shared;
 use crate::text::Text;
 
@@ -172,6 +172,12 @@ pub(crate) const SUSPENDED_IN: &str = "SELECT id FROM generations
     WHERE status = 4 AND conversation = $1 AND agent = $2 AND user_id IS NOT DISTINCT FROM $3
     ORDER BY n";
 
+/// Finds generations of a user that have not ended, in the order of an index. Of the few statuses that
+/// are left PostgreSQL would read all rows, and sort them.
+pub(crate) const UNFINISHED_OF_USER: &str = "SELECT agent, number, id FROM generations
+    WHERE user_id <= $1 AND (user_id, agent, number) > ($1, $2, $3) AND status NOT IN (1, 2, 3)
+    ORDER BY user_id, agent, number LIMIT $4";
+
 /// Finds generations with a continuation behind a row whose process is gone, or is the given one.
 pub(crate) const ABANDONED: &str = "WITH working AS MATERIALIZED (
         SELECT n, node FROM generations WHERE status = 0)
@@ -209,6 +215,22 @@ pub(crate) async fn suspended_in(
     let user = user_id.as_deref().map(Text);
     let rows = reading.rows(SUSPENDED_IN, &[&conversation, &agent, &user]).await?;
     rows.iter().map(|row| row.string(0)).collect()
+}
+
+pub(crate) async fn unfinished_of_user(
+    reading: Reading,
+    user: &str,
+    after: Option<&UserCursor>,
+    limit: usize,
+) -> Result<Vec<(UserCursor, String)>, Failure> {
+    let (agent, number) = after.map_or(("", 0), |place| (&*place.agent_id, place.number));
+    let place: Values<'_> = &[&Text(user), &Text(agent), &number, &limit_of(limit)];
+    let rows = reading.rows(UNFINISHED_OF_USER, place).await?;
+    let read = |row: &Stored| {
+        let place = UserCursor { agent_id: row.string(0)?, number: row.integer(1)? };
+        Ok((place, row.string(2)?))
+    };
+    rows.iter().map(read).collect()
 }
 
 /// Takes over generations that have a continuation and no process, by row. A server that has the

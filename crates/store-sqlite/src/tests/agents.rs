@@ -231,16 +231,18 @@ async fn deletions_leave_no_rows() {
     for (id, conversation) in [("g1", "c1"), ("g2", "c2")] {
         assert_eq!(store.record_generation(write_of(id, conversation, many("a"))).await, Ok(()));
     }
-    let working = GenerationRecord { status: GenerationStatus::Working, ..record("g3") };
     let steps = (0..3).map(|number| (number, step("more"))).collect();
-    let write = GenerationWrite {
+    let began = GenerationWrite {
         row: free_row(),
-        record: working,
+        record: GenerationRecord { status: GenerationStatus::Working, ..record("g3") },
         steps,
         messages: None,
         continuation: ContinuationChange::Keep,
     };
-    assert_eq!(store.record_generation(write).await, Ok(()));
+    let ended = GenerationWrite { record: record("g3"), steps: Vec::new(), ..began.clone() };
+    for write in [began, ended] {
+        assert_eq!(store.record_generation(write).await, Ok(()));
+    }
     assert_eq!(counts(&path), [3, 3, 1, 2, 2200, 2200]);
     assert_eq!(store.delete_conversation(key("c1")).await, Ok(true));
     assert_eq!(counts(&path), [3, 3, 1, 1, 1100, 1100]);

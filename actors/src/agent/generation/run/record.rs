@@ -13,7 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{
     ContinuationChange, ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite,
 };
-use crate::requests::Unavailable;
+use crate::requests::{Unavailable, forget_operation};
 
 use super::{Outcome, Run};
 
@@ -44,6 +44,7 @@ impl Run {
         &mut self,
         continuation: ContinuationChange,
     ) -> Result<(), GenerateError> {
+        self.forget_user_if_erased();
         self.has_continuation |= matches!(continuation, ContinuationChange::Put { .. });
         let write = GenerationWrite {
             row: self.row,
@@ -76,19 +77,20 @@ impl Run {
 
     /// Records the end, and the messages of the conversation.
     pub(super) async fn record_end(&mut self, outcome: &Outcome) -> Result<(), GenerateError> {
+        self.forget_user_if_erased();
         let at = self.deps.clock.now();
         if self.is_unchanged {
             return Ok(());
         }
         if outcome.as_ref().is_ok_and(Generation::is_suspended) {
-            let recorded = self.record_put_down(at).await;
+            let recorded = Box::pin(self.record_put_down(at)).await;
             return recorded.inspect_err(|_| self.leave_behind());
         }
         if !self.is_id_ours && !matches!(outcome, Err(GenerateError::Exists(_))) {
             self.leave_behind();
         }
         if self.is_interrupted_by_shutdown(outcome) {
-            return self.record_release().await;
+            return Box::pin(self.record_release()).await;
         }
         let status = self.end_status(outcome).filter(|_| self.is_id_ours);
         let Some(status) = status else { return Ok(()) };
@@ -117,6 +119,18 @@ impl Run {
         self.transcript.mark_recorded();
         self.publish_end();
         Ok(())
+    }
+
+    /// Removes the user and the conversation from what the run records from now on, if the user was
+    /// erased meanwhile.
+    pub(super) fn forget_user_if_erased(&mut self) {
+        if !self.control.borrow().forgets_user {
+            return;
+        }
+        (self.record.user_id, self.record.conversation_id) = (None, None);
+        (self.memory, self.shared) = (None, None);
+        forget_operation(Arc::make_mut(&mut self.context));
+        self.continuation = self.continuation.take().map(Continuation::without_user);
     }
 
     /// Has a run that another run can continue tried again.
@@ -175,7 +189,8 @@ impl Run {
             // the calls have results, and the model was asked again
             let stored = self.deps.generations.continuation(&self.id);
             let stored = self.recording.during(stored).await.map_err(Unavailable::from)?;
-            self.continuation = stored.map(|stored| self.read_kept(&stored)).transpose()?;
+            self.continuation =
+                stored.map(|stored| self.read_kept(&stored, &self.record)).transpose()?;
         }
         let Some(kept) = &mut self.continuation else { return Ok(()) };
         kept.is_released = !has_open_calls;

@@ -16,7 +16,7 @@ impl Run {
     pub(super) async fn withdraw_asks(&self) -> Result<(), GenerateError> {
         let may_ask = self.agent.memory && self.agent.has_tools() && self.is_free();
         let Some(key) = conversation_key(&self.record).filter(|_| may_ask) else { return Ok(()) };
-        let withdrawn = async {
+        let withdrawn = Box::pin(async {
             for id in waiting_in(&*self.deps.generations, &key).await?.chats {
                 let end = PutAway {
                     from: Some(GenerationStatus::Suspended),
@@ -29,7 +29,7 @@ impl Run {
                 end_and_count(&self.deps, &id, end).await?;
             }
             Ok::<_, Unavailable>(())
-        };
+        });
         Ok(self.recording.during(withdrawn).await?)
     }
 

@@ -157,6 +157,11 @@ impl Start {
         self.recording.clone()
     }
 
+    /// Returns true if a step or another generation waits for the run.
+    pub(in crate::agent::generation) fn is_awaited(&self) -> bool {
+        self.record.origin.is_some() || self.input.parent.is_some()
+    }
+
     pub(in crate::agent::generation) fn scope(&self) -> Arc<LogScope> {
         Arc::clone(&self.scope)
     }

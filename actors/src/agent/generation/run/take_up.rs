@@ -40,7 +40,8 @@ impl Run {
                 .map_err(Unavailable::from)?;
         match (entry, stored) {
             (Some(entry), Some(stored)) => {
-                let (kept, revision) = (self.read_kept(&stored)?, stored.revision);
+                let kept = self.read_kept(&stored, &entry.record)?;
+                let revision = stored.revision;
                 Ok(Some(Recorded::Kept(Box::new(Kept { entry, kept, revision }))))
             }
             (Some(entry), None) if self.is_free() && entry.record.status.is_final() => {
@@ -64,8 +65,9 @@ impl Run {
     pub(super) fn read_kept(
         &self,
         stored: &StoredContinuation,
+        record: &GenerationRecord,
     ) -> Result<Continuation, GenerateError> {
-        serde_json::from_str(&stored.body).map_err(|error| {
+        Continuation::read(&stored.body, record).map_err(|error| {
             log::error!("the continuation of generation {} is damaged: {error}", self.id);
             GenerateError::Failed("the generation cannot be continued".to_owned())
         })
@@ -180,6 +182,7 @@ impl Run {
         kept.is_released = false;
         let crashes = kept.interruptions.saturating_sub(kept.shutdowns);
         self.continuation = Some(kept);
+        self.forget_user_if_erased();
         self.record.status = GenerationStatus::Working;
         let write = GenerationWrite {
             row: self.row,

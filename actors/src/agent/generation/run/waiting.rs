@@ -160,7 +160,8 @@ impl Run {
     }
 
     /// Returns the change that stores the continuation.
-    pub(super) fn put_continuation(&self, asks: Vec<AskChange>) -> ContinuationChange {
+    pub(super) fn put_continuation(&mut self, asks: Vec<AskChange>) -> ContinuationChange {
+        self.forget_user_if_erased();
         match self.continuation.as_ref().map(serde_json::to_string) {
             Some(Ok(body)) => ContinuationChange::Put { body: Arc::from(body), asks },
             Some(Err(error)) => {

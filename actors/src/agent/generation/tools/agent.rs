@@ -6,10 +6,11 @@ use actix::Arbiter;
 use serde_json::{Map, Value};
 
 use crate::agent::generation::{
-    GenerateError, GenerationDeps, GenerationRequest, STEP_GENERATION_PREFIX, spawn_generation,
+    GenerateError, GenerationDeps, GenerationRequest, spawn_generation,
 };
 use crate::agent::tool::ToolContext;
 use crate::domain::hash::long_hash;
+use crate::domain::ids::STEP_GENERATION_PREFIX;
 use crate::domain::message::{Message, Role};
 use crate::ports::model::Usage;
 use crate::ports::store::{GenerationEntry, GenerationStatus};

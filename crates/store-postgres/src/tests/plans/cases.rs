@@ -131,6 +131,7 @@ pub(super) const CASES: &[Case] = &[
     )
     .in_lane(),
     of!(generations::continuations::FIND, "'generation 6'"),
+    of!(generations::continuations::UNFINISHED_OF_USER, "'user 0', 'agent 1', 0, 100"),
     of!(generations::continuations::SUSPENDED_IN, "'conversation 1', 'agent 1', NULL"),
     of!(generations::continuations::ABANDONED, "0, 1, 100"),
     of!(generations::continuations::ADOPT, "'{6, 400}', 1, NULL"),
@@ -257,6 +258,7 @@ pub(super) const CASES: &[Case] = &[
     of!(retention::DROP_EXECUTIONS, "'{1, 2, 3, 4, 5}', 1"),
     of!(retention::DROP_GENERATIONS, "'{1, 2, 3, 4, 5}'"),
     of!(retention::FORGET_GENERATIONS, "'user 0', 100"),
+    of!(retention::DISOWN_GENERATIONS, "'user 0', 100"),
     of!(search::APPROVED, "'=user 1', 'agent 1', 'conversation 1'"),
     of!(search::BY_KEY, "'=user 1', 'agent 1', 'conversation 1'"),
     // counts the conversations
