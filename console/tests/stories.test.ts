@@ -23,6 +23,7 @@ const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "sees what others answer": answerInTwoTabs,
   "goes everywhere with the keyboard": useKeyboard,
   "types ahead of a slow server": typeAhead,
+  "finds executions by what is known of them": findExecutions,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "replays with another input, and compares": replayAndCompare,
@@ -129,6 +130,23 @@ async function typeAhead(page: Page, base: string): Promise<void> {
   await page.keyboard.press("Enter");
   await page.waitForURL(`**/refund/${id}`);
   await page.unrouteAll({ behavior: "ignoreErrors" });
+}
+
+async function findExecutions(page: Page, base: string): Promise<void> {
+  const id = `found-${Date.now()}`;
+  await server.execute("refund", { order: "A-5", amount: 5 }, { executionId: id });
+  await page.goto(`${base}/console/executions`);
+  await page.getByLabel("Id begins with").fill("found-");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/[?&]id=found-/);
+  await page.locator(`[role=table] a[href$="${id}"]`).waitFor();
+  assert.equal(await page.locator('[role=table] a[href*="/refund/"]').count(), 1);
+  await page.getByText("More", { exact: true }).click();
+  await page.getByLabel("Error has the text").fill("no failure says this");
+  await page.keyboard.press("Enter");
+  await page.getByText("No execution fits").waitFor();
+  await page.reload();
+  assert.equal(await page.getByLabel("Error has the text").inputValue(), "no failure says this");
 }
 
 async function suspendAndResume(page: Page, base: string): Promise<void> {

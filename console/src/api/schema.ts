@@ -2614,6 +2614,8 @@ export interface components {
             /** @description Failed attempts, oldest first. If there are many, only the newest. */
             errors?: components["schemas"]["AttemptError"][];
             childExecutionId?: string;
+            /** @description Newest generation of an andAgent step, in the history of its agent. */
+            generationId?: string;
             /**
              * @description Time of the last resume, as `resumedBy` and `resumeData`. For andWorkflow steps those of the
              *     child, whose state has the data.

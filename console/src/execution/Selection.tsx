@@ -76,6 +76,11 @@ function StepFacts({ step, node, declared, progress, calls, state }: SelectionPr
             <Id id={recorded.childExecutionId} href={to("executions", node.calls, recorded.childExecutionId)} max={24} />
           </Fact>
         )}
+        {recorded?.generationId && (
+          <Fact name="Generation">
+            <Id id={recorded.generationId} max={24} copy />
+          </Fact>
+        )}
         <Fact name="Events">
           {step.first === step.last ? step.first : `${step.first} – ${step.last}`}
         </Fact>

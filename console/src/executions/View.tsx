@@ -76,7 +76,7 @@ export function ExecutionsView() {
       <Filters filter={filter} />
       {list.error && <Problem error={list.error} retry={list.reload} />}
       {!list.rows && !list.error && <Loading what="executions" />}
-      {list.rows && list.rows.length === 0 && list.fresh.length === 0 && <Nothing filter={filter} />}
+      {list.rows && list.rows.length === 0 && list.fresh.length === 0 && (list.hasMore ? <NoneYet more={list.more} /> : <Nothing filter={filter} />)}
       {list.rows && list.rows.length + list.fresh.length > 0 && (
         <>
           <div class="note">
@@ -116,16 +116,11 @@ export function ExecutionsView() {
 
 function Filters({ filter }: { filter: Filter }) {
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
-  const [user, setUser] = useState(filter.user);
-  useEffect(() => setUser(filter.user), [filter.user]);
   return (
     <form
       class="filters"
       role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        setParams({ user: user.trim() }, "push");
-      }}
+      onSubmit={(event) => event.preventDefault()}
     >
       <label>
         Status
@@ -174,22 +169,67 @@ function Filters({ filter }: { filter: Filter }) {
           </label>
         </>
       )}
-      <label>
-        User
-        <input type="text" value={user} placeholder="any" onInput={(event) => setUser(event.currentTarget.value)} onBlur={() => user !== filter.user && setParams({ user: user.trim() }, "push")} />
-      </label>
-      {filter.replayOf && (
-        <label>
-          Replays of
-          <input type="text" value={filter.replayOf} readOnly />
-        </label>
-      )}
+      <TextFilter name="id" label="Id begins with" value={filter.id} />
+      <details class="more" open={texts.some(([name]) => filter[name] !== "")}>
+        <summary>More</summary>
+        <div class="filters">
+          {texts.map(([name, label]) => (
+            <TextFilter key={name} name={name} label={label} value={filter[name]} />
+          ))}
+        </div>
+      </details>
       {!isEmpty(filter) && (
         <button type="button" class="bare small clear" onClick={() => go(to("executions"))}>
           clear
         </button>
       )}
     </form>
+  );
+}
+
+/** Filters that are rarely used. */
+const texts = [
+  ["error", "Error has the text"],
+  ["user", "User"],
+  ["parent", "Started by execution"],
+  ["replayOf", "Replays of"],
+] as const;
+
+/** A filter that counts once it is left, or with Enter. */
+function TextFilter({ name, label, value }: { name: string; label: string; value: string }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const apply = (): void => {
+    if (text.trim() !== value) setParams({ [name]: text.trim() }, "push");
+  };
+  return (
+    <label>
+      {label}
+      <input
+        type="text"
+        value={text}
+        placeholder="any"
+        spellcheck={false}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onBlur={apply}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") apply();
+        }}
+      />
+    </label>
+  );
+}
+
+/** A page was searched, and nothing found in it. */
+function NoneYet({ more }: { more: () => void }) {
+  return (
+    <Empty title="None of the newest ones fits">
+      <p>
+        <button type="button" class="button" onClick={more}>
+          Search older ones
+        </button>
+      </p>
+    </Empty>
   );
 }
 

@@ -7,6 +7,11 @@ test("the address is the filter", () => {
   assert.deepEqual(queryOf(filter, Date.parse("2026-01-02T00:00:00Z")), { status: "error", userId: "ada", endedFrom: "2026-01-01T00:00:00.000Z" });
 });
 
+test("texts that are looked for are sent under the names of the API", () => {
+  const filter = filterOf(new URLSearchParams("id=01a2&error=card+declined&parent=p-1&replayOf=r-1"));
+  assert.deepEqual(queryOf(filter, 0), { idPrefix: "01a2", error: "card declined", parentExecutionId: "p-1", replayOf: "r-1" });
+});
+
 test("what the API does not know is not sent", () => {
   assert.deepEqual(queryOf(filterOf(new URLSearchParams("status=odd&range=never")), 0), {});
   assert.ok(isEmpty(filterOf(new URLSearchParams("at=7"))));

@@ -3,6 +3,12 @@ export interface Filter {
   workflow: string;
   status: string;
   user: string;
+  /** Begin of the id. */
+  id: string;
+  /** Text in the message of the failure. */
+  error: string;
+  /** The execution that started them. */
+  parent: string;
   /** One of `ranges`, or `between` with `from` and `to`. */
   range: string;
   from: string;
@@ -27,7 +33,7 @@ export const ranges: Record<string, { text: string; ms: number }> = {
 
 export function filterOf(query: URLSearchParams): Filter {
   const value = (name: string): string => query.get(name) ?? "";
-  return { workflow: value("workflow"), status: value("status"), user: value("user"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf") };
+  return { workflow: value("workflow"), status: value("status"), user: value("user"), id: value("id"), error: value("error"), parent: value("parent"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf") };
 }
 
 export function isEmpty(filter: Filter): boolean {
@@ -49,6 +55,9 @@ export function queryOf(filter: Filter, now: number): Record<string, string> {
   if (filter.status in statuses) query.status = filter.status;
   if (filter.user) query.userId = filter.user;
   if (filter.replayOf) query.replayOf = filter.replayOf;
+  if (filter.id) query.idPrefix = filter.id;
+  if (filter.error) query.error = filter.error;
+  if (filter.parent) query.parentExecutionId = filter.parent;
   const [from, to] = filter.status === "error" ? (["endedFrom", "endedTo"] as const) : (["from", "to"] as const);
   const range = ranges[filter.range];
   if (range) query[from] = new Date(now - range.ms).toISOString();
