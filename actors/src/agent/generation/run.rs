@@ -141,13 +141,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Registers the generation; returns it with its input and the channel of its outcome.
+    /// Registers the generation; returns it with its input and the channel of its outcome. It is
+    /// boxed, because its future holds it more than once.
     pub(super) fn new(
         start: Start,
         control: watch::Receiver<Control>,
         subscribers: Rc<RefCell<Subscribers>>,
         actor: Addr<GenerationActor>,
-    ) -> (Self, RunInput, oneshot::Sender<Outcome>) {
+    ) -> (Box<Self>, RunInput, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
         let (is_id_ours, begins) = (!start.is_id_chosen, start.begins);
         let Start { deps, agent, model, id, input, record, row, recording, .. } = start;
@@ -159,7 +160,7 @@ impl Run {
         let has_subscribers = subscribers.borrow().are_expected();
         let sequencer = has_subscribers
             .then(|| EventSequencer::new(Arc::clone(&id), Arc::from(message_id.as_str())));
-        let mut run = Self {
+        let mut run = Box::new(Self {
             answer: AnswerBuffer::new(deps.bytes_max, deps.tool_limits.value_depth_max),
             results_left: deps.bytes_max,
             context: Arc::clone(&input.context),
@@ -197,7 +198,7 @@ impl Run {
             chat,
             control,
             guards: (active, found),
-        };
+        });
         if is_id_ours {
             run.show_chat();
         }
@@ -205,7 +206,7 @@ impl Run {
     }
 
     /// Runs until there is an answer or a stop; records the end; then sends the last event.
-    pub(super) async fn perform(mut self, input: RunInput) -> Outcome {
+    pub(super) async fn perform(mut self: Box<Self>, input: RunInput) -> Outcome {
         let (time, worked) = (self.agent.budget.time, self.worked.clone());
         let mut stop = pin!(stopped(self.control.clone(), time, worked));
         let (outcome, is_stopped) = tokio::select! {

@@ -48,7 +48,7 @@ impl Run {
     }
 
     /// Records the end, then notifies caller and subscribers.
-    pub(super) async fn end(mut self, outcome: Outcome) -> Outcome {
+    pub(super) async fn end(mut self: Box<Self>, outcome: Outcome) -> Outcome {
         // a run that continues asks the model again
         if let Err(error) = &outcome
             && !self.is_interrupted_by_shutdown(&outcome)
@@ -57,7 +57,7 @@ impl Run {
         }
         let recorded = self.record_end(&outcome).await;
         self.log_end(&outcome);
-        let Self { sequencer, subscribers, guards, transcript, begin, begins, .. } = self;
+        let Self { sequencer, subscribers, guards, transcript, begin, begins, .. } = *self;
         // before answering: the agent must not count as working once the caller has the answer
         drop(guards);
         let outcome = recorded.and(outcome);
