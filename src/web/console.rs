@@ -28,6 +28,9 @@ mod files {
 /// Place in the page for what it has to know about this server.
 const PLACE: &str = "<meta name=\"greenroom\" content=\"{}\" />";
 
+/// Where the files are.
+const FILES: &str = "/console/assets";
+
 /// Allows only files and the API of this server.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; \
@@ -57,12 +60,16 @@ pub(crate) struct Console {
     assets: OnceLock<BTreeMap<&'static str, StaticFile>>,
 }
 
-/// `GET /console`, and every path under it that is no file.
+/// `GET /console`, and every path under it but those of files, whose paths have no further segments.
 pub(crate) async fn page(
     request: HttpRequest,
     settings: Data<Settings>,
     console: Data<Console>,
-) -> HttpResponse {
+) -> Result<HttpResponse, ApiError> {
+    let path = request.uri().path();
+    if path == FILES || path.strip_prefix(FILES).is_some_and(|rest| rest.starts_with('/')) {
+        return Err(ids::path_not_found(&request));
+    }
     let page = console.page.get_or_init(|| {
         let is_checked = !settings.config.binding.auth.providers.is_empty();
         let page = PAGE.replacen(PLACE, &filled(&settings.config.console, is_checked), 1);
@@ -72,7 +79,7 @@ pub(crate) async fn page(
     answer.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
     // addresses have filters and ids
     answer.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    std::future::ready(answer).await
+    Ok(answer)
 }
 
 /// `GET /console/assets/:file`.

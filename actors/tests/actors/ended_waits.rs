@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::generation::GenerationRequest;
-use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::domain::message::ToolOutcome;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{
-    AskState, AskSubject, ConversationKey, GenerationEntry, GenerationStatus, Status,
+    AskState, AskSubject, GenerationEntry, GenerationStatus, Status,
 };
 use greenroom_actors::requests::Unavailable;
 use greenroom_actors::runtime::CancelGenerationError;
@@ -139,52 +138,6 @@ async fn a_step_goes_on_without_its_deleted_conversation() {
     assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
     let conversation = world.runtime.conversations().conversation(&key()).await.unwrap();
     assert!(conversation.is_none(), "it stays deleted: {conversation:?}");
-}
-
-#[actix::test]
-async fn a_step_waits_on_when_its_user_is_erased() {
-    tokio::time::pause();
-    let effects = Effects::default();
-    let script = [
-        calls(&[("d1", "delegate_task", json!({ "agent": "clerk", "task": "refund" }))]),
-        ask_for("c1"),
-        ask_for("c2"),
-        text("inner done"),
-        text("outer done"),
-    ];
-    let model = ScriptedModel::local(script);
-    let mut registry = registry(&model, vec![guarded(&effects, over_100())]);
-    let clerk = AgentDefinition { id: "clerk".to_owned(), ..(*registry.agents["desk"]).clone() };
-    let desk = AgentDefinition {
-        sub_agents: vec!["clerk".to_owned()],
-        tools: Choice::default(),
-        ..(*registry.agents["desk"]).clone()
-    };
-    registry.agents.insert("clerk".to_owned(), Arc::new(clerk));
-    registry.agents.insert("desk".to_owned(), Arc::new(desk));
-    let world = World::launch(registry, RuntimeLimits::default()).await;
-    step_of_ann(&world).await;
-    let inner = asking(&world).await;
-    let chat = GenerationRequest { agent_id: "clerk".to_owned(), ..request() };
-    let chat = world.runtime.generate(chat).await.unwrap();
-    assert_eq!(open_asks(&world).await.len(), 2);
-
-    world.runtime.forget_user("ann").await.unwrap();
-    assert_eq!(asking(&world).await, inner, "only that of the step is left");
-    assert!(world.runtime.generation("clerk", &chat.id, &ALL).await.unwrap().is_none());
-    let world = world.restart().await;
-    answer(&world, json!({ "approved": true })).await;
-    pass(Duration::from_millis(100)).await;
-    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
-    assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
-    assert_eq!(entry(&world, "clerk", &inner).await.record.user_id, None);
-    for agent in ["desk", "clerk"] {
-        for user_id in [key().user_id, None] {
-            let key = ConversationKey { agent_id: Arc::from(agent), user_id, ..key() };
-            let conversation = world.runtime.conversations().conversation(&key).await.unwrap();
-            assert!(conversation.is_none(), "of {agent}: {conversation:?}");
-        }
-    }
 }
 
 #[actix::test]

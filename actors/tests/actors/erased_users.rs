@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{
@@ -17,7 +18,8 @@ use greenroom_actors::visibility::Visibility;
 use serde_json::json;
 
 use crate::approvals::{
-    Effects, ask, calls, decision, guarded, key, open_asks, over_100, registry, request, text,
+    Effects, answer, ask, calls, decision, guarded, key, open_asks, over_100, registry, request,
+    text,
 };
 use crate::generations::slowly;
 use crate::workflows::spawn;
@@ -81,6 +83,31 @@ async fn erase_after(world: &World, moments: usize) {
         tokio::task::yield_now().await;
     }
     world.runtime.forget_user("ann").await.unwrap();
+}
+
+#[actix::test]
+async fn a_step_waits_on_when_its_user_is_erased() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let (inner, outer) = (text("inner done"), text("outer done"));
+    let world = world([delegates(), refunds(), refunds(), inner, outer], &effects).await;
+    drop(world.runtime.execute(of_ann()).await.unwrap());
+    let of_step = open_asks(&world).await.remove(0);
+    let chat = GenerationRequest { agent_id: "clerk".to_owned(), ..request() };
+    let chat = world.runtime.generate(chat).await.unwrap();
+    assert_eq!(open_asks(&world).await.len(), 2);
+
+    world.runtime.forget_user("ann").await.unwrap();
+    let open = open_asks(&world).await;
+    assert_eq!(open.iter().map(|ask| &ask.id).collect::<Vec<_>>(), [&of_step.id]);
+    let everything = Visibility::Everything;
+    assert!(world.runtime.generation("clerk", &chat.id, &everything).await.unwrap().is_none());
+    let world = world.restart().await;
+    answer(&world, json!({ "approved": true })).await;
+    pass(Duration::from_millis(100)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, effects.all().len()), (Status::Completed, 1));
+    assert_erased(&world, "while it waited").await;
 }
 
 #[actix::test]

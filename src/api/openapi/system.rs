@@ -69,7 +69,8 @@ pub(super) fn console() -> Described {
 pub(super) fn console_place() -> Described {
     let described = Described::new("consolePlace")
         .with([parts::path("tail", "What is shown", json!({ "type": "string" }))])
-        .about("The page of the console, which shows what the path names.");
+        .about("The page of the console, which shows what the path names.")
+        .refusing([not_found("/console/assets/missing/")]);
     cacheable(described, "The page of the console", html())
 }
 

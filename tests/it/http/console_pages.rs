@@ -41,7 +41,13 @@ fn files_are_kept_for_ever_and_others_do_not_exist() {
         assert!(file.header("content-type").unwrap().starts_with(content_type), "{extension}");
         assert!(file.header("cache-control").unwrap().contains("immutable"), "{extension}");
     }
-    for missing in ["/console/assets/none.js", "/console/assets/..%2Findex.html"] {
+    for missing in [
+        "/console/assets/none.js",
+        "/console/assets/..%2Findex.html",
+        "/console/assets",
+        "/console/assets/",
+        "/console/assets/index.js/more",
+    ] {
         assert_eq!(site.server.get(missing).status, 404, "{missing}");
     }
 }

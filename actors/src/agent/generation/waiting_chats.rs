@@ -22,8 +22,12 @@ pub(crate) async fn waiting_in(
 ) -> Result<WaitingIn, Unavailable> {
     let mut waiting = WaitingIn::default();
     for id in store.suspended_in(key).await? {
-        let (entry, stored) = tokio::try_join!(store.generation(&id), store.continuation(&id))?;
-        let (Some(entry), Some(StoredContinuation { body, .. })) = (entry, stored) else {
+        let Some(entry) = store.generation(&id).await? else { continue };
+        if entry.record.origin.is_some() {
+            waiting.awaited.push(id);
+            continue;
+        }
+        let Some(StoredContinuation { body, .. }) = store.continuation(&id).await? else {
             continue;
         };
         let kept = match Continuation::read(&body, &entry.record) {
@@ -33,9 +37,9 @@ pub(crate) async fn waiting_in(
                 continue;
             }
         };
-        match kept.is_awaited(&entry.record) {
-            true => waiting.awaited.push(id),
-            false => waiting.chats.push(id),
+        match kept.parent {
+            Some(_) => waiting.awaited.push(id),
+            None => waiting.chats.push(id),
         }
     }
     Ok(waiting)
