@@ -150,7 +150,10 @@ impl AskAccess {
     pub(crate) fn check_assigned(&self, ask: &Ask) -> Result<(), AskError> {
         let Some(Answerer { user, roles }) = &self.answerer else { return Ok(()) };
         let is_asked = ask.rules.admits(user.as_deref(), roles, ask.user_id.as_deref());
-        if is_asked { Ok(()) } else { Err(AskError::NotAssigned { to: ask.rules.to.clone() }) }
+        if is_asked {
+            return Ok(());
+        }
+        Err(AskError::NotAssigned { to: ask.rules.to.clone(), is_nameless: user.is_none() })
     }
 
     pub(crate) fn check_claim(&self, ask: &Ask, now: Timestamp) -> Result<(), AskError> {
@@ -187,7 +190,12 @@ pub enum AskError {
     NotAssigned {
         /// Users and roles that are asked.
         to: Vec<Assignee>,
+        /// True if the answer names no user.
+        is_nameless: bool,
     },
+    /// The call shows several asks of a sub-agent, or has shown them: these are open.
+    #[error("several are asked at this call")]
+    Ambiguous { asks: Vec<Arc<str>> },
     #[error("{by} is about to answer")]
     Claimed { by: Arc<str>, until: Timestamp },
     /// The data does not match the schema, or is too deep.

@@ -211,34 +211,52 @@ impl Runtime {
         if found.is_none() {
             return Err(AskError::NotFound);
         }
-        let asks = self.pending_asks(&generation_id).await?;
-        let pending = asks.iter().find(|ask| **ask.waiting_call() == *tool_call_id);
-        let ask_id = match pending {
-            Some(pending) => Some(Arc::clone(&pending.ask_id)),
-            None => self.newest_ask(&generation_id, &tool_call_id).await?,
+        let own = self.own_ask(&generation_id, &tool_call_id).await?;
+        let ask_id = match own {
+            Some(own) => own,
+            None => self.ask_below(&generation_id, &tool_call_id).await?,
         };
-        let ask = self.find_ask(&ask_id.ok_or(AskError::NotFound)?, &visibility).await?;
+        let ask = self.find_ask(&ask_id, &visibility).await?;
+        if ask.kind != AskKind::Approval && ask.state == AskState::Open {
+            let why = format!("the call asks a question, which is answered in the inbox: {ask_id}");
+            return Err(AskError::InvalidData(why));
+        }
         self.answer_ask(ask, answer).await
     }
 
-    /// Returns the newest ask of a call: its own, or the newest of the sub-agent that it has asked.
-    async fn newest_ask(
+    /// Returns the newest ask of a call of a generation, if it has any of its own.
+    async fn own_ask(
         &self,
         generation_id: &str,
         tool_call_id: &str,
     ) -> Result<Option<Arc<str>>, Unavailable> {
-        let store = &self.shared.store;
-        let is_its = |ask: &Ask| match &ask.subject {
+        let asks = self.shared.store.asks_of_generation(generation_id).await?;
+        let own = asks.into_iter().rfind(|ask| match &ask.subject {
             AskSubject::Call(call) => *call.tool_call_id == *tool_call_id,
             AskSubject::Step(_) => false,
-        };
-        let asks = store.asks_of_generation(generation_id).await?;
-        if let Some(own) = asks.into_iter().rfind(is_its) {
-            return Ok(Some(own.id));
-        }
+        });
+        Ok(own.map(|own| own.id))
+    }
+
+    /// Returns the ask that a call shows of its sub-agent. Refused if it has shown others: an approval
+    /// that is sent twice must not answer the next one.
+    async fn ask_below(
+        &self,
+        generation_id: &str,
+        tool_call_id: &str,
+    ) -> Result<Arc<str>, AskError> {
         let child = child_of(generation_id, tool_call_id);
-        let below = store.asks_of_generation(&child).await?;
-        Ok(below.into_iter().next_back().map(|ask| ask.id))
+        let asked = self.shared.store.asks_of_generation(&child).await?;
+        let pending = self.pending_asks(generation_id).await?;
+        let shown = pending.into_iter().filter(|ask| **ask.waiting_call() == *tool_call_id);
+        let open: Vec<_> = shown.map(|ask| ask.ask_id).collect();
+        // those of further sub-agents are not among the asks of this one
+        let is_known = |id: &Arc<str>| asked.iter().any(|ask| ask.id == *id);
+        match asked.as_slice() {
+            [] if open.is_empty() => Err(AskError::NotFound),
+            [only] if open.iter().all(is_known) => Ok(Arc::clone(&only.id)),
+            _ => Err(AskError::Ambiguous { asks: open }),
+        }
     }
 
     /// Returns what a generation waits for, if it is suspended.

@@ -101,7 +101,8 @@ async fn only_those_who_are_asked_answer() {
             true => assert_eq!(answered.unwrap().ask.state, AskState::Answered),
             false => {
                 let named = open.rules.to.clone();
-                let refused = Some(AskError::NotAssigned { to: named });
+                let is_nameless = user.is_none();
+                let refused = Some(AskError::NotAssigned { to: named, is_nameless });
                 assert_eq!(answered.err(), refused, "{to:?} {user:?}");
                 assert_eq!(only_open(&world).await, open, "it stays open");
             }

@@ -11,7 +11,7 @@ use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{
     AskState, AskSubject, GenerationEntry, GenerationStatus, Status,
 };
-use greenroom_actors::requests::Unavailable;
+use greenroom_actors::requests::{ApproveCall, AskError, Unavailable};
 use greenroom_actors::runtime::CancelGenerationError;
 use greenroom_actors::testkit::{World, pass, start, target};
 use greenroom_actors::visibility::Visibility;
@@ -256,5 +256,39 @@ async fn an_answer_and_a_cancellation_at_once_have_one_winner() {
             }
             Err(other) => panic!("after {moments}: {other:?}"),
         }
+    }
+}
+
+#[actix::test]
+async fn an_approval_that_is_sent_twice_answers_one_ask_of_a_sub_agent() {
+    tokio::time::pause();
+    let effects = Effects::default();
+    let refund = |id| (id, "refund", json!({ "amount": 500 }));
+    let delegate = || calls(&[("d1", "delegate_task", json!({ "agent": "desk", "task": "x" }))]);
+    let one_by_one = vec![ask_for("c1"), ask_for("c2")];
+    let at_once = vec![calls(&[refund("c1"), refund("c2")])];
+    for (script, asked) in [(at_once, 2), (one_by_one, 1)] {
+        let script = [delegate()].into_iter().chain(script).chain([text("in"), text("out")]);
+        let model = ScriptedModel::local(script);
+        let registry = with_boss(registry(&model, vec![guarded(&effects, over_100())]));
+        let world = World::launch(registry, RuntimeLimits::default()).await;
+        let boss = GenerationRequest { agent_id: "boss".to_owned(), ..request() };
+        let waiting = world.runtime.generate(boss).await.unwrap();
+        assert_eq!(waiting.asks.len(), asked);
+        let approve = || ApproveCall {
+            agent_id: "boss".to_owned(),
+            generation_id: waiting.id.clone(),
+            tool_call_id: "d1".to_owned(),
+            visibility: ALL,
+            answer: decision(json!({ "approved": true })),
+        };
+        let first = world.runtime.approve_call(approve()).await;
+        pass(Duration::from_millis(100)).await;
+        let open = open_asks(&world).await;
+        let asks = open.iter().map(|ask| Arc::clone(&ask.id)).collect();
+        let second = world.runtime.approve_call(approve()).await;
+        assert_eq!(second.err(), Some(AskError::Ambiguous { asks }));
+        // the only one is answered; of two, none is
+        assert_eq!((first.is_ok(), open.len()), (asked == 1, asked), "{first:?}");
     }
 }

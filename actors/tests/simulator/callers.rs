@@ -196,6 +196,7 @@ impl Caller {
                 | AskError::Closed { .. }
                 | AskError::Changed { .. }
                 | AskError::NotAssigned { .. }
+                | AskError::Ambiguous { .. }
                 | AskError::Claimed { .. }
                 | AskError::InvalidData(_)
                 | AskError::KeyReused,

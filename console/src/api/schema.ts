@@ -3320,7 +3320,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body is no form
          */
-        "Refused400.49": {
+        "Refused400.50": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3345,7 +3345,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
-        "Refused400.56": {
+        "Refused400.57": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3365,7 +3365,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.59": {
+        "Refused400.60": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3387,7 +3387,7 @@ export interface components {
          *
          *     `links_off`: This server makes no links: inbox.secret is not set
          */
-        "Refused400.61": {
+        "Refused400.63": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3407,7 +3407,7 @@ export interface components {
          *
          *     `install_off`: No command is configured to install updates; set install under [updates]
          */
-        "Refused400.65": {
+        "Refused400.68": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3431,7 +3431,7 @@ export interface components {
          *
          *     `tool_input_invalid`: Invalid tool input: n: missing
          */
-        "Refused400.72": {
+        "Refused400.75": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3451,7 +3451,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.76": {
+        "Refused400.79": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3477,7 +3477,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.77": {
+        "Refused400.80": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3489,7 +3489,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.85": {
+        "Refused400.88": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3507,7 +3507,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.87": {
+        "Refused400.90": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3565,7 +3565,7 @@ export interface components {
             };
         };
         /** @description `host_not_allowed`: Host not allowed */
-        "Refused403.43": {
+        "Refused403.44": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3584,7 +3584,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.50": {
+        "Refused403.51": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3605,7 +3605,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.60": {
+        "Refused403.61": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3623,7 +3623,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.66": {
+        "Refused403.69": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3641,7 +3641,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.73": {
+        "Refused403.76": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3659,7 +3659,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.81": {
+        "Refused403.84": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3757,11 +3757,29 @@ export interface components {
             };
         };
         /**
+         * @description `agent_not_found`: Agent assistant not found
+         *
+         *     `ask_not_found`: Ask ask_9f86d081884c7d65 not found
+         *
+         *     `generation_not_found`: Generation 018f not found
+         */
+        "Refused404.42": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
          * @description `ask_not_found`: Ask ask_9f86d081884c7d65 not found
          *
          *     `link_invalid`: This link is not valid: it is incomplete, or the secret has changed
          */
-        "Refused404.44": {
+        "Refused404.45": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3774,7 +3792,7 @@ export interface components {
             };
         };
         /** @description `ask_not_found`: Ask ask_9f86d081884c7d65 not found */
-        "Refused404.55": {
+        "Refused404.56": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3786,7 +3804,7 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: GET /ui/missing.css */
-        "Refused404.62": {
+        "Refused404.64": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3798,7 +3816,19 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: GET /console/assets/missing.css */
-        "Refused404.63": {
+        "Refused404.65": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not_found`: Not found: GET /console/assets/missing/ */
+        "Refused404.66": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3810,7 +3840,7 @@ export interface components {
             };
         };
         /** @description `package_not_found`: Package left-pad not found */
-        "Refused404.67": {
+        "Refused404.70": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3822,7 +3852,7 @@ export interface components {
             };
         };
         /** @description `tool_not_found`: Tool add not found */
-        "Refused404.74": {
+        "Refused404.77": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3838,18 +3868,6 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.79": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
         "Refused404.82": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -3861,8 +3879,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
+        "Refused404.85": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.83": {
+        "Refused404.86": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3874,7 +3904,7 @@ export interface components {
             };
         };
         /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.84": {
+        "Refused404.87": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3898,7 +3928,7 @@ export interface components {
             };
         };
         /** @description `body_too_slow`: Request body was not received in time */
-        "Refused408.51": {
+        "Refused408.52": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4008,8 +4038,10 @@ export interface components {
          *     `ask_withdrawn`: Ask ask_9f86d081884c7d65 was withdrawn at 2026-09-21T14:13:20.000Z: what waited for it has ended
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
+         *
+         *     `ask_ambiguous`: There are, or were, several asks of call call-1: answer ask_1 or ask_2 in the inbox
          */
-        "Refused409.42": {
+        "Refused409.43": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4029,7 +4061,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.45": {
+        "Refused409.46": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4070,7 +4102,27 @@ export interface components {
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
-        "Refused409.57": {
+        "Refused409.58": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `ask_answered`: Ask ask_9f86d081884c7d65 was answered at 2026-09-21T14:13:20.000Z by lea
+         *
+         *     `ask_expired`: The deadline of ask ask_9f86d081884c7d65 passed at 2026-09-21T14:13:20.000Z
+         *
+         *     `ask_withdrawn`: Ask ask_9f86d081884c7d65 was withdrawn at 2026-09-21T14:13:20.000Z: what waited for it has ended
+         *
+         *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
+         */
+        "Refused409.62": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4082,7 +4134,7 @@ export interface components {
             };
         };
         /** @description `install_running`: Updates are already being installed */
-        "Refused409.68": {
+        "Refused409.71": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4094,7 +4146,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.78": {
+        "Refused409.81": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4106,7 +4158,7 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays-2 */
-        "Refused409.80": {
+        "Refused409.83": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4118,7 +4170,7 @@ export interface components {
             };
         };
         /** @description `link_expired`: This link was good until 2026-09-21T14:13:20.000Z */
-        "Refused410.46": {
+        "Refused410.47": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4131,7 +4183,7 @@ export interface components {
             };
         };
         /** @description `ask_changed`: Ask ask_9f86d081884c7d65 has changed: its revision is 2 */
-        "Refused412.58": {
+        "Refused412.59": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4143,7 +4195,7 @@ export interface components {
             };
         };
         /** @description `body_too_large`: Request body is larger than 1048576 bytes */
-        "Refused413.52": {
+        "Refused413.53": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4172,7 +4224,7 @@ export interface components {
          *
          *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
          */
-        "Refused415.53": {
+        "Refused415.54": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4203,7 +4255,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.86": {
+        "Refused426.89": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4285,7 +4337,7 @@ export interface components {
             };
         };
         /** @description `internal`: Internal server error */
-        "Refused500.47": {
+        "Refused500.48": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4302,7 +4354,7 @@ export interface components {
          *
          *     `updates_unchecked`: Failed to check for updates: the registry cannot be reached
          */
-        "Refused500.64": {
+        "Refused500.67": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4318,7 +4370,7 @@ export interface components {
          *
          *     `install_failed`: Failed to install updates: the command ended with exit code 1
          */
-        "Refused500.69": {
+        "Refused500.72": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4334,7 +4386,7 @@ export interface components {
          *
          *     `environment_file_failed`: Failed to write the environment file
          */
-        "Refused500.71": {
+        "Refused500.74": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4350,7 +4402,7 @@ export interface components {
          *
          *     `tool_failed`: Failed to execute tool: the warehouse does not respond
          */
-        "Refused500.75": {
+        "Refused500.78": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4485,7 +4537,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.48": {
+        "Refused503.49": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4509,7 +4561,7 @@ export interface components {
          *
          *     `execution_moved`: The server of the execution has changed, or does not answer
          */
-        "Refused503.54": {
+        "Refused503.55": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4523,7 +4575,7 @@ export interface components {
             };
         };
         /** @description `draining`: The server is shutting down */
-        "Refused503.70": {
+        "Refused503.73": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4578,7 +4630,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -5707,9 +5759,9 @@ export interface operations {
             };
             400: components["responses"]["Refused400.30"];
             403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.32"];
+            404: components["responses"]["Refused404.42"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.42"];
+            409: components["responses"]["Refused409.43"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -5970,12 +6022,12 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            403: components["responses"]["Refused403.43"];
-            404: components["responses"]["Refused404.44"];
-            409: components["responses"]["Refused409.45"];
-            410: components["responses"]["Refused410.46"];
-            500: components["responses"]["Refused500.47"];
-            503: components["responses"]["Refused503.48"];
+            403: components["responses"]["Refused403.44"];
+            404: components["responses"]["Refused404.45"];
+            409: components["responses"]["Refused409.46"];
+            410: components["responses"]["Refused410.47"];
+            500: components["responses"]["Refused500.48"];
+            503: components["responses"]["Refused503.49"];
         };
     };
     answerAskLink: {
@@ -6006,16 +6058,16 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            400: components["responses"]["Refused400.49"];
-            403: components["responses"]["Refused403.50"];
-            404: components["responses"]["Refused404.44"];
-            408: components["responses"]["Refused408.51"];
-            409: components["responses"]["Refused409.45"];
-            410: components["responses"]["Refused410.46"];
-            413: components["responses"]["Refused413.52"];
-            415: components["responses"]["Refused415.53"];
-            500: components["responses"]["Refused500.47"];
-            503: components["responses"]["Refused503.54"];
+            400: components["responses"]["Refused400.50"];
+            403: components["responses"]["Refused403.51"];
+            404: components["responses"]["Refused404.45"];
+            408: components["responses"]["Refused408.52"];
+            409: components["responses"]["Refused409.46"];
+            410: components["responses"]["Refused410.47"];
+            413: components["responses"]["Refused413.53"];
+            415: components["responses"]["Refused415.54"];
+            500: components["responses"]["Refused500.48"];
+            503: components["responses"]["Refused503.55"];
         };
     };
     describeAsk: {
@@ -6046,7 +6098,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.55"];
+            404: components["responses"]["Refused404.56"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6100,12 +6152,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.56"];
+            400: components["responses"]["Refused400.57"];
             403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.55"];
+            404: components["responses"]["Refused404.56"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.57"];
-            412: components["responses"]["Refused412.58"];
+            409: components["responses"]["Refused409.58"];
+            412: components["responses"]["Refused412.59"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6151,12 +6203,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.59"];
-            403: components["responses"]["Refused403.60"];
-            404: components["responses"]["Refused404.55"];
+            400: components["responses"]["Refused400.60"];
+            403: components["responses"]["Refused403.61"];
+            404: components["responses"]["Refused404.56"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.42"];
-            412: components["responses"]["Refused412.58"];
+            409: components["responses"]["Refused409.62"];
+            412: components["responses"]["Refused412.59"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6198,12 +6250,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.59"];
+            400: components["responses"]["Refused400.60"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.55"];
+            404: components["responses"]["Refused404.56"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.42"];
-            412: components["responses"]["Refused412.58"];
+            409: components["responses"]["Refused409.62"];
+            412: components["responses"]["Refused412.59"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6251,12 +6303,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.59"];
+            400: components["responses"]["Refused400.60"];
             403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.55"];
+            404: components["responses"]["Refused404.56"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.42"];
-            412: components["responses"]["Refused412.58"];
+            409: components["responses"]["Refused409.62"];
+            412: components["responses"]["Refused412.59"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6302,12 +6354,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.61"];
+            400: components["responses"]["Refused400.63"];
             403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.55"];
+            404: components["responses"]["Refused404.56"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.42"];
-            412: components["responses"]["Refused412.58"];
+            409: components["responses"]["Refused409.62"];
+            412: components["responses"]["Refused412.59"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6462,7 +6514,7 @@ export interface operations {
                 content?: never;
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.62"];
+            404: components["responses"]["Refused404.64"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -6541,7 +6593,7 @@ export interface operations {
                 content?: never;
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.63"];
+            404: components["responses"]["Refused404.65"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -6581,6 +6633,7 @@ export interface operations {
                 content?: never;
             };
             403: components["responses"]["Refused403.18"];
+            404: components["responses"]["Refused404.66"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -6662,7 +6715,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.64"];
+            500: components["responses"]["Refused500.67"];
         };
     };
     installUpdates: {
@@ -6696,15 +6749,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.65"];
-            403: components["responses"]["Refused403.66"];
-            404: components["responses"]["Refused404.67"];
+            400: components["responses"]["Refused400.68"];
+            403: components["responses"]["Refused403.69"];
+            404: components["responses"]["Refused404.70"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.68"];
+            409: components["responses"]["Refused409.71"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.69"];
-            503: components["responses"]["Refused503.70"];
+            500: components["responses"]["Refused500.72"];
+            503: components["responses"]["Refused503.73"];
         };
     };
     setUpObservability: {
@@ -6744,11 +6797,11 @@ export interface operations {
                 };
             };
             400: components["responses"]["Refused400.25"];
-            403: components["responses"]["Refused403.66"];
+            403: components["responses"]["Refused403.69"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.71"];
+            500: components["responses"]["Refused500.74"];
         };
     };
     listTools: {
@@ -6815,13 +6868,13 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.72"];
-            403: components["responses"]["Refused403.73"];
-            404: components["responses"]["Refused404.74"];
+            400: components["responses"]["Refused400.75"];
+            403: components["responses"]["Refused403.76"];
+            404: components["responses"]["Refused404.77"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.75"];
+            500: components["responses"]["Refused500.78"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6857,7 +6910,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.76"];
+            400: components["responses"]["Refused400.79"];
             403: components["responses"]["Refused403.18"];
             404: components["responses"]["Refused404.26"];
             500: components["responses"]["Refused500.15"];
@@ -6905,11 +6958,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.77"];
+            400: components["responses"]["Refused400.80"];
             403: components["responses"]["Refused403.2"];
             404: components["responses"]["Refused404.26"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.78"];
+            409: components["responses"]["Refused409.81"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6947,9 +7000,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.76"];
+            400: components["responses"]["Refused400.79"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6988,9 +7041,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.76"];
+            400: components["responses"]["Refused400.79"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7038,9 +7091,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.77"];
+            400: components["responses"]["Refused400.80"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7083,9 +7136,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.76"];
+            400: components["responses"]["Refused400.79"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7121,9 +7174,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.76"];
+            400: components["responses"]["Refused400.79"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7173,9 +7226,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.77"];
+            400: components["responses"]["Refused400.80"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7225,11 +7278,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.77"];
+            400: components["responses"]["Refused400.80"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.79"];
+            404: components["responses"]["Refused404.82"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.80"];
+            409: components["responses"]["Refused409.83"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -7268,7 +7321,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.76"];
+            400: components["responses"]["Refused400.79"];
             403: components["responses"]["Refused403.18"];
             404: components["responses"]["Refused404.26"];
             500: components["responses"]["Refused500.15"];
@@ -7303,8 +7356,8 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.81"];
-            404: components["responses"]["Refused404.82"];
+            403: components["responses"]["Refused403.84"];
+            404: components["responses"]["Refused404.85"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.41"];
         };
@@ -7404,7 +7457,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.83"];
+            404: components["responses"]["Refused404.86"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7454,7 +7507,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.83"];
+            404: components["responses"]["Refused404.86"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7486,7 +7539,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.84"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7536,7 +7589,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.84"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7671,9 +7724,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.85"];
+            400: components["responses"]["Refused400.88"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.86"];
+            426: components["responses"]["Refused426.89"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.38"];
         };
@@ -7712,9 +7765,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.87"];
+            400: components["responses"]["Refused400.90"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.86"];
+            426: components["responses"]["Refused426.89"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.38"];
         };
@@ -7747,9 +7800,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.87"];
+            400: components["responses"]["Refused400.90"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.86"];
+            426: components["responses"]["Refused426.89"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.38"];
         };

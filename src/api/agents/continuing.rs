@@ -93,6 +93,10 @@ pub async fn approve(
         visibility: caller.visibility(),
         answer: AnswerAsk { data, by, access, idempotency: None },
     };
+    let seen = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
+    if seen.is_none() {
+        return Err(ApiError::GenerationNotFound(generation_id.to_owned()));
+    }
     let answered = runtime.approve_call(request).await;
     answered.map_err(|error| ApiError::from_ask(&format!("of call {tool_call_id}"), error))
 }

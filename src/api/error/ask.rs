@@ -18,11 +18,16 @@ pub enum AskRefusal {
     Expired { id: String, at: Timestamp },
     #[error("Ask {id} was withdrawn {}: what waited for it has ended", at_time(*.at))]
     Withdrawn { id: String, at: Timestamp },
-    #[error("Others are asked, not this caller{}", may_answer(.to))]
+    #[error("Others are asked, not this caller{}{}", may_answer(.to), nameless(*.is_nameless))]
     NotAssigned {
         /// Users and roles that are asked, if known.
         to: Vec<Assignee>,
+        /// True if the request names no user.
+        is_nameless: bool,
     },
+    /// `of`: what the request names in place of an ask.
+    #[error("There are, or were, several asks {of}: answer {} in the inbox", which(.asks))]
+    Ambiguous { of: String, asks: Vec<String> },
     #[error("{by} is about to answer ask {id}, until {}", .until.to_iso())]
     Claimed { id: String, by: String, until: Timestamp },
     #[error("Ask {id} has changed: its revision is {revision}")]
@@ -59,6 +64,15 @@ fn may_answer(to: &[Assignee]) -> String {
     }
 }
 
+fn nameless(is_nameless: bool) -> &'static str {
+    if is_nameless { "; this request names no user" } else { "" }
+}
+
+/// Names the asks that are open.
+fn which(asks: &[String]) -> String {
+    if asks.is_empty() { "its asks".to_owned() } else { asks.join(" or ") }
+}
+
 fn by_user(user: Option<&str>) -> String {
     user.map(|user| format!(" by {user}")).unwrap_or_default()
 }
@@ -71,6 +85,7 @@ impl AskRefusal {
             Self::Expired { .. } => ErrorCode::AskExpired,
             Self::Withdrawn { .. } => ErrorCode::AskWithdrawn,
             Self::NotAssigned { .. } => ErrorCode::NotAssigned,
+            Self::Ambiguous { .. } => ErrorCode::AskAmbiguous,
             Self::Claimed { .. } => ErrorCode::AskClaimed,
             Self::Changed { .. } => ErrorCode::AskChanged,
             Self::InvalidData(_) => ErrorCode::AnswerInvalid,
@@ -94,7 +109,13 @@ impl ApiError {
                 AskState::Expired => AskRefusal::Expired { id, at },
                 AskState::Withdrawn | AskState::Open => AskRefusal::Withdrawn { id, at },
             },
-            AskError::NotAssigned { to } => AskRefusal::NotAssigned { to },
+            AskError::NotAssigned { to, is_nameless } => {
+                AskRefusal::NotAssigned { to, is_nameless }
+            }
+            AskError::Ambiguous { asks } => {
+                let asks = asks.iter().map(ToString::to_string).collect();
+                AskRefusal::Ambiguous { of: id, asks }
+            }
             AskError::Claimed { by, until } => {
                 AskRefusal::Claimed { id, by: by.to_string(), until }
             }

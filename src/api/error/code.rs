@@ -231,6 +231,11 @@ codes! {
             "Ask already answered",
             "Another answer was first; this one changed nothing.",
             "The text names the time and the user, if known.";
+        AskAmbiguous "ask_ambiguous" 409:
+            "Ask ambiguous",
+            "The call of an agent shows, or has shown, several asks of the agent that it calls; an \
+             approval by the call could answer another one than meant.",
+            "Answer the asks in the text by their ids, in the inbox or the chat.";
         AskExpired "ask_expired" 409:
             "Ask expired",
             "The deadline passed before an answer, and the execution went its way.",

@@ -46,7 +46,9 @@ impl ApiError {
                 Self::SuspensionPassed { id, why }
             }
             ResumeError::AsksOpen(step) => Self::StepAsks(step),
-            ResumeError::NotAssigned => Self::Ask(AskRefusal::NotAssigned { to: Vec::new() }),
+            ResumeError::NotAssigned => {
+                Self::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false })
+            }
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
             ResumeError::Unavailable(cause) => cause.into(),

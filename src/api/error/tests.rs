@@ -132,8 +132,23 @@ fn an_ask_of_others_says_why() {
     let until = Timestamp(1_790_000_000_000);
     let not_assigned = |to: &[&str]| AskError::NotAssigned {
         to: to.iter().map(|it| it.parse().unwrap()).collect(),
+        is_nameless: to == ["user:ann"],
     };
+    let asks = vec![Arc::from("ask_1"), Arc::from("ask_2")];
     let rows = [
+        (
+            not_assigned(&["user:ann"]),
+            403,
+            "not_assigned",
+            "Others are asked, not this caller: user:ann may answer; this request names no user"
+                .to_owned(),
+        ),
+        (
+            AskError::Ambiguous { asks },
+            409,
+            "ask_ambiguous",
+            "There are, or were, several asks ask_1: answer ask_1 or ask_2 in the inbox".to_owned(),
+        ),
         (
             not_assigned(&["user:ann", "role:lead"]),
             403,
@@ -291,7 +306,8 @@ fn of_asks() -> Vec<ApiError> {
         AskRefusal::Answered { id: id(), at, by: None },
         AskRefusal::Expired { id: id(), at },
         AskRefusal::Withdrawn { id: id(), at },
-        AskRefusal::NotAssigned { to: Vec::new() },
+        AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false },
+        AskRefusal::Ambiguous { of: id(), asks: Vec::new() },
         AskRefusal::Claimed { id: id(), by: id(), until: at },
         AskRefusal::Changed { id: id(), revision: 1 },
         AskRefusal::InvalidData(id()),

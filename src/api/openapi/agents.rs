@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::components::Components;
 use super::described::Described;
 use super::{bodies, configured, frames, inbox, parts};
-use crate::api::error::{ApiError, GenerationFailure, Product};
+use crate::api::error::{ApiError, AskRefusal, GenerationFailure, Product};
 use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
 use crate::api::wire::history::{HistoryEntryView, HistoryView};
 use crate::api::wire::inbox::AskDetailView;
@@ -207,6 +207,13 @@ pub(super) fn approve(registry: &Registry, components: &mut Components) -> Descr
         .with_body(body, true, example)
         .answering(200, inbox::tagged("The answered ask", data))
         .refusing(inbox::of_answers())
+        .refusing([
+            ApiError::GenerationNotFound("018f".to_owned()),
+            ApiError::Ask(AskRefusal::Ambiguous {
+                of: "of call call-1".to_owned(),
+                asks: vec!["ask_1".to_owned(), "ask_2".to_owned()],
+            }),
+        ])
         .using_runtime()
         .using_memory()
 }

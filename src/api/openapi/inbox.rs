@@ -238,7 +238,7 @@ pub(super) fn of_answers() -> Vec<ApiError> {
 }
 
 fn not_assigned() -> ApiError {
-    ApiError::Ask(AskRefusal::NotAssigned { to: Vec::new() })
+    ApiError::Ask(AskRefusal::NotAssigned { to: Vec::new(), is_nameless: false })
 }
 
 /// Describes an answer with the revision of the ask.

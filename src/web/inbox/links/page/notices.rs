@@ -24,6 +24,10 @@ pub(super) fn words(error: &ApiError) -> (String, String) {
             "No longer needed",
             format!("What waited for an answer has ended on {}. Nothing more is needed.", on(at)),
         ),
+        AskRefusal::Ambiguous { .. } => (
+            "More than one question",
+            "Open each question by its own link. No answer was recorded.".to_owned(),
+        ),
         AskRefusal::NotAssigned { .. } => (
             "Others are asked",
             "Others are asked since this link was made. No answer was recorded.".to_owned(),
