@@ -79,8 +79,8 @@ impl Shared {
     }
 
     /// Erases a user from the memory of this process, and first from its generations, whose records
-    /// would restore deleted data: those for which something waits continue without the user, the
-    /// others are cancelled.
+    /// would restore deleted data: those for which a step waits continue without the user, the others
+    /// are cancelled.
     pub(crate) async fn forget_here(&self, user: &Arc<str>) -> Result<(), Unavailable> {
         if let Some(deps) = self.generations.get() {
             let running = deps.live.of_user(user).into_iter().map(forgotten);
@@ -92,6 +92,14 @@ impl Shared {
         }
         self.feed.forget_user(Arc::clone(user)).await;
         Ok(())
+    }
+
+    /// Erases the user of a generation of this process. Returns true if it runs on without the user.
+    pub(crate) async fn forget_user_of(&self, generation: &str) -> Result<bool, Unavailable> {
+        let Some(deps) = self.generations.get() else { return Ok(false) };
+        let Some(actor) = deps.live.actor(generation) else { return Ok(false) };
+        self.unless_outage(None, forgotten(actor)).await?;
+        Ok(deps.live.actor(generation).is_some())
     }
 
     /// Erases a user from the memory of every process, as [`Self::forget_here`] does.

@@ -96,6 +96,8 @@ impl Runtime {
             Some(found) if found.kept.is_awaited(&entry.record) => {
                 self.stop_awaited(id, revision).await
             }
+            // that its step has ended
+            None if entry.record.status.is_final() => Ok(Stopped::Changed),
             None if is_of_step => Ok(Stopped::StartsAgain),
             Some(_) | None => {
                 let end = PutAway {

@@ -84,8 +84,8 @@ impl Runtime {
         if self.is_for_step(id).await? {
             return self.strike(id, Forgets::User).await;
         }
-        if self.generations.live.is_live(id) {
-            // it was told, or has begun since
+        // one that has begun since
+        if self.shared.forget_user_of(id).await? {
             return Ok(());
         }
         let to = GenerationStatus::Cancelled;

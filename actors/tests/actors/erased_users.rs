@@ -147,8 +147,10 @@ async fn a_chat_is_gone_whenever_its_user_is_erased_beside_an_answer() {
         pass(Duration::from_secs(120)).await;
         assert_erased(&world, &when).await;
         assert_eq!(open_asks(&world).await, [], "{when}");
-        let left = world.runtime.history("desk", &Visibility::Everything, 0, 10).await.unwrap();
-        assert_eq!(left.entries, [], "{when}");
+        for agent in AGENTS {
+            let left = world.runtime.history(agent, &Visibility::Everything, 0, 10).await.unwrap();
+            assert_eq!(left.entries, [], "{when}, of {agent}");
+        }
     }
 }
 
@@ -168,6 +170,23 @@ async fn the_agent_of_a_step_works_on_without_its_erased_user() {
     let left: Vec<_> = left.entries.iter().map(|entry| entry.record.status).collect();
     assert_eq!(left, [GenerationStatus::Completed]);
     assert_erased(&world, "while it worked").await;
+}
+
+#[actix::test]
+async fn a_sub_agent_at_work_is_deleted_with_the_chat_of_its_erased_user() {
+    tokio::time::pause();
+    let world = world([delegates(), slowly(), text("outer done")], &Effects::default()).await;
+    let runtime = world.runtime.clone();
+    let chat = actix::spawn(async move { runtime.generate(request()).await });
+    pass(Duration::from_secs(1)).await;
+    world.runtime.forget_user("ann").await.unwrap();
+    pass(Duration::from_secs(30)).await;
+    assert!(chat.await.unwrap().is_err(), "it is cancelled");
+    assert_erased(&world, "while the sub-agent worked").await;
+    for agent in AGENTS {
+        let left = world.runtime.history(agent, &Visibility::Everything, 0, 10).await.unwrap();
+        assert_eq!(left.entries, [], "of {agent}");
+    }
 }
 
 /// The user is erased while runs that another process began are being taken up.
@@ -192,8 +211,10 @@ async fn of_interrupted_runs_only_those_of_steps_continue() {
         world.runtime.forget_user("ann").await.unwrap();
         pass(Duration::from_secs(120)).await;
         assert_erased(&world, &when).await;
-        let left = world.runtime.history("desk", &Visibility::Everything, 0, 10).await.unwrap();
-        assert_eq!(left.entries.len(), usize::from(is_step), "{when}");
+        for agent in AGENTS {
+            let left = world.runtime.history(agent, &Visibility::Everything, 0, 10).await.unwrap();
+            assert_eq!(left.entries.len(), usize::from(is_step), "{when}, of {agent}");
+        }
         if is_step {
             let state = world.runtime.describe(&target("w", "e")).await.unwrap();
             assert_eq!(state.status, Status::Completed);

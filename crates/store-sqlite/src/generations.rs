@@ -60,7 +60,8 @@ const OF_USER: &str = "SELECT n, agent, number FROM generations
     WHERE user_id = ?1 AND status NOT IN (0, 4) LIMIT ?2";
 
 const DISOWN: &str = "UPDATE generations SET user_id = NULL, conversation = NULL
-    WHERE n IN (SELECT n FROM generations WHERE user_id = ?1 AND status IN (0, 4) LIMIT ?2)";
+    WHERE n IN (SELECT n FROM generations
+        WHERE user_id = ?1 AND status IN (0, 4) AND execution IS NOT NULL LIMIT ?2)";
 
 const ENDED: &str = "SELECT agent, number FROM generations
     WHERE n = ?1 AND ended IS NOT NULL AND status NOT IN (0, 4)";
@@ -202,7 +203,7 @@ impl<'c> Generations<'c> {
         self.interrupt.execute(params![generation_code(GenerationStatus::Error), now.0]).map(drop)
     }
 
-    /// Removes a user from up to `limit` generations that have not ended; returns their number.
+    /// Removes a user from up to `limit` generations of steps that have not ended; returns their number.
     pub(super) fn disown(&mut self, user: &str, limit: usize) -> Result<usize> {
         self.disown.execute(params![user, limit_of(limit)])
     }

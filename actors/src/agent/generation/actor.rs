@@ -29,8 +29,8 @@ pub(crate) struct CancelGeneration {
     pub(crate) ended: Option<oneshot::Sender<()>>,
 }
 
-/// Erases the user of a generation: one for which a step or another generation waits continues
-/// without the user and the conversation, any other one is cancelled.
+/// Erases the user of a generation: one for which a step waits continues without the user and the
+/// conversation, any other one is cancelled.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ForgetUserOfGeneration {
@@ -71,8 +71,8 @@ pub(crate) struct GenerationActor {
     waiting_for_end: Vec<oneshot::Sender<()>>,
     live: Arc<GenerationRegistry>,
     recording: Recording,
-    /// True if a step or another generation waits for this one.
-    is_awaited: bool,
+    /// True if a step waits for it, or for the generation that has asked for it.
+    is_for_step: bool,
 }
 
 impl GenerationActor {
@@ -81,7 +81,7 @@ impl GenerationActor {
             id: start.id(),
             live: start.registry(),
             recording: start.recording(),
-            is_awaited: start.is_awaited(),
+            is_for_step: start.is_for_step(),
             subscribers: Rc::new(RefCell::new(start.subscribers())),
             start: Some(start),
             control: watch::Sender::new(Control::default()),
@@ -136,7 +136,7 @@ impl Handler<ForgetUserOfGeneration> for GenerationActor {
 
     fn handle(&mut self, command: ForgetUserOfGeneration, ctx: &mut Self::Context) {
         let ForgetUserOfGeneration { done } = command;
-        if !self.is_awaited {
+        if !self.is_for_step {
             self.waiting_for_end.push(done);
             return self.stop(Stop::Cancelled);
         }

@@ -78,9 +78,9 @@ impl GenerationRegistry {
         Some(entry.actor.clone())
     }
 
-    /// Returns true if a generation of this id runs in this process.
-    pub(crate) fn is_live(&self, id: &str) -> bool {
-        self.entries().generations.contains_key(id)
+    /// Returns the generation of this id.
+    pub(crate) fn actor(&self, id: &str) -> Option<Addr<GenerationActor>> {
+        self.entries().generations.get(id).map(|entry| entry.actor.clone())
     }
 
     /// Waits until this run of a generation has left.

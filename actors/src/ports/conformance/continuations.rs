@@ -29,7 +29,7 @@ pub(super) async fn run(bench: &impl AsyncFn() -> Bench) {
     interrupted_generations_are_adopted(bench().await).await;
     a_restart_leaves_what_can_continue(bench().await).await;
     asks_and_continuation_are_deleted_with_their_generation(bench().await).await;
-    unfinished_generations_of_a_forgotten_user_stay(bench().await).await;
+    generations_of_steps_stay_without_their_forgotten_user(bench().await).await;
 }
 
 pub(super) fn with_continuation(record: &GenerationRecord, body: &str) -> GenerationWrite {
@@ -256,20 +256,22 @@ async fn asks_and_continuation_are_deleted_with_their_generation(bench: Bench) {
     assert_eq!(continuation(&bench, "g1").await, None, "nothing is left");
 }
 
-async fn unfinished_generations_of_a_forgotten_user_stay(bench: Bench) {
+async fn generations_of_steps_stay_without_their_forgotten_user(bench: Bench) {
     let of = |user: &str, record: GenerationRecord| GenerationRecord {
         user_id: Some(user.to_owned()),
         conversation_id: Some("c1".to_owned()),
         ..record
     };
+    let origin = StepOrigin { execution_id: ExecutionId::trusted("e"), path: "a".into() };
+    let of_step = |record| GenerationRecord { origin: Some(origin.clone()), ..record };
     let cooks = GenerationRecord { agent_id: "cook".to_owned(), ..suspended("of a cook") };
     for (user, of_one) in [
         ("ann", cooks),
         ("ann", suspended("waits")),
         ("bob", suspended("of another")),
-        ("ann", working("works")),
-        ("ann", completed("ended")),
-        ("ann", suspended("newest")),
+        ("ann", of_step(working("works"))),
+        ("ann", of_step(completed("ended"))),
+        ("ann", of_step(suspended("newest"))),
     ] {
         record(&bench, with_continuation(&of(user, of_one), "{}")).await;
     }
@@ -288,12 +290,13 @@ async fn unfinished_generations_of_a_forgotten_user_stay(bench: Bench) {
     assert_eq!(unfinished("unknown", None, 10).await, []);
 
     assert_eq!(bench.store.forget_user("ann".to_owned()).await, Ok(0), "no conversations");
-    assert_eq!(unfinished("ann", None, 10).await, []);
+    let left = unfinished("ann", None, 10).await;
+    assert_eq!(ids(&left), ["waits", "of a cook"], "those of no step");
     let owner = async |id| {
         let found = entry(&bench, id).await;
         found.map(|entry| (entry.record.user_id, entry.record.conversation_id))
     };
-    for (_, id) in &all {
+    for id in ["works", "newest"] {
         assert_eq!(owner(id).await, Some((None, None)), "{id} continues without its user");
         assert_eq!(continuation(&bench, id).await, stored(1, "{}"), "{id}");
     }

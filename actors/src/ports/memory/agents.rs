@@ -113,15 +113,17 @@ impl Agents {
         dropped
     }
 
-    /// Deletes the ended generations of a user, and removes the user from the others; returns the ids
-    /// of the deleted ones.
+    /// Deletes the ended generations of a user, and removes the user from those of steps; returns the
+    /// ids of the deleted ones.
     pub(super) fn forget_user(&mut self, user_id: &str) -> Vec<String> {
         let is_of_user = |entry: &GenerationEntry| entry.record.user_id.as_deref() == Some(user_id);
         let unfinished = self.generations.iter_mut().filter(|entry| is_of_user(entry));
-        for GenerationEntry { record, .. } in unfinished.filter(|it| !it.record.status.is_final()) {
-            (record.user_id, record.conversation_id) = (None, None);
+        for GenerationEntry { record, .. } in unfinished {
+            if record.origin.is_some() && !record.status.is_final() {
+                (record.user_id, record.conversation_id) = (None, None);
+            }
         }
-        self.drop_where(|_, entry| is_of_user(entry))
+        self.drop_where(|_, entry| is_of_user(entry) && entry.record.status.is_final())
     }
 }
 

@@ -178,7 +178,8 @@ pub trait Conversations: Send + Sync {
     ) -> Written<bool>;
 
     /// Deletes a user's conversations, ended generations and log records; erases the user from
-    /// generations that have not ended, with their conversation, and from facts of executions, with
-    /// the data that it resumed them with. Returns the number of conversations.
+    /// generations of steps that have not ended, with their conversation, and from facts of
+    /// executions, with the data that it resumed them with. Other generations that have not ended
+    /// stay. Returns the number of conversations.
     fn forget_user(&self, user_id: String) -> Written<u64>;
 }

@@ -157,9 +157,10 @@ impl Start {
         self.recording.clone()
     }
 
-    /// Returns true if a step or another generation waits for the run.
-    pub(in crate::agent::generation) fn is_awaited(&self) -> bool {
-        self.record.origin.is_some() || self.input.parent.is_some()
+    /// Returns true if a step waits for the run, or for the generation that has asked for it.
+    pub(in crate::agent::generation) fn is_for_step(&self) -> bool {
+        let is_in_execution = self.record.trace.root_type == EntityType::Workflow;
+        self.record.origin.is_some() || self.input.parent.is_some() && is_in_execution
     }
 
     pub(in crate::agent::generation) fn scope(&self) -> Arc<LogScope> {

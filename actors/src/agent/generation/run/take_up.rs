@@ -57,6 +57,11 @@ impl Run {
             (Some(entry), None) if entry.record.status == GenerationStatus::Completed => {
                 Ok(Some(Recorded::Completed(Box::new(entry))))
             }
+            _ if self.is_free() => {
+                // deleted meanwhile: there is nothing that it could begin with
+                self.is_id_ours = false;
+                Err(GenerateError::Cancelled)
+            }
             _ => Ok(None),
         }
     }

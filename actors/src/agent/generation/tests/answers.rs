@@ -261,3 +261,13 @@ async fn an_arbiter_that_has_stopped_gives_an_error() {
     assert_eq!(generation.outcome().await, expected);
     assert_eq!(world.active.live(), 0);
 }
+
+#[actix::test]
+async fn a_run_whose_record_was_deleted_before_it_was_taken_up_does_not_begin_anew() {
+    let world = World::local([ScriptedAnswer::Panic]);
+    let taken_up = GenerationRequest { continues: true, ..request(None) };
+    let outcome = world.run(taken_up).await;
+    assert!(matches!(outcome, Err(GenerateError::Cancelled)), "{outcome:?}");
+    assert_eq!(world.model.requests().len(), 0);
+    assert_eq!(world.history.writes.lock().unwrap().len(), 0);
+}
