@@ -98,12 +98,13 @@ pub(crate) const FORGET_GENERATIONS: &str = drop_generations!(
         ORDER BY user_id, agent, number LIMIT $2))"
 );
 
-/// Removes a user from up to `$2` generations of steps that have not ended.
+/// Removes a user from those of steps among up to `$2` generations that have not ended. There are few of
+/// them: those of no step have been ended before.
 pub(crate) const DISOWN_GENERATIONS: &str =
     "UPDATE generations SET user_id = NULL, conversation = NULL WHERE n = ANY (ARRAY(
         SELECT n FROM generations WHERE user_id <= $1 AND (user_id, agent, number) > ($1, '', 0)
-            AND status NOT IN (1, 2, 3) AND execution IS NOT NULL
-        ORDER BY user_id, agent, number LIMIT $2)) AND status IN (0, 4)";
+            AND status NOT IN (1, 2, 3)
+        ORDER BY user_id, agent, number LIMIT $2)) AND status IN (0, 4) AND execution IS NOT NULL";
 
 fn retention() -> String {
     "ended executions and generations".to_owned()
