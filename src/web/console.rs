@@ -28,7 +28,7 @@ mod files {
 /// Place in the page for what it has to know about this server.
 const PLACE: &str = "<meta name=\"greenroom\" content=\"{}\" />";
 
-/// Where the files are.
+/// Path of the files.
 const FILES: &str = "/console/assets";
 
 /// Allows only files and the API of this server.

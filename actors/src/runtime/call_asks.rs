@@ -224,7 +224,7 @@ impl Runtime {
         self.answer_ask(ask, answer).await
     }
 
-    /// Returns the newest ask of a call of a generation, if it has any of its own.
+    /// Returns the newest ask that a call of a generation has itself, if there is any.
     async fn own_ask(
         &self,
         generation_id: &str,
