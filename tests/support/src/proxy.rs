@@ -146,7 +146,9 @@ async fn serve(
                 None => return,
             },
             client = accepted(listener.as_ref()) => {
-                connections.spawn(carry(client, target, seen.clone()));
+                // now, and not once it runs: a cut in between counts for it
+                let cuts = seen.borrow().cuts;
+                connections.spawn(carry(client, target, seen.clone(), cuts));
                 continue;
             }
             Some(_) = connections.join_next() => continue,
@@ -181,9 +183,13 @@ async fn accepted(listener: Option<&TcpListener>) -> TcpStream {
     }
 }
 
-/// Carries a connection until both sides have ended it, or one breaks, or the next cut.
-async fn carry(mut client: TcpStream, target: u16, mut weather: watch::Receiver<Weather>) {
-    let cuts = weather.borrow().cuts;
+/// Carries a connection until both sides have ended it, or one breaks, or the first cut after so many.
+async fn carry(
+    mut client: TcpStream,
+    target: u16,
+    mut weather: watch::Receiver<Weather>,
+    cuts: u64,
+) {
     let (pumps, mut until_cut) = (weather.clone(), async move || {
         let _ = weather.wait_for(|weather| weather.cuts > cuts).await;
     });
