@@ -162,3 +162,14 @@ fn connections_end_with_the_proxy() {
     let refused = TcpStream::connect(("127.0.0.1", port)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 }
+
+#[test]
+fn a_cut_ends_although_connections_were_accepted_just_before() {
+    let proxy = echo();
+    for _ in 0..300 {
+        let client = Client::of(&proxy).unwrap();
+        // returns once all connections have ended, also those that have not begun to carry
+        proxy.cut();
+        drop(client);
+    }
+}
