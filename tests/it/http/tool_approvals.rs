@@ -213,7 +213,7 @@ fn a_text_that_waits_says_so_and_goes_on_once_it_is_approved() {
     assert_eq!(code(&late), (409, "ask_answered"));
     assert!(late.text().contains("lea"), "{}", late.text());
     assert_eq!(code(&desk.approve(id, &unknown)), (404, "ask_not_found"));
-    assert_eq!(code(&desk.approve("unknown", &body)), (404, "ask_not_found"));
+    assert_eq!(code(&desk.approve("unknown", &body)), (404, "generation_not_found"));
 }
 
 #[test]
