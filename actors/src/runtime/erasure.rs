@@ -39,8 +39,10 @@ impl Runtime {
     async fn forget_user_once(&self, user_id: &str) -> Result<u64, Unavailable> {
         // before the store, so that memory records the name nowhere after the store has erased it
         self.shared.forget_everywhere(&Arc::from(user_id)).await?;
-        self.settle_unfinished(user_id).await?;
-        self.shared.store.forget_user(user_id.to_owned()).await.map_err(Unavailable::from)
+        let settled = self.settle_unfinished(user_id).await;
+        // also if some of it cannot be read
+        let forgotten = self.shared.store.forget_user(user_id.to_owned()).await?;
+        settled.map(|()| forgotten)
     }
 
     /// Deletes a conversation with its messages, and withdraws what is asked in it. Returns false if
@@ -61,21 +63,25 @@ impl Runtime {
     /// Removes a user from generations that have not ended and for which a step waits in the end;
     /// ends the others.
     async fn settle_unfinished(&self, user_id: &str) -> Result<(), Unavailable> {
-        let mut after = None;
+        let (mut after, mut unread) = (None, None);
         loop {
             let store = &self.shared.store;
             let mut page = store.unfinished_of_user(user_id, after.as_ref(), PAGE).await?;
             for (_, id) in &page {
-                match self.settle_one(id).await {
+                let settled = match self.settle_one(id).await {
                     // logged
-                    Err(Unavailable::Corrupt(_)) => self.end_unread(id).await?,
+                    Err(Unavailable::Corrupt(_)) => self.end_unread(id).await,
+                    settled => settled,
+                };
+                match settled {
+                    Err(why @ Unavailable::Corrupt(_)) => unread = Some(why),
                     settled => settled?,
                 }
             }
             let is_full = page.len() == PAGE;
             after = page.pop().map(|(place, _)| place).filter(|_| is_full);
             if after.is_none() {
-                return Ok(());
+                return unread.map_or(Ok(()), Err);
             }
         }
     }

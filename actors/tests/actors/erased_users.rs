@@ -10,7 +10,8 @@ use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{
-    ConversationKey, Conversations as _, GenerationStatus, Generations as _, Status,
+    ContinuationChange, ConversationKey, Conversations as _, GenerationStatus, GenerationWrite,
+    Generations as _, Status,
 };
 use greenroom_actors::requests::StartExecution;
 use greenroom_actors::testkit::{World, pass, start, target};
@@ -222,4 +223,25 @@ async fn of_interrupted_runs_only_those_of_steps_continue() {
             assert_eq!(keys.len(), 1, "{keys:?}");
         }
     }
+}
+
+#[actix::test]
+async fn a_generation_whose_continuation_is_damaged_is_deleted_with_its_user() {
+    tokio::time::pause();
+    let world = world([refunds()], &Effects::default()).await;
+    let chat = GenerationRequest { agent_id: "clerk".to_owned(), ..request() };
+    let waiting = world.runtime.generate(chat).await.unwrap();
+    let entry = world.store.generation(&waiting.id).await.unwrap().unwrap();
+    let damaged = GenerationWrite {
+        row: 0,
+        record: entry.record,
+        steps: Vec::new(),
+        messages: None,
+        continuation: ContinuationChange::Put { body: Arc::from("damaged"), asks: Vec::new() },
+    };
+    world.store.record_generation(damaged).await.unwrap();
+    world.runtime.forget_user("ann").await.unwrap();
+    assert_eq!(world.store.generation(&waiting.id).await.unwrap(), None);
+    assert_eq!(open_asks(&world).await, []);
+    assert_erased(&world, "after damage").await;
 }

@@ -9,7 +9,9 @@ use greenroom_actors::agent::generation::{
 };
 use greenroom_actors::ports::model::FinishReason;
 use greenroom_actors::ports::store::ConversationKey;
-use greenroom_actors::requests::{AnswerAsk, ApproveCall, AskAccess, AskDetail, ContinueChat};
+use greenroom_actors::requests::{
+    AnswerAsk, ApproveCall, AskAccess, AskDetail, AskError, ContinueChat,
+};
 use greenroom_actors::runtime::{ContinueChatError, ContinuedChat, WaitingChat};
 use serde_json::json;
 
@@ -93,11 +95,11 @@ pub async fn approve(
         visibility: caller.visibility(),
         answer: AnswerAsk { data, by, access, idempotency: None },
     };
-    let seen = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
-    if seen.is_none() {
-        return Err(ApiError::GenerationNotFound(generation_id.to_owned()));
-    }
     let answered = runtime.approve_call(request).await;
+    if matches!(answered, Err(AskError::NotFound)) {
+        let seen = runtime.generation(&agent.id, generation_id, &caller.visibility()).await?;
+        seen.ok_or_else(|| ApiError::GenerationNotFound(generation_id.to_owned()))?;
+    }
     answered.map_err(|error| ApiError::from_ask(&format!("of call {tool_call_id}"), error))
 }
 
