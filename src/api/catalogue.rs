@@ -52,6 +52,7 @@ pub enum RouteName {
     StreamWorkflow,
     ListExecutions,
     CountExecutions,
+    CountOutcomes,
     ListWorkflowExecutions,
     DescribeExecution,
     ExplainExecution,

@@ -6,7 +6,7 @@ use greenroom_actors::requests::{
     Cancelled, ExecutionOutcome, ExecutionState, Principal, ResumeExecution, Subscriber, Suspended,
     Target, TraceOrigin,
 };
-use greenroom_actors::runtime::{ReplayExecution, Subscription};
+use greenroom_actors::runtime::{Outcomes, OutcomesRequest, ReplayExecution, Subscription};
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::wait_report::WaitReport;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, UnknownName};
 use crate::api::json::{self, Closed, Object};
-use crate::api::query::{CountQuery, ExecutionQuery};
+use crate::api::query::{CountQuery, ExecutionQuery, OutcomesQuery};
 use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody, ResumeOptions};
 use crate::api::wire::state::list_cursor_text;
 use crate::api::workflows::{idempotency, read_execution_id, unknown};
@@ -89,6 +89,30 @@ pub async fn counts(
         }
     }
     Ok(counted)
+}
+
+/// Counts the outcomes of the executions that the caller sees.
+pub async fn outcomes(
+    runtime: &Runtime,
+    query: OutcomesQuery,
+    caller: &Caller,
+) -> Result<(OutcomesRequest, Outcomes), ApiError> {
+    let mut request = query.request(runtime.clock().now())?;
+    if let Some(workflow) = &request.workflow_id {
+        known(runtime, workflow).await?;
+    }
+    request.user_id = match (caller.visibility(), request.user_id) {
+        (Visibility::Everything, named) => named,
+        (Visibility::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
+            Some(id.to_string())
+        }
+        (Visibility::Of(_) | Visibility::Nothing, _) => {
+            request.user_id = None;
+            return Ok((request.clone(), Outcomes::of_none(&request)));
+        }
+    };
+    let outcomes = runtime.outcomes(&request).await?;
+    Ok((request, outcomes))
 }
 
 /// Shows the state of an execution.

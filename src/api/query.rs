@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
+use greenroom_actors::runtime::OutcomesRequest;
 
 use crate::api::error::ApiError;
 use crate::api::wire::state::list_cursor_of;
@@ -79,6 +80,51 @@ impl CountQuery {
     }
 }
 
+/// Period, and filter of the executions that ended within it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct OutcomesQuery {
+    pub workflow_id: Option<String>,
+    pub user_id: Option<String>,
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+    /// Number of parts of the period.
+    pub parts: Option<u8>,
+}
+
+/// Default number of parts of a period.
+pub(crate) const PARTS_DEFAULT: u8 = 24;
+pub(crate) const PARTS_MAX: u8 = 200;
+
+impl OutcomesQuery {
+    /// Parses the query.
+    pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &["workflowId", "userId", "from", "to", "parts"])?;
+        let what = format!("must be a number from 1 to {PARTS_MAX}");
+        let parts = |text: &str| digits(text).filter(|parts| (1..=PARTS_MAX).contains(parts));
+        Ok(Self {
+            workflow_id: read_name(pairs, "workflowId")?,
+            user_id: read_name(pairs, "userId")?,
+            from: time_from(pairs, "from")?,
+            to: time_until(pairs, "to")?,
+            parts: read(pairs, "parts", &what, parts)?,
+        })
+    }
+
+    /// Returns the request for the day before `now`, or for the period of the query. A period
+    /// without its end ends `now`; without its begin, it has a day.
+    pub fn request(self, now: Timestamp) -> Result<OutcomesRequest, ApiError> {
+        let Self { workflow_id, user_id, from, to, parts } = self;
+        let to = to.unwrap_or(now);
+        let from = from.unwrap_or_else(|| Timestamp(to.0.saturating_sub(DAY_MS)));
+        if from >= to {
+            let (name, what) = ("from".to_owned(), "must be before to".to_owned());
+            return Err(ApiError::InvalidQuery { name, what });
+        }
+        let parts = parts.unwrap_or(PARTS_DEFAULT).into();
+        Ok(OutcomesRequest { period: from..to, parts, workflow_id, user_id })
+    }
+}
+
 /// Names of statuses in other products, for suggestions.
 const OTHER_WORDS: [(&str, Status); 12] = [
     ("active", Status::Running),
@@ -109,6 +155,9 @@ fn status(pairs: &Pairs) -> Result<Option<Status>, ApiError> {
     })
 }
 
+/// Length of a day, in milliseconds.
+const DAY_MS: i64 = 24 * 3_600_000;
+
 /// Rule for times.
 const TIME: &str = "must be an ISO 8601 time, as 2026-11-22T08:15:30Z, or a date, as 2026-11-22";
 
@@ -119,8 +168,7 @@ pub(crate) fn time_from(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, 
 
 /// Reads the end of a period; a date is included (UTC).
 pub(crate) fn time_until(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, ApiError> {
-    const DAY_MS: u64 = 24 * 3_600_000;
-    let end_of_day = |text: &str| Some(day_of(text)?.plus_ms(DAY_MS));
+    let end_of_day = |text: &str| Some(day_of(text)?.plus_ms(DAY_MS.unsigned_abs()));
     read(pairs, name, TIME, |text| Timestamp::from_iso(text).or_else(|| end_of_day(text)))
 }
 

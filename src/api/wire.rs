@@ -18,6 +18,7 @@ mod object_progress;
 pub mod object_stream;
 pub mod object_text;
 pub mod observability;
+pub mod outcomes;
 pub mod pending_ask;
 pub mod problem;
 pub mod raw_stream;

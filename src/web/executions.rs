@@ -3,9 +3,10 @@
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::requests::Target;
 
-use crate::api::query::{CountQuery, ExecutionQuery, read_position};
+use crate::api::query::{CountQuery, ExecutionQuery, OutcomesQuery, read_position};
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{CancelView, SuspendView};
+use crate::api::wire::outcomes::OutcomesView;
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, executions};
@@ -46,6 +47,13 @@ pub(crate) async fn counts(call: Call) -> Answer {
     let query = CountQuery::parse(&call.pairs()?)?;
     let counted = executions::counts(&call.runtime, query, &call.caller).await?;
     Ok(respond::json(CountsView::of(&counted.counts, counted.is_complete)))
+}
+
+/// `GET /workflows/executions/outcomes`.
+pub(crate) async fn outcomes(call: Call) -> Answer {
+    let query = OutcomesQuery::parse(&call.pairs()?)?;
+    let (request, outcomes) = executions::outcomes(&call.runtime, query, &call.caller).await?;
+    Ok(respond::json(OutcomesView::of(&request, &outcomes)))
 }
 
 /// `GET /workflows/:id/executions/:executionId/state`.

@@ -30,10 +30,10 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
-    Projection, Read, ReadError, Row, Snapshot, Status, StoredExecution, Timer, TimerChange,
-    Written,
+    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions, EndRange,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place,
+    Portion, Projection, Read, ReadError, Row, Snapshot, Status, StoredExecution, Timer,
+    TimerChange, Written,
 };
 
 use self::faults::Faults;
@@ -382,6 +382,10 @@ impl Executions for MemoryStore {
 
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
         self.read(|state| state.counts_of_user(user_id, limit))
+    }
+
+    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
+        self.read(|state| state.ends(range, limit))
     }
 
     fn running<'a>(

@@ -6,6 +6,7 @@
 
 mod asks;
 mod conversations;
+mod execution_end;
 mod execution_filter;
 mod generations;
 mod logs;
@@ -40,6 +41,7 @@ pub use conversations::{
     ConversationWrite, Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX,
     StoredMessage, Written, is_too_short_for_index, sought_text,
 };
+pub use execution_end::{EndRange, ExecutionEnd};
 pub use execution_filter::{ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX};
 pub use generations::{
     ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
@@ -356,6 +358,10 @@ pub trait Executions: Send + Sync {
 
     /// Returns the counts of a user's newest `limit` executions.
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
+
+    /// Returns at most `limit` ends of a range, last ended first. The cost does not depend on the
+    /// length of the period.
+    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>>;
 
     /// Returns executions of these slots with status `running`, oldest first, after the given row.
     fn running<'a>(

@@ -5,8 +5,8 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    CountsOfUser, Cursor, Definitions, ExecutionCount, ExecutionFilter, Executions,
-    IdempotencyRecord, Place, Portion, Projection, Read, Row, StoredExecution, Timer,
+    CountsOfUser, Cursor, Definitions, EndRange, ExecutionCount, ExecutionEnd, ExecutionFilter,
+    Executions, IdempotencyRecord, Place, Portion, Projection, Read, Row, StoredExecution, Timer,
 };
 use greenroom_store_codec::definitions;
 use serde_json::Value;
@@ -64,6 +64,11 @@ impl Executions for PostgresStore {
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
         let record = || "the counts of a user".to_owned();
         self.shared.pool.read(record, move |it| counts::of_user(it, user_id, limit))
+    }
+
+    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
+        let record = || "the ends of executions".to_owned();
+        self.shared.pool.read(record, move |it| list::ends(it, range, limit))
     }
 
     fn running<'a>(

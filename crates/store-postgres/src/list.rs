@@ -9,14 +9,15 @@
 //! are listed, and `$4`, limit.
 
 use greenroom_actors::ports::store::{
-    Cursor, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX, Projection, Status,
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX,
+    Projection, Status,
 };
 use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::columns::Columns as _;
-use greenroom_store_codec::execution_columns;
 use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
 use greenroom_store_codec::numbers::limit_of;
-use greenroom_store_codec::records::projection_of;
+use greenroom_store_codec::records::{end_of, projection_of};
+use greenroom_store_codec::{end_columns, execution_columns};
 
 use crate::columns::Stored;
 use crate::defects::Defects;
@@ -141,6 +142,13 @@ pub(crate) const ENDED: &str = matching!(concat!(
     ended!("status = 4"),
     ") ORDER BY ended DESC, n DESC LIMIT 5001"
 ));
+
+pub(crate) const ENDS: &str = concat!(
+    "SELECT ",
+    end_columns!(),
+    " FROM executions WHERE status = $1::bigint AND ended >= $2 AND ended < $3
+    ORDER BY ended DESC, n DESC LIMIT $4"
+);
 
 /// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
 const ENDS_SCANNED_MAX: i64 = 5_000;
@@ -284,6 +292,21 @@ fn page_of_ends(
         }
     }
     Ok((page, None))
+}
+
+/// Reads ends of a range, last ended first. Damaged rows are omitted.
+pub(crate) async fn ends(
+    reading: Reading,
+    EndRange { status, period }: &EndRange,
+    limit: usize,
+) -> Result<Vec<ExecutionEnd>, Failure> {
+    let values: Values<'_> =
+        &[&status_code(*status), &period.start.0, &period.end.0, &limit_of(limit)];
+    let rows = reading.rows(ENDS, values).await?;
+    let decode = |rows: &[Stored], defects: &Defects| {
+        defects.readable_rows(rows, |row| row.named("execution", 0), end_of)
+    };
+    reading.decoded(rows, decode).await
 }
 
 fn readable(rows: &[Stored], defects: &Defects) -> Result<Vec<Projection>, Failure> {

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{GenerationEntry, Projection, Status, StoredMessage};
+use greenroom_actors::ports::store::{
+    ExecutionEnd, GenerationEntry, Projection, Status, StoredMessage,
+};
 pub(super) use greenroom_store_codec::codes::{
     generation_code, level_code, role_code, status_code,
 };
@@ -84,6 +86,11 @@ pub(super) fn optional_json_of<T: DeserializeOwned + Send>(
 /// Decodes the columns of an execution.
 pub(super) fn projection_of(row: &Row<'_>) -> Result<Projection> {
     records::projection_of(&Stored(row))
+}
+
+/// Decodes the columns of an end.
+pub(super) fn end_of(row: &Row<'_>) -> Result<ExecutionEnd> {
+    records::end_of(&Stored(row))
 }
 
 /// Decodes the columns of a generation.

@@ -53,9 +53,9 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
-    Projection, Read, Row, Snapshot, StoredExecution, Timer, TimerChange,
+    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions, EndRange,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place,
+    Portion, Projection, Read, Row, Snapshot, StoredExecution, Timer, TimerChange,
 };
 use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
@@ -338,6 +338,12 @@ impl Executions for SqliteStore {
         let user = user_id.to_owned();
         let query = move |it: &Reading<'_>| counts::of_user(it, &user, limit);
         self.read_aside(Lane::Lists, || "the counts of a user".to_owned(), query)
+    }
+
+    fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
+        let range = range.clone();
+        let query = move |it: &Reading<'_>| list::ends(it, &range, limit);
+        self.read_aside(Lane::Lists, || "the ends of executions".to_owned(), query)
     }
 
     fn running<'a>(

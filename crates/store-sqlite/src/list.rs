@@ -7,14 +7,15 @@
 use std::sync::LazyLock;
 
 use greenroom_actors::ports::store::{
-    Cursor, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX, Projection, Status,
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX,
+    Projection, Status,
 };
-use greenroom_store_codec::execution_columns as columns;
 use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
 use greenroom_store_codec::records::REPLAYED_FROM;
+use greenroom_store_codec::{end_columns, execution_columns as columns};
 use rusqlite::{Result, Statement, ToSql};
 
-use super::codec::{limit_of, named, projection_of, status_code, time_of};
+use super::codec::{end_of, limit_of, named, projection_of, status_code, time_of};
 use super::defects::Reading;
 use super::reader::bind;
 
@@ -112,6 +113,13 @@ static ENDED: LazyLock<String> = LazyLock::new(|| {
         .collect();
     ranges.join(" UNION ALL ") + ENDED_LAST_FIRST
 });
+
+const ENDS: &str = concat!(
+    "SELECT ",
+    end_columns!(),
+    " FROM executions INDEXED BY by_end WHERE status = :status AND ended >= :from AND ended < :to",
+    " ORDER BY ended DESC, n DESC LIMIT :limit"
+);
 
 /// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
 pub(super) const ENDS_SCANNED_MAX: usize = 5_000;
@@ -237,6 +245,26 @@ pub(super) fn list_of_ends(
     Ok((page, None))
 }
 
+/// Reads ends of a range, last ended first. Damaged rows are omitted.
+pub(super) fn ends(
+    reading: &Reading<'_>,
+    range: &EndRange,
+    limit: usize,
+) -> Result<Vec<ExecutionEnd>> {
+    let mut statement = reading.prepare_cached(ENDS)?;
+    let (status, period) = (status_code(range.status), &range.period);
+    let values: [(&str, &dyn ToSql); 4] = [
+        (":status", &status),
+        (":from", &period.start.0),
+        (":to", &period.end.0),
+        (":limit", &limit_of(limit)),
+    ];
+    bind(&mut statement, &values)?;
+    let mut rows = statement.raw_query();
+    let name = |row: &rusqlite::Row<'_>| named("execution", row, 0);
+    reading.defects.readable_rows(&mut rows, name, end_of)
+}
+
 /// Returns true if a row matches the filters other than status and time of end.
 fn matches(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
     let ExecutionFilter { workflow_id, user_id, from, to, replay_of, parent_id, .. } = filter;
@@ -360,5 +388,6 @@ mod tests {
         assert_uses_indexes(OF_IDS);
         assert_uses_indexes(&ENDED);
         assert_uses_indexes(&ENDED_AS);
+        assert_uses_indexes(ENDS);
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::DescribeWorkflow => workflows::describe(registry, components),
         RouteName::ListExecutions => workflows::list_executions(components),
         RouteName::CountExecutions => workflows::count_executions(components),
+        RouteName::CountOutcomes => workflows::count_outcomes(components),
         RouteName::ListWorkflowExecutions => workflows::list_executions_of_workflow(components),
         RouteName::DescribeExecution => workflows::state(components),
         RouteName::ExplainExecution => workflows::why(components),

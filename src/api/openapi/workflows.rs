@@ -5,16 +5,19 @@ use std::sync::Arc;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::OUTCOMES_COUNTED_MAX;
 use serde_json::{Value, json};
 
 use super::components::Components;
 use super::described::Described;
 use super::{configured, frames, parts};
 use crate::api::error::ApiError;
+use crate::api::query::{PARTS_DEFAULT, PARTS_MAX};
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{
     CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
 };
+use crate::api::wire::outcomes::OutcomesView;
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
 use crate::api::wire::workflow::{ExecuteOptions, WorkflowSummaryView, WorkflowView};
@@ -129,14 +132,16 @@ fn workflow_events() -> Value {
     parts::response("The events", content, &parts::ABOUT_EXECUTION)
 }
 
+/// Returns the schema of a time, or of a date.
+fn time() -> Value {
+    json!({ "anyOf": [
+        { "type": "string", "format": "date-time" },
+        { "type": "string", "format": "date" },
+    ] })
+}
+
 fn filters() -> [Value; 12] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
-    let time = || {
-        json!({ "anyOf": [
-            { "type": "string", "format": "date-time" },
-            { "type": "string", "format": "date" },
-        ] })
-    };
     [
         parts::query("status", "Executions with this status", status),
         parts::query("userId", "Executions of this user", parts::name()),
@@ -212,6 +217,38 @@ pub(super) fn count_executions(components: &mut Components) -> Described {
             parts::query("userId", "Executions of this user", parts::name()),
         ])
         .answering(200, parts::json_answer("The counts", data))
+        .refusing([not_found()])
+        .using_runtime()
+}
+
+pub(super) fn count_outcomes(components: &mut Components) -> Described {
+    let data = components.answer::<OutcomesView<'_>>();
+    Described::new("countOutcomes")
+        .about(format!(
+            "Counts executions that ended within a period, by default the last 24 hours, divided into \
+             equal parts. Of each outcome only the last {OUTCOMES_COUNTED_MAX} are read; `countedFrom` \
+             says from when on all were. Retention deletes executions, and so their outcomes.",
+        ))
+        .with_query([
+            parts::query("workflowId", "Executions of this workflow", parts::name()),
+            parts::query("userId", "Executions of this user", parts::name()),
+            parts::query(
+                "from",
+                "Begin of the period; by default a day before its end. A date means its beginning (UTC)",
+                time(),
+            ),
+            parts::query(
+                "to",
+                "End of the period; by default now. A date means its end (UTC)",
+                time(),
+            ),
+            parts::query(
+                "parts",
+                "Number of parts of the period",
+                parts::number(1, PARTS_MAX.into(), PARTS_DEFAULT.into()),
+            ),
+        ])
+        .answering(200, parts::json_answer("The outcomes", data))
         .refusing([not_found()])
         .using_runtime()
 }

@@ -209,6 +209,21 @@ async fn lists_of_executions_are_of_the_caller() {
         let counted = site.data_for(who, &counts, None).await;
         assert_eq!(counted["total"]["all"], all, "{who} {query}");
     }
+    for id in ["a1", "b1"] {
+        let cancel = format!("POST /workflows/approval/executions/{id}/cancel");
+        assert_eq!(site.ask("eve", &cancel, Some(&json!({}))).await.status, 200);
+    }
+    for (who, query, cancelled) in [
+        ("ann", "", 1),
+        ("ann", "?userId=ben", 0),
+        ("robot", "", 0),
+        ("eve", "", 2),
+        ("eve", "?userId=ben", 1),
+    ] {
+        let outcomes = format!("GET /workflows/executions/outcomes{query}");
+        let counted = site.data_for(who, &outcomes, None).await;
+        assert_eq!(counted["total"]["cancelled"], cancelled, "{who} {query}");
+    }
     let refused = site.ask("ann", "GET /workflows/executions?userId=ben&limit=0", None).await;
     assert_eq!(refused.status, 400, "invalid for all callers");
 }

@@ -124,12 +124,64 @@ fn executions_are_counted_before_and_after_a_kill() {
 }
 
 #[test]
+fn outcomes_are_counted_by_time_workflow_and_step() {
+    let site = Site::start();
+    for n in 0..3 {
+        site.execute("add", &format!("a{n}"), &json!({ "n": n }));
+    }
+    site.post(
+        "/workflows/failing/execute",
+        &json!({ "input": {}, "options": { "userId": "ben" } }),
+    );
+    site.execute("approval", "w", &json!({ "who": "ann" }));
+    site.post(&at("approval", "w", "cancel"), &json!({})).data();
+
+    let read = |query: &str| site.get(&format!("/workflows/executions/outcomes{query}")).data();
+    let all = read("?parts=2");
+    assert_eq!((&all["isComplete"], &all["partMs"]), (&json!(true), &json!(12 * 3_600_000)));
+    assert_eq!(all["countedFrom"]["error"], all["from"]);
+    let figures = |tally: &Value| {
+        ["completed", "error", "cancelled"].map(|outcome| tally[outcome].as_u64().unwrap())
+    };
+    assert_eq!(figures(&all["total"]), [3, 1, 1]);
+    let parts = all["total"]["parts"].as_array().unwrap();
+    assert_eq!(parts.iter().map(figures).collect::<Vec<_>>(), [[0, 0, 0], [3, 1, 1]]);
+    assert!(parts[1]["p95Ms"].is_u64() && parts[0]["p95Ms"].is_null(), "{parts:?}");
+    let workflows = all["workflows"].as_array().unwrap();
+    let of_workflows = workflows.iter().map(|it| (it["workflowId"].as_str().unwrap(), figures(it)));
+    let expected = [("add", [3, 0, 0]), ("approval", [0, 0, 1]), ("failing", [0, 1, 0])];
+    assert_eq!(of_workflows.collect::<Vec<_>>(), expected);
+    let failed = workflows[2]["failedSteps"].as_array().unwrap();
+    assert_eq!((failed.len(), &failed[0]["count"]), (1, &json!(1)), "{failed:?}");
+
+    for (query, expected) in [
+        ("?workflowId=add", [3, 0, 0]),
+        ("?userId=ben", [0, 1, 0]),
+        ("?userId=ben&workflowId=add", [0, 0, 0]),
+        ("?to=2026-01-31", [0, 0, 0]),
+    ] {
+        assert_eq!(figures(&read(query)["total"]), expected, "{query}");
+    }
+    for (query, refusal) in [
+        ("parts=0", "parts: must be a number from 1 to 200"),
+        ("parts=201", "parts: must be a number from 1 to 200"),
+        ("from=2026-02-01&to=2026-01-31", "from: must be before to"),
+        ("status=error", "status: unknown; known parameters: workflowId, userId, from, to, parts"),
+    ] {
+        let refused = site.get(&format!("/workflows/executions/outcomes?{query}"));
+        assert_eq!(refused.status, 400, "{query}");
+        assert_eq!(refused.json()["error"], format!("Invalid query parameter {refusal}"));
+    }
+}
+
+#[test]
 fn unknown_names_are_refused_with_the_nearest_known() {
     let site = Site::start();
     let paths = [
         "/workflows/aproval",
         "/workflows/aproval/executions",
         "/workflows/executions/counts?workflowId=aproval",
+        "/workflows/executions/outcomes?workflowId=aproval",
     ];
     for path in paths {
         let reply = site.get(path);

@@ -8,7 +8,9 @@ use crate::domain::fact::Parent;
 use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Cursor, ExecutionFilter, Failure, Projection, ReplayedFrom, Status};
+use crate::ports::store::{
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, Failure, Projection, ReplayedFrom, Status,
+};
 
 pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
     // three statuses, two workflows, two users and anonymous, pairs created at the same time
@@ -40,7 +42,7 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
         };
         draft.error = (draft.status == Status::Error).then(|| Failure {
             message: Arc::from(format!("Not found {i}, {}%", i * 10)),
-            step_id: None,
+            step_id: (i % 2 == 0).then(|| Arc::from("pay")),
             path: None,
             class: None,
         });
@@ -55,6 +57,7 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
         *draft = next;
     }
 
+    ends_are_those_of_a_range(&bench, &drafts).await;
     for filter in every_filter() {
         let mut expected: Vec<&Draft> = drafts.iter().filter(|d| matches(&filter, d)).collect();
         expected.sort_by_key(|draft| {
@@ -69,6 +72,35 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
     }
     let none = read(bench.store.list(&ExecutionFilter::default(), None, 0)).await;
     assert_eq!(none, (Vec::new(), None), "a page of none");
+}
+
+async fn ends_are_those_of_a_range(bench: &Bench, drafts: &[Draft]) {
+    for status in [Status::Error, Status::Completed, Status::Cancelled] {
+        for (from, to) in [(0, 9_000), (2_010, 2_030), (2_013, 2_013)] {
+            let mut within: Vec<&Draft> = drafts
+                .iter()
+                .filter(|draft| draft.status == status && (from..to).contains(&draft.at.0))
+                .collect();
+            within.sort_by_key(|draft| std::cmp::Reverse((draft.at, draft.row)));
+            let expected: Vec<ExecutionEnd> = within.into_iter().map(end_of).collect();
+            for limit in [0, 3, 100] {
+                let period = Timestamp(from)..Timestamp(to);
+                let ends = read(bench.store.ends(&EndRange { status, period }, limit)).await;
+                let expected = &expected[..expected.len().min(limit)];
+                assert_eq!(ends, expected, "{} from {from}, {limit}", status.as_str());
+            }
+        }
+    }
+}
+
+fn end_of(draft: &Draft) -> ExecutionEnd {
+    ExecutionEnd {
+        workflow_id: Arc::clone(&draft.header.workflow_id),
+        user_id: draft.header.user_id.clone(),
+        created_at: draft.header.created_at,
+        ended_at: draft.at,
+        failed_step: draft.error.as_ref().and_then(|error| error.step_id.clone()),
+    }
 }
 
 fn every_filter() -> Vec<ExecutionFilter> {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::fact::Parent;
-use greenroom_actors::ports::store::{Header, IdempotencyRecord, Projection, ReplayedFrom, Timer};
+use greenroom_actors::ports::store::{
+    ExecutionEnd, Failure, Header, IdempotencyRecord, Projection, ReplayedFrom, Timer,
+};
 
 use crate::codes::status_of;
 use crate::columns::Columns;
@@ -57,6 +59,25 @@ pub fn projection_of<C: Columns>(row: &C) -> Result<Projection, C::Error> {
         others: others.map(Arc::new),
         error: row.optional_json(18)?.map(Arc::new),
         replayed_from: replayed.map(|(execution, step_id)| ReplayedFrom { execution, step_id }),
+    })
+}
+
+/// Columns of an end for [`end_of`](crate::records::end_of).
+#[macro_export]
+macro_rules! end_columns {
+    () => {
+        "id, workflow, user_id, created, ended, error"
+    };
+}
+
+/// Decodes the columns of [`end_columns`](crate::end_columns).
+pub fn end_of<C: Columns>(row: &C) -> Result<ExecutionEnd, C::Error> {
+    Ok(ExecutionEnd {
+        workflow_id: row.shared(1)?,
+        user_id: row.optional_shared(2)?,
+        created_at: row.time(3)?,
+        ended_at: row.time(4)?,
+        failed_step: row.optional_json::<Failure>(5)?.and_then(|failure| failure.step_id),
     })
 }
 

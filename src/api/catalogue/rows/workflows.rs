@@ -46,6 +46,13 @@ pub(super) const ROWS: &[Route] = &[
     .owned(),
     row(
         Get,
+        "/workflows/executions/outcomes",
+        RouteName::CountOutcomes,
+        "Count ended executions by outcome, time and workflow",
+    )
+    .owned(),
+    row(
+        Get,
         "/workflows/:id/executions",
         RouteName::ListWorkflowExecutions,
         "List executions of a workflow, newest first",

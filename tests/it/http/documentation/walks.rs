@@ -119,6 +119,10 @@ fn walk_lists(documented: &Documented) {
     documented.get(counts, counts);
     documented.get(counts, "/workflows/executions/counts?userId=ann");
     documented.get(counts, "/workflows/executions/counts?workflowId=elephant");
+    let outcomes = "/workflows/executions/outcomes";
+    documented.get(outcomes, outcomes);
+    documented.get(outcomes, "/workflows/executions/outcomes?from=2026-01-31&parts=3&userId=ann");
+    documented.get(outcomes, "/workflows/executions/outcomes?workflowId=elephant");
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
 }
 

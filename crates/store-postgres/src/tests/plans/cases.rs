@@ -213,6 +213,7 @@ pub(super) const CASES: &[Case] = &[
     of!(list::OF_CHILDREN, "0, 900000, 1, 101, 'execution 50', NULL, NULL, NULL"),
     of!(list::OF_IDS, "'execution 5', 'execution 6', 1001"),
     of!(list::ENDED, "0, 900000, 1, 101, 0, 900000, 'no workflow', NULL, NULL, NULL"),
+    of!(list::ENDS, "4, 0, 900000, 5001"),
     of!(list::ENDED_AS, "0, 900000, 1, 101, 0, 900000, NULL, 'no user', NULL, NULL, 4"),
     of!(log_writes::NEXT_NUMBERS, "500"),
     of!(
