@@ -3,6 +3,7 @@
 mod agents;
 mod ask_feed;
 mod ask_updates;
+mod bulk;
 mod call_asks;
 mod cancelled;
 mod continued_chat;
@@ -26,6 +27,7 @@ mod suspended;
 mod tending;
 mod tools;
 mod traces;
+mod weak;
 mod workflow_runs;
 
 use std::sync::Arc;
@@ -61,6 +63,9 @@ pub use crate::observe::ask_news::{AskNews, AskNewsKind};
 pub use crate::replay::ReplayError;
 pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, FailedGeneration, StreamedGeneration};
+pub use bulk::{
+    BULK_IDS_MAX, BULK_PREVIEW_MAX, BULK_WORKFLOW, BulkAction, BulkOperation, BulkPreview,
+};
 pub use cancelled::CancelGenerationError;
 pub use continued_chat::{ContinueChatError, ContinuedChat, WaitingChat};
 pub use outcomes::{Durations, OUTCOMES_COUNTED_MAX, Outcomes, OutcomesRequest, Part, Tally};

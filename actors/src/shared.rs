@@ -26,6 +26,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Moment;
 use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
 use crate::domain::slot::slot_of;
+use crate::function::StepFunction;
 use crate::limits::RuntimeLimits;
 use crate::observe::ask_news::AskFeed;
 use crate::observe::feed::FeedHandle;
@@ -68,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) feed: FeedHandle,
     pub(crate) ask_feed: AskFeed,
     pub(crate) unreadable_asks: UnreadableAsks,
+    /// The workflow of bulk operations. Set once, before executions continue.
+    pub(crate) built_in: OnceLock<BuiltIn>,
     /// Notified when generations of another process were left behind.
     pub(crate) abandoned: Arc<Notify>,
     /// Generations of this process that can continue and could not yet.
@@ -90,6 +93,12 @@ pub(crate) struct Shared {
     pub(crate) stuck: RwLock<Stuck>,
     /// Plans by hash: those configured now and those that older executions are pinned to.
     plans: RwLock<HashMap<Arc<str>, Arc<Plan>>>,
+}
+
+/// Workflow that belongs to the runtime, and the function of its steps, which has the same name.
+pub(crate) struct BuiltIn {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) function: StepFunction,
 }
 
 /// Addresses that every actor may send to. Set once, when all actors are up.
@@ -127,6 +136,7 @@ impl Shared {
             .map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan)))
             .collect();
         Self {
+            built_in: OnceLock::new(),
             abandoned: Arc::default(),
             left_behind: Arc::default(),
             unreadable_asks: UnreadableAsks::default(),
@@ -154,6 +164,22 @@ impl Shared {
             stuck: RwLock::default(),
             plans: RwLock::new(plans),
         }
+    }
+
+    /// Returns the plan of a new execution.
+    pub(crate) fn plan_to_start(&self, workflow_id: &str) -> Option<Arc<Plan>> {
+        let registered = self.registry().workflows.get(workflow_id).cloned();
+        registered.or_else(|| Some(Arc::clone(&self.built_in(workflow_id)?.plan)))
+    }
+
+    fn built_in(&self, name: &str) -> Option<&BuiltIn> {
+        self.built_in.get().filter(|it| it.plan.definition.id == name)
+    }
+
+    /// Returns the function of a step.
+    pub(crate) fn function(&self, name: &str) -> Option<StepFunction> {
+        let registered = self.registry().functions.get(name).cloned();
+        registered.or_else(|| Some(Arc::clone(&self.built_in(name)?.function)))
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -307,7 +333,14 @@ impl Shared {
 
     /// Returns the name if the registry lacks it, and notes that an execution waits for it.
     pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
-        if self.registry().has(&name) { None } else { self.current.note_missing(name) }
+        let is_built_in = match &name {
+            Missing::Function(name) => self.built_in(name).is_some(),
+            _ => false,
+        };
+        if is_built_in || self.registry().has(&name) {
+            return None;
+        }
+        self.current.note_missing(name)
     }
 
     /// Returns and notes the first thing that an agent lacks.

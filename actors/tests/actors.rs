@@ -23,6 +23,8 @@ mod ask_reminders;
 mod asks;
 #[path = "actors/blocked.rs"]
 mod blocked;
+#[path = "actors/bulk.rs"]
+mod bulk;
 #[path = "actors/calls.rs"]
 mod calls;
 #[path = "actors/cluster.rs"]

@@ -75,7 +75,7 @@ impl ExecutionActor {
         let origin = || self.call_origin(life, path, attempt);
         let work = match callee {
             Callee::Function(call) => {
-                let Some(function) = registry.functions.get(&*call.function).cloned() else {
+                let Some(function) = self.shared.function(&call.function) else {
                     return Err(Missing::Function(call.function));
                 };
                 let context = self.step_context(life, path, attempt, call, token.clone());

@@ -24,7 +24,7 @@ use crate::requests::Unavailable;
 use crate::runtime::rows::RowReads;
 use crate::runtime::tending::{adopt_interrupted, tend_generations};
 use crate::runtime::workflow_runs::WorkflowRuns;
-use crate::runtime::{Runtime, SystemActors};
+use crate::runtime::{Runtime, SystemActors, bulk};
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::arbiters::{Arbiters, Placement};
 use crate::shard::ask_backfill::fill_in_asks;
@@ -36,7 +36,7 @@ use crate::shard::stalls::log_stalls;
 use crate::shard::supervisor::{ReportReady, Supervisor};
 use crate::shard::sweeper::Sweeper;
 use crate::shard::watchdog::watch;
-use crate::shared::{Routes, Shard, Shared};
+use crate::shared::{BuiltIn, Routes, Shard, Shared};
 
 impl Runtime {
     /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
@@ -46,7 +46,9 @@ impl Runtime {
         ports: RuntimePorts,
         limits: RuntimeLimits,
     ) -> Result<Self, Unavailable> {
-        store_definitions(registry.workflows.values(), &*ports.store).await?;
+        let bulk = bulk::plan()?;
+        let plans = registry.workflows.values().chain([&bulk]);
+        store_definitions(plans, &*ports.store).await?;
         let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
         interrupted.map_err(Unavailable::from)?;
         let left = adopt_interrupted(&*ports.store).await?;
@@ -102,6 +104,11 @@ impl Runtime {
             left_behind: Arc::clone(&shared.left_behind),
         };
         let _ = shared.generations.set(generations.clone());
+        let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
+        let runtime =
+            Self { shared: Arc::clone(&shared), system, arbiters, generations, row_reads };
+        let function = bulk::function(runtime.downgrade());
+        let _ = shared.built_in.set(BuiltIn { plan: bulk, function });
         start_checks(&shared);
         serve_slots(&shared, first).await;
         actix::spawn(fill_in_asks(Arc::downgrade(&shared)));
@@ -110,8 +117,6 @@ impl Runtime {
             // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
-        let (arbiters, row_reads) = (Arc::new(arbiters), RowReads::default());
-        let runtime = Self { shared, system, arbiters, generations, row_reads };
         tend_generations(&runtime, left);
         Ok(runtime)
     }

@@ -19,6 +19,7 @@ use crate::requests::{
     ExecutionOutcome, IdempotencyKey, StartError, StartExecution, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
+use crate::runtime::bulk::BULK_WORKFLOW;
 use crate::runtime::requests::{check_input, start_of};
 use crate::shared::Shared;
 
@@ -64,6 +65,41 @@ impl Runtime {
         {
             return Ok(outcome);
         }
+        let (answer, reply) = oneshot::channel();
+        let id = self.start_replay(target, request, key.as_ref(), StartAnswer::OnSettled(answer));
+        Ok(self.outcome_of_start(&id.await?, reply, key.as_ref()).await?)
+    }
+
+    /// Starts an execution in the middle of another one; resolves when the start is durable. With a
+    /// known idempotency key, returns the execution of the first call with it.
+    pub async fn begin_replay(
+        &self,
+        target: &Target,
+        mut request: ReplayExecution,
+    ) -> Result<ExecutionId, ReplayError> {
+        let key = request.idempotency.take();
+        if let Some(key) = &key
+            && let Some(id) = self.started_earlier(key).await?
+        {
+            return Ok(id);
+        }
+        let (answer, reply) = oneshot::channel();
+        let id = self.start_replay(target, request, key.as_ref(), StartAnswer::AtStart(answer));
+        Ok(self.answer_of_start(&id.await?, reply, key.as_ref()).await?)
+    }
+
+    /// Sends the start of a replay, unless it is refused.
+    async fn start_replay(
+        &self,
+        target: &Target,
+        mut request: ReplayExecution,
+        key: Option<&IdempotencyKey>,
+        answer: StartAnswer,
+    ) -> Result<ExecutionId, ReplayError> {
+        if target.workflow_id == BULK_WORKFLOW {
+            // another caller, or another input, could do more than the original was allowed to
+            return Err(StartError::UnknownWorkflow(target.workflow_id.clone()).into());
+        }
         let shared = &self.shared;
         let given = [&request.input, &request.resume_data].map(Option::as_ref);
         let [input, data] = given.map(|it| {
@@ -89,14 +125,12 @@ impl Runtime {
         start.replayed = Some(Box::new(replayed));
         let claim = shared.memory.claim(footprint::of_start(&start));
         let claim = claim.ok_or_else(|| shared.no_memory())?;
-        let idempotency = key.as_ref().map(|key| self.idempotency_record(key, id.clone()));
-        let (answer, reply) = oneshot::channel();
-        let answer = StartAnswer::OnSettled(answer);
+        let idempotency = key.map(|key| self.idempotency_record(key, id.clone()));
         let subscriber = None;
         let command =
             StartCommand { plan, start, chosen_id, idempotency, subscriber, claim, answer };
         shared.deliver(id.clone(), ExecutionCommand::Start(Box::new(command)));
-        Ok(self.outcome_of_start(&id, reply, key.as_ref()).await?)
+        Ok(id)
     }
 
     async fn original(

@@ -72,10 +72,23 @@ impl Runtime {
         {
             return Ok(id);
         }
-        match self.begin_for(request, claim?, None).await {
+        let (answer, reply) = oneshot::channel();
+        let id = self.start(request, claim?, None, StartAnswer::AtStart(answer)).await?;
+        self.answer_of_start(&id, reply, key.as_ref()).await
+    }
+
+    /// Returns the execution when its start is durable, or that of another call that used the key
+    /// first.
+    pub(super) async fn answer_of_start(
+        &self,
+        id: &ExecutionId,
+        reply: oneshot::Receiver<Result<ExecutionId, StartRefusal>>,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<ExecutionId, StartError> {
+        match self.answer_of(id, reply).await {
             Ok(id) => Ok(id),
             Err(refusal) => {
-                let earlier = key.as_ref().map(|key| self.started_earlier(key));
+                let earlier = key.map(|key| self.started_earlier(key));
                 started_by_another(refusal, earlier).await
             }
         }
@@ -303,7 +316,7 @@ pub(super) async fn plan_of(
     request: &mut StartExecution,
 ) -> Result<Arc<Plan>, StartError> {
     let id = &request.workflow_id;
-    let plan = shared.registry().workflows.get(id).cloned();
+    let plan = shared.plan_to_start(id);
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
     let depth_max = shared.limits.machine.value_depth_max;
     let too_deep = |what: &str, why: TooDeep| StartError::InvalidInput(format!("{what}{why}"));

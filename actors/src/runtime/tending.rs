@@ -1,7 +1,7 @@
 //! Regular work for generations that wait for people: those that were left behind continue, and asks
 //! end whose deadline has passed, or for which no step and no generation waits.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,12 +10,9 @@ use crate::agent::generation::continuation::answer_of_timeout;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Ask, AskChange, AskState, AskSubject, DueAsks, Generations, Row};
 use crate::requests::Unavailable;
-use crate::shard::arbiters::Arbiters;
-use crate::shared::Shared;
 
-use super::rows::RowReads;
+use super::Runtime;
 use super::suspended::{Change, Kept};
-use super::{Runtime, SystemActors};
 
 /// Interval between looks for asks of calls whose deadline has passed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -82,36 +79,6 @@ impl Runtime {
             self.go_on_now_or_later(generation_id).await;
         }
         Ok(())
-    }
-
-    fn downgrade(&self) -> WeakRuntime {
-        WeakRuntime {
-            shared: Arc::downgrade(&self.shared),
-            system: Arc::downgrade(&self.system),
-            arbiters: Arc::downgrade(&self.arbiters),
-            row_reads: self.row_reads.clone(),
-        }
-    }
-}
-
-/// A runtime that this does not keep alive.
-struct WeakRuntime {
-    shared: Weak<Shared>,
-    system: Weak<SystemActors>,
-    arbiters: Weak<Arbiters>,
-    row_reads: RowReads,
-}
-
-impl WeakRuntime {
-    fn upgrade(&self) -> Option<Runtime> {
-        let shared = self.shared.upgrade()?;
-        Some(Runtime {
-            generations: shared.generations.get()?.clone(),
-            shared,
-            system: self.system.upgrade()?,
-            arbiters: self.arbiters.upgrade()?,
-            row_reads: self.row_reads.clone(),
-        })
     }
 }
 

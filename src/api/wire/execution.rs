@@ -150,6 +150,8 @@ pub struct SuspensionView<'a> {
     pub deadline: Option<Iso>,
     /// User who paused the execution.
     pub suspended_by: Option<PrincipalView<'a>>,
+    /// True if a caller paused the execution; absent if a step waits.
+    pub pause: Option<bool>,
 }
 
 impl<'a> SuspensionView<'a> {
@@ -172,6 +174,7 @@ impl<'a> SuspensionView<'a> {
             path: &suspension.path,
             payload: suspension.payload.as_deref(),
             deadline: suspension.deadline.map(Iso),
+            pause: suspension.is_pause().then_some(true),
         }
     }
 }
@@ -401,6 +404,7 @@ mod tests {
         let suspension = Suspension {
             id: Some("5f1e".into()),
             by: Some(Arc::new(Principal::claimed("ops"))),
+            is_pause: false,
             reason: "needs a yes".into(),
             suspended_at: Timestamp(1_700_000_000_200),
             step_id: "manager".into(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::expression::json_bytes;
 use crate::ids::StepPath;
 use crate::principal::Principal;
-use crate::stored::is_zero;
+use crate::stored::{is_false, is_zero};
 use crate::time::Timestamp;
 
 /// Maximum number of further suspensions in an announcement, which repeats them every time.
@@ -35,9 +35,17 @@ pub struct Suspension {
     /// The principal that paused the execution; `None` for the suspension of a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
+    /// True for a pause of the execution. Those of older versions with a principal are pauses too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_pause: bool,
 }
 
 impl Suspension {
+    /// Returns true if a caller paused the execution; otherwise a step waits.
+    pub fn is_pause(&self) -> bool {
+        self.is_pause || self.by.is_some()
+    }
+
     /// Returns the size of the reason, and of the payload as JSON, in bytes.
     pub(crate) fn value_bytes(&self) -> usize {
         self.reason.len() + self.payload.as_deref().map_or(0, json_bytes)

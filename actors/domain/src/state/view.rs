@@ -61,6 +61,7 @@ impl State {
                     payload: wait.payload.clone(),
                     deadline: wait.deadline,
                     by: None,
+                    is_pause: false,
                 });
             }
         });
@@ -139,6 +140,7 @@ fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {
         payload: None,
         deadline: None,
         by: hold.by.clone(),
+        is_pause: true,
     })
 }
 

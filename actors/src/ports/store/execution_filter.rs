@@ -1,12 +1,15 @@
 //! Filters of lists of executions.
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 use super::Projection;
 
 /// Filter of a list of executions. All conditions must hold.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ExecutionFilter {
     pub workflow_id: Option<String>,
     pub status: Option<Status>,

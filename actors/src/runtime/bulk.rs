@@ -1,0 +1,225 @@
+//! Bulk operations: one command for many executions.
+//!
+//! An operation is an execution of a built-in workflow, which takes one page of executions after
+//! the other. So it is durable, can be watched, suspended and cancelled like any other execution,
+//! and continues after a crash. A page that a crash has interrupted is repeated: what is done
+//! already is skipped then, and replays are found by their idempotency keys.
+
+mod page;
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::domain::definition::{
+    Block, Body, Projection, RetryPolicy, StepDefinition, StepKind, WorkflowDefinition,
+};
+use crate::domain::ids::ExecutionId;
+use crate::domain::plan::Plan;
+use crate::domain::principal::Principal;
+use crate::domain::status::Status;
+use crate::domain::time::Timestamp;
+use crate::function::{StepContext, StepError, StepFunction, StepOutcome};
+use crate::ports::store::{self, ExecutionFilter};
+use crate::requests::Unavailable;
+use crate::runtime::Runtime;
+use crate::runtime::weak::WeakRuntime;
+use crate::visibility::Visibility;
+
+use self::page::Progress;
+
+/// Id of the workflow whose executions are bulk operations. It is not in the registry, and cannot
+/// be started by name through the API.
+pub const BULK_WORKFLOW: &str = "greenroom.bulk";
+
+/// Maximum number of executions that a preview reads.
+pub const BULK_PREVIEW_MAX: usize = 10_000;
+
+/// Maximum number of executions that an operation names by id.
+pub const BULK_IDS_MAX: usize = 1_000;
+
+/// Number of executions that a preview shows.
+const SHOWN: usize = 20;
+
+/// Number of executions in a page of a preview.
+const PREVIEW_PAGE: usize = 1_000;
+
+/// Command of a bulk operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BulkAction {
+    /// Suspends running executions.
+    Suspend,
+    /// Resumes executions that a caller has suspended. Steps that wait are not answered.
+    Resume,
+    /// Cancels running and suspended executions.
+    Cancel,
+    /// Replays failed executions from the step that failed.
+    Replay,
+}
+
+impl BulkAction {
+    pub const ALL: [Self; 4] = [Self::Suspend, Self::Resume, Self::Cancel, Self::Replay];
+
+    /// Returns the statuses of the executions that the command may change.
+    pub fn statuses(self) -> &'static [Status] {
+        match self {
+            Self::Suspend => &[Status::Running],
+            Self::Resume => &[Status::Suspended],
+            Self::Cancel => &[Status::Running, Status::Suspended],
+            Self::Replay => &[Status::Error],
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspend => "suspend",
+            Self::Resume => "resume",
+            Self::Cancel => "cancel",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// Returns true if the command may change the execution as it is now. Bulk operations are left
+    /// alone: one would cancel itself.
+    fn fits(self, execution: &store::Projection) -> bool {
+        let is_paused = || execution.suspension.as_ref().is_some_and(|it| it.is_pause());
+        self.statuses().contains(&execution.status)
+            && (self != Self::Resume || is_paused())
+            && *execution.header.workflow_id != *BULK_WORKFLOW
+    }
+}
+
+/// Bulk operation: the input of its execution.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkOperation {
+    pub action: BulkAction,
+    /// Selects executions that were created before the operation; not used if ids are given.
+    #[serde(default)]
+    pub filter: ExecutionFilter,
+    /// At most [`BULK_IDS_MAX`] executions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub execution_ids: Vec<ExecutionId>,
+    /// Recorded reason of suspensions and cancellations; the default names the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+    /// The user whose executions the operation is limited to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visible_to: Option<Arc<str>>,
+}
+
+impl BulkOperation {
+    /// Returns the input of an execution that is created now: the filter selects nothing that is
+    /// created later.
+    pub fn into_input(mut self, now: Timestamp) -> Value {
+        self.filter.to = Some(self.filter.to.map_or(now, |to| to.min(now)));
+        let mut input = serde_json::to_value(self).unwrap_or_default();
+        if let Some(Value::Object(filter)) = input.get_mut("filter") {
+            filter.retain(|_, value| !value.is_null());
+        }
+        input
+    }
+
+    fn visibility(&self) -> Visibility {
+        self.visible_to.clone().map_or(Visibility::Everything, Visibility::Of)
+    }
+}
+
+/// What a bulk operation would do now.
+#[derive(Debug, Default)]
+pub struct BulkPreview {
+    /// Number of executions that would change.
+    pub matched: u64,
+    /// Number of those selected that the command does not fit.
+    pub skipped: u64,
+    /// Ids that name no execution.
+    pub unknown: u64,
+    /// True if all were read. At most [`BULK_PREVIEW_MAX`] are.
+    pub is_complete: bool,
+    /// The first executions that would change.
+    pub executions: Vec<store::Projection>,
+}
+
+impl Runtime {
+    /// Counts what a bulk operation would change; changes nothing.
+    pub async fn preview_bulk(
+        &self,
+        operation: &BulkOperation,
+    ) -> Result<BulkPreview, Unavailable> {
+        let mut progress = Progress::default();
+        let mut preview = BulkPreview::default();
+        let mut read = 0;
+        while !progress.is_over && read < BULK_PREVIEW_MAX {
+            let page = self.page_of_bulk(operation, &mut progress, PREVIEW_PAGE).await?;
+            read += page.len().max(1);
+            for execution in page {
+                if !operation.action.fits(&execution) {
+                    preview.skipped += 1;
+                    continue;
+                }
+                preview.matched += 1;
+                if preview.executions.len() < SHOWN {
+                    preview.executions.push(execution);
+                }
+            }
+        }
+        preview.unknown = progress.failed;
+        preview.is_complete = progress.is_over;
+        Ok(preview)
+    }
+}
+
+/// Returns the compiled workflow.
+pub(super) fn plan() -> Result<Arc<Plan>, Unavailable> {
+    let plan = Plan::compile(definition());
+    plan.map(Arc::new).map_err(|_| Unavailable::Corrupt(Arc::from(BULK_WORKFLOW)))
+}
+
+/// Returns the function of its step.
+pub(super) fn function(runtime: WeakRuntime) -> StepFunction {
+    Arc::new(move |step| {
+        let runtime = runtime.upgrade();
+        async move {
+            let runtime = runtime.ok_or_else(|| "the server is shutting down".to_owned())?;
+            take_page(&runtime, &step).await
+        }
+        .boxed()
+    })
+}
+
+/// Body of the step: takes one page.
+async fn take_page(runtime: &Runtime, step: &StepContext) -> Result<StepOutcome, StepError> {
+    let operation: BulkOperation = step.input_as()?;
+    // at first this is the input, which has none of its fields
+    let progress: Progress = step.data_as()?;
+    let progress = runtime.take_page(&operation, &step.execution_id, progress).await;
+    let progress = progress.map_err(|error| StepError(error.to_string()))?;
+    step.progress(progress.counts());
+    Ok(serde_json::to_value(progress).unwrap_or_default().into())
+}
+
+fn definition() -> WorkflowDefinition {
+    let body = Body::Run { function: BULK_WORKFLOW.to_owned(), version: None };
+    let mut step = StepDefinition::new("page", StepKind::Then { body });
+    let attempts =
+        RetryPolicy { attempts: 10, max_delay_ms: Some(60_000), ..RetryPolicy::default() };
+    step.retry = Some(attempts);
+    let pages = StepKind::DoUntil {
+        when: "data.isOver".to_owned(),
+        block: Block { name: "pages".to_owned(), steps: vec![step] },
+        max_iterations: u32::MAX,
+    };
+    let result = ["matched", "done", "skipped", "failed", "failures"]
+        .map(|name| (name.to_owned(), Value::from(format!("data.{name}"))));
+    WorkflowDefinition {
+        name: "Bulk operation".to_owned(),
+        purpose: "Suspends, resumes, cancels or replays many executions".to_owned(),
+        result: Some(Projection(Value::Object(Map::from_iter(result)))),
+        ..WorkflowDefinition::new(BULK_WORKFLOW, vec![StepDefinition::new("all", pages)])
+    }
+}

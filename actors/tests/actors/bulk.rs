@@ -1,0 +1,181 @@
+//! Bulk operations.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::principal::Principal;
+use greenroom_actors::ports::store::{ExecutionFilter, Status};
+use greenroom_actors::requests::{StartError, StartExecution, TraceOrigin};
+use greenroom_actors::runtime::{
+    BULK_WORKFLOW, BulkAction, BulkOperation, ReplayDefinition, ReplayError, ReplayExecution,
+};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, ask, run, sleep, with_functions, workflow};
+
+/// Launches a world with three workflows: `waits` for a person, `sleeps` for an hour, and `fails`.
+async fn world() -> World {
+    let calls = Calls::default();
+    let definitions = [
+        workflow("waits", vec![ask("manager")]),
+        workflow("sleeps", vec![sleep("nap", 3_600_000)]),
+        workflow("fails", vec![run("pay", "flaky")]),
+    ];
+    let registry = with_functions(registry_of(definitions), &calls);
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
+    BulkOperation {
+        action,
+        filter,
+        execution_ids: Vec::new(),
+        reason: None,
+        by: Some(Principal::claimed("ops")),
+        visible_to: None,
+    }
+}
+
+fn of_workflow(id: &str) -> ExecutionFilter {
+    ExecutionFilter { workflow_id: Some(id.to_owned()), ..ExecutionFilter::default() }
+}
+
+fn request(world: &World, operation: BulkOperation, id: &str) -> StartExecution {
+    start(BULK_WORKFLOW, id, operation.into_input(world.runtime.clock().now()))
+}
+
+async fn done(world: &World, operation: BulkOperation, id: &str) -> Value {
+    let outcome = world.runtime.execute(request(world, operation, id)).await.unwrap();
+    assert_eq!(outcome.status(), Status::Completed, "{outcome:?}");
+    outcome.result().cloned().unwrap()
+}
+
+async fn begin(world: &World, workflow: &str, ids: impl IntoIterator<Item = String>) {
+    for id in ids {
+        let mut request = start(workflow, &id, json!({}));
+        request.user_id = Some(if id.ends_with('0') { "ann" } else { "ben" }.to_owned());
+        world.runtime.begin(request).await.unwrap();
+    }
+    pass(Duration::from_millis(50)).await;
+}
+
+async fn status(world: &World, workflow: &str, id: &str) -> Status {
+    world.runtime.describe(&target(workflow, id)).await.unwrap().status
+}
+
+#[actix::test]
+async fn every_command_changes_what_it_fits_and_leaves_the_rest() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "waits", (0..3).map(|n| format!("w{n}"))).await;
+    begin(&world, "sleeps", (0..5).map(|n| format!("s{n}"))).await;
+    begin(&world, "fails", (0..4).map(|n| format!("f{n}"))).await;
+    let all = ExecutionFilter::default;
+    let counts = |matched: u64, done: u64, skipped: u64| json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "failures": [] });
+
+    for (action, matched, skipped) in [
+        (BulkAction::Suspend, 5, 0),
+        (BulkAction::Resume, 0, 3),
+        (BulkAction::Cancel, 8, 0),
+        (BulkAction::Replay, 4, 0),
+    ] {
+        let preview = world.runtime.preview_bulk(&of(action, all())).await.unwrap();
+        assert_eq!((preview.matched, preview.skipped), (matched, skipped), "{action:?}");
+        assert!(preview.is_complete && preview.executions.len() as u64 == matched, "{action:?}");
+    }
+
+    assert_eq!(done(&world, of(BulkAction::Suspend, all()), "b1").await, counts(5, 5, 0));
+    let state = world.runtime.describe(&target("sleeps", "s1")).await.unwrap();
+    let paused = state.suspension.unwrap();
+    assert_eq!((&*paused.reason, &*paused.by.as_ref().unwrap().id), ("Bulk operation b1", "ops"));
+    // those that wait for a person are not answered
+    assert_eq!(done(&world, of(BulkAction::Resume, all()), "b2").await, counts(8, 5, 3));
+    assert_eq!(status(&world, "sleeps", "s1").await, Status::Running);
+    assert_eq!(status(&world, "waits", "w1").await, Status::Suspended);
+
+    let mut of_ann = of(BulkAction::Cancel, all());
+    of_ann.visible_to = Some("ann".into());
+    of_ann.reason = Some("she left".to_owned());
+    assert_eq!(done(&world, of_ann.clone(), "b3").await, counts(2, 2, 0));
+    assert_eq!(status(&world, "waits", "w0").await, Status::Cancelled);
+    assert_eq!(status(&world, "waits", "w1").await, Status::Suspended);
+    of_ann.filter.user_id = Some("ben".to_owned());
+    assert_eq!(done(&world, of_ann, "b4").await, counts(0, 0, 0), "of another user");
+
+    assert_eq!(
+        done(&world, of(BulkAction::Replay, of_workflow("fails")), "b5").await,
+        counts(4, 4, 0)
+    );
+    let replays = ExecutionFilter { replay_of: Some("f2".to_owned()), ..all() };
+    assert_eq!(world.runtime.list(&replays, None, 9).await.unwrap().0.len(), 1);
+    assert_eq!(done(&world, of(BulkAction::Cancel, all()), "b6").await, counts(6, 6, 0));
+}
+
+#[actix::test]
+async fn named_executions_are_checked_one_by_one() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "sleeps", ["s0", "s1"].map(str::to_owned)).await;
+    begin(&world, "fails", ["f0".to_owned()]).await;
+    let mut operation = of(BulkAction::Cancel, ExecutionFilter::default());
+    operation.execution_ids = ["s0", "s1", "f0", "none"].map(ExecutionId::trusted).to_vec();
+    operation.visible_to = Some("ann".into());
+    let not_found = |id: &str| json!({ "executionId": id, "message": "execution not found" });
+    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 2,
+                           "failures": [not_found("s1"), not_found("none")] });
+    let preview = world.runtime.preview_bulk(&operation).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.unknown), (1, 1, 2));
+    assert_eq!(done(&world, operation, "b").await, expected);
+    assert_eq!(status(&world, "sleeps", "s0").await, Status::Cancelled);
+    assert_eq!(status(&world, "sleeps", "s1").await, Status::Running);
+}
+
+#[actix::test]
+async fn an_operation_goes_on_after_a_kill_and_replays_each_execution_once() {
+    tokio::time::pause();
+    let world = world().await;
+    let count = 450;
+    begin(&world, "fails", (0..count).map(|n| format!("f{n}"))).await;
+    let operation = of(BulkAction::Replay, of_workflow("fails"));
+    world.runtime.begin(request(&world, operation, "b")).await.unwrap();
+    let world = world.restart().await;
+    pass(Duration::from_secs(1)).await;
+    let world = world.restart().await;
+    let outcome = world.runtime.first_outcome(&target(BULK_WORKFLOW, "b")).await.unwrap();
+    let result = outcome.result().unwrap();
+    assert_eq!((&result["done"], &result["failed"]), (&json!(count), &json!(0)), "{result}");
+    pass(Duration::from_secs(1)).await;
+    for n in [0, 1, 200, 449] {
+        let replay_of = Some(format!("f{n}"));
+        let replays = ExecutionFilter { replay_of, ..ExecutionFilter::default() };
+        assert_eq!(world.runtime.list(&replays, None, 9).await.unwrap().0.len(), 1, "f{n}");
+    }
+}
+
+#[actix::test]
+async fn an_operation_can_be_cancelled_but_not_replayed() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "sleeps", ["s0".to_owned()]).await;
+    done(&world, of(BulkAction::Cancel, ExecutionFilter::default()), "b").await;
+    let again = ReplayExecution {
+        step_id: Some("all".to_owned()),
+        resume_data: None,
+        input: None,
+        definition: ReplayDefinition::Original,
+        execution_id: None,
+        by: None,
+        idempotency: None,
+        trace: TraceOrigin::New,
+    };
+    let refused = world.runtime.replay(&target(BULK_WORKFLOW, "b"), again).await.unwrap_err();
+    assert_eq!(refused, ReplayError::Start(StartError::UnknownWorkflow(BULK_WORKFLOW.to_owned())));
+    // what it has begun keeps its state; nothing else is taken
+    begin(&world, "fails", (0..1_000).map(|n| format!("f{n}"))).await;
+    let operation = of(BulkAction::Replay, ExecutionFilter::default());
+    world.runtime.begin(request(&world, operation, "long")).await.unwrap();
+    world.runtime.cancel(&target(BULK_WORKFLOW, "long"), None, None).await.unwrap();
+    assert_eq!(status(&world, BULK_WORKFLOW, "long").await, Status::Cancelled);
+}
