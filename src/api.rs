@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod access;
 pub mod agents;
+pub mod bulk;
 pub mod caller;
 pub mod catalogue;
 pub mod error;

@@ -15,6 +15,7 @@ use greenroom_actors::domain::plan::format_remarks;
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use greenroom_actors::ports::model::{LanguageModel, ToolSpec};
 use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use serde_json::Value;
 
 use crate::app::{Application, Registered, checks, run_with, runs_in_system};
@@ -123,6 +124,9 @@ impl Greenroom {
         match workflow.compile() {
             Ok(plan) => {
                 self.config.warnings.extend(warnings(&plan));
+                if id == BULK_WORKFLOW {
+                    self.problems.push(format!("workflow {id}: the id is that of bulk operations"));
+                }
                 if self.registry.workflows.insert(id.clone(), Arc::new(plan)).is_some() {
                     self.problems.push(format!("workflow {id} is registered twice"));
                 }

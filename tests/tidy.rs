@@ -230,6 +230,7 @@ fn wire_names_are_in_one_place() {
         "actors/src/agent/outcome",
         "actors/src/ports/model",
         "actors/src/ports/store",
+        "actors/src/runtime/bulk",
     ];
     // A benchmark's bare server speaks for itself.
     let places = [&["src/api/wire", "benches"][..], &stored].concat();

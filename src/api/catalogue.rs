@@ -53,6 +53,7 @@ pub enum RouteName {
     ListExecutions,
     CountExecutions,
     CountOutcomes,
+    BulkExecutions,
     ListWorkflowExecutions,
     DescribeExecution,
     ExplainExecution,

@@ -3,6 +3,7 @@
 
 mod agents;
 mod bodies;
+mod bulk;
 mod components;
 mod configured;
 mod described;
@@ -12,6 +13,7 @@ mod inbox;
 mod memory;
 mod observability;
 mod operation;
+mod outcomes;
 mod parts;
 mod routes;
 mod system;

@@ -1,15 +1,19 @@
 //! Parsing and validation of query parameters.
 
+mod outcomes;
+
 use std::fmt::Display;
 use std::str::FromStr;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
-use greenroom_actors::runtime::OutcomesRequest;
 
 use crate::api::error::ApiError;
 use crate::api::wire::state::list_cursor_of;
 use crate::nearest::nearest;
+
+pub use outcomes::OutcomesQuery;
+pub(crate) use outcomes::{PARTS_DEFAULT, PARTS_MAX};
 
 /// Default number of rows of a page.
 pub(crate) const LIMIT_DEFAULT: usize = 50;
@@ -45,23 +49,49 @@ impl ExecutionQuery {
     /// Parses the query.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &NAMES)?;
-        let filter = ExecutionFilter {
-            workflow_id: None,
-            status: status(pairs)?,
-            user_id: read_name(pairs, "userId")?,
-            from: time_from(pairs, "from")?,
-            to: time_until(pairs, "to")?,
-            ended_from: time_from(pairs, "endedFrom")?,
-            ended_to: time_until(pairs, "endedTo")?,
-            replay_of: read_name(pairs, "replayOf")?,
-            parent_id: read_name(pairs, "parentExecutionId")?,
-            id_prefix: read_name(pairs, "idPrefix")?,
-            error: read_name(pairs, "error")?,
-        };
+        let filter = filter_of(pairs)?;
         let place = |text: &str| list_cursor_of(text, filter.is_of_ends());
         let after = read(pairs, "cursor", "must be a nextCursor of this list", place)?;
         Ok(Self { filter, after, limit: read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)? })
     }
+}
+
+/// Names of the parameters that select the executions of a bulk operation.
+const SELECTING: [&str; 11] = [
+    "workflowId",
+    "status",
+    "userId",
+    "from",
+    "to",
+    "endedFrom",
+    "endedTo",
+    "replayOf",
+    "parentExecutionId",
+    "idPrefix",
+    "error",
+];
+
+/// Parses the filter of a bulk operation: that of lists, and the workflow.
+pub fn execution_filter(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
+    refuse_unknown(pairs, &SELECTING)?;
+    let workflow_id = read_name(pairs, "workflowId")?;
+    Ok(ExecutionFilter { workflow_id, ..filter_of(pairs)? })
+}
+
+fn filter_of(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
+    Ok(ExecutionFilter {
+        workflow_id: None,
+        status: status(pairs)?,
+        user_id: read_name(pairs, "userId")?,
+        from: time_from(pairs, "from")?,
+        to: time_until(pairs, "to")?,
+        ended_from: time_from(pairs, "endedFrom")?,
+        ended_to: time_until(pairs, "endedTo")?,
+        replay_of: read_name(pairs, "replayOf")?,
+        parent_id: read_name(pairs, "parentExecutionId")?,
+        id_prefix: read_name(pairs, "idPrefix")?,
+        error: read_name(pairs, "error")?,
+    })
 }
 
 /// Filter of counted executions.
@@ -77,51 +107,6 @@ impl CountQuery {
         refuse_unknown(pairs, &["workflowId", "userId"])?;
         let workflow_id = read_name(pairs, "workflowId")?;
         Ok(Self { workflow_id, user_id: read_name(pairs, "userId")? })
-    }
-}
-
-/// Period, and filter of the executions that ended within it.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct OutcomesQuery {
-    pub workflow_id: Option<String>,
-    pub user_id: Option<String>,
-    pub from: Option<Timestamp>,
-    pub to: Option<Timestamp>,
-    /// Number of parts of the period.
-    pub parts: Option<u8>,
-}
-
-/// Default number of parts of a period.
-pub(crate) const PARTS_DEFAULT: u8 = 24;
-pub(crate) const PARTS_MAX: u8 = 200;
-
-impl OutcomesQuery {
-    /// Parses the query.
-    pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
-        refuse_unknown(pairs, &["workflowId", "userId", "from", "to", "parts"])?;
-        let what = format!("must be a number from 1 to {PARTS_MAX}");
-        let parts = |text: &str| digits(text).filter(|parts| (1..=PARTS_MAX).contains(parts));
-        Ok(Self {
-            workflow_id: read_name(pairs, "workflowId")?,
-            user_id: read_name(pairs, "userId")?,
-            from: time_from(pairs, "from")?,
-            to: time_until(pairs, "to")?,
-            parts: read(pairs, "parts", &what, parts)?,
-        })
-    }
-
-    /// Returns the request for the day before `now`, or for the period of the query. A period
-    /// without its end ends `now`; without its begin, it has a day.
-    pub fn request(self, now: Timestamp) -> Result<OutcomesRequest, ApiError> {
-        let Self { workflow_id, user_id, from, to, parts } = self;
-        let to = to.unwrap_or(now);
-        let from = from.unwrap_or_else(|| Timestamp(to.0.saturating_sub(DAY_MS)));
-        if from >= to {
-            let (name, what) = ("from".to_owned(), "must be before to".to_owned());
-            return Err(ApiError::InvalidQuery { name, what });
-        }
-        let parts = parts.unwrap_or(PARTS_DEFAULT).into();
-        Ok(OutcomesRequest { period: from..to, parts, workflow_id, user_id })
     }
 }
 

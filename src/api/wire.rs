@@ -1,6 +1,7 @@
 //! Wire format. Only this module renames fields and names events.
 
 pub mod agent;
+pub mod bulk;
 pub mod conversation;
 pub mod counts;
 pub mod envelope;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::ids::is_definition_id;
 use greenroom_actors::domain::plan::Callers;
+use greenroom_actors::runtime::BULK_WORKFLOW;
 use toml::de::DeValue;
 
 use super::files::Files;
@@ -206,6 +207,9 @@ fn read_workflows(
 ) {
     for (id, section) in root.named_sections("workflows") {
         check_id(&id, &section.place);
+        if id == BULK_WORKFLOW {
+            section.place.refuse("is the workflow of bulk operations; choose another id");
+        }
         let spot = section.place.spot();
         if let Some(first) = spots.get(&id) {
             let Spot { file, line, .. } = first;

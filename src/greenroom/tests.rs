@@ -328,6 +328,10 @@ fn duplicate_and_invalid_names_are_refused() {
     let model = || Arc::new(MockModel::new(MockConfig::default()).unwrap());
     let rows = [
         (base().workflow(workflow()).workflow(workflow()), "workflow w is registered twice"),
+        (
+            base().workflow(Workflow::new("greenroom.bulk").step(Step::map("a", json!(1)))),
+            "workflow greenroom.bulk: the id is that of bulk operations",
+        ),
         (base().agent(agent()).agent(agent()), "agent a is registered twice"),
         (
             base().approval("refund", Approval::always()),

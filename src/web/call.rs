@@ -9,6 +9,8 @@ use greenroom_actors::Runtime;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
+use crate::api::catalogue::RouteName;
+use crate::api::ids::encode;
 use crate::web::query::query_pairs;
 use crate::web::settings::Settings;
 
@@ -28,6 +30,18 @@ impl Call {
     /// Reads the query parameters.
     pub(crate) fn pairs(&self) -> Result<Vec<(String, String)>, ApiError> {
         query_pairs(&self.request)
+    }
+
+    /// Refuses a caller who may not use another route, which does the like to the same data. `ids`
+    /// are the parameters of its path.
+    pub(crate) fn check_like(&self, name: RouteName, ids: &[(&str, &str)]) -> Result<(), ApiError> {
+        let binding = &self.settings.config.binding;
+        let route = binding.catalogue.rows().iter().find(|row| row.name == name);
+        let Some(route) = route else { return Ok(()) };
+        let path = ids.iter().fold(route.path.to_string(), |path, (name, id)| {
+            path.replacen(name, &encode(id).to_string(), 1)
+        });
+        binding.auth.check_like(route, &path, &self.caller)
     }
 }
 

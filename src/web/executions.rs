@@ -4,18 +4,19 @@ use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::requests::Target;
 
 use crate::api::query::{CountQuery, ExecutionQuery, OutcomesQuery, read_position};
+use crate::api::wire::bulk::BulkPreviewView;
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{CancelView, SuspendView};
 use crate::api::wire::outcomes::OutcomesView;
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
-use crate::api::{ApiError, executions};
+use crate::api::{ApiError, bulk, executions};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::peer::stop_waiting_on_disconnect;
 use crate::web::query::query_pairs;
 use crate::web::sse::Begin;
-use crate::web::workflows::{idempotency_key, respond_outcome};
+use crate::web::workflows::{idempotency_key, respond_outcome, run};
 use crate::web::{ids, respond, sse, trace};
 
 impl Call {
@@ -54,6 +55,25 @@ pub(crate) async fn outcomes(call: Call) -> Answer {
     let query = OutcomesQuery::parse(&call.pairs()?)?;
     let (request, outcomes) = executions::outcomes(&call.runtime, query, &call.caller).await?;
     Ok(respond::json(OutcomesView::of(&request, &outcomes)))
+}
+
+/// `POST /workflows/executions/bulk`.
+pub(crate) async fn bulk(call: Call, body: Body) -> Answer {
+    let Call { request, caller, runtime, .. } = &call;
+    let (pairs, body) = body.read_for(call.pairs()).await?;
+    let key = idempotency_key(request.headers());
+    let origin = (caller, trace::origin_of(request.headers()));
+    let bulk = bulk::read(&pairs, &body, key.as_deref(), origin)?;
+    let route = bulk::route_of(bulk.operation.action);
+    for workflow in bulk::workflows(runtime, &bulk.operation).await? {
+        call.check_like(route, &[(":id", &workflow)])?;
+    }
+    if bulk.is_dry_run {
+        let preview = bulk::preview(runtime, &bulk.operation).await?;
+        return Ok(respond::json(BulkPreviewView::of(&preview)));
+    }
+    let start = bulk.start(runtime);
+    run(&call, start).await
 }
 
 /// `GET /workflows/:id/executions/:executionId/state`.

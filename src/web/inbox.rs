@@ -12,7 +12,7 @@ use greenroom_actors::requests::AskDetail;
 
 use crate::api::catalogue::RouteName;
 use crate::api::error::AskRefusal;
-use crate::api::ids::{decode, encode};
+use crate::api::ids::decode;
 use crate::api::inbox::{AskQuery, Change};
 use crate::api::wire::inbox::{AskDetailView, AskView, AsksView};
 use crate::api::{ApiError, inbox};
@@ -134,11 +134,5 @@ fn check_like(call: &Call, purpose: Purpose, ask: &Ask) -> Result<(), ApiError> 
             (name, [(":id", &*of.agent_id), (":generationId", &*of.generation_id)])
         }
     };
-    let binding = &call.settings.config.binding;
-    let route = binding.catalogue.rows().iter().find(|row| row.name == name);
-    let Some(route) = route else { return Ok(()) };
-    let path = ids.into_iter().fold(route.path.to_string(), |path, (name, id)| {
-        path.replacen(name, &encode(id).to_string(), 1)
-    });
-    binding.auth.check_like(route, &path, &call.caller)
+    call.check_like(name, &ids)
 }

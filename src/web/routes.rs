@@ -135,6 +135,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::StreamWorkflow => route.to(workflows::stream),
         RouteName::ListExecutions => route.to(executions::list),
         RouteName::CountExecutions => route.to(executions::counts),
+        RouteName::BulkExecutions => route.to(executions::bulk),
         RouteName::CountOutcomes => route.to(executions::outcomes),
         RouteName::ListWorkflowExecutions => route.to(executions::list_of_workflow),
         RouteName::DescribeExecution => route.to(executions::describe),

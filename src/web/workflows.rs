@@ -63,13 +63,19 @@ pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) 
 
 /// `POST /workflows/:id/execute`.
 pub(crate) async fn execute(call: Call, route: StartRoute, body: Body) -> Answer {
-    let Call { request, caller, runtime, .. } = &call;
+    let Call { request, caller, .. } = &call;
     let (plan, body) = body.read_for(route.find(&call)).await?;
     let key = idempotency_key(request.headers());
     let start = route.body.read(&plan.definition, &body, key.as_deref(), caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
+    run(&call, start).await
+}
+
+/// Starts an execution, and answers with its outcome as the caller prefers.
+pub(crate) async fn run(call: &Call, start: StartExecution) -> Answer {
+    let Call { request, runtime, .. } = call;
     if let Some(wait) = prefer::wait_of(request) {
-        return begin(&call, start, wait).await;
+        return begin(call, start, wait).await;
     }
     let executing = workflows::execute(runtime, start);
     Ok(respond_outcome(stop_waiting_on_disconnect(request, executing).await?))

@@ -5,6 +5,7 @@ mod agent_steps;
 mod approvals;
 mod bodies;
 mod browser;
+mod bulk;
 mod capacity;
 mod client_disconnect;
 mod console;

@@ -7,6 +7,7 @@
 
 mod page;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
@@ -130,7 +131,7 @@ impl BulkOperation {
     }
 }
 
-/// What a bulk operation would do now.
+/// Preview of a bulk operation: counts of what it would do now.
 #[derive(Debug, Default)]
 pub struct BulkPreview {
     /// Number of executions that would change.
@@ -171,6 +172,28 @@ impl Runtime {
         preview.unknown = progress.failed;
         preview.is_complete = progress.is_over;
         Ok(preview)
+    }
+}
+
+impl Runtime {
+    /// Returns the ids of the workflows whose executions an operation may change: those that it
+    /// names, or all that are registered or have executions.
+    pub async fn workflows_of_bulk(
+        &self,
+        operation: &BulkOperation,
+    ) -> Result<BTreeSet<Arc<str>>, Unavailable> {
+        if let Some(named) = &operation.filter.workflow_id {
+            return Ok(BTreeSet::from([Arc::from(named.as_str())]));
+        }
+        if !operation.execution_ids.is_empty() {
+            let page = self.page_of_bulk(operation, &mut Progress::default(), BULK_IDS_MAX).await?;
+            return Ok(page.iter().map(|it| Arc::clone(&it.header.workflow_id)).collect());
+        }
+        let counts = self.counts().await?;
+        let stored = counts.into_iter().map(|count| count.workflow_id);
+        let registry = self.registry();
+        let registered = registry.workflows.keys().map(|id| Arc::from(id.as_str()));
+        Ok(stored.chain(registered).collect())
     }
 }
 

@@ -47,8 +47,7 @@ impl Runtime {
         limits: RuntimeLimits,
     ) -> Result<Self, Unavailable> {
         let bulk = bulk::plan()?;
-        let plans = registry.workflows.values().chain([&bulk]);
-        store_definitions(plans, &*ports.store).await?;
+        store_definitions(registry.workflows.values().chain([&bulk]), &*ports.store).await?;
         let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
         interrupted.map_err(Unavailable::from)?;
         let left = adopt_interrupted(&*ports.store).await?;

@@ -4,7 +4,9 @@ use greenroom_actors::registry::Registry;
 
 use super::components::Components;
 use super::described::Described;
-use super::{agents, configured, inbox, memory, observability, system, tools, workflows};
+use super::{
+    agents, bulk, configured, inbox, memory, observability, outcomes, system, tools, workflows,
+};
 use crate::api::catalogue::{Route, RouteName};
 
 /// Describes a route.
@@ -17,7 +19,8 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::DescribeWorkflow => workflows::describe(registry, components),
         RouteName::ListExecutions => workflows::list_executions(components),
         RouteName::CountExecutions => workflows::count_executions(components),
-        RouteName::CountOutcomes => workflows::count_outcomes(components),
+        RouteName::BulkExecutions => bulk::bulk_executions(components),
+        RouteName::CountOutcomes => outcomes::count_outcomes(components),
         RouteName::ListWorkflowExecutions => workflows::list_executions_of_workflow(components),
         RouteName::DescribeExecution => workflows::state(components),
         RouteName::ExplainExecution => workflows::why(components),

@@ -5,19 +5,16 @@ use std::sync::Arc;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::runtime::OUTCOMES_COUNTED_MAX;
 use serde_json::{Value, json};
 
 use super::components::Components;
 use super::described::Described;
 use super::{configured, frames, parts};
 use crate::api::error::ApiError;
-use crate::api::query::{PARTS_DEFAULT, PARTS_MAX};
 use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{
     CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
 };
-use crate::api::wire::outcomes::OutcomesView;
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
 use crate::api::wire::workflow::{ExecuteOptions, WorkflowSummaryView, WorkflowView};
@@ -31,11 +28,11 @@ fn workflow_id() -> Value {
     parts::path("id", "Id of the workflow", parts::any_id())
 }
 
-fn not_found() -> ApiError {
+pub(super) fn not_found() -> ApiError {
     ApiError::WorkflowNotFound("order".to_owned().into())
 }
 
-fn failed() -> ApiError {
+pub(super) fn failed() -> ApiError {
     let step = Some(Arc::from("post"));
     ApiError::ExecutionFailed { id: some_execution(), step_id: step.clone(), path: step }
 }
@@ -133,14 +130,14 @@ fn workflow_events() -> Value {
 }
 
 /// Returns the schema of a time, or of a date.
-fn time() -> Value {
+pub(super) fn time() -> Value {
     json!({ "anyOf": [
         { "type": "string", "format": "date-time" },
         { "type": "string", "format": "date" },
     ] })
 }
 
-fn filters() -> [Value; 12] {
+pub(super) fn filters() -> [Value; 12] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
     [
         parts::query("status", "Executions with this status", status),
@@ -217,38 +214,6 @@ pub(super) fn count_executions(components: &mut Components) -> Described {
             parts::query("userId", "Executions of this user", parts::name()),
         ])
         .answering(200, parts::json_answer("The counts", data))
-        .refusing([not_found()])
-        .using_runtime()
-}
-
-pub(super) fn count_outcomes(components: &mut Components) -> Described {
-    let data = components.answer::<OutcomesView<'_>>();
-    Described::new("countOutcomes")
-        .about(format!(
-            "Counts executions that ended within a period, by default the last 24 hours, divided into \
-             equal parts. Of each outcome only the last {OUTCOMES_COUNTED_MAX} are read; `countedFrom` \
-             says from when on all were. Retention deletes executions, and so their outcomes.",
-        ))
-        .with_query([
-            parts::query("workflowId", "Executions of this workflow", parts::name()),
-            parts::query("userId", "Executions of this user", parts::name()),
-            parts::query(
-                "from",
-                "Begin of the period; by default a day before its end. A date means its beginning (UTC)",
-                time(),
-            ),
-            parts::query(
-                "to",
-                "End of the period; by default now. A date means its end (UTC)",
-                time(),
-            ),
-            parts::query(
-                "parts",
-                "Number of parts of the period",
-                parts::number(1, PARTS_MAX.into(), PARTS_DEFAULT.into()),
-            ),
-        ])
-        .answering(200, parts::json_answer("The outcomes", data))
         .refusing([not_found()])
         .using_runtime()
 }

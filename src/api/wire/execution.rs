@@ -420,7 +420,7 @@ mod tests {
             "suspension": {
                 "id": "5f1e", "suspendedAt": "2023-11-14T22:13:20.200Z", "reason": "needs a yes",
                 "suspendedStepIndex": 1, "stepId": "manager", "path": "checks/one/manager",
-                "payload": 5, "suspendedBy": { "id": "ops", "verified": false }
+                "payload": 5, "suspendedBy": { "id": "ops", "verified": false }, "pause": true
             }
         });
         let mut expected = expected;

@@ -221,7 +221,7 @@ impl<'a> ExecutionsView<'a> {
 }
 
 impl<'a> ExecutionItemView<'a> {
-    fn of(row: &'a Projection) -> Self {
+    pub fn of(row: &'a Projection) -> Self {
         let header = &*row.header;
         let (first, others) = (row.suspension.as_deref(), row.others.as_deref());
         Self {

@@ -337,12 +337,14 @@ fn mistakes_in_steps() {
         ),
         (
             "[workflows.w]\nsteps = []\n[workflows.executions]\nsteps = [{ id = \"a\", map = 1 }]\n\
-             [workflows.v]\n",
+             [workflows.v]\n[workflows.\"greenroom.bulk\"]\nsteps = [{ id = \"a\", map = 1 }]\n",
             &[
                 "c.toml:2:9: workflows.w.steps: needs at least one step",
                 "c.toml:3:1: workflows.executions: must be a letter or digit, then letters, \
                  digits, `.`, `_` or `-`, and not `executions`",
                 "c.toml:5:1: workflows.v: key `steps` is missing",
+                "c.toml:6:1: workflows.\"greenroom.bulk\": is the workflow of bulk operations; \
+                 choose another id",
             ],
         ),
         (

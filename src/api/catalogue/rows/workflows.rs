@@ -52,6 +52,14 @@ pub(super) const ROWS: &[Route] = &[
     )
     .owned(),
     row(
+        Post,
+        "/workflows/executions/bulk",
+        RouteName::BulkExecutions,
+        "Suspend, resume, cancel or replay many executions",
+    )
+    .owned()
+    .costing(Class::Run),
+    row(
         Get,
         "/workflows/:id/executions",
         RouteName::ListWorkflowExecutions,

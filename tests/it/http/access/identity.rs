@@ -158,3 +158,26 @@ fn a_user_is_made_by_the_configured_mapping() {
     assert_eq!(told, json!({ "user": { "tags": ["a"] }, "id": "s", "tone": "kind" }));
     assert_eq!(ask(&site, &bare, "GET", "/workflows/executions", &json!({})).status, 403);
 }
+
+#[test]
+fn a_bulk_operation_needs_the_roles_of_its_command() {
+    let rule = "rules = [{ route = \"POST /workflows/approval/executions/:executionId/cancel\", roles = [\"ops\"] }]";
+    let site = guarded(rule);
+    let (ann, ops) = (token("ann", &[]), token("bob", &["ops"]));
+    let body = json!({ "input": { "who": "x" }, "options": { "executionId": "w" } });
+    ask(&site, &ann, "POST", "/workflows/approval/execute", &body).data();
+    let named = json!({ "action": "cancel", "executionIds": ["w"], "dryRun": true });
+    let all = json!({ "action": "cancel", "dryRun": true });
+    let suspend = json!({ "action": "suspend", "dryRun": true });
+    for (query, body, status) in [
+        ("", &named, 403),
+        ("?status=suspended", &all, 403),
+        ("?workflowId=approval", &all, 403),
+        ("?workflowId=add", &all, 200),
+        ("?workflowId=approval", &suspend, 200),
+    ] {
+        let path = format!("/workflows/executions/bulk{query}");
+        assert_eq!(ask(&site, &ann, "POST", &path, body).status, status, "{query} {body}");
+        assert_eq!(ask(&site, &ops, "POST", &path, body).status, 200, "{query} {body}");
+    }
+}

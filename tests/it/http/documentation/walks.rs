@@ -76,6 +76,16 @@ fn walk_inbox(documented: &Documented) {
     let changed =
         documented.ask("POST", answer, &format!("{place}/answer"), &seen, Some(&approved));
     assert_eq!(changed.status, 412);
+    let bulk = "/workflows/executions/bulk";
+    let named = |dry: bool| json!({ "action": "suspend", "executionIds": ["x-9"], "dryRun": dry });
+    documented.post(bulk, bulk, &named(true));
+    documented.post(bulk, bulk, &named(false));
+    documented.post(
+        bulk,
+        "/workflows/executions/bulk?status=suspended",
+        &json!({ "action": "resume" }),
+    );
+    assert_eq!(documented.post(bulk, bulk, &json!({ "action": "cancel" })).status, 400);
     let cancel = format!("{EXECUTION}/cancel");
     documented.post(&cancel, &at("approval", "x-12", "cancel"), &json!({}));
     for (place, body, status) in [

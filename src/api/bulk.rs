@@ -1,0 +1,114 @@
+//! Use cases of bulk operations.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::requests::{StartExecution, TraceOrigin};
+use greenroom_actors::runtime::{
+    BULK_IDS_MAX, BULK_WORKFLOW, BulkAction, BulkOperation, BulkPreview,
+};
+use greenroom_actors::visibility::Visibility;
+use serde_json::Map;
+
+use crate::api::caller::Caller;
+use crate::api::catalogue::RouteName;
+use crate::api::error::ApiError;
+use crate::api::json::{self, Object};
+use crate::api::query::{Pairs, execution_filter};
+use crate::api::wire::bulk::BulkBody;
+use crate::api::workflows::{idempotency, read_execution_id};
+
+/// Checked request for a bulk operation.
+#[derive(Debug)]
+pub struct BulkRequest {
+    pub operation: BulkOperation,
+    pub is_dry_run: bool,
+    start: StartExecution,
+}
+
+/// Returns the route that gives the command to one execution.
+pub fn route_of(action: BulkAction) -> RouteName {
+    match action {
+        BulkAction::Suspend => RouteName::SuspendExecution,
+        BulkAction::Resume => RouteName::ResumeExecution,
+        BulkAction::Cancel => RouteName::CancelExecution,
+        BulkAction::Replay => RouteName::ReplayExecution,
+    }
+}
+
+/// Reads a request: executions are selected by the parameters of lists, or by their ids.
+pub fn read(
+    pairs: &Pairs,
+    body: &[u8],
+    key: Option<&str>,
+    (caller, trace): (&Caller, TraceOrigin),
+) -> Result<BulkRequest, ApiError> {
+    let filter = execution_filter(pairs)?;
+    let parsed: BulkBody = json::parse_closed(body)?;
+    let BulkBody { action, execution_ids, reason, dry_run, options } = parsed;
+    if pairs.is_empty() == execution_ids.is_empty() {
+        let what = "executions are selected either by parameters of the query, as ?status=running, \
+                    or by executionIds";
+        return Err(ApiError::InvalidRequest(what.to_owned()));
+    }
+    if execution_ids.len() > BULK_IDS_MAX {
+        let what = format!("executionIds: must be at most {BULK_IDS_MAX}");
+        return Err(ApiError::InvalidBody(what));
+    }
+    let id_of = |(n, id): (usize, &String)| {
+        let refusal = |error| ApiError::body(format!("executionIds[{n}]"), error);
+        ExecutionId::parse(id).map_err(refusal)
+    };
+    let execution_ids = execution_ids.iter().enumerate().map(id_of).collect::<Result<_, _>>()?;
+    let Object(options) = options.unwrap_or_default();
+    let visible_to = match caller.visibility() {
+        Visibility::Everything => None,
+        Visibility::Of(user) => Some(user),
+        Visibility::Nothing => return Err(ApiError::NotYours),
+    };
+    let by = caller.principal(options.user_id.as_deref())?;
+    let user_id = caller.user_id(options.user_id);
+    let idempotency =
+        idempotency(key, "bulk", BulkAction::from(action).as_str(), user_id.as_deref(), body)?;
+    let operation =
+        BulkOperation { action: action.into(), filter, execution_ids, reason, by, visible_to };
+    let mut context = Map::new();
+    caller.sign(&mut context);
+    let start = StartExecution {
+        workflow_id: BULK_WORKFLOW.to_owned(),
+        execution_id: read_execution_id(options.execution_id.as_deref())?,
+        input: serde_json::Value::Null,
+        user_id,
+        conversation_id: None,
+        context,
+        idempotency,
+        trace,
+    };
+    Ok(BulkRequest { operation, is_dry_run: dry_run, start })
+}
+
+impl BulkRequest {
+    /// Returns the request for the execution that is the operation.
+    pub fn start(self, runtime: &Runtime) -> StartExecution {
+        let input = self.operation.into_input(runtime.clock().now());
+        StartExecution { input, ..self.start }
+    }
+}
+
+/// Counts what the operation would change.
+pub async fn preview(
+    runtime: &Runtime,
+    operation: &BulkOperation,
+) -> Result<BulkPreview, ApiError> {
+    Ok(runtime.preview_bulk(operation).await?)
+}
+
+/// Returns the ids of the workflows whose executions the operation may change.
+pub async fn workflows(
+    runtime: &Runtime,
+    operation: &BulkOperation,
+) -> Result<BTreeSet<Arc<str>>, ApiError> {
+    Ok(runtime.workflows_of_bulk(operation).await?)
+}
