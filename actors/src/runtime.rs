@@ -43,6 +43,7 @@ use crate::agent::generation::GenerationDeps;
 use crate::cluster::observing::Watch;
 use crate::commands::{Answer, ExecutionCommand};
 use crate::domain::ids::ExecutionId;
+use crate::domain::plan::Plan;
 use crate::limits::RuntimeLimits;
 use crate::observe::span::{Observer, ObserverId};
 use crate::ports::clock::Clock;
@@ -164,6 +165,11 @@ impl Runtime {
     /// [`Runtime::exchange`] may replace it.
     pub fn registry(&self) -> Arc<Registry> {
         self.shared.registry()
+    }
+
+    /// Returns a registered workflow, or that of bulk operations.
+    pub fn plan(&self, workflow_id: &str) -> Option<Arc<Plan>> {
+        self.shared.plan_to_start(workflow_id)
     }
 
     /// Returns the dependencies of a new generation.

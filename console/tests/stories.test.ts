@@ -24,6 +24,7 @@ const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "goes everywhere with the keyboard": useKeyboard,
   "types ahead of a slow server": typeAhead,
   "finds executions by what is known of them": findExecutions,
+  "acts on many executions at once": actOnMany,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "replays with another input, and compares": replayAndCompare,
@@ -57,6 +58,29 @@ async function startAndApprove(page: Page, base: string): Promise<void> {
   await page.getByRole("dialog").getByRole("button", { name: "Answer", exact: true }).click();
   await page.locator(".heading .status.completed").waitFor();
   await page.getByText('paid').first().waitFor();
+}
+
+/** Cancels two that were chosen, then everything that the filter selects, each as one operation. */
+async function actOnMany(page: Page, base: string): Promise<void> {
+  for (let n = 0; n < 5; n++) await server.execute("expense-approval", { employee: `Many ${n}`, amount: 900 });
+  await page.goto(`${base}/console/executions?workflow=expense-approval&status=suspended`);
+  const boxes = page.getByRole("checkbox", { name: /Choose/ });
+  await boxes.nth(0).check();
+  await boxes.nth(1).check();
+  await page.getByRole("button", { name: "Cancel 2" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("2 would be cancelled").waitFor();
+  await dialog.getByRole("button", { name: "Cancel 2" }).click();
+  await dialog.getByText("2 cancelled").waitFor();
+  await dialog.getByRole("button", { name: "Close", exact: true }).last().click();
+  await page.getByText("Act on all of these").click();
+  await page.getByRole("button", { name: "Cancel…" }).click();
+  await dialog.getByRole("button", { name: /^Cancel \d/ }).click();
+  await dialog.getByText(/^[\d]+ cancelled/).waitFor();
+  await dialog.getByRole("link").click();
+  await page.locator(".heading .status.completed").waitFor();
+  await page.goto(`${base}/console/workflows/expense-approval`);
+  await page.getByRole("img", { name: /cancelled/ }).waitFor();
 }
 
 /** A question that is answered in one tab folds away in the other one, which says who it was. */

@@ -31,14 +31,15 @@ pub fn list<'a>(activity: &Activity, registry: &'a Registry) -> Vec<WorkflowSumm
     registry.workflows.values().map(|plan| summary(&plan.definition)).collect()
 }
 
+/// Finds a workflow to show: also that of bulk operations, which is not registered.
+pub fn find_to_show(runtime: &Runtime, id: &str) -> Result<Arc<Plan>, ApiError> {
+    runtime.plan(id).ok_or_else(|| unknown(&runtime.registry(), id))
+}
+
 /// Shows a workflow.
-pub fn describe<'a>(
-    activity: &Activity,
-    registry: &'a Registry,
-    id: &str,
-) -> Result<WorkflowView<'a>, ApiError> {
-    let definition = &find_in(registry, id)?.definition;
-    Ok(WorkflowView::of(definition, activity.is_workflow_running(id)))
+pub fn describe<'a>(activity: &Activity, plan: &'a Plan) -> WorkflowView<'a> {
+    let definition = &plan.definition;
+    WorkflowView::of(definition, activity.is_workflow_running(&definition.id))
 }
 
 /// Finds a registered workflow. Handlers call it before they read the body.

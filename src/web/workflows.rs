@@ -55,10 +55,9 @@ pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
 
 /// `GET /workflows/:id`.
 pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
-    let id = ids::workflow(&request)?;
-    let registry = runtime.registry();
+    let plan = workflows::find_to_show(&runtime, &ids::workflow(&request)?)?;
     let activity = runtime.activity().await;
-    workflows::describe(&activity, &registry, &id).map(respond::json)
+    Ok(respond::json(workflows::describe(&activity, &plan)))
 }
 
 /// `POST /workflows/:id/execute`.

@@ -101,6 +101,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workflows/executions/outcomes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count ended executions by outcome, time and workflow
+         * @description Counts executions that ended within a period, by default the last 24 hours, divided into equal parts. Of each outcome only the last 5000 are read; `countedFrom` says from when on all were. Retention deletes executions, and so their outcomes.
+         */
+        get: operations["countOutcomes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workflows/executions/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Suspend, resume, cancel or replay many executions
+         * @description Gives one command to all executions that the query selects, or to those named by `executionIds`, as far as it fits them. The operation is an execution of the workflow `greenroom.bulk`: it continues if the client disconnects and after a crash, can be watched, suspended and cancelled, and its result has the counts. Executions that are created later are not selected. With `dryRun`, it only counts.
+         */
+        post: operations["bulkExecutions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workflows/{id}/executions": {
         parameters: {
             query?: never;
@@ -1492,6 +1532,50 @@ export interface components {
             status?: "running" | "suspended" | "completed" | "error" | "cancelled";
             suspension?: components["schemas"]["Suspension"];
         };
+        /**
+         * @description Command of a bulk operation.
+         * @enum {string}
+         */
+        BulkAction: "suspend" | "resume" | "cancel" | "replay";
+        /** @description Body of a bulk operation. */
+        BulkBody: {
+            action: components["schemas"]["BulkAction"];
+            /** @description Executions by id, instead of a filter in the query. */
+            executionIds?: string[];
+            /** @description Reason of suspensions and cancellations. The default names the operation. */
+            reason?: string | null;
+            /** @description Counts what would change, and changes nothing. */
+            dryRun?: boolean;
+            options?: components["schemas"]["BulkOptions"] | null;
+        };
+        /** @description `options` of a bulk operation. */
+        BulkOptions: {
+            executionId?: string | null;
+            /** @description User of the request, if no token names one. */
+            userId?: string | null;
+        };
+        /** @description Preview of a bulk operation. */
+        BulkPreview: {
+            /**
+             * Format: int64
+             * @description Number of executions that would change.
+             */
+            matched: number;
+            /**
+             * Format: int64
+             * @description Number of selected executions that the action does not fit.
+             */
+            skipped: number;
+            /**
+             * Format: int64
+             * @description Number of ids that name no execution.
+             */
+            unknown: number;
+            /** @description True if all were read: at most 10,000 are, and the operation has no such limit. */
+            isComplete: boolean;
+            /** @description The first 20 executions that would change. */
+            executions: components["schemas"]["ExecutionItem"][];
+        };
         /** @description Body of an answer about a call. */
         CallApproval: {
             /** @description The call that waits, as in `asks` of the generation. */
@@ -1689,6 +1773,12 @@ export interface components {
             /** Format: int64 */
             offset: number;
         };
+        /** @description Times from which on all executions with an outcome were counted. */
+        CountedFrom: {
+            completed: string;
+            error: string;
+            cancelled: string;
+        };
         /**
          * @description `definition` of replay.
          * @enum {string}
@@ -1785,6 +1875,23 @@ export interface components {
             /** Format: int64 */
             lastSequence: number;
         };
+        /** @description Executions that ended within a period, by outcome, time and workflow. */
+        ExecutionOutcomes: {
+            from: string;
+            to: string;
+            /**
+             * Format: int64
+             * @description Length of a part of the period; the last one may be shorter.
+             */
+            partMs: number;
+            /** @description True if all executions of the period were counted. */
+            isComplete: boolean;
+            /** @description Times from which on all were counted: `from`, or later if more ended than are counted. */
+            countedFrom: components["schemas"]["CountedFrom"];
+            total: components["schemas"]["OutcomeTally"];
+            /** @description Sorted by id; workflows without outcomes are omitted. */
+            workflows: components["schemas"]["WorkflowOutcomes"][];
+        };
         /** @description Explanation of what an execution waits for. */
         ExecutionOutlook: {
             executionId: string;
@@ -1844,6 +1951,12 @@ export interface components {
             usage?: components["schemas"]["Usage"];
             /** Format: int64 */
             lastSequence: number;
+        };
+        /** @description Failures of one step. */
+        FailedStep: {
+            stepId: string;
+            /** Format: int64 */
+            count: number;
         };
         /** @description A refusal. */
         Failure: {
@@ -2282,6 +2395,52 @@ export interface components {
             /** @description Alias of `entityId`. */
             agentId?: string | null;
         };
+        /** @description Durations of completed executions, with their waits; null without any. */
+        OutcomeDurations: {
+            /**
+             * Format: int64
+             * @description Duration that half of them did not exceed.
+             */
+            p50: number | null;
+            /**
+             * Format: int64
+             * @description Duration that 95 % of them did not exceed.
+             */
+            p95: number | null;
+            /** Format: int64 */
+            max: number | null;
+        };
+        /** @description Outcomes of one part of the period. */
+        OutcomePart: {
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            error: number;
+            /** Format: int64 */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description Duration that 95 % of the completed executions did not exceed; null without any.
+             */
+            p95Ms: number | null;
+        };
+        /** @description Numbers of executions by outcome. */
+        OutcomeTally: {
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            error: number;
+            /** Format: int64 */
+            cancelled: number;
+            durationMs: components["schemas"]["OutcomeDurations"];
+            /**
+             * @description Failures by the step that failed the execution, most frequent first. Not every failure is of
+             *     a step.
+             */
+            failedSteps: components["schemas"]["FailedStep"][];
+            /** @description The parts of the period, oldest first. */
+            parts: components["schemas"]["OutcomePart"][];
+        };
         Pagination: {
             /**
              * Format: int32
@@ -2686,6 +2845,8 @@ export interface components {
             deadline?: components["schemas"]["Timestamp"];
             /** @description User who paused the execution. */
             suspendedBy?: components["schemas"]["Principal"];
+            /** @description True if a caller paused the execution; absent if a step waits. */
+            pause?: boolean;
         };
         /** @description Suspensions that an execution waits for. */
         Suspensions: {
@@ -3006,6 +3167,10 @@ export interface components {
             startAt?: components["schemas"]["Timestamp"];
             endAt?: components["schemas"]["Timestamp"];
         };
+        /** @description Outcomes of one workflow. */
+        WorkflowOutcomes: components["schemas"]["OutcomeTally"] & {
+            workflowId: string;
+        };
         /** @description A step of a workflow. Bodies, expressions and templates are not shown. */
         WorkflowStep: {
             id: string;
@@ -3130,6 +3295,32 @@ export interface components {
             };
         };
         /**
+         * @description `query_invalid`: Invalid query parameter limit: must be a number from 1 to 200
+         *
+         *     `request_invalid`: Invalid request: the query cannot be read
+         *
+         *     `json_invalid`: Invalid JSON: expected value at line 1 column 1
+         *
+         *     `body_invalid`: Invalid request body: invalid type: sequence, expected an object
+         *
+         *     `request_invalid`: Invalid request: the body ends before it is complete
+         *
+         *     `request_invalid`: Invalid request: executions are selected by the query or by ids
+         *
+         *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
+         */
+        "Refused400.20": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
          * @description `json_invalid`: Invalid JSON: expected value at line 1 column 1
          *
          *     `body_invalid`: Invalid request body: invalid type: sequence, expected an object
@@ -3138,7 +3329,7 @@ export interface components {
          *
          *     `execution_not_running`: Execution order-17 is already completed
          */
-        "Refused400.21": {
+        "Refused400.23": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3170,7 +3361,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
-        "Refused400.22": {
+        "Refused400.24": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3188,7 +3379,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Last-Event-ID: must be the number of an event
          */
-        "Refused400.24": {
+        "Refused400.26": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3206,7 +3397,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.25": {
+        "Refused400.27": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3226,7 +3417,7 @@ export interface components {
          *
          *     `answer_invalid`: Invalid answer: approved: missing
          */
-        "Refused400.30": {
+        "Refused400.32": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3246,7 +3437,7 @@ export interface components {
          *
          *     `schema_invalid`: Invalid schema: schema at /type: "strin" is not a type
          */
-        "Refused400.34": {
+        "Refused400.36": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3270,7 +3461,7 @@ export interface components {
          *
          *     `schema_invalid`: Invalid schema: schema at /type: "strin" is not a type
          */
-        "Refused400.36": {
+        "Refused400.38": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3282,7 +3473,7 @@ export interface components {
             };
         };
         /** @description `request_invalid`: Invalid request: the query cannot be read */
-        "Refused400.37": {
+        "Refused400.39": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3302,7 +3493,7 @@ export interface components {
          *
          *     `generation_not_running`: Generation 018f is already completed
          */
-        "Refused400.39": {
+        "Refused400.41": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3320,7 +3511,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body is no form
          */
-        "Refused400.50": {
+        "Refused400.52": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3345,7 +3536,7 @@ export interface components {
          *
          *     `header_invalid`: Invalid header Idempotency-Key: must be 1 to 255 visible ASCII characters
          */
-        "Refused400.57": {
+        "Refused400.59": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3365,7 +3556,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.60": {
+        "Refused400.62": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3387,7 +3578,7 @@ export interface components {
          *
          *     `links_off`: This server makes no links: inbox.secret is not set
          */
-        "Refused400.63": {
+        "Refused400.65": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3407,7 +3598,7 @@ export interface components {
          *
          *     `install_off`: No command is configured to install updates; set install under [updates]
          */
-        "Refused400.68": {
+        "Refused400.70": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3431,7 +3622,7 @@ export interface components {
          *
          *     `tool_input_invalid`: Invalid tool input: n: missing
          */
-        "Refused400.75": {
+        "Refused400.77": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3451,7 +3642,7 @@ export interface components {
          *
          *     `memory_off`: Agent assistant has no memory
          */
-        "Refused400.79": {
+        "Refused400.81": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3477,7 +3668,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the body ends before it is complete
          */
-        "Refused400.80": {
+        "Refused400.82": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3489,7 +3680,7 @@ export interface components {
             };
         };
         /** @description `header_invalid`: Invalid header Sec-WebSocket-Key: must be sent */
-        "Refused400.88": {
+        "Refused400.90": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3507,7 +3698,7 @@ export interface components {
          *
          *     `request_invalid`: Invalid request: the query cannot be read
          */
-        "Refused400.90": {
+        "Refused400.92": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3549,11 +3740,30 @@ export interface components {
         /**
          * @description `host_not_allowed`: Host not allowed
          *
+         *     `role_missing`: One of these roles is required: operator
+         *
+         *     `origin_not_allowed`: Origin not allowed
+         */
+        "Refused403.21": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                "www-authenticate": components["headers"]["Challenge"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `host_not_allowed`: Host not allowed
+         *
          *     `not_assigned`: Others are asked, not this caller
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.31": {
+        "Refused403.33": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3565,7 +3775,7 @@ export interface components {
             };
         };
         /** @description `host_not_allowed`: Host not allowed */
-        "Refused403.44": {
+        "Refused403.46": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3584,7 +3794,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.51": {
+        "Refused403.53": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3605,7 +3815,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.61": {
+        "Refused403.63": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3623,7 +3833,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.69": {
+        "Refused403.71": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3641,7 +3851,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.76": {
+        "Refused403.78": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3659,7 +3869,7 @@ export interface components {
          *
          *     `origin_not_allowed`: Origin not allowed
          */
-        "Refused403.84": {
+        "Refused403.86": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3689,7 +3899,7 @@ export interface components {
             };
         };
         /** @description `execution_not_found`: Execution order-17 not found */
-        "Refused404.20": {
+        "Refused404.22": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3701,7 +3911,7 @@ export interface components {
             };
         };
         /** @description `agent_not_found`: Agent assistant not found */
-        "Refused404.26": {
+        "Refused404.28": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3729,7 +3939,7 @@ export interface components {
          *
          *     `ask_not_found`: Ask ask_9f86d081884c7d65 not found
          */
-        "Refused404.32": {
+        "Refused404.34": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3745,7 +3955,7 @@ export interface components {
          *
          *     `generation_not_found`: Generation 018f not found
          */
-        "Refused404.40": {
+        "Refused404.42": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3763,7 +3973,7 @@ export interface components {
          *
          *     `generation_not_found`: Generation 018f not found
          */
-        "Refused404.42": {
+        "Refused404.44": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3779,7 +3989,7 @@ export interface components {
          *
          *     `link_invalid`: This link is not valid: it is incomplete, or the secret has changed
          */
-        "Refused404.45": {
+        "Refused404.47": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3792,7 +4002,7 @@ export interface components {
             };
         };
         /** @description `ask_not_found`: Ask ask_9f86d081884c7d65 not found */
-        "Refused404.56": {
+        "Refused404.58": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3804,30 +4014,6 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: GET /ui/missing.css */
-        "Refused404.64": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: GET /console/assets/missing.css */
-        "Refused404.65": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `not_found`: Not found: GET /console/assets/missing/ */
         "Refused404.66": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -3839,8 +4025,32 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `not_found`: Not found: GET /console/assets/missing.css */
+        "Refused404.67": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `not_found`: Not found: GET /console/assets/missing/ */
+        "Refused404.68": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `package_not_found`: Package left-pad not found */
-        "Refused404.70": {
+        "Refused404.72": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3852,7 +4062,7 @@ export interface components {
             };
         };
         /** @description `tool_not_found`: Tool add not found */
-        "Refused404.77": {
+        "Refused404.79": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3868,7 +4078,7 @@ export interface components {
          *
          *     `conversation_not_found`: Conversation not found
          */
-        "Refused404.82": {
+        "Refused404.84": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3880,7 +4090,7 @@ export interface components {
             };
         };
         /** @description `not_found`: Not found: DELETE /api/memory/users/%00 */
-        "Refused404.85": {
+        "Refused404.87": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3892,7 +4102,7 @@ export interface components {
             };
         };
         /** @description `trace_not_found`: Trace 0af7651916cd43dd8448eb211c80319c not found */
-        "Refused404.86": {
+        "Refused404.88": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3904,7 +4114,7 @@ export interface components {
             };
         };
         /** @description `span_not_found`: Span b7ad6b7169203331 not found */
-        "Refused404.87": {
+        "Refused404.89": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3928,7 +4138,7 @@ export interface components {
             };
         };
         /** @description `body_too_slow`: Request body was not received in time */
-        "Refused408.52": {
+        "Refused408.54": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3979,7 +4189,7 @@ export interface components {
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
-        "Refused409.23": {
+        "Refused409.25": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -3993,7 +4203,7 @@ export interface components {
             };
         };
         /** @description `generation_exists`: Generation 018f already exists */
-        "Refused409.27": {
+        "Refused409.29": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4017,7 +4227,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.33": {
+        "Refused409.35": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4041,7 +4251,7 @@ export interface components {
          *
          *     `ask_ambiguous`: There are, or were, several asks of call call-1: answer ask_1 or ask_2 in the inbox
          */
-        "Refused409.43": {
+        "Refused409.45": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4061,7 +4271,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.46": {
+        "Refused409.48": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4102,7 +4312,7 @@ export interface components {
          *
          *     `idempotency_key_reused`: Idempotency-Key was used with another body
          */
-        "Refused409.58": {
+        "Refused409.60": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4122,7 +4332,7 @@ export interface components {
          *
          *     `ask_claimed`: bob is about to answer ask ask_9f86d081884c7d65, until 2026-09-21T14:13:20.000Z
          */
-        "Refused409.62": {
+        "Refused409.64": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4134,7 +4344,7 @@ export interface components {
             };
         };
         /** @description `install_running`: Updates are already being installed */
-        "Refused409.71": {
+        "Refused409.73": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4146,18 +4356,6 @@ export interface components {
             };
         };
         /** @description `conversation_exists`: Conversation already exists: holidays */
-        "Refused409.81": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description `conversation_exists`: Conversation already exists: holidays-2 */
         "Refused409.83": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -4169,8 +4367,20 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description `conversation_exists`: Conversation already exists: holidays-2 */
+        "Refused409.85": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description `link_expired`: This link was good until 2026-09-21T14:13:20.000Z */
-        "Refused410.47": {
+        "Refused410.49": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4183,7 +4393,7 @@ export interface components {
             };
         };
         /** @description `ask_changed`: Ask ask_9f86d081884c7d65 has changed: its revision is 2 */
-        "Refused412.59": {
+        "Refused412.61": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4195,7 +4405,7 @@ export interface components {
             };
         };
         /** @description `body_too_large`: Request body is larger than 1048576 bytes */
-        "Refused413.53": {
+        "Refused413.55": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4224,7 +4434,7 @@ export interface components {
          *
          *     `encoding_unsupported`: Content encoding gzip is not supported, send the body as it is
          */
-        "Refused415.54": {
+        "Refused415.56": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4255,7 +4465,7 @@ export interface components {
             };
         };
         /** @description `upgrade_required`: This route is a WebSocket: send Connection: Upgrade and Upgrade: websocket */
-        "Refused426.89": {
+        "Refused426.91": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4295,7 +4505,7 @@ export interface components {
          *
          *     `generation_cancelled`: Failed to generate text: the generation was cancelled
          */
-        "Refused500.28": {
+        "Refused500.30": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4323,7 +4533,7 @@ export interface components {
          *
          *     `generation_cancelled`: Failed to generate object: the generation was cancelled
          */
-        "Refused500.35": {
+        "Refused500.37": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4337,7 +4547,7 @@ export interface components {
             };
         };
         /** @description `internal`: Internal server error */
-        "Refused500.48": {
+        "Refused500.50": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4354,7 +4564,7 @@ export interface components {
          *
          *     `updates_unchecked`: Failed to check for updates: the registry cannot be reached
          */
-        "Refused500.67": {
+        "Refused500.69": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4370,7 +4580,7 @@ export interface components {
          *
          *     `install_failed`: Failed to install updates: the command ended with exit code 1
          */
-        "Refused500.72": {
+        "Refused500.74": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4386,23 +4596,7 @@ export interface components {
          *
          *     `environment_file_failed`: Failed to write the environment file
          */
-        "Refused500.74": {
-            headers: {
-                "x-request-id": components["headers"]["RequestId"];
-                "x-error-code": components["headers"]["ErrorCode"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Failure"];
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description `internal`: Internal server error
-         *
-         *     `tool_failed`: Failed to execute tool: the warehouse does not respond
-         */
-        "Refused500.78": {
+        "Refused500.76": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4424,6 +4618,22 @@ export interface components {
                 "x-error-code": components["headers"]["ErrorCode"];
                 "x-execution-id": components["headers"]["ExecutionId"];
                 "x-trace-id": components["headers"]["TraceId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Failure"];
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `internal`: Internal server error
+         *
+         *     `tool_failed`: Failed to execute tool: the warehouse does not respond
+         */
+        "Refused500.80": {
+            headers: {
+                "x-request-id": components["headers"]["RequestId"];
+                "x-error-code": components["headers"]["ErrorCode"];
                 [name: string]: unknown;
             };
             content: {
@@ -4484,7 +4694,7 @@ export interface components {
          *
          *     `at_capacity`: Too many streams are open
          */
-        "Refused503.29": {
+        "Refused503.31": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4497,7 +4707,7 @@ export interface components {
             };
         };
         /** @description `at_capacity`: Too many streams are open */
-        "Refused503.38": {
+        "Refused503.40": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4518,7 +4728,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.41": {
+        "Refused503.43": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4537,7 +4747,7 @@ export interface components {
          *
          *     `store_unavailable`: The store is not available
          */
-        "Refused503.49": {
+        "Refused503.51": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4561,7 +4771,7 @@ export interface components {
          *
          *     `execution_moved`: The server of the execution has changed, or does not answer
          */
-        "Refused503.55": {
+        "Refused503.57": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4575,7 +4785,7 @@ export interface components {
             };
         };
         /** @description `draining`: The server is shutting down */
-        "Refused503.73": {
+        "Refused503.75": {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
                 "x-error-code": components["headers"]["ErrorCode"];
@@ -4630,7 +4840,7 @@ export interface components {
         /** @description Model that answered in place of the configured one. */
         ModelFallback: string;
         /** @description Error code, for programs. Never changes. */
-        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
+        ErrorCode: "agent_not_found" | "agent_required" | "answer_invalid" | "ask_ambiguous" | "ask_answered" | "ask_changed" | "ask_claimed" | "ask_expired" | "ask_not_found" | "ask_withdrawn" | "at_capacity" | "body_invalid" | "body_too_large" | "body_too_slow" | "busy" | "conversation_exists" | "conversation_not_found" | "definition_differs" | "draining" | "encoding_unsupported" | "environment_file_failed" | "execution_exists" | "execution_failed" | "execution_moved" | "execution_not_found" | "execution_not_running" | "generation_cancelled" | "generation_exists" | "generation_failed" | "generation_not_found" | "generation_not_running" | "header_invalid" | "host_not_allowed" | "idempotency_key_reused" | "input_invalid" | "install_failed" | "install_off" | "install_running" | "internal" | "json_invalid" | "link_expired" | "link_invalid" | "links_off" | "local_only" | "media_type_unsupported" | "memory_off" | "not_assigned" | "not_found" | "not_suspended" | "not_yours" | "origin_not_allowed" | "package_not_found" | "provider_auth" | "provider_error" | "provider_rate_limited" | "provider_timeout" | "query_invalid" | "request_invalid" | "resume_data_invalid" | "role_missing" | "schema_invalid" | "server_unreachable" | "span_not_found" | "step_ambiguous" | "step_asks" | "step_does_not_suspend" | "step_not_found" | "step_not_replayable" | "step_not_suspended" | "store_unavailable" | "suspension_passed" | "tool_failed" | "tool_input_invalid" | "tool_not_found" | "trace_not_found" | "updates_unchecked" | "upgrade_required" | "workflow_not_found";
         /** @description Seconds to wait before a retry. */
         RetryAfter: number;
         /** @description Required authentication. */
@@ -4928,6 +5138,138 @@ export interface operations {
             503: components["responses"]["Refused503.19"];
         };
     };
+    countOutcomes: {
+        parameters: {
+            query?: {
+                /** @description Executions of this workflow */
+                workflowId?: string;
+                /** @description Executions of this user */
+                userId?: string;
+                /** @description Begin of the period; by default a day before its end. A date means its beginning (UTC) */
+                from?: string;
+                /** @description End of the period; by default now. A date means its end (UTC) */
+                to?: string;
+                /** @description Number of parts of the period */
+                parts?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The outcomes */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ExecutionOutcomes"];
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.17"];
+            403: components["responses"]["Refused403.18"];
+            404: components["responses"]["Refused404.3"];
+            500: components["responses"]["Refused500.15"];
+            503: components["responses"]["Refused503.19"];
+        };
+    };
+    bulkExecutions: {
+        parameters: {
+            query?: {
+                /** @description Executions of this workflow */
+                workflowId?: string;
+                /** @description Executions with this status */
+                status?: "running" | "suspended" | "completed" | "error" | "cancelled";
+                /** @description Executions of this user */
+                userId?: string;
+                /** @description Executions that started at this time or later; a date means its beginning (UTC) */
+                from?: string;
+                /** @description Executions that started before this time; a date means its end (UTC) */
+                to?: string;
+                /** @description Executions that ended at this time or later, newest end first; a date means its beginning (UTC) */
+                endedFrom?: string;
+                /** @description Executions that ended before this time, newest end first; a date means its end (UTC) */
+                endedTo?: string;
+                /** @description Replays of this execution */
+                replayOf?: string;
+                /** @description Executions that a step of this one started */
+                parentExecutionId?: string;
+                /** @description Executions whose id begins with this text. Of all workflows and users: of more than 1,000, those with the greatest ids; else a page searches 1,000 executions */
+                idPrefix?: string;
+                /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
+                error?: string;
+            };
+            header?: {
+                /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `respond-async` the response comes once the work is recorded, before its outcome is there: a 202 with the address of the outcome. With `respond-async, wait=10` the outcome is waited for so many seconds, at most an hour (RFC 7240). */
+                Prefer?: components["parameters"]["Prefer"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "action": "cancel",
+                 *       "dryRun": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkBody"];
+            };
+        };
+        responses: {
+            /** @description The operation ended, or what it would do */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ExecutionResult"] | components["schemas"]["BulkPreview"];
+                    };
+                };
+            };
+            /** @description The operation is recorded. Without content if its state cannot be read */
+            202: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    location: components["headers"]["OutcomeLocation"];
+                    "preference-applied": components["headers"]["PreferenceApplied"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["ExecutionResult"];
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.20"];
+            403: components["responses"]["Refused403.21"];
+            408: components["responses"]["Refused408.4"];
+            409: components["responses"]["Refused409.5"];
+            413: components["responses"]["Refused413.6"];
+            415: components["responses"]["Refused415.7"];
+            500: components["responses"]["Refused500.8"];
+            503: components["responses"]["Refused503.9"];
+        };
+    };
     listWorkflowExecutions: {
         parameters: {
             query?: {
@@ -5017,7 +5359,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.20"];
+            404: components["responses"]["Refused404.22"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -5053,7 +5395,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.20"];
+            404: components["responses"]["Refused404.22"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -5097,9 +5439,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.21"];
+            400: components["responses"]["Refused400.23"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.20"];
+            404: components["responses"]["Refused404.22"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -5150,11 +5492,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.22"];
+            400: components["responses"]["Refused400.24"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.20"];
+            404: components["responses"]["Refused404.22"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.23"];
+            409: components["responses"]["Refused409.25"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.8"];
@@ -5200,9 +5542,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.21"];
+            400: components["responses"]["Refused400.23"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.20"];
+            404: components["responses"]["Refused404.22"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -5263,9 +5605,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.24"];
+            400: components["responses"]["Refused400.26"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.20"];
+            404: components["responses"]["Refused404.22"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.16"];
         };
@@ -5366,14 +5708,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.25"];
+            400: components["responses"]["Refused400.27"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.27"];
+            409: components["responses"]["Refused409.29"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.28"];
+            500: components["responses"]["Refused500.30"];
             503: components["responses"]["Refused503.19"];
         };
     };
@@ -5420,15 +5762,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.25"];
+            400: components["responses"]["Refused400.27"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.27"];
+            409: components["responses"]["Refused409.29"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.28"];
-            503: components["responses"]["Refused503.29"];
+            500: components["responses"]["Refused500.30"];
+            503: components["responses"]["Refused503.31"];
         };
     };
     chat: {
@@ -5476,15 +5818,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.30"];
-            403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.32"];
+            400: components["responses"]["Refused400.32"];
+            403: components["responses"]["Refused403.33"];
+            404: components["responses"]["Refused404.34"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.33"];
+            409: components["responses"]["Refused409.35"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.28"];
-            503: components["responses"]["Refused503.29"];
+            500: components["responses"]["Refused500.30"];
+            503: components["responses"]["Refused503.31"];
         };
     };
     generateObject: {
@@ -5537,14 +5879,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.34"];
+            400: components["responses"]["Refused400.36"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.27"];
+            409: components["responses"]["Refused409.29"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.35"];
+            500: components["responses"]["Refused500.37"];
             503: components["responses"]["Refused503.19"];
         };
     };
@@ -5606,15 +5948,15 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            400: components["responses"]["Refused400.36"];
+            400: components["responses"]["Refused400.38"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.27"];
+            409: components["responses"]["Refused409.29"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.35"];
-            503: components["responses"]["Refused503.29"];
+            500: components["responses"]["Refused500.37"];
+            503: components["responses"]["Refused503.31"];
         };
     };
     attachToChat: {
@@ -5666,11 +6008,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.37"];
+            400: components["responses"]["Refused400.39"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.38"];
+            503: components["responses"]["Refused503.40"];
         };
     };
     cancelGeneration: {
@@ -5708,14 +6050,14 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.39"];
+            400: components["responses"]["Refused400.41"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.40"];
+            404: components["responses"]["Refused404.42"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.41"];
+            503: components["responses"]["Refused503.43"];
         };
     };
     approveCall: {
@@ -5757,11 +6099,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.30"];
-            403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.42"];
+            400: components["responses"]["Refused400.32"];
+            403: components["responses"]["Refused403.33"];
+            404: components["responses"]["Refused404.44"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.43"];
+            409: components["responses"]["Refused409.45"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -5799,7 +6141,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.40"];
+            404: components["responses"]["Refused404.42"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -5858,7 +6200,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -5895,7 +6237,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -5997,7 +6339,7 @@ export interface operations {
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.29"];
+            503: components["responses"]["Refused503.31"];
         };
     };
     showAskLink: {
@@ -6022,12 +6364,12 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            403: components["responses"]["Refused403.44"];
-            404: components["responses"]["Refused404.45"];
-            409: components["responses"]["Refused409.46"];
-            410: components["responses"]["Refused410.47"];
-            500: components["responses"]["Refused500.48"];
-            503: components["responses"]["Refused503.49"];
+            403: components["responses"]["Refused403.46"];
+            404: components["responses"]["Refused404.47"];
+            409: components["responses"]["Refused409.48"];
+            410: components["responses"]["Refused410.49"];
+            500: components["responses"]["Refused500.50"];
+            503: components["responses"]["Refused503.51"];
         };
     };
     answerAskLink: {
@@ -6058,16 +6400,16 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            400: components["responses"]["Refused400.50"];
-            403: components["responses"]["Refused403.51"];
-            404: components["responses"]["Refused404.45"];
-            408: components["responses"]["Refused408.52"];
-            409: components["responses"]["Refused409.46"];
-            410: components["responses"]["Refused410.47"];
-            413: components["responses"]["Refused413.53"];
-            415: components["responses"]["Refused415.54"];
-            500: components["responses"]["Refused500.48"];
-            503: components["responses"]["Refused503.55"];
+            400: components["responses"]["Refused400.52"];
+            403: components["responses"]["Refused403.53"];
+            404: components["responses"]["Refused404.47"];
+            408: components["responses"]["Refused408.54"];
+            409: components["responses"]["Refused409.48"];
+            410: components["responses"]["Refused410.49"];
+            413: components["responses"]["Refused413.55"];
+            415: components["responses"]["Refused415.56"];
+            500: components["responses"]["Refused500.50"];
+            503: components["responses"]["Refused503.57"];
         };
     };
     describeAsk: {
@@ -6098,7 +6440,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.56"];
+            404: components["responses"]["Refused404.58"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6152,12 +6494,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.57"];
-            403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.56"];
+            400: components["responses"]["Refused400.59"];
+            403: components["responses"]["Refused403.33"];
+            404: components["responses"]["Refused404.58"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.58"];
-            412: components["responses"]["Refused412.59"];
+            409: components["responses"]["Refused409.60"];
+            412: components["responses"]["Refused412.61"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6203,12 +6545,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.60"];
-            403: components["responses"]["Refused403.61"];
-            404: components["responses"]["Refused404.56"];
+            400: components["responses"]["Refused400.62"];
+            403: components["responses"]["Refused403.63"];
+            404: components["responses"]["Refused404.58"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.62"];
-            412: components["responses"]["Refused412.59"];
+            409: components["responses"]["Refused409.64"];
+            412: components["responses"]["Refused412.61"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6250,12 +6592,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.60"];
+            400: components["responses"]["Refused400.62"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.56"];
+            404: components["responses"]["Refused404.58"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.62"];
-            412: components["responses"]["Refused412.59"];
+            409: components["responses"]["Refused409.64"];
+            412: components["responses"]["Refused412.61"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6303,12 +6645,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.60"];
-            403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.56"];
+            400: components["responses"]["Refused400.62"];
+            403: components["responses"]["Refused403.33"];
+            404: components["responses"]["Refused404.58"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.62"];
-            412: components["responses"]["Refused412.59"];
+            409: components["responses"]["Refused409.64"];
+            412: components["responses"]["Refused412.61"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6354,12 +6696,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.63"];
-            403: components["responses"]["Refused403.31"];
-            404: components["responses"]["Refused404.56"];
+            400: components["responses"]["Refused400.65"];
+            403: components["responses"]["Refused403.33"];
+            404: components["responses"]["Refused404.58"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.62"];
-            412: components["responses"]["Refused412.59"];
+            409: components["responses"]["Refused409.64"];
+            412: components["responses"]["Refused412.61"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -6514,7 +6856,7 @@ export interface operations {
                 content?: never;
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.64"];
+            404: components["responses"]["Refused404.66"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -6593,7 +6935,7 @@ export interface operations {
                 content?: never;
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.65"];
+            404: components["responses"]["Refused404.67"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -6633,7 +6975,7 @@ export interface operations {
                 content?: never;
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.66"];
+            404: components["responses"]["Refused404.68"];
             500: components["responses"]["Refused500.15"];
         };
     };
@@ -6715,7 +7057,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            500: components["responses"]["Refused500.67"];
+            500: components["responses"]["Refused500.69"];
         };
     };
     installUpdates: {
@@ -6749,15 +7091,15 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.68"];
-            403: components["responses"]["Refused403.69"];
-            404: components["responses"]["Refused404.70"];
+            400: components["responses"]["Refused400.70"];
+            403: components["responses"]["Refused403.71"];
+            404: components["responses"]["Refused404.72"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.71"];
+            409: components["responses"]["Refused409.73"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.72"];
-            503: components["responses"]["Refused503.73"];
+            500: components["responses"]["Refused500.74"];
+            503: components["responses"]["Refused503.75"];
         };
     };
     setUpObservability: {
@@ -6796,12 +7138,12 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.25"];
-            403: components["responses"]["Refused403.69"];
+            400: components["responses"]["Refused400.27"];
+            403: components["responses"]["Refused403.71"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.74"];
+            500: components["responses"]["Refused500.76"];
         };
     };
     listTools: {
@@ -6868,13 +7210,13 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.75"];
-            403: components["responses"]["Refused403.76"];
-            404: components["responses"]["Refused404.77"];
+            400: components["responses"]["Refused400.77"];
+            403: components["responses"]["Refused403.78"];
+            404: components["responses"]["Refused404.79"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
-            500: components["responses"]["Refused500.78"];
+            500: components["responses"]["Refused500.80"];
             503: components["responses"]["Refused503.9"];
         };
     };
@@ -6910,9 +7252,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
+            400: components["responses"]["Refused400.81"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -6958,11 +7300,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.80"];
+            400: components["responses"]["Refused400.82"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.81"];
+            409: components["responses"]["Refused409.83"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -7000,9 +7342,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
+            400: components["responses"]["Refused400.81"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7041,9 +7383,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
+            400: components["responses"]["Refused400.81"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7091,9 +7433,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.80"];
+            400: components["responses"]["Refused400.82"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7136,9 +7478,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
+            400: components["responses"]["Refused400.81"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7174,9 +7516,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
+            400: components["responses"]["Refused400.81"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7226,9 +7568,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.80"];
+            400: components["responses"]["Refused400.82"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             408: components["responses"]["Refused408.4"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
@@ -7278,11 +7620,11 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.80"];
+            400: components["responses"]["Refused400.82"];
             403: components["responses"]["Refused403.2"];
-            404: components["responses"]["Refused404.82"];
+            404: components["responses"]["Refused404.84"];
             408: components["responses"]["Refused408.4"];
-            409: components["responses"]["Refused409.83"];
+            409: components["responses"]["Refused409.85"];
             413: components["responses"]["Refused413.6"];
             415: components["responses"]["Refused415.7"];
             500: components["responses"]["Refused500.15"];
@@ -7321,9 +7663,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["Refused400.79"];
+            400: components["responses"]["Refused400.81"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.26"];
+            404: components["responses"]["Refused404.28"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7356,10 +7698,10 @@ export interface operations {
                     };
                 };
             };
-            403: components["responses"]["Refused403.84"];
-            404: components["responses"]["Refused404.85"];
+            403: components["responses"]["Refused403.86"];
+            404: components["responses"]["Refused404.87"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.41"];
+            503: components["responses"]["Refused503.43"];
         };
     };
     showObservability: {
@@ -7457,7 +7799,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.88"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7507,7 +7849,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.86"];
+            404: components["responses"]["Refused404.88"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7539,7 +7881,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.87"];
+            404: components["responses"]["Refused404.89"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7589,7 +7931,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
-            404: components["responses"]["Refused404.87"];
+            404: components["responses"]["Refused404.89"];
             500: components["responses"]["Refused500.15"];
             503: components["responses"]["Refused503.19"];
         };
@@ -7724,11 +8066,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.88"];
+            400: components["responses"]["Refused400.90"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.89"];
+            426: components["responses"]["Refused426.91"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.38"];
+            503: components["responses"]["Refused503.40"];
         };
     };
     tailLogs: {
@@ -7765,11 +8107,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.90"];
+            400: components["responses"]["Refused400.92"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.89"];
+            426: components["responses"]["Refused426.91"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.38"];
+            503: components["responses"]["Refused503.40"];
         };
     };
     observe: {
@@ -7800,11 +8142,11 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["Refused400.90"];
+            400: components["responses"]["Refused400.92"];
             403: components["responses"]["Refused403.2"];
-            426: components["responses"]["Refused426.89"];
+            426: components["responses"]["Refused426.91"];
             500: components["responses"]["Refused500.15"];
-            503: components["responses"]["Refused503.38"];
+            503: components["responses"]["Refused503.40"];
         };
     };
 }

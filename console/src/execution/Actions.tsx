@@ -3,6 +3,7 @@ import { get } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import { useResource } from "../api/resource.ts";
 import type { Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/types.ts";
+import { bulkWorkflow } from "../lib/bulk.ts";
 import { go, to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { Answer } from "../inbox/Answer.tsx";
@@ -52,7 +53,7 @@ export function Actions(props: ActionsProps) {
       {asked.length > 0 && button("answer", "Answer", "primary")}
       {hold && <Resume base={base} hold={hold} />}
       {outlook && !isOver && !hold && button("suspend", "Suspend")}
-      {outlook && button("replay", isOver ? "Replay" : "Replay as another")}
+      {outlook && workflowId !== bulkWorkflow && button("replay", isOver ? "Replay" : "Replay as another")}
       {outlook && !isOver && button("cancel", "Cancel", "danger")}
       {state?.replayedFrom && (
         <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>

@@ -69,7 +69,7 @@ test("the start behind an answer is no further attempt, and an interrupted attem
 });
 
 test("a pause is told from a question, and steps in flight do not lift it", () => {
-  const hold = { suspendedAt: "", reason: "later", stepId: "a", path: "a", suspendedBy: { id: "lea", verified: true } };
+  const hold = { suspendedAt: "", reason: "later", stepId: "a", path: "a", suspendedBy: { id: "lea", verified: true }, pause: true };
   const events = record(start, { type: "step-start", from: "a" }, { type: "workflow-suspended", suspension: hold }, { type: "step-complete", from: "a" }, { type: "workflow-resumed" });
   assert.equal(fold(events, 4).kind, "held");
   assert.equal(fold(events, 4).hold?.reason, "later");

@@ -93,7 +93,7 @@ function applyToWorkflow(model: Model, event: WorkflowEvent): void {
       if (event.replayedBy) model.by = event.replayedBy;
       break;
     case "workflow-suspended": {
-      const hold = [event.suspension, ...(event.suspensions ?? [])].find((each) => each?.suspendedBy);
+      const hold = [event.suspension, ...(event.suspensions ?? [])].find((each) => each?.pause);
       model.hold = hold ?? model.hold;
       model.kind = model.hold ? "held" : "waiting";
       break;

@@ -22,7 +22,7 @@ const eventWords: Record<string, [string, Kind]> = {
 export function eventWord(event: WorkflowEvent): { text: string; kind: Kind } {
   const [text, kind] = eventWords[event.type] ?? [event.type, "none" as Kind];
   if (event.type === "workflow-suspended") {
-    const held = [event.suspension, ...(event.suspensions ?? [])].some((each) => each?.suspendedBy);
+    const held = [event.suspension, ...(event.suspensions ?? [])].some((each) => each?.pause);
     return { text, kind: held ? "held" : "waiting" };
   }
   if (event.type === "step-error" && event.willRetry) return { text: "attempt failed, retries", kind: "retrying" };

@@ -15,7 +15,7 @@ import { Problem } from "../parts/Problem.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
-import { Bulk } from "./Bulk.tsx";
+import { Bulk, BulkOfAll } from "./Bulk.tsx";
 import { between, type Filter, filterOf, isEmpty, queryOf, ranges, statuses } from "./filter.ts";
 import { useList } from "./pages.ts";
 
@@ -62,6 +62,10 @@ export function ExecutionsView() {
     else next.delete(id);
     setChosen(next);
   };
+  const changed = (): void => {
+    setChosen(new Set());
+    list.reload();
+  };
   const query = queryOf(filter, Date.now());
   const path = filter.workflow ? address("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : address("/workflows/executions", { query });
   return (
@@ -81,13 +85,14 @@ export function ExecutionsView() {
         <>
           <div class="note">
             {chosen.size > 0 ? (
-              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} changed={list.reload} />
+              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} changed={changed} />
             ) : (
               <>
                 <span role="status">
                   {number(list.rows.length)}
                   {list.hasMore && " and more"}, newest first
                 </span>
+                {!isEmpty(filter) && <BulkOfAll query={{ ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) }} changed={changed} />}
                 {list.fresh.length > 0 && (
                   <button type="button" class="button" onClick={list.showFresh}>
                     {plural(list.fresh.length, "new one", "new ones")}

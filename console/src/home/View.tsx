@@ -14,12 +14,11 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Mark, Status } from "../parts/Status.tsx";
 import { Time } from "../parts/Time.tsx";
 import { First } from "./First.tsx";
+import { Trend } from "../workflows/Trend.tsx";
 import { Pulse, WaitsLongest } from "./Pulse.tsx";
 import "./home.css";
 
 const day = 86_400_000;
-/** The largest page of the API: of more than these it is only known that there are more. */
-const countMax = 200;
 
 /** What is broken, in ten seconds. */
 export function HomeView() {
@@ -27,11 +26,12 @@ export function HomeView() {
   // Read again every ten seconds while the page is seen: the API has no subscription to these.
   const beat = Math.floor(now.value / 10_000);
   const counts = useBeating(beat, (signal) => get("/workflows/executions/counts", { signal }));
-  const failures = useBeating(beat, (signal) => get("/workflows/executions", { query: { status: "error", endedFrom: new Date(Date.now() - day).toISOString(), limit: countMax }, signal }));
+  const failures = useBeating(beat, (signal) => get("/workflows/executions", { query: { status: "error", endedFrom: new Date(Date.now() - day).toISOString(), limit: 10 }, signal }));
+  const outcomes = useBeating(beat, (signal) => get("/workflows/executions/outcomes", { query: { parts: 48 }, signal }));
   const status = useBeating(beat, (signal) => get("/observability/status", { signal }));
   const { asks, more, error: inboxError } = inbox.value;
   const failed = failures.data?.executions;
-  const error = counts.error ?? failures.error ?? status.error ?? inboxError;
+  const error = counts.error ?? failures.error ?? outcomes.error ?? status.error ?? inboxError;
   return (
     <div class="home">
       <div class="heading">
@@ -41,7 +41,7 @@ export function HomeView() {
       {error && <Problem error={error} />}
       <div class="numbers">
         <Figure kind="waiting" href={to("inbox")} text="waiting for a person" value={inbox.value.at > 0 ? number(asks.size) + (more ? "+" : "") : null} />
-        <Figure kind="failed" href={`${to("executions")}?status=error&range=24h`} text="failed in 24 hours" value={failed ? number(failed.length) + (failures.data?.nextCursor ? "+" : "") : null} />
+        <Figure kind="failed" href={`${to("executions")}?status=error&range=24h`} text="failed in 24 hours" value={outcomes.data ? number(outcomes.data.total.error) + (outcomes.data.countedFrom.error === outcomes.data.from ? "" : "+") : null} />
         <Figure kind="running" href={`${to("executions")}?status=running`} text="running" value={counts.data ? number(counts.data.total.running) : null} />
         <Figure kind="retrying" href={to("observe")} text="stuck" value={status.data ? number(status.data.stuck.count) : null} />
       </div>
@@ -75,7 +75,7 @@ export function HomeView() {
             </p>
           )}
           <ul class="lines">
-            {failed?.slice(0, 10).map((row) => (
+            {failed?.map((row) => (
               <li key={row.executionId}>
                 <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} />
                 <bdi>{row.workflowId}</bdi>
@@ -90,6 +90,16 @@ export function HomeView() {
         </section>
       )}
       <WaitsLongest />
+      {outcomes.data && counts.data && counts.data.total.all > 0 && (
+        <section>
+          <div class="note">
+            <h2>Ended in the last 24 hours</h2>
+            <a href={to("workflows")}>by workflow</a>
+          </div>
+          <Trend parts={outcomes.data.total.parts} period="the last 24 hours" />
+          {!outcomes.data.isComplete && <p class="note">Only the newest 5,000 of each outcome were counted.</p>}
+        </section>
+      )}
       {counts.data && counts.data.total.all > 0 && <Pulse />}
     </div>
   );

@@ -61,8 +61,8 @@ export function Status({ kind, text }: { kind: Kind; text?: string }) {
 
 interface Shown {
   status: string;
-  suspension?: { suspendedBy?: unknown; id?: string; payload?: unknown; deadline?: unknown } | undefined;
-  suspensions?: { suspendedBy?: unknown }[] | undefined;
+  suspension?: { pause?: unknown; id?: string; payload?: unknown; deadline?: unknown } | undefined;
+  suspensions?: { pause?: unknown }[] | undefined;
 }
 
 /**
@@ -75,7 +75,7 @@ export function kindOf({ status, suspension }: Shown): Kind {
     case "working":
       return "running";
     case "suspended":
-      return suspension?.suspendedBy ? "held" : "waiting";
+      return suspension?.pause ? "held" : "waiting";
     case "completed":
       return "completed";
     case "error":

@@ -6,12 +6,14 @@ import { plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Outcomes } from "./Outcomes.tsx";
+import { Trend } from "./Trend.tsx";
 import "./workflows.css";
 
 export function WorkflowsView() {
   useTitle("Workflows");
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
   const counts = useResource((signal) => get("/workflows/executions/counts", { signal }), []);
+  const outcomes = useResource((signal) => get("/workflows/executions/outcomes", { signal }), []);
   return (
     <>
       <div class="heading">
@@ -36,6 +38,7 @@ export function WorkflowsView() {
             <p class="quiet">
               <bdi>{workflow.purpose}</bdi>
             </p>
+            {outcomes.data && <Trend parts={outcomes.data.workflows.find((each) => each.workflowId === workflow.id)?.parts ?? []} period="the last 24 hours" />}
             <p class="small quiet">
               {plural(workflow.stepsCount, "step")} · <Outcomes counts={counts.data?.workflows.find((each) => each.workflowId === workflow.id)} />
             </p>

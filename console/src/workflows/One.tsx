@@ -1,14 +1,16 @@
 import { useMemo } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import type { WorkflowStep } from "../api/types.ts";
+import type { ExecutionOutcomes, WorkflowStep } from "../api/types.ts";
 import { nodesOf, typeWord } from "../graph/definition.ts";
 import { mermaidOf, svgOf } from "../graph/export.ts";
 import { Graph } from "../graph/Graph.tsx";
 import { useKnownPaths } from "../graph/known.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
-import { firstLine } from "../lib/text.ts";
+import { firstLine, number, plural } from "../lib/text.ts";
+import { duration } from "../lib/time.ts";
+import { bulkWorkflow } from "../lib/bulk.ts";
 import { Copy } from "../parts/Copy.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
@@ -19,6 +21,7 @@ import { Time } from "../parts/Time.tsx";
 import { SchemaTable } from "../schema/SchemaTable.tsx";
 import { download, downloadPng } from "../lib/download.ts";
 import { Outcomes } from "./Outcomes.tsx";
+import { Trend } from "./Trend.tsx";
 import { Run } from "./Run.tsx";
 import "./workflows.css";
 
@@ -27,6 +30,7 @@ export function WorkflowView({ path }: { path: string[] }) {
   const workflow = useResource((signal) => get("/workflows/{id}", { path: { id }, signal }), [id]);
   const last = useResource((signal) => get("/workflows/{id}/executions", { path: { id }, query: { limit: 8 }, signal }), [id]);
   const counts = useResource((signal) => get("/workflows/executions/counts", { query: { workflowId: id }, signal }), [id]);
+  const outcomes = useResource((signal) => get("/workflows/executions/outcomes", { query: { workflowId: id }, signal }), [id]);
   const paths = useKnownPaths(id, workflow.data?.steps ?? []);
   const nodes = useMemo(() => nodesOf(workflow.data?.steps ?? [], paths), [workflow.data, paths]);
   useTitle(workflow.data?.name ?? id);
@@ -64,8 +68,9 @@ export function WorkflowView({ path }: { path: string[] }) {
           <StepInfo step={stepAt(data.steps, selected)} />
         </div>
         <div class="side">
-          <Run workflow={data} />
+          {data.id !== bulkWorkflow && <Run workflow={data} />}
           <SchemaTable schema={data.inputSchema} title="Input" />
+          {outcomes.data && <LastDay outcomes={outcomes.data} />}
           <section>
             <div class="note">
               <h2>Last executions</h2>
@@ -92,6 +97,39 @@ export function WorkflowView({ path }: { path: string[] }) {
       </div>
     </div>
   );
+}
+
+/** Outcomes of a day, and the steps that failed. */
+function LastDay({ outcomes }: { outcomes: ExecutionOutcomes }) {
+  const { total } = outcomes;
+  const ended = total.completed + total.error + total.cancelled;
+  if (ended === 0) return null;
+  const { p50, p95 } = total.durationMs;
+  return (
+    <section>
+      <h2>Last 24 hours</h2>
+      <Trend parts={total.parts} period="the last 24 hours" />
+      <p class="small quiet">
+        {plural(ended, "execution")} ended, {number(total.error)} failed
+        {p50 !== null && p95 !== null && ` · half of the completed ones took up to ${duration(p50)}, 95 % up to ${duration(p95)}`}
+        {!outcomes.isComplete && " · only the newest were counted"}
+      </p>
+      {total.failedSteps.length > 0 && (
+        <ul class="failedsteps">
+          {total.failedSteps.map((step) => (
+            <li key={step.stepId}>
+              <code>{step.stepId}</code> <span class="bad">failed {number(step.count)}×</span> <span class="quiet small">{percent(step.count, ended)} of what ended</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function percent(part: number, whole: number): string {
+  const share = (100 * part) / whole;
+  return share < 0.1 ? "less than 0.1 %" : `${share.toFixed(share < 10 ? 1 : 0)} %`;
 }
 
 function stepAt(steps: readonly WorkflowStep[], key: string): WorkflowStep | undefined {

@@ -1,0 +1,141 @@
+import { useEffect, useState } from "preact/hooks";
+import { get, send } from "../api/client.ts";
+import { refusal } from "../api/error.ts";
+import { asError, useResource } from "../api/resource.ts";
+import type { BulkAction, BulkPreview, ExecutionState } from "../api/types.ts";
+import { bulkWorkflow } from "../lib/bulk.ts";
+import { to } from "../lib/router.ts";
+import { actor } from "../lib/settings.ts";
+import { number, plural } from "../lib/text.ts";
+import { type Call, CopyCalls, useAct } from "../parts/Act.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
+import { Loading } from "../parts/Empty.tsx";
+import { Id } from "../parts/Id.tsx";
+import { Problem } from "../parts/Problem.tsx";
+
+export const bulkPath = "/workflows/executions/bulk";
+
+/** What is selected: by the path, with its query, or by ids. */
+export interface Selection {
+  path: string;
+  executionIds?: string[];
+}
+
+const words: Record<BulkAction, { verb: string; done: string }> = {
+  suspend: { verb: "Suspend", done: "suspended" },
+  resume: { verb: "Resume", done: "resumed" },
+  cancel: { verb: "Cancel", done: "cancelled" },
+  replay: { verb: "Replay", done: "replayed" },
+};
+
+/** Result of an operation, as its execution has it. */
+interface Counts {
+  done: number;
+  skipped: number;
+  failed: number;
+  failures: { executionId: string; message: string }[];
+}
+
+/** Says what a command would do to many executions, gives it to them as one operation, and says what came of it. */
+export function BulkDialog({ action, selection, close }: { action: BulkAction; selection: Selection; close: (acted: boolean) => void }) {
+  const [operation, setOperation] = useState("");
+  const { verb, done } = words[action];
+  const { path, executionIds } = selection;
+  const call = (dryRun: boolean): Call => ({
+    method: "POST",
+    path,
+    body: { action, ...(executionIds ? { executionIds } : {}), ...(dryRun ? { dryRun } : { options: actor() }) },
+    headers: dryRun ? {} : { prefer: "respond-async" },
+  });
+  const preview = useResource(async (signal) => {
+    const response = await send("POST", path, { body: call(true).body, signal });
+    if (!response.ok) throw await refusal(response);
+    return ((await response.json()) as { data: BulkPreview }).data;
+  }, [action, selection]);
+  const act = useAct<ExecutionState>((_, response) => setOperation(response.headers.get("x-execution-id") ?? ""));
+  const { data } = preview;
+  const count = data && number(data.matched) + (data.isComplete ? "" : " or more");
+  return (
+    <Dialog title={data ? `${verb} ${count} ${data.matched === 1 && data.isComplete ? "execution" : "executions"}` : verb} close={() => close(operation !== "")}>
+      {operation ? (
+        <Progress id={operation} done={done} />
+      ) : (
+        <>
+          {preview.error && <Problem error={preview.error} retry={preview.reload} />}
+          {!data && !preview.error && <Loading what="what would change" />}
+          {data && (
+            <p>
+              {data.matched === 0 ? "Nothing would change." : `${count} would be ${done}, as one operation that goes on when this page is closed.`}
+              {data.skipped > 0 && ` ${plural(data.skipped, "other does", "others do")} not fit as they are now.`}
+              {data.unknown > 0 && ` ${plural(data.unknown, "is", "are")} not there any more.`}
+            </p>
+          )}
+          {act.error && <Problem error={act.error} />}
+        </>
+      )}
+      <div class="actions">
+        {!operation && (
+          <button type="button" class={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!data || data.matched === 0 || act.isBusy} onClick={() => void act.run(call(false))}>
+            {verb} {count}
+          </button>
+        )}
+        <button type="button" class="button" onClick={() => close(operation !== "")}>
+          Close
+        </button>
+        {!operation && <CopyCalls calls={() => [call(false)]} />}
+      </div>
+    </Dialog>
+  );
+}
+
+/** Follows an operation until it ends. */
+function Progress({ id, done }: { id: string; done: string }) {
+  const [state, setState] = useState<ExecutionState>();
+  const [failure, setFailure] = useState<ReturnType<typeof asError>>();
+  const isOver = state !== undefined && state.endAt !== null;
+  useEffect(() => {
+    if (isOver) return;
+    const controller = new AbortController();
+    const read = (): void => {
+      get("/workflows/{id}/executions/{executionId}/state", { path: { id: bulkWorkflow, executionId: id }, signal: controller.signal }).then(
+        (data) => {
+          setState(data);
+          setFailure(undefined);
+        },
+        (error: unknown) => {
+          if (!controller.signal.aborted) setFailure(asError(error));
+        },
+      );
+    };
+    read();
+    const timer = setInterval(read, 1000);
+    return () => {
+      clearInterval(timer);
+      controller.abort();
+    };
+  }, [id, isOver]);
+  const counts = state?.status === "completed" ? (state.result as unknown as Counts) : undefined;
+  return (
+    <>
+      <p role="status">
+        {counts
+          ? [`${number(counts.done)} ${done}`, counts.skipped > 0 && `${number(counts.skipped)} did not fit`, counts.failed > 0 && `${number(counts.failed)} failed`].filter(Boolean).join(", ")
+          : isOver
+            ? `The operation is ${state.status}`
+            : "Working…"}
+        {" · "}
+        operation <Id id={id} href={to("executions", bulkWorkflow, id)} />
+      </p>
+      {failure && <Problem error={failure} />}
+      {counts && counts.failures.length > 0 && (
+        <ul class="faults">
+          {counts.failures.map((each) => (
+            <li key={each.executionId}>
+              <code>{each.executionId}</code> <span class="bad">{each.message}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
