@@ -3188,6 +3188,8 @@ export interface components {
             resumeSchema?: Record<string, never> | boolean;
             agentId?: string;
             workflowId?: string;
+            /** @description Name of the block that it is in; absent for a step of the workflow itself. */
+            block?: string;
             /** @description Steps of its blocks, block by block. */
             steps?: components["schemas"]["WorkflowStep"][];
         };

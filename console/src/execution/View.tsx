@@ -2,9 +2,8 @@ import { useEffect, useMemo } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { Outlook, WorkflowStep } from "../api/types.ts";
-import { type Node, nodesOf, visit } from "../graph/definition.ts";
+import { type Node, nodeAt, nodesOf } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
-import { useKnownPaths } from "../graph/known.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { useSettled } from "../lib/settled.ts";
@@ -48,7 +47,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   const at = Number(param("at")) || null;
   const isPast = at !== null && at < last;
   const model = useMemo(() => fold(events, isPast ? at : undefined), [events, isPast, at]);
-  const nodes = useNodes(workflowId, definition.data?.steps ?? noSteps, events);
+  const nodes = useMemo(() => nodesOf(definition.data?.steps ?? noSteps), [definition.data]);
   const { places, unknown } = useMemo(() => placesOf(model, nodes), [model, nodes]);
 
   const hasCalls = (definition.data?.steps ?? []).some(calls);
@@ -65,7 +64,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   const times = useMemo(() => events.filter(({ seq }) => seq <= model.last).map(({ event }) => Date.parse(event.timestamp)), [events, model]);
 
   const selected = param("step");
-  const node = selected ? (visit(nodes, selected)?.at(-1)?.node ?? find(nodes, selected)) : undefined;
+  const node = selected ? (nodeAt(nodes, selected) ?? find(nodes, selected)) : undefined;
   const step = model.steps.get(selected) ?? (node && telling(places.get(node.key) ?? []));
   const select = (which: string): void => setParams({ step: which });
 
@@ -122,14 +121,6 @@ const noSteps: readonly WorkflowStep[] = [];
 function isAsleep(outlook: Outlook | undefined): boolean {
   const waits = outlook?.waitsFor ?? [];
   return waits.length > 0 && waits.every((wait) => wait.kind === "sleep");
-}
-
-/** The definition with what the paths of the events tell of its blocks. */
-function useNodes(workflowId: string, steps: readonly WorkflowStep[], events: readonly { event: { path?: string | undefined } }[]): Node[] {
-  const paths = useMemo(() => new Set(events.map(({ event }) => event.path?.replaceAll(/\[\d+\]/g, "[0]")).filter((each) => each !== undefined)), [events]);
-  const known = [...paths].join("\n");
-  const others = useKnownPaths(workflowId, steps);
-  return useMemo(() => nodesOf(steps, [...others, ...paths]), [steps, known, others]);
 }
 
 function calls(step: WorkflowStep): boolean {

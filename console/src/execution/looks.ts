@@ -1,4 +1,4 @@
-import { isRepeated, type Node, visit } from "../graph/definition.ts";
+import { isRepeated, type Node, nodeAt } from "../graph/definition.ts";
 import type { Look } from "../graph/Graph.tsx";
 import { duration } from "../lib/time.ts";
 import { number } from "../lib/text.ts";
@@ -31,7 +31,7 @@ export function finder(nodes: readonly Node[]): (path: string) => Node | undefin
   const known = new Map<string, Node | undefined>();
   return (path) => {
     const bare = withoutRounds(path);
-    if (!known.has(bare)) known.set(bare, visit(nodes, path)?.at(-1)?.node);
+    if (!known.has(bare)) known.set(bare, nodeAt(nodes, path) ?? undefined);
     return known.get(bare);
   };
 }

@@ -68,8 +68,7 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
             .filter((lane) => isSeen(lane.y, 20))
             .map((lane) => (
               <text key={`${lane.x} ${lane.y}`} class="lane" x={lane.x + lane.width / 2 + 6} y={lane.y + 13}>
-                {lane.isKnown ? middle(lane.text, 22) : "?"}
-                {!lane.isKnown && <title>Not known before it has run: the steps beside it may be in the same lane</title>}
+                {middle(lane.text, 22)}
               </text>
             ))}
           {drawing.placed

@@ -9,8 +9,8 @@ export interface Node {
   type: string;
   /** Agent or workflow that it calls. */
   calls: string;
-  /** Name of the block that it is in, if that is known. */
-  block: string | null;
+  /** Name of the block that it is in; empty for a step of the workflow itself. */
+  block: string;
   children: Node[];
 }
 
@@ -25,14 +25,9 @@ export function isRepeated(node: Node): boolean {
   return node.type === "andForEach" || node.type === "andDoWhile" || node.type === "andDoUntil";
 }
 
-/**
- * The nodes of a definition. The API lists the steps of a container block by block and does not name the
- * blocks; the paths of executions do.
- */
-export function nodesOf(steps: readonly WorkflowStep[], paths: Iterable<string> = []): Node[] {
-  const nodes = steps.map((step) => nodeOf(step, ""));
-  for (const path of paths) learn(nodes, path);
-  return nodes;
+/** The nodes of a definition. */
+export function nodesOf(steps: readonly WorkflowStep[]): Node[] {
+  return steps.map((step) => nodeOf(step, ""));
 }
 
 function nodeOf(step: WorkflowStep, prefix: string): Node {
@@ -43,69 +38,52 @@ function nodeOf(step: WorkflowStep, prefix: string): Node {
     name: step.name || step.id,
     type: step.type,
     calls: step.agentId ?? step.workflowId ?? "",
-    block: null,
+    block: step.block ?? "",
     children: (step.steps ?? []).map((child) => nodeOf(child, key)),
   };
 }
 
-/** A step on the way of a path. */
-interface Visit {
-  node: Node;
-  block: string | null;
-}
-
-/** The nodes that a path of an execution leads through; null if the definition has no such step. */
-export function visit(nodes: readonly Node[], path: string): Visit[] | null {
-  const found: Visit[] = [];
+/** The step that a path of an execution belongs to; null if the definition has no such step. */
+export function nodeAt(nodes: readonly Node[], path: string): Node | null {
+  let found: Node | null = null;
   let level = nodes;
-  let block: string | null = null;
   let isBlock = false;
   for (const part of path.split("/")) {
     if (isBlock) {
-      block = part;
       isBlock = false;
       continue;
     }
     const id = part.replace(/\[\d+\]$/, "");
-    const node = level.find((each) => each.id === id);
-    if (!node) return null;
-    found.push({ node, block });
-    block = null;
-    level = node.children;
-    isBlock = withBlocks.has(node.type);
+    found = level.find((each) => each.id === id) ?? null;
+    if (!found) return null;
+    level = found.children;
+    isBlock = withBlocks.has(found.type);
   }
   return found;
 }
 
-function learn(nodes: readonly Node[], path: string): void {
-  for (const { node, block } of visit(nodes, path) ?? []) {
-    if (block !== null) node.block = block;
-  }
-}
-
 /** The key of the step that a path belongs to. */
 export function keyOf(nodes: readonly Node[], path: string): string | null {
-  return visit(nodes, path)?.at(-1)?.node.key ?? null;
+  return nodeAt(nodes, path)?.key ?? null;
 }
 
 export function count(nodes: readonly Node[]): number {
   return nodes.reduce((sum, node) => sum + 1 + count(node.children), 0);
 }
 
-/** Steps side by side. `isKnown` is false if it is not known that they belong together. */
+/** The steps of one block, side by side with those of others. */
 export interface Lane {
   name: string;
-  isKnown: boolean;
   nodes: Node[];
 }
 
-/** The lanes of a parallel container: a step with an unknown block stands alone. */
+/** The lanes of a parallel container. */
 export function lanesOf(node: Node): Lane[] {
   const lanes: Lane[] = [];
   for (const child of node.children) {
     const last = lanes.at(-1);
-    if (child.block !== null && last?.name === child.block) last.nodes.push(child);
-    else lanes.push({ name: child.block ?? "", isKnown: child.block !== null, nodes: [child] });
+    if (last?.name === child.block) last.nodes.push(child);
+    else lanes.push({ name: child.block, nodes: [child] });
   }
   return lanes;
 }

@@ -12,7 +12,7 @@ export function svgOf(nodes: readonly Node[], title: string): string {
     `<rect x="${-pad}" y="${-pad}" width="${width + 2 * pad}" height="${height + 2 * pad}" fill="#ffffff"/>`,
   ];
   for (const edge of edges) parts.push(`<polyline points="${edge.points.map((point) => point.join(",")).join(" ")}" fill="none" stroke="#8b8e93" stroke-width="1.5"/>`);
-  for (const lane of lanes) if (lane.isKnown) parts.push(`<text x="${lane.x + lane.width / 2 + 6}" y="${lane.y + 13}" fill="#5a5d63" font-size="11">${escape(lane.text)}</text>`);
+  for (const lane of lanes) parts.push(`<text x="${lane.x + lane.width / 2 + 6}" y="${lane.y + 13}" fill="#5a5d63" font-size="11">${escape(lane.text)}</text>`);
   for (const { node, x, y, width: w, height: h, as } of placed) {
     if (as === "bar") parts.push(`<path d="M${x} ${y + 29}H${x + w}M${x} ${y + h}H${x + w}" stroke="#5a5d63" stroke-width="2" fill="none"/>`);
     else parts.push(`<rect x="${x}" y="${y}" width="${w}" height="${h}" rx="5" fill="${as === "frame" ? "none" : "#fbfbfa"}" stroke="#8b8e93"/>`);

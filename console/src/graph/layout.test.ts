@@ -8,13 +8,15 @@ function step(id: string, type: WorkflowStep["type"] = "andThen", steps?: Workfl
   return { id, name: id, type, purpose: "", ...(steps ? { steps } : {}) };
 }
 
-const trip = [
-  step("offers", "andAll", [step("flight"), step("hotel")]),
-  step("carrier", "andRace", [step("rail-answers", "andSleep"), step("rail"), step("road")]),
-  step("each", "andForEach", [step("pay", "andWhen", [step("book")])]),
-];
+function inBlock(block: string, ...steps: WorkflowStep[]): WorkflowStep[] {
+  return steps.map((each) => ({ ...each, block }));
+}
 
-const paths = ["offers/f/flight", "offers/h/hotel", "carrier/rail/rail-answers", "carrier/rail/rail", "carrier/road/road", "each[3]/pay/entry/book"];
+const trip = [
+  step("offers", "andAll", [...inBlock("f", step("flight")), ...inBlock("h", step("hotel"))]),
+  step("carrier", "andRace", [...inBlock("rail", step("rail-answers", "andSleep"), step("rail")), ...inBlock("road", step("road"))]),
+  step("each", "andForEach", inBlock("item", step("pay", "andWhen", inBlock("entry", step("book"))))),
+];
 
 /** A drawing as text: one line per step, indented by nothing, with its place. */
 function picture({ width, height, placed, edges }: Drawing): string[] {
@@ -26,7 +28,7 @@ test("a sequence runs downwards", () => {
 });
 
 test("blocks stand side by side, and containers around what they hold", () => {
-  assert.deepEqual(picture(layout(nodesOf(trip, paths))), [
+  assert.deepEqual(picture(layout(nodesOf(trip))), [
     "320 x 516, 13 edges",
     "bar offers 0,0 320x122",
     "box offers/flight 0,50 152x44",
@@ -42,7 +44,7 @@ test("blocks stand side by side, and containers around what they hold", () => {
 });
 
 test("no two boxes overlap", () => {
-  const boxes = layout(nodesOf(trip, paths)).placed.filter((each) => each.as === "box");
+  const boxes = layout(nodesOf(trip)).placed.filter((each) => each.as === "box");
   for (const a of boxes) {
     for (const b of boxes) {
       if (a === b) continue;
@@ -53,18 +55,18 @@ test("no two boxes overlap", () => {
 });
 
 test("a folded container is one box that tells how much is in it", () => {
-  const { placed } = layout(nodesOf(trip, paths), new Set(["each"]));
+  const { placed } = layout(nodesOf(trip), new Set(["each"]));
   const each = placed.find((item) => item.node.key === "each");
   assert.deepEqual([each?.as, each?.inside, each?.height], ["folded", 2, 44]);
 });
 
-test("without paths it is not known which steps share a lane", () => {
+test("steps of one block share a lane", () => {
   const carrier = nodesOf(trip)[1];
-  assert.deepEqual(carrier && lanesOf(carrier).map((lane) => [lane.nodes.length, lane.isKnown]), [[1, false], [1, false], [1, false]]);
+  assert.deepEqual(carrier && lanesOf(carrier).map((lane) => [lane.name, lane.nodes.length]), [["rail", 2], ["road", 1]]);
 });
 
 test("paths lead to steps through rounds and blocks, also if a block has the name of a step", () => {
-  const nodes = nodesOf(trip, paths);
+  const nodes = nodesOf(trip);
   assert.equal(keyOf(nodes, "carrier/rail/rail"), "carrier/rail");
   assert.equal(keyOf(nodes, "each[17]/pay/entry/book"), "each/pay/book");
   assert.equal(keyOf(nodes, "each"), "each");

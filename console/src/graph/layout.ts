@@ -25,7 +25,6 @@ export interface LaneLabel {
   y: number;
   width: number;
   text: string;
-  isKnown: boolean;
 }
 
 export interface Drawing {
@@ -136,7 +135,7 @@ function placeLanes(lanes: Lane[], x: number, y: number, size: Size, hands: Hand
     const width = widths[index] ?? box.width;
     const middle = left + width / 2;
     const top = y + head + laneHead + 2;
-    hands.drawing.lanes.push({ x: left, y: y + head, width, text: lane.name, isKnown: lane.isKnown });
+    hands.drawing.lanes.push({ x: left, y: y + head, width, text: lane.name });
     hands.drawing.edges.push({ to: lane.nodes[0]?.key ?? "", points: [[middle, y + head], [middle, top]] });
     const end = place(lane.nodes, left, top, width, hands);
     hands.drawing.edges.push({ to: "", points: [[middle, end], [middle, bottom]] });

@@ -5,7 +5,6 @@ import type { ExecutionOutcomes, WorkflowStep } from "../api/types.ts";
 import { nodesOf, typeWord } from "../graph/definition.ts";
 import { mermaidOf, svgOf } from "../graph/export.ts";
 import { Graph } from "../graph/Graph.tsx";
-import { useKnownPaths } from "../graph/known.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { firstLine, number, plural } from "../lib/text.ts";
@@ -31,8 +30,7 @@ export function WorkflowView({ path }: { path: string[] }) {
   const last = useResource((signal) => get("/workflows/{id}/executions", { path: { id }, query: { limit: 8 }, signal }), [id]);
   const counts = useResource((signal) => get("/workflows/executions/counts", { query: { workflowId: id }, signal }), [id]);
   const outcomes = useResource((signal) => get("/workflows/executions/outcomes", { query: { workflowId: id }, signal }), [id]);
-  const paths = useKnownPaths(id, workflow.data?.steps ?? []);
-  const nodes = useMemo(() => nodesOf(workflow.data?.steps ?? [], paths), [workflow.data, paths]);
+  const nodes = useMemo(() => nodesOf(workflow.data?.steps ?? []), [workflow.data]);
   useTitle(workflow.data?.name ?? id);
   const selected = param("step");
   if (workflow.error && !workflow.data) return <Problem error={workflow.error} retry={workflow.reload} />;

@@ -105,6 +105,8 @@ pub struct StepView<'a> {
     pub resume_schema: Option<&'a Value>,
     pub agent_id: Option<&'a str>,
     pub workflow_id: Option<&'a str>,
+    /// Name of the block that it is in; absent for a step of the workflow itself.
+    pub block: Option<&'a str>,
     /// Steps of its blocks, block by block.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion, required = false)]
@@ -120,7 +122,10 @@ impl<'a> StepView<'a> {
         } else {
             (None, None)
         };
-        let nested = |block: &'a Block| block.steps.iter().map(StepView::of);
+        let nested = |block: &'a Block| {
+            let name = Some(block.name.as_str());
+            block.steps.iter().map(move |step| StepView { block: name, ..StepView::of(step) })
+        };
         Self {
             id: &step.id,
             name: &step.name,
@@ -132,6 +137,7 @@ impl<'a> StepView<'a> {
             resume_schema: step.resume_schema.as_ref(),
             agent_id,
             workflow_id,
+            block: None,
             steps: step.kind.blocks().into_iter().flat_map(nested).collect(),
         }
     }
@@ -206,7 +212,8 @@ mod tests {
             "status": "running",
             "steps": [
                 { "id": "all", "name": "ALL", "type": "andAll", "purpose": "", "steps": [
-                    { "id": "inner", "name": "INNER", "type": "andThen", "purpose": "" }
+                    { "id": "inner", "name": "INNER", "type": "andThen", "purpose": "",
+                      "block": "one" }
                 ] },
                 { "id": "child", "name": "CHILD", "type": "andWorkflow", "purpose": "",
                   "workflowId": "other" }
