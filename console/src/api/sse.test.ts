@@ -16,6 +16,15 @@ test("frames are found wherever the bytes are cut", () => {
   }
 });
 
+test("a line of many pieces is one line", () => {
+  const reader = new FrameReader();
+  const piece = bytes("x".repeat(65_536));
+  const found = [...reader.read(bytes("data: "))];
+  for (let n = 0; n < 256; n++) found.push(...reader.read(piece));
+  found.push(...reader.read(bytes("\r")), ...reader.read(bytes("\n\r\n")));
+  assert.deepEqual(found.map((frame) => frame.data.length), [256 * 65_536]);
+});
+
 test("a frame without its empty line is not complete", () => {
   assert.deepEqual(new FrameReader().read(bytes("data: 1\n")), []);
 });

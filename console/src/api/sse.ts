@@ -7,17 +7,25 @@ export interface Frame {
 
 /** Splits the bytes of an event stream into events, as the HTML standard says. */
 export class FrameReader {
-  private rest = "";
+  /** Pieces of a line that has not ended: a line of many megabytes is put together once. */
+  private pieces: string[] = [];
+  /** A return at the end of a piece, which may be the first half of an end of a line. */
+  private held = "";
   private frame: Frame = { id: "", event: "", data: "" };
   private hasData = false;
   private decoder = new TextDecoder();
 
   read(bytes: Uint8Array): Frame[] {
-    this.rest += this.decoder.decode(bytes, { stream: true });
+    const text = this.held + this.decoder.decode(bytes, { stream: true });
+    this.held = text.endsWith("\r") ? "\r" : "";
     const found: Frame[] = [];
-    // A return at the end may be the first half of an end of a line.
-    const lines = this.rest.split(/\r\n|\n|\r(?!$)/);
-    this.rest = lines.pop() ?? "";
+    const lines = (this.held ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);
+    const rest = lines.pop() ?? "";
+    if (lines[0] !== undefined) {
+      lines[0] = this.pieces.join("") + lines[0];
+      this.pieces = [];
+    }
+    if (rest) this.pieces.push(rest);
     for (const line of lines) {
       const frame = this.line(line);
       if (frame) found.push(frame);

@@ -11,15 +11,20 @@ export function plural(value: number, one: string, many = `${one}s`): string {
 
 /** Shortens in the middle, where ids are least telling. */
 export function middle(text: string, max: number): string {
-  const letters = Array.from(text);
-  if (letters.length <= max) return text;
+  if (text.length <= max) return text;
+  const ends = 2 * max;
+  const isLong = text.length > 2 * ends;
+  const letters = Array.from(isLong ? text.slice(0, ends) : text);
+  if (!isLong && letters.length <= max) return text;
+  const last = isLong ? Array.from(text.slice(-ends)) : letters;
   const head = Math.ceil((max - 1) / 2);
-  return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (max - 1 - head)).join("")}`;
+  return `${letters.slice(0, head).join("")}…${last.slice(last.length - (max - 1 - head)).join("")}`;
 }
 
 /** The first line, and no more of it than `max` letters. */
 export function firstLine(text: string, max = 200): string {
-  const line = text.split(/\r?\n/, 1)[0] ?? "";
+  // A letter has at most two units; what follows is not looked at, and may be many megabytes.
+  const line = text.slice(0, 2 * max + 2).split(/\r?\n/, 1)[0] ?? "";
   const letters = Array.from(line);
   return letters.length > max || line.length < text.length ? `${letters.slice(0, max).join("")}…` : line;
 }
