@@ -229,6 +229,35 @@ async fn lists_of_executions_are_of_the_caller() {
 }
 
 #[actix_web::test]
+async fn bulk_operations_reach_executions_of_the_caller() {
+    let site = owned().await;
+    for (who, id) in [("ann", "a1"), ("ben", "b1"), ("ann", "a2")] {
+        site.approval(who, id).await;
+    }
+    let path = "POST /workflows/executions/bulk";
+    let named = json!({ "action": "cancel", "executionIds": ["a1", "b1"] });
+    let refused = site.ask("robot", path, Some(&named)).await;
+    assert_eq!(refused.status, 403, "a caller without an id has no executions");
+    let done = site.data_for("ann", path, Some(&named)).await;
+    let failures = json!([{ "executionId": "b1", "message": "execution not found" }]);
+    assert_eq!((&done["result"]["done"], &done["result"]["failures"]), (&json!(1), &failures));
+    let all = json!({ "action": "cancel" });
+    for (query, done) in [("?userId=ben", 0), ("?status=suspended", 1)] {
+        let of = site.data_for("ann", &format!("{path}{query}"), Some(&all)).await;
+        assert_eq!(of["result"]["done"], done, "{query}");
+    }
+    let state = "GET /workflows/approval/executions/b1/state";
+    assert_eq!(site.data_for("ben", state, None).await["status"], "suspended");
+    let operation = done["executionId"].as_str().unwrap();
+    let state = format!("GET /workflows/greenroom.bulk/executions/{operation}/state");
+    assert_eq!(site.ask("ben", &state, None).await.status, 404, "the operation is hers as well");
+    assert_eq!(
+        site.data_for("eve", &format!("{path}?status=suspended"), Some(&all)).await["result"]["done"],
+        1
+    );
+}
+
+#[actix_web::test]
 async fn generations_are_of_their_user() {
     let site = owned().await;
     let mut ids = Vec::new();
