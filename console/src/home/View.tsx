@@ -93,10 +93,10 @@ export function HomeView() {
       {outcomes.data && counts.data && counts.data.total.all > 0 && (
         <section>
           <div class="note">
-            <h2>Ended in the last 24 hours</h2>
+            <h2>Outcomes</h2>
             <a href={to("workflows")}>by workflow</a>
           </div>
-          <Trend parts={outcomes.data.total.parts} period="the last 24 hours" />
+          <Trend parts={outcomes.data.total.parts} period="24 hours" wide />
           {!outcomes.data.isComplete && <p class="note">Only the newest 5,000 of each outcome were counted.</p>}
         </section>
       )}

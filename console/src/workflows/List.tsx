@@ -38,7 +38,7 @@ export function WorkflowsView() {
             <p class="quiet">
               <bdi>{workflow.purpose}</bdi>
             </p>
-            {outcomes.data && <Trend parts={outcomes.data.workflows.find((each) => each.workflowId === workflow.id)?.parts ?? []} period="the last 24 hours" />}
+            {outcomes.data && <Trend parts={outcomes.data.workflows.find((each) => each.workflowId === workflow.id)?.parts ?? []} period="24 hours" />}
             <p class="small quiet">
               {plural(workflow.stepsCount, "step")} · <Outcomes counts={counts.data?.workflows.find((each) => each.workflowId === workflow.id)} />
             </p>

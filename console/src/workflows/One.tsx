@@ -7,7 +7,7 @@ import { mermaidOf, svgOf } from "../graph/export.ts";
 import { Graph } from "../graph/Graph.tsx";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
-import { firstLine, number, plural } from "../lib/text.ts";
+import { firstLine, number } from "../lib/text.ts";
 import { duration } from "../lib/time.ts";
 import { bulkWorkflow } from "../lib/bulk.ts";
 import { Copy } from "../parts/Copy.tsx";
@@ -106,11 +106,10 @@ function LastDay({ outcomes }: { outcomes: ExecutionOutcomes }) {
   return (
     <section>
       <h2>Last 24 hours</h2>
-      <Trend parts={total.parts} period="the last 24 hours" />
+      <Trend parts={total.parts} period="24 hours" />
       <p class="small quiet">
-        {plural(ended, "execution")} ended, {number(total.error)} failed
-        {p50 !== null && p95 !== null && ` · half of the completed ones took up to ${duration(p50)}, 95 % up to ${duration(p95)}`}
-        {!outcomes.isComplete && " · only the newest were counted"}
+        {p50 !== null && p95 !== null && `Half of the completed ones took up to ${duration(p50)}, 95 % up to ${duration(p95)}. `}
+        {!outcomes.isComplete && "Only the newest were counted."}
       </p>
       {total.failedSteps.length > 0 && (
         <ul class="failedsteps">
