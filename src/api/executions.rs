@@ -97,7 +97,7 @@ pub async fn outcomes(
     query: OutcomesQuery,
     caller: &Caller,
 ) -> Result<(OutcomesRequest, Outcomes), ApiError> {
-    let mut request = query.request(runtime.clock().now())?;
+    let mut request = query.request(runtime.clock().now());
     if let Some(workflow) = &request.workflow_id {
         known(runtime, workflow).await?;
     }

@@ -70,7 +70,7 @@ fn a_store_moves_to_postgresql_and_back() {
     refused(&copy(&home, "sqlite://first.db", &url), "is in use by another process");
     stop(server);
     let result = copied(&home, "sqlite://first.db", &url);
-    assert!(result.contains("/greenroom: ok, definitions: 1, executions: 2, "), "{result}");
+    assert!(result.contains("/greenroom: ok, definitions: 2, executions: 2, "), "{result}");
 
     let server = start(&home, &url);
     let path = "/workflows/asking/executions/one/resume";

@@ -43,6 +43,9 @@ EXPLAINED = [
     # What has ended can be looked at, and no more.
     (OF_EXECUTION + "/(suspend|cancel)", REJECTED, "execution_not_running", ""),
     (r"POST /agents/\{id\}/generations/\{generationId\}/cancel", REJECTED, "generation_not_running", ""),
+    # Executions are selected by the query or by the body.
+    (r"POST /workflows/executions/bulk", REJECTED, "request_invalid", "are selected either"),
+    (r"POST /workflows/executions/bulk", REJECTED, "body_invalid", r"options\.|executionIds"),
     # Which step waits, and for what, is known at that moment alone.
     (OF_EXECUTION + "/resume", REJECTED, "step_not_found|suspension_passed", ""),
     # Who may be named is whoever can be named in a path.

@@ -38,7 +38,9 @@ pub(super) fn list(components: &mut Components) -> Described {
 /// Returns the parameters that say which asks are meant.
 fn filters() -> [Value; 7] {
     let kinds = json!({ "type": "string", "enum": AskKind::ALL.map(AskKind::as_str) });
-    let assignees = json!({ "type": "string", "pattern": "^(me|none|(user|role):.*[^ ].*)$" });
+    // a name without control characters that is not blank
+    let pattern = r"^(me|none|(user|role):[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*)$";
+    let assignees = json!({ "type": "string", "pattern": pattern });
     let claimed = json!({ "type": "boolean" });
     [
         parts::query("kind", "`step`: by the rule of a step; `function`: by its function", kinds),

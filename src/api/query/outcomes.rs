@@ -37,16 +37,13 @@ impl OutcomesQuery {
     }
 
     /// Returns the request for the day before `now`, or for the period of the query. A period
-    /// without its end ends `now`; without its begin, it has a day.
-    pub fn request(self, now: Timestamp) -> Result<OutcomesRequest, ApiError> {
+    /// without its end ends `now`; without its begin, it has a day. One that begins at its end or
+    /// later is empty, as in lists.
+    pub fn request(self, now: Timestamp) -> OutcomesRequest {
         let Self { workflow_id, user_id, from, to, parts } = self;
         let to = to.unwrap_or(now);
         let from = from.unwrap_or_else(|| Timestamp(to.0.saturating_sub(DAY_MS)));
-        if from >= to {
-            let (name, what) = ("from".to_owned(), "must be before to".to_owned());
-            return Err(ApiError::InvalidQuery { name, what });
-        }
         let parts = parts.unwrap_or(PARTS_DEFAULT).into();
-        Ok(OutcomesRequest { period: from..to, parts, workflow_id, user_id })
+        OutcomesRequest { period: from..to, parts, workflow_id, user_id }
     }
 }

@@ -159,13 +159,13 @@ fn outcomes_are_counted_by_time_workflow_and_step() {
         ("?userId=ben", [0, 1, 0]),
         ("?userId=ben&workflowId=add", [0, 0, 0]),
         ("?to=2026-01-31", [0, 0, 0]),
+        ("?from=9999-02-01&to=2026-01-31", [0, 0, 0]),
     ] {
         assert_eq!(figures(&read(query)["total"]), expected, "{query}");
     }
     for (query, refusal) in [
         ("parts=0", "parts: must be a number from 1 to 200"),
         ("parts=201", "parts: must be a number from 1 to 200"),
-        ("from=2026-02-01&to=2026-01-31", "from: must be before to"),
         ("status=error", "status: unknown; known parameters: workflowId, userId, from, to, parts"),
     ] {
         let refused = site.get(&format!("/workflows/executions/outcomes?{query}"));
