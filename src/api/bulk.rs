@@ -1,6 +1,6 @@
 //! Use cases of bulk operations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
@@ -15,10 +15,14 @@ use serde_json::Map;
 use crate::api::caller::Caller;
 use crate::api::catalogue::RouteName;
 use crate::api::error::ApiError;
+use crate::api::executions::known;
 use crate::api::json::{self, Object};
 use crate::api::query::{Pairs, execution_filter};
 use crate::api::wire::bulk::BulkBody;
 use crate::api::workflows::{idempotency, read_execution_id};
+
+/// Maximum size of a reason, in bytes.
+const REASON_BYTES_MAX: usize = 4_096;
 
 /// Checked request for a bulk operation.
 #[derive(Debug)]
@@ -61,6 +65,13 @@ pub fn read(
         let refusal = |error| ApiError::body(format!("executionIds[{n}]"), error);
         ExecutionId::parse(id).map_err(refusal)
     };
+    if reason.as_ref().is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
+        let what = format!("must be at most {REASON_BYTES_MAX} bytes: every execution records it");
+        return Err(ApiError::body("reason", what));
+    }
+    let mut known = HashSet::new();
+    let execution_ids: Vec<String> =
+        execution_ids.into_iter().filter(|id| known.insert(id.clone())).collect();
     let execution_ids = execution_ids.iter().enumerate().map(id_of).collect::<Result<_, _>>()?;
     let Object(options) = options.unwrap_or_default();
     let visible_to = match caller.visibility() {
@@ -72,8 +83,15 @@ pub fn read(
     let user_id = caller.user_id(options.user_id);
     let idempotency =
         idempotency(key, "bulk", BulkAction::from(action).as_str(), user_id.as_deref(), body)?;
-    let operation =
-        BulkOperation { action: action.into(), filter, execution_ids, reason, by, visible_to };
+    let operation = BulkOperation {
+        action: action.into(),
+        filter,
+        execution_ids,
+        reason,
+        by,
+        visible_to,
+        allowed: None,
+    };
     let mut context = Map::new();
     caller.sign(&mut context);
     let start = StartExecution {
@@ -110,5 +128,8 @@ pub async fn workflows(
     runtime: &Runtime,
     operation: &BulkOperation,
 ) -> Result<BTreeSet<Arc<str>>, ApiError> {
+    if let Some(named) = &operation.filter.workflow_id {
+        known(runtime, named).await?;
+    }
     Ok(runtime.workflows_of_bulk(operation).await?)
 }

@@ -46,7 +46,7 @@ pub async fn list(
 }
 
 /// Refuses a workflow that is not configured and has no stored executions.
-async fn known(runtime: &Runtime, workflow_id: &str) -> Result<(), ApiError> {
+pub(super) async fn known(runtime: &Runtime, workflow_id: &str) -> Result<(), ApiError> {
     let registry = runtime.registry();
     if registry.workflows.contains_key(workflow_id) {
         return Ok(());

@@ -63,11 +63,13 @@ pub(crate) async fn bulk(call: Call, body: Body) -> Answer {
     let (pairs, body) = body.read_for(call.pairs()).await?;
     let key = idempotency_key(request.headers());
     let origin = (caller, trace::origin_of(request.headers()));
-    let bulk = bulk::read(&pairs, &body, key.as_deref(), origin)?;
+    let mut bulk = bulk::read(&pairs, &body, key.as_deref(), origin)?;
     let route = bulk::route_of(bulk.operation.action);
-    for workflow in bulk::workflows(runtime, &bulk.operation).await? {
-        call.check_like(route, &[(":id", &workflow)])?;
+    let workflows = bulk::workflows(runtime, &bulk.operation).await?;
+    for workflow in &workflows {
+        call.check_like(route, &[(":id", workflow)])?;
     }
+    bulk.operation.allowed = Some(workflows);
     if bulk.is_dry_run {
         let preview = bulk::preview(runtime, &bulk.operation).await?;
         return Ok(respond::json(BulkPreviewView::of(&preview)));

@@ -112,6 +112,10 @@ pub struct BulkOperation {
     /// The user whose executions the operation is limited to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visible_to: Option<Arc<str>>,
+    /// The workflows for which the caller may give the command; `None`: all. Ids may name executions
+    /// that are created later, of any workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<BTreeSet<Arc<str>>>,
 }
 
 impl BulkOperation {
@@ -124,6 +128,11 @@ impl BulkOperation {
             filter.retain(|_, value| !value.is_null());
         }
         input
+    }
+
+    fn allows(&self, execution: &store::Projection) -> bool {
+        let workflow = &execution.header.workflow_id;
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(workflow))
     }
 
     fn visibility(&self) -> Visibility {

@@ -35,6 +35,7 @@ fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
         reason: None,
         by: Some(Principal::claimed("ops")),
         visible_to: None,
+        allowed: None,
     }
 }
 
@@ -130,6 +131,23 @@ async fn named_executions_are_checked_one_by_one() {
     assert_eq!(done(&world, operation, "b").await, expected);
     assert_eq!(status(&world, "sleeps", "s0").await, Status::Cancelled);
     assert_eq!(status(&world, "sleeps", "s1").await, Status::Running);
+}
+
+#[actix::test]
+async fn executions_of_other_workflows_are_not_reached() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "sleeps", ["s0".to_owned()]).await;
+    begin(&world, "waits", ["w0".to_owned()]).await;
+    let mut operation = of(BulkAction::Cancel, ExecutionFilter::default());
+    operation.allowed = Some(["sleeps".into()].into());
+    operation.execution_ids = ["s0", "w0"].map(ExecutionId::trusted).to_vec();
+    let by_ids = done(&world, operation.clone(), "b1").await;
+    assert_eq!((&by_ids["done"], &by_ids["failed"]), (&json!(1), &json!(1)), "{by_ids}");
+    operation.execution_ids.clear();
+    let by_filter = done(&world, operation, "b2").await;
+    assert_eq!((&by_filter["done"], &by_filter["skipped"]), (&json!(0), &json!(1)), "{by_filter}");
+    assert_eq!(status(&world, "waits", "w0").await, Status::Suspended);
 }
 
 #[actix::test]

@@ -1542,7 +1542,7 @@ export interface components {
             action: components["schemas"]["BulkAction"];
             /** @description Executions by id, instead of a filter in the query. */
             executionIds?: string[];
-            /** @description Reason of suspensions and cancellations. The default names the operation. */
+            /** @description Reason of suspensions and cancellations, at most 4,096 bytes. The default names the operation. */
             reason?: string | null;
             /** @description Counts what would change, and changes nothing. */
             dryRun?: boolean;
@@ -5264,6 +5264,7 @@ export interface operations {
             };
             400: components["responses"]["Refused400.20"];
             403: components["responses"]["Refused403.21"];
+            404: components["responses"]["Refused404.3"];
             408: components["responses"]["Refused408.4"];
             409: components["responses"]["Refused409.5"];
             413: components["responses"]["Refused413.6"];

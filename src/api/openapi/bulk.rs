@@ -6,7 +6,7 @@ use serde_json::json;
 use super::components::Components;
 use super::described::Described;
 use super::parts;
-use super::workflows::{failed, filters, key_invalid, some_execution};
+use super::workflows::{failed, filters, key_invalid, not_found, some_execution};
 use crate::api::error::ApiError;
 use crate::api::wire::bulk::{BulkBody, BulkPreviewView};
 use crate::api::wire::execution::ExecutionView;
@@ -38,6 +38,7 @@ pub(super) fn bulk_executions(components: &mut Components) -> Described {
         .answering(200, parts::execution_answer("The operation ended, or what it would do", done))
         .answering(202, begun)
         .refusing([
+            not_found(),
             ApiError::InvalidRequest("executions are selected by the query or by ids".to_owned()),
             ApiError::RoleMissing("operator".to_owned()),
             ApiError::ExecutionExists(some_execution()),

@@ -18,8 +18,9 @@ pub struct BulkBody {
     #[serde(default)]
     #[schema(max_items = 1000, nullable = false)]
     pub execution_ids: Vec<String>,
-    /// Reason of suspensions and cancellations. The default names the operation.
+    /// Reason of suspensions and cancellations, at most 4,096 bytes. The default names the operation.
     #[serde(default)]
+    #[schema(max_length = 1024)]
     pub reason: Option<String>,
     /// Counts what would change, and changes nothing.
     #[serde(default)]

@@ -93,7 +93,7 @@ fn named_executions_are_taken_and_unknown_ones_are_failures() {
     let site = Site::start();
     site.execute("approval", "w0", &json!({ "who": "ann" }));
     site.execute("add", "a0", &json!({ "n": 1 }));
-    let body = json!({ "action": "cancel", "executionIds": ["w0", "a0", "none"] });
+    let body = json!({ "action": "cancel", "executionIds": ["w0", "a0", "none", "w0"] });
     let key = [("content-type", "application/json"), ("idempotency-key", "k1")];
     let send = || site.send("POST", BULK, &key, Some(body.to_string().as_bytes())).data();
     let first = send();
@@ -122,6 +122,11 @@ fn a_selection_is_needed_and_checked() {
             "Invalid query parameter state: unknown; did",
         ),
         ("?status=error", json!({ "action": "retry" }), "Invalid request body: action: unknown"),
+        (
+            "?status=error",
+            json!({ "action": "cancel", "reason": "r".repeat(4_097) }),
+            "Invalid request body: reason: must be at most 4096 bytes",
+        ),
         ("?status=error", json!({}), "Invalid request body: missing field `action`"),
         (
             "",

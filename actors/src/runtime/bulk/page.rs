@@ -134,7 +134,10 @@ impl Runtime {
         let mut page = Vec::new();
         for (id, found) in ids.zip(read) {
             progress.taken += 1;
-            let found = found.filter(|it| visibility.reaches(it.header.user_id.as_deref()));
+            let is_reached = |it: &Projection| {
+                visibility.reaches(it.header.user_id.as_deref()) && operation.allows(it)
+            };
+            let found = found.filter(is_reached);
             match found {
                 Some(execution) => page.push(execution),
                 None => progress.fail(id.clone(), "execution not found".to_owned()),
@@ -154,7 +157,7 @@ impl Runtime {
         let page = self.page_of_bulk(operation, &mut progress, PAGE).await?;
         progress.matched += page.len() as u64;
         let commands = page.into_iter().map(|execution| async move {
-            let acted = match operation.action.fits(&execution) {
+            let acted = match operation.action.fits(&execution) && operation.allows(&execution) {
                 true => self.act_when_possible(operation, id, &execution).await,
                 false => Acted::Skipped,
             };
