@@ -176,10 +176,9 @@ impl Shared {
         self.built_in.get().filter(|it| it.plan.definition.id == name)
     }
 
-    /// Returns the function of a step.
-    pub(crate) fn function(&self, name: &str) -> Option<StepFunction> {
-        let registered = self.registry().functions.get(name).cloned();
-        registered.or_else(|| Some(Arc::clone(&self.built_in(name)?.function)))
+    /// Returns the function of the built-in workflow, by its name.
+    pub(crate) fn built_in_function(&self, name: &str) -> Option<StepFunction> {
+        Some(Arc::clone(&self.built_in(name)?.function))
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -333,11 +332,9 @@ impl Shared {
 
     /// Returns the name if the registry lacks it, and notes that an execution waits for it.
     pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
-        let is_built_in = match &name {
-            Missing::Function(name) => self.built_in(name).is_some(),
-            _ => false,
-        };
-        if is_built_in || self.registry().has(&name) {
+        let is_built_in =
+            || matches!(&name, Missing::Function(name) if self.built_in(name).is_some());
+        if self.registry().has(&name) || is_built_in() {
             return None;
         }
         self.current.note_missing(name)

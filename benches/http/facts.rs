@@ -60,7 +60,7 @@ impl Facts {
             payload: payload.clone(),
             deadline: None,
             by: None,
-            is_pause: false,
+            pause: false,
         };
         // cannot fail: every key is a text
         let column = serde_json::to_vec(&suspension).unwrap_or_default();

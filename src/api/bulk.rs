@@ -58,20 +58,20 @@ pub fn read(
         return Err(ApiError::InvalidRequest(what.to_owned()));
     }
     if execution_ids.len() > BULK_IDS_MAX {
-        let what = format!("executionIds: must be at most {BULK_IDS_MAX}");
-        return Err(ApiError::InvalidBody(what));
+        let what = format!("must be at most {BULK_IDS_MAX}");
+        return Err(ApiError::body("executionIds", what));
+    }
+    if reason.as_ref().is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
+        let what = format!("must be at most {REASON_BYTES_MAX} bytes: every execution records it");
+        return Err(ApiError::body("reason", what));
     }
     let id_of = |(n, id): (usize, &String)| {
         let refusal = |error| ApiError::body(format!("executionIds[{n}]"), error);
         ExecutionId::parse(id).map_err(refusal)
     };
-    if reason.as_ref().is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
-        let what = format!("must be at most {REASON_BYTES_MAX} bytes: every execution records it");
-        return Err(ApiError::body("reason", what));
-    }
-    let mut known = HashSet::new();
+    let mut named = HashSet::new();
     let execution_ids: Vec<String> =
-        execution_ids.into_iter().filter(|id| known.insert(id.clone())).collect();
+        execution_ids.into_iter().filter(|id| named.insert(id.clone())).collect();
     let execution_ids = execution_ids.iter().enumerate().map(id_of).collect::<Result<_, _>>()?;
     let Object(options) = options.unwrap_or_default();
     let visible_to = match caller.visibility() {
@@ -81,8 +81,7 @@ pub fn read(
     };
     let by = caller.principal(options.user_id.as_deref())?;
     let user_id = caller.user_id(options.user_id);
-    let idempotency =
-        idempotency(key, "bulk", BulkAction::from(action).as_str(), user_id.as_deref(), body)?;
+    let idempotency = idempotency(key, "bulk", BULK_WORKFLOW, user_id.as_deref(), body)?;
     let operation = BulkOperation {
         action: action.into(),
         filter,

@@ -35,14 +35,24 @@ pub async fn list(
         known(runtime, id).await?;
     }
     filter.workflow_id = workflow_id;
-    filter.user_id = match (caller.visibility(), filter.user_id) {
-        (Visibility::Everything, named) => named,
-        (Visibility::Of(id), None) => Some(id.to_string()),
-        (Visibility::Of(id), Some(named)) if *named == *id => Some(named),
-        (Visibility::Of(_), Some(_)) | (Visibility::Nothing, _) => return Ok((Vec::new(), None)),
+    let Some(user_id) = user_filter(caller, filter.user_id.take()) else {
+        return Ok((Vec::new(), None));
     };
+    filter.user_id = user_id;
     let (rows, next) = runtime.list(&filter, after, limit).await?;
     Ok((rows, next.map(|next| list_cursor_text(next, filter.is_of_ends()))))
+}
+
+/// Returns the user to filter by, of all users that the caller sees or of the named one; `None` if
+/// the caller sees nothing of that.
+fn user_filter(caller: &Caller, named: Option<String>) -> Option<Option<String>> {
+    match (caller.visibility(), named) {
+        (Visibility::Everything, named) => Some(named),
+        (Visibility::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
+            Some(Some(id.to_string()))
+        }
+        (Visibility::Of(_) | Visibility::Nothing, _) => None,
+    }
 }
 
 /// Refuses a workflow that is not configured and has no stored executions.
@@ -68,19 +78,10 @@ pub async fn counts(
     caller: &Caller,
 ) -> Result<CountsOfUser, ApiError> {
     let CountQuery { workflow_id, user_id } = query;
-    let mut counted = match (caller.visibility(), user_id) {
-        (Visibility::Everything, None) => {
-            CountsOfUser { counts: runtime.counts().await?, is_complete: true }
-        }
-        (Visibility::Everything, Some(user)) => {
-            runtime.counts_of_user(&user, USER_COUNT_MAX).await?
-        }
-        (Visibility::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
-            runtime.counts_of_user(&id, USER_COUNT_MAX).await?
-        }
-        (Visibility::Of(_) | Visibility::Nothing, _) => {
-            CountsOfUser { counts: Vec::new(), is_complete: true }
-        }
+    let mut counted = match user_filter(caller, user_id) {
+        Some(None) => CountsOfUser { counts: runtime.counts().await?, is_complete: true },
+        Some(Some(user)) => runtime.counts_of_user(&user, USER_COUNT_MAX).await?,
+        None => CountsOfUser { counts: Vec::new(), is_complete: true },
     };
     if let Some(workflow) = workflow_id {
         counted.counts.retain(|count| *count.workflow_id == *workflow);
@@ -101,16 +102,11 @@ pub async fn outcomes(
     if let Some(workflow) = &request.workflow_id {
         known(runtime, workflow).await?;
     }
-    request.user_id = match (caller.visibility(), request.user_id) {
-        (Visibility::Everything, named) => named,
-        (Visibility::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
-            Some(id.to_string())
-        }
-        (Visibility::Of(_) | Visibility::Nothing, _) => {
-            request.user_id = None;
-            return Ok((request.clone(), Outcomes::of_none(&request)));
-        }
+    let Some(user_id) = user_filter(caller, request.user_id.take()) else {
+        let outcomes = Outcomes::of_none(&request);
+        return Ok((request, outcomes));
     };
+    request.user_id = user_id;
     let outcomes = runtime.outcomes(&request).await?;
     Ok((request, outcomes))
 }

@@ -56,24 +56,11 @@ impl ExecutionQuery {
     }
 }
 
-/// Names of the parameters that select the executions of a bulk operation.
-const SELECTING: [&str; 11] = [
-    "workflowId",
-    "status",
-    "userId",
-    "from",
-    "to",
-    "endedFrom",
-    "endedTo",
-    "replayOf",
-    "parentExecutionId",
-    "idPrefix",
-    "error",
-];
-
 /// Parses the filter of a bulk operation: that of lists, and the workflow.
 pub fn execution_filter(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
-    refuse_unknown(pairs, &SELECTING)?;
+    let filters = NAMES.into_iter().filter(|name| !["limit", "cursor"].contains(name));
+    let names: Vec<_> = ["workflowId"].into_iter().chain(filters).collect();
+    refuse_unknown(pairs, &names)?;
     let workflow_id = read_name(pairs, "workflowId")?;
     Ok(ExecutionFilter { workflow_id, ..filter_of(pairs)? })
 }

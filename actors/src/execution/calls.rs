@@ -75,7 +75,9 @@ impl ExecutionActor {
         let origin = || self.call_origin(life, path, attempt);
         let work = match callee {
             Callee::Function(call) => {
-                let Some(function) = self.shared.function(&call.function) else {
+                let registered = registry.functions.get(&*call.function).cloned();
+                let built_in = || self.shared.built_in_function(&call.function);
+                let Some(function) = registered.or_else(built_in) else {
                     return Err(Missing::Function(call.function));
                 };
                 let context = self.step_context(life, path, attempt, call, token.clone());

@@ -62,34 +62,14 @@ pub enum BulkAction {
 }
 
 impl BulkAction {
-    pub const ALL: [Self; 4] = [Self::Suspend, Self::Resume, Self::Cancel, Self::Replay];
-
     /// Returns the statuses of the executions that the command may change.
-    pub fn statuses(self) -> &'static [Status] {
+    fn statuses(self) -> &'static [Status] {
         match self {
             Self::Suspend => &[Status::Running],
             Self::Resume => &[Status::Suspended],
             Self::Cancel => &[Status::Running, Status::Suspended],
             Self::Replay => &[Status::Error],
         }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Suspend => "suspend",
-            Self::Resume => "resume",
-            Self::Cancel => "cancel",
-            Self::Replay => "replay",
-        }
-    }
-
-    /// Returns true if the command may change the execution as it is now. Bulk operations are left
-    /// alone: one would cancel itself.
-    fn fits(self, execution: &store::Projection) -> bool {
-        let is_paused = || execution.suspension.as_ref().is_some_and(|it| it.is_pause());
-        self.statuses().contains(&execution.status)
-            && (self != Self::Resume || is_paused())
-            && *execution.header.workflow_id != *BULK_WORKFLOW
     }
 }
 
@@ -130,6 +110,16 @@ impl BulkOperation {
         input
     }
 
+    /// Returns true if the command may change the execution as it is now. Bulk operations are left
+    /// alone: one would cancel itself.
+    fn fits(&self, execution: &store::Projection) -> bool {
+        let is_paused = || execution.suspension.as_ref().is_some_and(|it| it.is_pause());
+        self.action.statuses().contains(&execution.status)
+            && (self.action != BulkAction::Resume || is_paused())
+            && *execution.header.workflow_id != *BULK_WORKFLOW
+            && self.allows(execution)
+    }
+
     fn allows(&self, execution: &store::Projection) -> bool {
         let workflow = &execution.header.workflow_id;
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(workflow))
@@ -168,7 +158,7 @@ impl Runtime {
             let page = self.page_of_bulk(operation, &mut progress, PREVIEW_PAGE).await?;
             read += page.len().max(1);
             for execution in page {
-                if !operation.action.fits(&execution) {
+                if !operation.fits(&execution) {
                     preview.skipped += 1;
                     continue;
                 }
@@ -182,9 +172,7 @@ impl Runtime {
         preview.is_complete = progress.is_over;
         Ok(preview)
     }
-}
 
-impl Runtime {
     /// Returns the ids of the workflows whose executions an operation may change: those that it
     /// names, or all that are registered or have executions.
     pub async fn workflows_of_bulk(

@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
 import { address } from "../api/client.ts";
 import type { BulkAction, ExecutionItem } from "../api/types.ts";
+import { bulkPath } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { whyNot } from "../parts/Act.tsx";
 import { Menu } from "../parts/Menu.tsx";
 import { kindOf } from "../parts/Status.tsx";
-import { BulkDialog, bulkPath, type Selection } from "./BulkDialog.tsx";
+import { BulkDialog, type Selection } from "./BulkDialog.tsx";
 
 const isOver = (row: ExecutionItem): boolean => row.endAt !== null;
 

@@ -13,8 +13,6 @@ import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 
-export const bulkPath = "/workflows/executions/bulk";
-
 /** What is selected: by the path, with its query, or by ids. */
 export interface Selection {
   path: string;

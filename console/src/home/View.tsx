@@ -13,8 +13,8 @@ import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Mark, Status } from "../parts/Status.tsx";
 import { Time } from "../parts/Time.tsx";
+import { Trend } from "../parts/Trend.tsx";
 import { First } from "./First.tsx";
-import { Trend } from "../workflows/Trend.tsx";
 import { Pulse, WaitsLongest } from "./Pulse.tsx";
 import "./home.css";
 

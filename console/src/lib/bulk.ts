@@ -1,2 +1,5 @@
 /** Workflow whose executions are bulk operations. It is started and replayed by its own route only. */
 export const bulkWorkflow = "greenroom.bulk";
+
+/** The route of bulk operations. */
+export const bulkPath = "/workflows/executions/bulk";

@@ -5,8 +5,8 @@ import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { Trend } from "../parts/Trend.tsx";
 import { Outcomes } from "./Outcomes.tsx";
-import { Trend } from "./Trend.tsx";
 import "./workflows.css";
 
 export function WorkflowsView() {

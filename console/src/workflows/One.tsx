@@ -17,10 +17,10 @@ import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";
 import { Time } from "../parts/Time.tsx";
+import { Trend } from "../parts/Trend.tsx";
 import { SchemaTable } from "../schema/SchemaTable.tsx";
 import { download, downloadPng } from "../lib/download.ts";
 import { Outcomes } from "./Outcomes.tsx";
-import { Trend } from "./Trend.tsx";
 import { Run } from "./Run.tsx";
 import "./workflows.css";
 

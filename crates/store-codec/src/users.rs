@@ -91,7 +91,7 @@ mod tests {
             payload: None,
             deadline: None,
             by: Some(Arc::new(Principal::verified(by))),
-            is_pause: false,
+            pause: false,
         }
     }
 

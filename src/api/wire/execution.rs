@@ -404,7 +404,7 @@ mod tests {
         let suspension = Suspension {
             id: Some("5f1e".into()),
             by: Some(Arc::new(Principal::claimed("ops"))),
-            is_pause: false,
+            pause: false,
             reason: "needs a yes".into(),
             suspended_at: Timestamp(1_700_000_000_200),
             step_id: "manager".into(),

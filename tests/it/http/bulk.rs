@@ -102,6 +102,9 @@ fn named_executions_are_taken_and_unknown_ones_are_failures() {
         json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 1, "failures": failures });
     assert_eq!(first["result"], expected);
     assert_eq!(send()["executionId"], first["executionId"], "repeated with its key");
+    let other = json!({ "action": "suspend", "executionIds": ["w0"] }).to_string();
+    let refused = site.send("POST", BULK, &key, Some(other.as_bytes()));
+    assert_eq!(refused.header("x-error-code"), Some("idempotency_key_reused"));
 }
 
 #[test]

@@ -37,13 +37,13 @@ pub struct Suspension {
     pub by: Option<Arc<Principal>>,
     /// True for a pause of the execution. Those of older versions with a principal are pauses too.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub is_pause: bool,
+    pub pause: bool,
 }
 
 impl Suspension {
     /// Returns true if a caller paused the execution; otherwise a step waits.
     pub fn is_pause(&self) -> bool {
-        self.is_pause || self.by.is_some()
+        self.pause || self.by.is_some()
     }
 
     /// Returns the size of the reason, and of the payload as JSON, in bytes.

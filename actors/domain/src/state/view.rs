@@ -61,7 +61,7 @@ impl State {
                     payload: wait.payload.clone(),
                     deadline: wait.deadline,
                     by: None,
-                    is_pause: false,
+                    pause: false,
                 });
             }
         });
@@ -140,7 +140,7 @@ fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {
         payload: None,
         deadline: None,
         by: hold.by.clone(),
-        is_pause: true,
+        pause: true,
     })
 }
 

@@ -112,7 +112,7 @@ fn everything() -> State {
     let suspension = Suspension {
         id: Some(Arc::from("5f1e")),
         by: Some(ann()),
-        is_pause: false,
+        pause: false,
         reason: Arc::from("why"),
         suspended_at: Timestamp(1010),
         step_id: Arc::from("s"),

@@ -56,7 +56,7 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
         payload: Some(Arc::new(json!({ "who": ["a", "b"] }))),
         deadline: Some(Timestamp(9000)),
         by: Some(Arc::new(Principal::verified("lea"))),
-        is_pause: false,
+        pause: false,
     };
     first.others = Some(Others {
         suspensions: vec![Suspension { by: None, ..suspension.clone() }],

@@ -51,7 +51,7 @@ pub(super) async fn facts_and_history_of_a_user_are_erased(mut bench: Bench) {
         payload: Some(Arc::new(json!({ "id": "lea", "verified": true }))),
         deadline: None,
         by: by(id),
-        is_pause: false,
+        pause: false,
     };
     let mut first = bench.creation("x");
     first.facts = vec![Recorded { by: by("lea"), ..started(1) }];

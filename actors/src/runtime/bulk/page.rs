@@ -157,7 +157,7 @@ impl Runtime {
         let page = self.page_of_bulk(operation, &mut progress, PAGE).await?;
         progress.matched += page.len() as u64;
         let commands = page.into_iter().map(|execution| async move {
-            let acted = match operation.action.fits(&execution) && operation.allows(&execution) {
+            let acted = match operation.fits(&execution) {
                 true => self.act_when_possible(operation, id, &execution).await,
                 false => Acted::Skipped,
             };

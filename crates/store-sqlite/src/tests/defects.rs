@@ -310,7 +310,7 @@ async fn acted_on() -> TempDir {
             payload: None,
             deadline: None,
             by: by.clone(),
-            is_pause: false,
+            pause: false,
         });
         bench.take(&second).await;
     }

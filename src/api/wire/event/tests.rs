@@ -158,7 +158,7 @@ fn events_of_the_workflow_carry_its_suspensions() {
     let suspension = Suspension {
         id: id_of(),
         by: None,
-        is_pause: false,
+        pause: false,
         reason: "ask".into(),
         suspended_at: SINCE,
         step_id: "post".into(),

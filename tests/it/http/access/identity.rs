@@ -180,4 +180,11 @@ fn a_bulk_operation_needs_the_roles_of_its_command() {
         assert_eq!(ask(&site, &ann, "POST", &path, body).status, status, "{query} {body}");
         assert_eq!(ask(&site, &ops, "POST", &path, body).status, 200, "{query} {body}");
     }
+    // an execution that begins later is not reached
+    let later = json!({ "action": "cancel", "executionIds": ["later"],
+                        "options": { "executionId": "trap" } });
+    ask(&site, &ann, "POST", "/workflows/executions/bulk", &later).data();
+    let state = "/workflows/greenroom.bulk/executions/trap/state";
+    let input = ask(&site, &ann, "GET", state, &json!({})).data()["input"].take();
+    assert_eq!(input["allowed"], json!([]), "{input}");
 }
