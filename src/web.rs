@@ -45,6 +45,7 @@ mod subscriber_queue;
 mod system;
 mod tools;
 mod trace;
+mod whoami;
 mod workflows;
 mod ws;
 

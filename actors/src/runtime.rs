@@ -9,6 +9,7 @@ mod cancelled;
 mod continued_chat;
 mod decision;
 mod erasure;
+mod events;
 mod exchange;
 mod health;
 mod inbox;
@@ -27,6 +28,7 @@ mod suspended;
 mod tending;
 mod tools;
 mod traces;
+mod versions;
 mod weak;
 mod workflow_runs;
 
@@ -69,11 +71,13 @@ pub use bulk::{
 };
 pub use cancelled::CancelGenerationError;
 pub use continued_chat::{ContinueChatError, ContinuedChat, WaitingChat};
+pub use events::EventPage;
 pub use outcomes::{Durations, OUTCOMES_COUNTED_MAX, Outcomes, OutcomesRequest, Part, Tally};
 pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
+pub use versions::{VERSIONS_COUNTED_MAX, Version, Versions};
 
 /// State of a runtime as to new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -55,6 +55,8 @@ pub enum RouteName {
     CountOutcomes,
     BulkExecutions,
     ListWorkflowExecutions,
+    ListVersions,
+    ListEvents,
     DescribeExecution,
     ExplainExecution,
     SuspendExecution,
@@ -93,6 +95,7 @@ pub enum RouteName {
     ConsolePlace,
     Live,
     Ready,
+    WhoAmI,
     CheckUpdates,
     InstallUpdates,
     SetUpObservability,
@@ -246,6 +249,20 @@ impl Route {
         self.method == Method::Get && matches!(self.answer, Answer::Json | Answer::Text)
     }
 
+    /// Returns true if the path of a request matches.
+    fn matches(&self, path: &str) -> bool {
+        let mut pattern = self.path.split('/');
+        let mut path = path.split('/');
+        loop {
+            match (pattern.next(), path.next()) {
+                (None, None) | (Some("*"), Some(_)) => return true,
+                (Some(own), Some(segment)) if own == segment => {}
+                (Some(own), Some(segment)) if own.starts_with(':') && !segment.is_empty() => {}
+                _ => return false,
+            }
+        }
+    }
+
     /// Returns true if some path matches both patterns.
     fn meets(&self, other: &str) -> bool {
         let mut left = self.path.split('/');
@@ -323,6 +340,11 @@ impl Catalogue {
         &self.rows
     }
 
+    /// Returns the route of a request.
+    pub fn of_request(&self, method: Method, path: &str) -> Option<&Route> {
+        self.rows.iter().find(|row| row.method == method && row.matches(path))
+    }
+
     /// Returns the routes of a path pattern.
     pub fn at<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Route> {
         self.rows.iter().filter(move |row| row.path == path)
@@ -371,6 +393,23 @@ mod tests {
 
     fn custom(method: Method, path: &'static str) -> Route {
         Route { method, path: Cow::Borrowed(path), name: RouteName::Custom(0), ..ROUTES[0].clone() }
+    }
+
+    #[test]
+    fn a_request_is_of_the_first_route_that_matches() {
+        let catalogue = Catalogue::default();
+        let rows = [
+            (Method::Get, "/workflows/executions", Some("GET /workflows/executions")),
+            (Method::Get, "/workflows/order", Some("GET /workflows/:id")),
+            (Method::Post, "/workflows/order", None),
+            (Method::Get, "/workflows/", None),
+            (Method::Get, "/console/a/b", Some("GET /console/*")),
+            (Method::Get, "/nowhere", None),
+        ];
+        for (method, path, expected) in rows {
+            let route = catalogue.of_request(method, path).map(ToString::to_string);
+            assert_eq!(route.as_deref(), expected, "{path}");
+        }
     }
 
     #[test]

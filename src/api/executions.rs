@@ -6,7 +6,9 @@ use greenroom_actors::requests::{
     Cancelled, ExecutionOutcome, ExecutionState, Principal, ResumeExecution, Subscriber, Suspended,
     Target, TraceOrigin,
 };
-use greenroom_actors::runtime::{Outcomes, OutcomesRequest, ReplayExecution, Subscription};
+use greenroom_actors::runtime::{
+    EventPage, Outcomes, OutcomesRequest, ReplayExecution, Subscription, Versions,
+};
 use greenroom_actors::visibility::Visibility;
 use greenroom_actors::wait_report::WaitReport;
 use serde::de::DeserializeOwned;
@@ -15,7 +17,7 @@ use serde_json::Value;
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, UnknownName};
 use crate::api::json::{self, Closed, Object};
-use crate::api::query::{CountQuery, ExecutionQuery, OutcomesQuery};
+use crate::api::query::{CountQuery, EventsQuery, ExecutionQuery, OutcomesQuery, VersionsQuery};
 use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody, ResumeOptions};
 use crate::api::wire::state::list_cursor_text;
 use crate::api::workflows::{idempotency, read_execution_id, unknown};
@@ -109,6 +111,32 @@ pub async fn outcomes(
     request.user_id = user_id;
     let outcomes = runtime.outcomes(&request).await?;
     Ok((request, outcomes))
+}
+
+/// Counts the executions that the caller sees of a workflow, by version.
+pub async fn versions(
+    runtime: &Runtime,
+    workflow_id: &str,
+    VersionsQuery { user_id }: VersionsQuery,
+    caller: &Caller,
+) -> Result<Versions, ApiError> {
+    known(runtime, workflow_id).await?;
+    match user_filter(caller, user_id) {
+        Some(user) => Ok(runtime.versions(workflow_id, user.as_deref()).await?),
+        None => Ok(runtime.versions_without_executions(workflow_id)),
+    }
+}
+
+/// Lists events of an execution.
+pub async fn events(
+    runtime: &Runtime,
+    target: &Target,
+    query: Result<EventsQuery, ApiError>,
+) -> Result<(EventsQuery, EventPage), ApiError> {
+    let query = existing(runtime, target, query).await?;
+    let refusal = |error| ApiError::from_describe(&target.execution_id, error);
+    let page = runtime.events(target, query.after, query.limit).await.map_err(refusal)?;
+    Ok((query, page))
 }
 
 /// Shows the state of an execution.

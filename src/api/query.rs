@@ -1,6 +1,8 @@
 //! Parsing and validation of query parameters.
 
+mod execution;
 mod outcomes;
+mod permission;
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -12,8 +14,11 @@ use crate::api::error::ApiError;
 use crate::api::wire::state::list_cursor_of;
 use crate::nearest::nearest;
 
+pub use execution::{EventsQuery, StateQuery};
 pub use outcomes::OutcomesQuery;
 pub(crate) use outcomes::{PARTS_DEFAULT, PARTS_MAX};
+pub(crate) use permission::PERMISSIONS_MAX;
+pub use permission::PermissionQuery;
 
 /// Default number of rows of a page.
 pub(crate) const LIMIT_DEFAULT: usize = 50;
@@ -30,7 +35,7 @@ pub struct ExecutionQuery {
     pub limit: usize,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "status",
     "userId",
     "from",
@@ -41,6 +46,7 @@ const NAMES: [&str; 12] = [
     "parentExecutionId",
     "idPrefix",
     "error",
+    "definitionHash",
     "limit",
     "cursor",
 ];
@@ -78,6 +84,7 @@ fn filter_of(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
         parent_id: read_name(pairs, "parentExecutionId")?,
         id_prefix: read_name(pairs, "idPrefix")?,
         error: read_name(pairs, "error")?,
+        definition_hash: read_name(pairs, "definitionHash")?,
     })
 }
 
@@ -94,6 +101,20 @@ impl CountQuery {
         refuse_unknown(pairs, &["workflowId", "userId"])?;
         let workflow_id = read_name(pairs, "workflowId")?;
         Ok(Self { workflow_id, user_id: read_name(pairs, "userId")? })
+    }
+}
+
+/// Filter of counted versions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct VersionsQuery {
+    pub user_id: Option<String>,
+}
+
+impl VersionsQuery {
+    /// Parses the query.
+    pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &["userId"])?;
+        Ok(Self { user_id: read_name(pairs, "userId")? })
     }
 }
 
@@ -269,7 +290,7 @@ mod tests {
     #[test]
     fn unknown_parameters_are_refused_with_the_nearest() {
         let list = "known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, \
-                    parentExecutionId, idPrefix, error, limit, cursor";
+                    parentExecutionId, idPrefix, error, definitionHash, limit, cursor";
         let rows = [
             ("stauts", "did you mean status?"),
             ("user_id", "did you mean userId?"),
@@ -312,6 +333,7 @@ mod tests {
             ("parentExecutionId", ""),
             ("idPrefix", ""),
             ("error", ""),
+            ("definitionHash", ""),
             ("cursor", "zz"),
             ("userId", ""),
         ];

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod bulk;
+pub mod caller;
 pub mod conversation;
 pub mod counts;
 pub mod envelope;
@@ -30,6 +31,7 @@ pub mod system;
 pub mod tool;
 pub mod ui_message;
 pub mod ui_stream;
+pub mod versions;
 pub mod why;
 pub mod workflow;
 

@@ -3,12 +3,17 @@
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::requests::Target;
 
-use crate::api::query::{CountQuery, ExecutionQuery, OutcomesQuery, read_position};
+use crate::api::query::{
+    CountQuery, EventsQuery, ExecutionQuery, OutcomesQuery, StateQuery, VersionsQuery,
+    read_position,
+};
 use crate::api::wire::bulk::BulkPreviewView;
 use crate::api::wire::counts::CountsView;
+use crate::api::wire::event::EventsView;
 use crate::api::wire::execution::{CancelView, SuspendView};
 use crate::api::wire::outcomes::OutcomesView;
 use crate::api::wire::state::{ExecutionsView, StateView};
+use crate::api::wire::versions::VersionsView;
 use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, bulk, executions};
 use crate::web::body::Body;
@@ -57,6 +62,14 @@ pub(crate) async fn outcomes(call: Call) -> Answer {
     Ok(respond::json(OutcomesView::of(&request, &outcomes)))
 }
 
+/// `GET /workflows/:id/versions`.
+pub(crate) async fn versions(call: Call) -> Answer {
+    let id = ids::workflow(&call.request)?;
+    let query = VersionsQuery::parse(&call.pairs()?)?;
+    let versions = executions::versions(&call.runtime, &id, query, &call.caller).await?;
+    Ok(respond::json(VersionsView::of(&versions)))
+}
+
 /// `POST /workflows/executions/bulk`.
 pub(crate) async fn bulk(call: Call, body: Body) -> Answer {
     let Call { request, caller, runtime, .. } = &call;
@@ -81,10 +94,28 @@ pub(crate) async fn bulk(call: Call, body: Body) -> Answer {
 /// `GET /workflows/:id/executions/:executionId/state`.
 pub(crate) async fn describe(call: Call) -> Answer {
     let target = call.target()?;
+    let query = call.pairs().and_then(|pairs| StateQuery::parse(&pairs));
     let state = executions::describe(&call.runtime, &target).await;
-    let answer = state
-        .map(|state| respond::traced(&state.header.trace.id, respond::json(StateView::of(&state))));
+    let answer = state.and_then(|state| {
+        let StateQuery { with_values } = query?;
+        let view = StateView::of(&state);
+        let view = if with_values { view } else { view.without_values() };
+        Ok(respond::traced(&state.header.trace.id, respond::json(view)))
+    });
     Ok(respond::about(&target.execution_id, answer))
+}
+
+/// `GET /workflows/:id/executions/:executionId/events`.
+pub(crate) async fn events(call: Call) -> Answer {
+    let target = call.target()?;
+    let query = call.pairs().and_then(|pairs| EventsQuery::parse(&pairs));
+    let page = executions::events(&call.runtime, &target, query).await;
+    let id = &target.execution_id;
+    let answer = page.map(|(query, page)| {
+        let times: Vec<_> = page.facts.iter().map(|fact| fact.at.to_iso()).collect();
+        respond::json(EventsView::of(id, &page, &times, (query.after, query.limit)))
+    });
+    Ok(respond::about(id, answer))
 }
 
 /// `GET /workflows/:id/executions/:executionId/why`.

@@ -15,7 +15,7 @@ use crate::web::request_metrics::{self, RouteMeter};
 use crate::web::settings::WebConfig;
 use crate::web::{
     agents, console, docs, executions, history, inbox, landing, memory, observability, system,
-    tools, workflows, ws,
+    tools, whoami, workflows, ws,
 };
 
 /// Adds every route of the catalogue, and 404 for unknown paths.
@@ -118,6 +118,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::Landing => route.to(landing::page),
         RouteName::Live => route.to(system::live),
         RouteName::Ready => route.to(system::ready),
+        RouteName::WhoAmI => route.to(whoami::show),
         RouteName::ListAgents => route.to(agents::list),
         RouteName::DescribeAgent => route.to(agents::describe),
         RouteName::GenerateText => route.to(agents::generate_text),
@@ -137,6 +138,8 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::CountExecutions => route.to(executions::counts),
         RouteName::BulkExecutions => route.to(executions::bulk),
         RouteName::CountOutcomes => route.to(executions::outcomes),
+        RouteName::ListVersions => route.to(executions::versions),
+        RouteName::ListEvents => route.to(executions::events),
         RouteName::ListWorkflowExecutions => route.to(executions::list_of_workflow),
         RouteName::DescribeExecution => route.to(executions::describe),
         RouteName::ExplainExecution => route.to(executions::why),

@@ -170,6 +170,14 @@ impl Runtime {
         }
         preview.unknown = progress.failed;
         preview.is_complete = progress.is_over;
+        // the last execution of a status may be the last of all
+        for _ in operation.action.statuses() {
+            if progress.is_over || !self.page_of_bulk(operation, &mut progress, 1).await?.is_empty()
+            {
+                break;
+            }
+            preview.is_complete = progress.is_over;
+        }
         Ok(preview)
     }
 

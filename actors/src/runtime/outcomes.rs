@@ -11,6 +11,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::{EndRange, ExecutionEnd};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
+use crate::runtime::bulk::BULK_WORKFLOW;
 
 /// Maximum number of ends with one status that are counted: about ten milliseconds.
 pub const OUTCOMES_COUNTED_MAX: usize = 5_000;
@@ -21,6 +22,7 @@ pub struct OutcomesRequest {
     pub period: Range<Timestamp>,
     /// Number of parts, at least 1.
     pub parts: usize,
+    /// Without it, those of bulk operations are not counted.
     pub workflow_id: Option<String>,
     pub user_id: Option<String>,
 }
@@ -123,11 +125,14 @@ fn counted(
             }
             ends.retain(|ended| ended.ended_at >= counted_from);
         }
+        let is_of_caller =
+            |workflow: &str| request.workflow_id.is_some() || workflow != BULK_WORKFLOW;
         let is_sought = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
         for ended in ends {
             if is_sought(&request.workflow_id, Some(&ended.workflow_id))
+                && is_of_caller(&ended.workflow_id)
                 && is_sought(&request.user_id, ended.user_id.as_deref())
             {
                 let since = u64::try_from(ended.ended_at.0 - start.0).unwrap_or(0);
@@ -221,6 +226,12 @@ mod tests {
         };
         assert_eq!(of(a.clone(), None), [(0, 0, 0), (0, 2, 0), (0, 0, 0), (1, 0, 0)]);
         assert_eq!(of(a, ann), [(0, 0, 0), (0, 1, 0), (0, 0, 0), (0, 0, 0)]);
+        let operation = || [(Status::Completed, vec![ended(BULK_WORKFLOW, 1_000, None)])];
+        for (workflow_id, expected) in [(None, 0), (Some(BULK_WORKFLOW.to_owned()), 1)] {
+            let request = OutcomesRequest { workflow_id, ..request() };
+            let counted = counted(&request, operation().into_iter());
+            assert_eq!(counts(&counted.total)[0].0, expected);
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ export interface paths {
         };
         /**
          * Count ended executions by outcome, time and workflow
-         * @description Counts executions that ended within a period, by default the last 24 hours, divided into equal parts. Of each outcome only the last 5000 are read; `countedFrom` says from when on all were. Retention deletes executions, and so their outcomes.
+         * @description Counts executions that ended within a period, by default the last 24 hours, divided into equal parts. Of each outcome only the last 5000 are read; `countedFrom` says from when on all were. Bulk operations are counted only with their `workflowId`. Retention deletes executions, and so their outcomes.
          */
         get: operations["countOutcomes"];
         put?: never;
@@ -153,6 +153,46 @@ export interface paths {
          * @description Also for a workflow that is no longer configured, while it has stored executions.
          */
         get: operations["listWorkflowExecutions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workflows/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count executions of a workflow by version and status
+         * @description A version is the definition that an execution began with. Also for a workflow that is no longer configured, while it has stored executions. Of each status only the last 2000 executions are counted; `countedFrom` says from when on all were.
+         */
+        get: operations["listVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workflows/{id}/executions/{executionId}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events of an execution
+         * @description The recorded events, as those of the stream. A page ends earlier than `limit` when it has about a mebibyte, but has at least one event if one follows.
+         */
+        get: operations["listEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -877,6 +917,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/whoami": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the caller, and what it may request
+         * @description The user of the token, and whether the rules of access allow these requests. One that is allowed can still be refused for its content, or because it is about the data of others.
+         */
+        get: operations["whoAmI"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/updates": {
         parameters: {
             query?: never;
@@ -1586,6 +1646,19 @@ export interface components {
             input?: Record<string, never> | null;
             options?: components["schemas"]["AskOptions"] | null;
         };
+        /** @description The caller, and what it may request. */
+        Caller: {
+            /** @description True if this server checks tokens. */
+            isChecked: boolean;
+            /** @description User of the token; null without one. */
+            userId: string | null;
+            roles: string[];
+            expiresAt: components["schemas"]["Timestamp"] | null;
+            /** @description Executions, conversations, generations and traces that the caller sees. */
+            sees: components["schemas"]["SeenData"];
+            /** @description The requests of the question, in its order. */
+            requests: components["schemas"]["Permission"][];
+        };
         /** @description Response of cancel. */
         Cancelled: {
             executionId: string;
@@ -2287,6 +2360,11 @@ export interface components {
             executionId?: string;
             stepId?: string;
         };
+        /** @description Event with its number, which is its id in the stream. */
+        NumberedWorkflowEvent: components["schemas"]["WorkflowEvent"] & {
+            /** Format: int64 */
+            sequence: number;
+        };
         /** ObjectRequest */
         ObjectRequest: {
             input: components["schemas"]["AgentInput"];
@@ -2469,6 +2547,13 @@ export interface components {
             /** @description JSON Schema of the answer; not for approvals. */
             schema?: unknown;
             deadline?: components["schemas"]["Timestamp"];
+        };
+        /** @description Request that the rules of access allow, or refuse. */
+        Permission: {
+            request: string;
+            isAllowed: boolean;
+            /** @description Refusal; null if the request is allowed. */
+            reason: string | null;
         };
         /** @description User who did something. */
         Principal: {
@@ -2680,6 +2765,11 @@ export interface components {
             /** Format: int64 */
             cachedInputTokens: number;
         };
+        /**
+         * @description Part of the data of users.
+         * @enum {string}
+         */
+        SeenData: "all" | "own" | "none";
         /** @description A span with OpenTelemetry's fields. */
         Span: {
             traceId: string;
@@ -2739,6 +2829,12 @@ export interface components {
             provider?: string;
             /** @description The model that was asked first and failed. */
             insteadOf: string | null;
+        };
+        /** @description Time from which on executions with a status were counted. */
+        StatusCountedFrom: {
+            /** @enum {string} */
+            status: "running" | "suspended" | "completed" | "error" | "cancelled";
+            from: components["schemas"]["Timestamp"];
         };
         /** @description Number of executions with each status. */
         StatusCounts: {
@@ -3167,6 +3263,21 @@ export interface components {
             startAt?: components["schemas"]["Timestamp"];
             endAt?: components["schemas"]["Timestamp"];
         };
+        /** @description Page of an execution's events. */
+        WorkflowEvents: {
+            /** @description Oldest first. */
+            events: components["schemas"]["NumberedWorkflowEvent"][];
+            /**
+             * Format: int64
+             * @description `after` of the next page; null if no recorded event follows.
+             */
+            nextAfter: number | null;
+            /**
+             * Format: int64
+             * @description Number of the last recorded event.
+             */
+            lastSequence: number;
+        };
         /** @description Outcomes of one workflow. */
         WorkflowOutcomes: components["schemas"]["OutcomeTally"] & {
             workflowId: string;
@@ -3201,6 +3312,26 @@ export interface components {
             stepsCount: number;
             /** @enum {string} */
             status: "idle" | "running";
+        };
+        /** @description A version, and its counted executions. */
+        WorkflowVersion: components["schemas"]["StatusCounts"] & {
+            definitionHash: string;
+            /** @description True for the version that new executions begin with. */
+            isCurrent: boolean;
+            firstStartAt: components["schemas"]["Timestamp"] | null;
+            lastStartAt: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description Versions of a workflow that its executions began with. */
+        WorkflowVersions: {
+            /** @description The version of new executions first, then those that were started last. */
+            versions: components["schemas"]["WorkflowVersion"][];
+            /** @description True if all executions were counted. */
+            isComplete: boolean;
+            /**
+             * @description Statuses with more executions than are counted; only those that started at this time or
+             *     later are.
+             */
+            countedFrom: components["schemas"]["StatusCountedFrom"][];
         };
         /** @description Working memory of a conversation. */
         WorkingMemory: {
@@ -5074,6 +5205,8 @@ export interface operations {
                 idPrefix?: string;
                 /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
                 error?: string;
+                /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
+                definitionHash?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -5206,6 +5339,8 @@ export interface operations {
                 idPrefix?: string;
                 /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
                 error?: string;
+                /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
+                definitionHash?: string;
             };
             header?: {
                 /** @description A repeated request with the same key and body gets the response of the first one. Stored for `limits.idempotency_ttl`. */
@@ -5296,6 +5431,8 @@ export interface operations {
                 idPrefix?: string;
                 /** @description Failed executions with this text in the message of the failure, in upper or lower case. A page searches 1,000 of them, and may be empty although more follow */
                 error?: string;
+                /** @description Executions that began with this version of the workflow. A page searches 1,000 executions, and may be empty although more follow */
+                definitionHash?: string;
                 /** @description Maximum number of executions */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -5331,9 +5468,90 @@ export interface operations {
             503: components["responses"]["Refused503.19"];
         };
     };
+    listVersions: {
+        parameters: {
+            query?: {
+                /** @description Executions of this user */
+                userId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the workflow */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The versions, that of new executions first */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WorkflowVersions"];
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.17"];
+            403: components["responses"]["Refused403.18"];
+            404: components["responses"]["Refused404.3"];
+            500: components["responses"]["Refused500.15"];
+            503: components["responses"]["Refused503.19"];
+        };
+    };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description Events with higher numbers */
+                after?: number;
+                /** @description Maximum number of events */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the workflow */
+                id: string;
+                /** @description Id of the execution */
+                executionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events, oldest first */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    "x-execution-id": components["headers"]["ExecutionId"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WorkflowEvents"];
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.17"];
+            403: components["responses"]["Refused403.18"];
+            404: components["responses"]["Refused404.22"];
+            500: components["responses"]["Refused500.15"];
+            503: components["responses"]["Refused503.19"];
+        };
+    };
     describeExecution: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description False: null in place of the input, the context, the result and the outputs, and no `resumeData`, which may be large */
+                values?: boolean;
+            };
             header?: never;
             path: {
                 /** @description Id of the workflow */
@@ -5361,6 +5579,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
             404: components["responses"]["Refused404.22"];
             500: components["responses"]["Refused500.15"];
@@ -7034,6 +7253,37 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+        };
+    };
+    whoAmI: {
+        parameters: {
+            query?: {
+                /** @description Method and path of a request, as in `POST /workflows/order/execute`; repeated for several */
+                request?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["Caller"];
+                    };
+                };
+            };
+            400: components["responses"]["Refused400.17"];
+            403: components["responses"]["Refused403.18"];
+            500: components["responses"]["Refused500.15"];
         };
     };
     checkUpdates: {

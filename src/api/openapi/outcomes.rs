@@ -15,7 +15,7 @@ pub(super) fn count_outcomes(components: &mut Components) -> Described {
         .about(format!(
             "Counts executions that ended within a period, by default the last 24 hours, divided into \
              equal parts. Of each outcome only the last {OUTCOMES_COUNTED_MAX} are read; `countedFrom` \
-             says from when on all were. Retention deletes executions, and so their outcomes.",
+             says from when on all were. Bulk operations are counted only with their `workflowId`. Retention deletes executions, and so their outcomes.",
         ))
         .with_query([
             parts::query("workflowId", "Executions of this workflow", parts::name()),

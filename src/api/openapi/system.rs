@@ -7,12 +7,33 @@ use super::described::Described;
 use super::{frames, observability, parts};
 use crate::api::catalogue::{Answer, Method, Route};
 use crate::api::error::{ApiError, SystemFailure};
+use crate::api::query::PERMISSIONS_MAX;
 use crate::api::setup::KEY_CHARS_MAX;
+use crate::api::wire::caller::CallerView;
 use crate::api::wire::system::{InstalledView, SetupView, UpdatesView};
 use crate::maintenance::{IndexError, InstallError};
 
 pub(super) fn landing() -> Described {
     Described::new("landing").answering(200, parts::text_answer("A page", "text/html"))
+}
+
+pub(super) fn whoami(components: &mut Components) -> Described {
+    let data = components.answer::<CallerView<'_>>();
+    let request = json!({
+        "type": "array", "maxItems": PERMISSIONS_MAX,
+        "items": { "type": "string", "pattern": "^(GET|POST|PUT|PATCH|DELETE) /" },
+    });
+    Described::new("whoAmI")
+        .about(
+            "The user of the token, and whether the rules of access allow these requests. One that is \
+             allowed can still be refused for its content, or because it is about the data of others.",
+        )
+        .with_query([parts::query(
+            "request",
+            "Method and path of a request, as in `POST /workflows/order/execute`; repeated for several",
+            request,
+        )])
+        .answering(200, parts::json_answer("The caller", data))
 }
 
 /// Returns the response for clients that have the newest version.

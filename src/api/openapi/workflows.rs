@@ -5,6 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
+use greenroom_actors::runtime::VERSIONS_COUNTED_MAX;
 use serde_json::{Value, json};
 
 use super::components::Components;
@@ -12,10 +13,12 @@ use super::described::Described;
 use super::{configured, frames, parts};
 use crate::api::error::ApiError;
 use crate::api::wire::counts::CountsView;
+use crate::api::wire::event::EventsView;
 use crate::api::wire::execution::{
     CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
 };
 use crate::api::wire::state::{ExecutionsView, StateView};
+use crate::api::wire::versions::VersionsView;
 use crate::api::wire::why::WhyView;
 use crate::api::wire::workflow::{ExecuteOptions, WorkflowSummaryView, WorkflowView};
 
@@ -50,6 +53,21 @@ pub(super) fn list(components: &mut Components) -> Described {
     let item = components.answer::<WorkflowSummaryView<'_>>();
     let data = json!({ "type": "array", "items": item });
     Described::new("listWorkflows").answering(200, parts::json_answer("All workflows", data))
+}
+
+pub(super) fn versions(components: &mut Components) -> Described {
+    let data = components.answer::<VersionsView<'_>>();
+    Described::new("listVersions")
+        .about(format!(
+            "A version is the definition that an execution began with. Also for a workflow that is no \
+             longer configured, while it has stored executions. Of each status only the last \
+             {VERSIONS_COUNTED_MAX} executions are counted; `countedFrom` says from when on all were.",
+        ))
+        .with([workflow_id()])
+        .with_query([parts::query("userId", "Executions of this user", parts::name())])
+        .answering(200, parts::json_answer("The versions, that of new executions first", data))
+        .refusing([not_found()])
+        .using_runtime()
 }
 
 pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
@@ -137,7 +155,7 @@ pub(super) fn time() -> Value {
     ] })
 }
 
-pub(super) fn filters() -> [Value; 12] {
+pub(super) fn filters() -> [Value; 13] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
     [
         parts::query("status", "Executions with this status", status),
@@ -179,6 +197,12 @@ pub(super) fn filters() -> [Value; 12] {
             "error",
             "Failed executions with this text in the message of the failure, in upper or lower case. \
              A page searches 1,000 of them, and may be empty although more follow",
+            parts::name(),
+        ),
+        parts::query(
+            "definitionHash",
+            "Executions that began with this version of the workflow. A page searches 1,000 \
+             executions, and may be empty although more follow",
             parts::name(),
         ),
         parts::query("limit", "Maximum number of executions", parts::number(1, 200, 50)),
@@ -235,7 +259,29 @@ fn of_execution(operation_id: &'static str) -> Described {
 
 pub(super) fn state(components: &mut Components) -> Described {
     let data = components.answer::<StateView<'_>>();
-    of_execution("describeExecution").answering(200, parts::execution_answer("The state", data))
+    of_execution("describeExecution")
+        .with_query([parts::query(
+            "values",
+            "False: null in place of the input, the context, the result and the outputs, and no \
+             `resumeData`, which may be large",
+            json!({ "type": "boolean", "default": true }),
+        )])
+        .answering(200, parts::execution_answer("The state", data))
+}
+
+pub(super) fn events(components: &mut Components) -> Described {
+    let data = components.answer::<EventsView<'_>>();
+    let number = json!({ "type": "integer", "minimum": 0, "default": 0 });
+    of_execution("listEvents")
+        .about(
+            "The recorded events, as those of the stream. A page ends earlier than `limit` when it has \
+             about a mebibyte, but has at least one event if one follows.",
+        )
+        .with_query([
+            parts::query("after", "Events with higher numbers", number),
+            parts::query("limit", "Maximum number of events", parts::number(1, 1_000, 100)),
+        ])
+        .answering(200, parts::execution_answer("The events, oldest first", data))
 }
 
 pub(super) fn why(components: &mut Components) -> Described {

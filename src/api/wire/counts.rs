@@ -43,7 +43,8 @@ pub struct StatusCountsView {
 }
 
 impl StatusCountsView {
-    fn add(&mut self, status: Status, count: u64) {
+    /// Adds executions with a status.
+    pub fn add(&mut self, status: Status, count: u64) {
         let place = match status {
             Status::Running => &mut self.running,
             Status::Suspended => &mut self.suspended,

@@ -1,5 +1,6 @@
 //! Facts as events of a stream.
 
+mod page;
 mod progress;
 
 use std::io::Write as _;
@@ -18,6 +19,7 @@ use crate::api::wire::execution::{PrincipalView, SuspensionView, SuspensionsView
 use crate::api::wire::failure::{kind_of, status_of};
 use crate::api::wire::shape::{error_kind, execution_status, one_of};
 
+pub use page::EventsView;
 pub use progress::{ProgressFrame, render_progress};
 
 static NULL: Value = Value::Null;

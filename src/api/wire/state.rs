@@ -97,6 +97,17 @@ impl<'a> StateView<'a> {
             last_sequence: state.last_seq,
         }
     }
+
+    /// Shows null in place of the input, the context, the result and the outputs, and no data of
+    /// resumes.
+    #[must_use]
+    pub fn without_values(mut self) -> Self {
+        (self.input, self.context, self.result) = (&Value::Null, &Value::Null, None);
+        for step in &mut self.steps {
+            (step.output, step.resume_data) = (None, None);
+        }
+        self
+    }
 }
 
 /// `replayedFrom` of the state: an execution, and the step that the replay started from.

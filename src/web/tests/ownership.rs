@@ -224,6 +224,15 @@ async fn lists_of_executions_are_of_the_caller() {
         let counted = site.data_for(who, &outcomes, None).await;
         assert_eq!(counted["total"]["cancelled"], cancelled, "{who} {query}");
     }
+    for (who, query, all) in
+        [("ann", "", 2), ("ann", "?userId=ben", 0), ("robot", "", 0), ("eve", "", 4)]
+    {
+        let versions =
+            site.data_for(who, &format!("GET /workflows/approval/versions{query}"), None).await;
+        assert_eq!(versions["versions"][0]["all"], all, "{who} {query}");
+        let events = site.ask(who, "GET /workflows/approval/executions/a1/events", None).await;
+        assert_eq!(events.status, if who == "robot" { 404 } else { 200 }, "{who}");
+    }
     let refused = site.ask("ann", "GET /workflows/executions?userId=ben&limit=0", None).await;
     assert_eq!(refused.status, 400, "invalid for all callers");
 }

@@ -182,6 +182,7 @@ fn unknown_names_are_refused_with_the_nearest_known() {
         "/workflows/aproval/executions",
         "/workflows/executions/counts?workflowId=aproval",
         "/workflows/executions/outcomes?workflowId=aproval",
+        "/workflows/aproval/versions",
     ];
     for path in paths {
         let reply = site.get(path);

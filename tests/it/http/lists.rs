@@ -108,3 +108,43 @@ fn lists_by_end_are_ordered_and_replays_name_their_original() {
     let originals = site.get("/workflows/approval/executions").data();
     assert_eq!(originals["executions"][0].get("replayedFrom"), None);
 }
+
+#[test]
+fn executions_are_found_by_the_version_they_began_with() {
+    let site = Site::start();
+    for id in ["a", "b"] {
+        site.execute("add", id, &json!({ "n": 1 }));
+    }
+    let versions = site.get("/workflows/add/versions").data();
+    assert_eq!((&versions["isComplete"], &versions["countedFrom"]), (&json!(true), &json!([])));
+    let version = &versions["versions"][0];
+    assert_eq!((&version["isCurrent"], &version["completed"]), (&json!(true), &json!(2)));
+    assert!(version["firstStartAt"].as_str() <= version["lastStartAt"].as_str());
+    let hash = version["definitionHash"].as_str().unwrap();
+    let state = site.get("/workflows/add/executions/a/state").data();
+    assert_eq!(state["definitionHash"], hash);
+    let of = |hash: &str| site.get(&format!("/workflows/add/executions?definitionHash={hash}"));
+    assert_eq!(ids(&of(hash).data()), ["b", "a"]);
+    assert_eq!(ids(&of("other").data()), [""; 0]);
+}
+
+#[test]
+fn a_state_can_be_read_without_its_values() {
+    let site = Site::start();
+    site.execute("add", "a", &json!({ "n": 1 }));
+    let state = |query: &str| site.get(&format!("/workflows/add/executions/a/state{query}"));
+    let (whole, slim) = (state("?values=true").data(), state("?values=false").data());
+    assert_eq!(whole, state("").data());
+    for name in ["input", "context", "result"] {
+        assert!(slim[name].is_null() && !whole[name].is_null(), "{name}: {slim}");
+    }
+    let outputs = |state: &Value| state["steps"].as_array().unwrap()[0]["output"].is_null();
+    assert_eq!((outputs(&whole), outputs(&slim)), (false, true));
+    assert_eq!(
+        (&slim["status"], &slim["lastSequence"]),
+        (&whole["status"], &whole["lastSequence"])
+    );
+    let refused = state("?values=no");
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json()["error"], "Invalid query parameter values: must be true or false");
+}

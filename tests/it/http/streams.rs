@@ -261,3 +261,50 @@ fn a_stream_continues_when_its_execution_is_loaded_again() {
     let again = to_end(&mut open(&site, &at("approval", "lost", "stream"), &[]));
     assert_eq!(kinds(&read), kinds(&again));
 }
+
+#[test]
+fn pages_of_events_are_those_of_the_stream() {
+    let mut site = Site::start();
+    let mut stream = start(&site, "approval", "e", &json!({ "who": "ann" }));
+    let suspended = std::iter::from_fn(|| stream.next().unwrap());
+    let count = suspended.take_while(|event| event.json()["type"] != "workflow-suspended").count();
+    let page = |site: &Site, query: &str| {
+        site.get(&format!("/workflows/approval/executions/e/events{query}")).data()
+    };
+    let waiting = page(&site, "");
+    let last = count as u64 + 1;
+    assert_eq!((&waiting["lastSequence"], &waiting["nextAfter"]), (&json!(last), &json!(null)));
+    assert_eq!(waiting["events"].as_array().unwrap().len() as u64, last);
+    site.post(&at("approval", "e", "resume"), &json!({ "resumeData": { "approved": true } }))
+        .data();
+    site = site.after_a_kill();
+
+    let all = to_end(&mut open(&site, &at("approval", "e", "stream"), &[]));
+    for limit in [1, 2, 1_000] {
+        let (mut after, mut read) = (json!(0), Vec::new());
+        while !after.is_null() {
+            let page = page(&site, &format!("?after={after}&limit={limit}"));
+            let events = page["events"].as_array().unwrap();
+            assert!(events.len() <= limit);
+            read.extend(events.iter().cloned());
+            after = page["nextAfter"].clone();
+        }
+        let expected = all.iter().map(|event| {
+            let mut expected = event.json();
+            expected["sequence"] = json!(event.id);
+            expected
+        });
+        assert_eq!(read, expected.collect::<Vec<_>>(), "{limit}");
+    }
+    let beyond = page(&site, "?after=1000");
+    assert_eq!((&beyond["events"], &beyond["nextAfter"]), (&json!([]), &json!(null)));
+    for (query, refusal) in [
+        ("?after=x", "after: must be the number of an event"),
+        ("?limit=1001", "limit: must be a number from 1 to 1000"),
+        ("?from=1", "from: unknown; known parameters: after, limit"),
+    ] {
+        let refused = site.get(&format!("/workflows/approval/executions/e/events{query}"));
+        assert_eq!(refused.status, 400, "{query}");
+        assert_eq!(refused.json()["error"], format!("Invalid query parameter {refusal}"));
+    }
+}

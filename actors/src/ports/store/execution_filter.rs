@@ -31,6 +31,8 @@ pub struct ExecutionFilter {
     pub id_prefix: Option<String>,
     /// Text in the message of the failure, in upper or lower case.
     pub error: Option<String>,
+    /// Hash of the definition that the execution began with.
+    pub definition_hash: Option<String>,
 }
 
 /// Maximum number of executions among which those with a begin of the id are searched.
@@ -51,6 +53,7 @@ impl ExecutionFilter {
     pub fn is_search(&self) -> bool {
         self.id_prefix.is_some()
             || self.error.is_some()
+            || self.definition_hash.is_some()
             || (self.parent_id.is_some() && self.replay_of.is_some())
     }
 
@@ -70,7 +73,7 @@ impl ExecutionFilter {
     pub fn admits(&self, execution: &Projection) -> bool {
         let header = &execution.header;
         let Self { workflow_id, status, user_id, from, to, ended_from, ended_to, .. } = self;
-        let Self { replay_of, parent_id, id_prefix, error, .. } = self;
+        let Self { replay_of, parent_id, id_prefix, error, definition_hash, .. } = self;
         let ended = execution.ended_at;
         let replayed = execution.replayed_from.as_ref().map(|from| from.execution.as_str());
         let parent = header.parent.as_ref().map(|parent| parent.execution.as_str());
@@ -89,5 +92,6 @@ impl ExecutionFilter {
             && parent_id.as_deref().is_none_or(|wanted| parent == Some(wanted))
             && id_prefix.as_deref().is_none_or(|begin| header.id.as_str().starts_with(begin))
             && error.as_deref().is_none_or(has_failed_with)
+            && definition_hash.as_deref().is_none_or(|wanted| wanted == &*header.definition_hash)
     }
 }

@@ -7,6 +7,7 @@ use crate::api::catalogue::{Class, Route, RouteName};
 pub(super) const ROWS: &[Route] = &[
     row(Get, "/livez", RouteName::Live, "Liveness probe").text().open(),
     row(Get, "/readyz", RouteName::Ready, "Readiness probe").text().open(),
+    row(Get, "/whoami", RouteName::WhoAmI, "Show the caller, and what it may request"),
     row(Get, "/updates", RouteName::CheckUpdates, "Check for updates"),
     row(Post, "/updates", RouteName::InstallUpdates, "Install updates").costing(Class::System),
     row(

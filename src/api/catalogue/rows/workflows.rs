@@ -68,6 +68,20 @@ pub(super) const ROWS: &[Route] = &[
     .owned(),
     row(
         Get,
+        "/workflows/:id/versions",
+        RouteName::ListVersions,
+        "Count executions of a workflow by version and status",
+    )
+    .owned(),
+    row(
+        Get,
+        "/workflows/:id/executions/:executionId/events",
+        RouteName::ListEvents,
+        "List events of an execution",
+    )
+    .owned(),
+    row(
+        Get,
         "/workflows/:id/executions/:executionId/state",
         RouteName::DescribeExecution,
         "Show the state of an execution",

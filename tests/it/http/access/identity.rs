@@ -160,6 +160,46 @@ fn a_user_is_made_by_the_configured_mapping() {
 }
 
 #[test]
+fn callers_are_told_what_they_may_request() {
+    let rules = "rules = [{ route = \"POST /workflows/approval/execute\", roles = [\"ops\"] }]";
+    let site = guarded(&format!("ownership = {{ roles = [\"ops\"] }}\n{rules}"));
+    let question = "/whoami?request=POST%20/workflows/approval/execute\
+                    &request=POST%20/workflows/add/execute&request=GET%20/nowhere";
+    let told = |token: &str| ask(&site, token, "GET", question, &json!({})).data();
+    let allowed = |told: &Value| -> Vec<bool> {
+        let requests = told["requests"].as_array().unwrap();
+        requests.iter().map(|it| it["isAllowed"].as_bool().unwrap()).collect()
+    };
+    let ann = told(&token("ann", &["staff"]));
+    assert_eq!((&ann["isChecked"], &ann["userId"]), (&json!(true), &json!("ann")));
+    assert_eq!((&ann["roles"], &ann["sees"]), (&json!(["staff"]), &json!("own")));
+    assert!(ann["expiresAt"].is_string(), "{ann}");
+    assert_eq!(allowed(&ann), [false, true, false]);
+    assert_eq!(ann["requests"][0]["request"], "POST /workflows/approval/execute");
+    assert_eq!(ann["requests"][0]["reason"], "One of these roles is required: ops");
+    assert_eq!(ann["requests"][1]["reason"], Value::Null);
+    let ops = told(&token("bob", &["ops"]));
+    assert_eq!((&ops["sees"], allowed(&ops)), (&json!("all"), vec![true, true, false]));
+    let nobody = site.get(question).data();
+    assert_eq!((&nobody["userId"], &nobody["sees"]), (&Value::Null, &json!("none")));
+    assert_eq!(allowed(&nobody), [false, false, false]);
+    for (query, refusal) in [
+        ("request=add".to_owned(), "request: must be a method and a path"),
+        ("path=/".to_owned(), "path: unknown; known parameters: request"),
+        (["request=GET%20/"; 101].join("&"), "request: is given more than 100 times"),
+    ] {
+        let refused = site.get(&format!("/whoami?{query}"));
+        let text = refused.json()["error"].as_str().unwrap().to_owned();
+        assert_eq!(refused.status, 400, "{text}");
+        assert!(text.starts_with(&format!("Invalid query parameter {refusal}")), "{text}");
+    }
+    let open = Site::start().get("/whoami").data();
+    let expected = json!({ "isChecked": false, "userId": null, "roles": [], "expiresAt": null,
+                           "sees": "all", "requests": [] });
+    assert_eq!(open, expected);
+}
+
+#[test]
 fn a_bulk_operation_needs_the_roles_of_its_command() {
     let rule = "rules = [{ route = \"POST /workflows/approval/executions/:executionId/cancel\", roles = [\"ops\"] }]";
     let site = guarded(rule);

@@ -134,6 +134,13 @@ fn walk_lists(documented: &Documented) {
     documented.get(outcomes, "/workflows/executions/outcomes?from=2026-01-31&parts=3&userId=ann");
     documented.get(outcomes, "/workflows/executions/outcomes?workflowId=elephant");
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
+    documented.get("/workflows/{id}/versions", "/workflows/add/versions?userId=ada");
+    let events = format!("{EXECUTION}/events");
+    documented.get(&events, &at("parent", "x-4", "events?limit=3"));
+    documented.get(&events, &at("failing", "x-5", "events?after=1"));
+    assert_eq!(documented.get(&events, &at("add", "none", "events")).status, 404);
+    documented.get(&state, &at("parent", "x-4", "state?values=false"));
+    documented.get("/whoami", "/whoami?request=GET%20/workflows&request=POST%20/nowhere");
 }
 
 /// Sends commands to executions.

@@ -1,0 +1,55 @@
+//! Pages of an execution's events, without its actor.
+
+use crate::commands::Subject;
+use crate::domain::fact::Recorded;
+use crate::ports::store::Place;
+use crate::requests::{DescribeError, Target, Unavailable};
+use crate::runtime::Runtime;
+
+/// Bytes of facts, as stored, after which a page ends.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Bytes of facts that one read of the store returns, from the fewest to the most.
+const READ_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(256 << 10);
+
+/// A page of facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventPage {
+    /// Oldest first; there is one if an event follows.
+    pub facts: Vec<Recorded>,
+    /// Number of the execution's last durable event.
+    pub last_seq: u64,
+}
+
+impl Runtime {
+    /// Reads durable facts whose events follow a number, up to `limit` events or about a mebibyte.
+    /// The first fact may have events before that, and the last one events beyond `limit`.
+    pub async fn events(
+        &self,
+        target: &Target,
+        after: u64,
+        limit: usize,
+    ) -> Result<EventPage, DescribeError> {
+        let (store, id) = (&self.shared.store, &target.execution_id);
+        let row = store.describe(id).await.map_err(Unavailable::from)?;
+        let row = row.filter(|row| Subject::from(target).is(&row.header));
+        let row = row.ok_or(DescribeError::NotFound)?;
+        let mut page = EventPage { facts: Vec::new(), last_seq: row.last_seq };
+        // the event may be the first one of its fact
+        let (mut from, mut bytes) = (Place::above(after.saturating_sub(1)), 0);
+        let wanted = after.saturating_add(limit as u64).min(row.last_seq);
+        let reach = |facts: &[Recorded]| facts.last().map_or(after, |it| it.next_seq() - 1);
+        while reach(&page.facts) < wanted && bytes < PAGE_BYTES {
+            // most facts are small
+            let size = (limit.saturating_mul(512)).clamp(*READ_BYTES.start(), *READ_BYTES.end());
+            let portion = store.portion(id, from, size).await.map_err(Unavailable::from)?;
+            let is_last = portion.facts.is_empty() || portion.next == from;
+            (from, bytes) = (portion.next, bytes + size);
+            page.facts.extend(portion.facts);
+            if is_last {
+                break;
+            }
+        }
+        Ok(page)
+    }
+}
