@@ -39,7 +39,8 @@ export function address(path: string, input: Plain = {}): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(input.path?.[name] ?? ""));
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(input.query ?? {})) {
-    if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
+    const values = Array.isArray(value) ? value : [value];
+    for (const each of values) if (each !== undefined && each !== null && each !== "") query.append(name, String(each));
   }
   const text = query.toString();
   return filled + (text ? `?${text}` : "");

@@ -1,3 +1,5 @@
+import { get } from "../api/client.ts";
+import { useResource } from "../api/resource.ts";
 import type { ExecutionState, SpanNode, WorkflowStep } from "../api/types.ts";
 import { type Node, typeWord } from "../graph/definition.ts";
 import { to } from "../lib/router.ts";
@@ -5,13 +7,16 @@ import { plural } from "../lib/text.ts";
 import { Fact } from "../parts/Facts.tsx";
 import { Id } from "../parts/Id.tsx";
 import { JsonBox } from "../parts/Json.tsx";
+import { Problem } from "../parts/Problem.tsx";
 import { Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import type { Model, Step, Wait } from "./fold.ts";
 import { Lanes } from "./Lanes.tsx";
+import { type Ids, Value } from "./Value.tsx";
 import "./selection.css";
 
 interface SelectionProps {
+  ids: Ids;
   model: Model;
   state: ExecutionState | undefined;
   node: Node | undefined;
@@ -28,7 +33,7 @@ interface SelectionProps {
 /** The selected step; without one, the execution. */
 export function Selection(props: SelectionProps) {
   const { node, step, model, state, select } = props;
-  if (!node && !step) return <Whole model={model} state={state} isPast={props.isPast} />;
+  if (!node && !step) return <Whole ids={props.ids} model={model} state={state} isPast={props.isPast} />;
   return (
     <section class="selection" aria-label="Selected step">
       <header>
@@ -45,7 +50,7 @@ export function Selection(props: SelectionProps) {
   );
 }
 
-function StepFacts({ step, node, declared, progress, calls, state }: SelectionProps & { step: Step }) {
+function StepFacts({ ids, step, node, declared, progress, calls, state }: SelectionProps & { step: Step }) {
   const recorded = state?.steps.find((each) => each.path === step.path);
   return (
     <>
@@ -93,7 +98,7 @@ function StepFacts({ step, node, declared, progress, calls, state }: SelectionPr
       )}
       {step.attempts.some((attempt) => attempt.error !== undefined) && <Attempts step={step} />}
       {step.waits.map((wait) => (
-        <WaitFacts key={wait.from} wait={wait} />
+        <WaitFacts key={wait.from} ids={ids} wait={wait} />
       ))}
       {progress && step.until === null && (
         <section>
@@ -102,7 +107,7 @@ function StepFacts({ step, node, declared, progress, calls, state }: SelectionPr
         </section>
       )}
       {calls.length > 0 && <Usage calls={calls} />}
-      {step.output !== undefined && <JsonBox value={step.output} title="Output" />}
+      {step.output !== undefined && <Value ids={ids} value={step.output} title="Output" />}
     </>
   );
 }
@@ -128,7 +133,7 @@ function Attempts({ step }: { step: Step }) {
   );
 }
 
-function WaitFacts({ wait }: { wait: Wait }) {
+function WaitFacts({ ids, wait }: { ids: Ids; wait: Wait }) {
   return (
     <section class="wait">
       <h3>{wait.until === null ? "Waits for an answer" : "Waited for an answer"}</h3>
@@ -148,8 +153,8 @@ function WaitFacts({ wait }: { wait: Wait }) {
           </Fact>
         )}
       </dl>
-      {wait.payload !== undefined && <JsonBox value={wait.payload} title="About" />}
-      {wait.data !== undefined && <JsonBox value={wait.data} title="Answer" />}
+      {wait.payload !== undefined && <Value ids={ids} value={wait.payload} title="About" />}
+      {wait.data !== undefined && <Value ids={ids} value={wait.data} title="Answer" />}
     </section>
   );
 }
@@ -183,7 +188,7 @@ function Unreached({ node, declared }: { node: Node | undefined; declared: Workf
   );
 }
 
-function Whole({ model, state, isPast }: { model: Model; state: ExecutionState | undefined; isPast: boolean }) {
+function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: ExecutionState | undefined; isPast: boolean }) {
   return (
     <section class="selection" aria-label="Execution">
       <header>
@@ -239,9 +244,22 @@ function Whole({ model, state, isPast }: { model: Model; state: ExecutionState |
         </section>
       )}
       {model.reason && <p>Reason: {model.reason}</p>}
-      {model.result !== undefined && <JsonBox value={model.result} title="Result" />}
-      {state && <JsonBox value={state.input} title="Input" />}
-      {state && typeof state.context === "object" && state.context !== null && Object.keys(state.context).length > 0 && <JsonBox value={state.context} title="Context" open={1} />}
+      {model.result !== undefined && <Value ids={ids} value={model.result} title="Result" />}
+      <Given ids={ids} />
     </section>
+  );
+}
+
+/** What the execution was started with. It does not change, so it is read once. */
+function Given({ ids }: { ids: Ids }) {
+  const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), [ids]);
+  const given = state.data;
+  if (state.error) return <Problem error={state.error} retry={state.reload} />;
+  if (!given) return null;
+  return (
+    <>
+      <JsonBox value={given.input} title="Input" />
+      {typeof given.context === "object" && given.context !== null && Object.keys(given.context).length > 0 && <JsonBox value={given.context} title="Context" open={1} />}
+    </>
   );
 }

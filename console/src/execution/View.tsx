@@ -40,7 +40,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   // Read again when something happened, and when a lost connection is back.
   const version = `${settled} ${following.opened.value}`;
   const ids = { id: workflowId, executionId };
-  const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), key, version);
+  const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, query: { values: false }, signal }), key, version);
   const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key, version);
   const definition = useResource((signal) => get("/workflows/{id}", { path: { id: workflowId }, signal }), [workflowId]);
 
@@ -91,6 +91,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
         <Waterfall rows={rows} times={times} end={clock} selected={step?.path ?? ""} select={select} />
         <Selection
+          ids={ids}
           model={model}
           state={state.data}
           node={node}

@@ -2,6 +2,7 @@ import { signal, type Signal } from "@preact/signals";
 import { follow } from "../api/follow.ts";
 import type { WorkflowEvent } from "../api/types.ts";
 import type { Numbered } from "./fold.ts";
+import { Values } from "./values.ts";
 
 /** Text that an agent writes while its step runs. It has no number and is not recorded. */
 type Progress = ReadonlyMap<string, string>;
@@ -40,6 +41,7 @@ export function live(workflowId: string, executionId: string): Live {
   const opened = signal(0);
   let waiting: Numbered[] = [];
   let texts = new Map<string, string>();
+  const values = new Values();
   let added = 0;
   let scheduled: ReturnType<typeof setTimeout> | undefined;
 
@@ -68,7 +70,7 @@ export function live(workflowId: string, executionId: string): Live {
         if (said?.type === "start") texts.set(path, "");
         if (said?.type === "text-delta") texts.set(path, (before + (said.delta ?? "")).slice(-progressMax));
       } else if (seq > last()) {
-        waiting.push({ seq, event });
+        waiting.push(values.take({ seq, event }, data.length));
       }
       const isLast = event.type === "workflow-result";
       if (isLast) {

@@ -1,6 +1,7 @@
 import type { Awaited, Outlook, WorkflowEvent } from "../api/types.ts";
 import type { Kind } from "../parts/Status.tsx";
 import { firstLine } from "../lib/text.ts";
+import { Cut } from "./values.ts";
 
 const eventWords: Record<string, [string, Kind]> = {
   "workflow-start": ["started", "running"],
@@ -35,6 +36,7 @@ export function eventDetail(event: WorkflowEvent): string {
   if (event.reason !== undefined) return firstLine(event.reason);
   if (event.suspension) return firstLine(event.suspension.reason);
   const value = event.type === "step-resumed" ? event.resumeData : (event.output ?? event.result);
+  if (value instanceof Cut) return value.preview;
   return value === undefined ? "" : firstLine(JSON.stringify(value) ?? "", 160);
 }
 

@@ -1,5 +1,6 @@
-export function download(name: string, type: string, content: BlobPart): void {
-  const url = URL.createObjectURL(new Blob([content], { type }));
+/** Saves a file, whose content may come in parts. */
+export function download(name: string, type: string, ...content: BlobPart[]): void {
+  const url = URL.createObjectURL(new Blob(content, { type }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

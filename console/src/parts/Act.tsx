@@ -1,10 +1,9 @@
 import type { ComponentChildren } from "preact";
-import { effect, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { token } from "../api/auth.ts";
 import { send } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import { type ApiError, refusal } from "../api/error.ts";
+import { refusalOf } from "../api/permissions.ts";
 import { asError } from "../api/resource.ts";
 import { boot } from "../lib/boot.ts";
 import { Copy } from "./Copy.tsx";
@@ -34,7 +33,6 @@ export function useAct<T>(done: (data: T, response: Response) => void, failed: (
       done((text ? (JSON.parse(text) as { data: T }).data : undefined) as T, response);
     } catch (failure) {
       const error = asError(failure);
-      if (error.code === "role_missing") refused.value = new Map(refused.peek()).set(routeOf(call.path), error.message);
       setError(error);
       failed(error);
     } finally {
@@ -44,20 +42,9 @@ export function useAct<T>(done: (data: T, response: Response) => void, failed: (
   return { run, error, isBusy };
 }
 
-/** What this token may not do, as the server said when it was tried: by route, with the reason. */
-const refused = signal<ReadonlyMap<string, string>>(new Map());
-effect(() => {
-  if (token.value !== undefined) refused.value = new Map();
-});
-
-/** The route of a path, without the ids of what is acted on: roles are needed for routes. */
-function routeOf(path: string): string {
-  return path.replace(/\/(executions|inbox|generations)\/[^/]+/, "/$1/:").replace(/\?.*/, "");
-}
-
-/** Why an action cannot be taken here; empty if it can. The server decides: nobody can be told before it was asked. */
-export function whyNot(path = ""): string {
-  return boot.readOnly ? "This console only reads" : (refused.value.get(routeOf(path)) ?? "");
+/** Why an action cannot be taken here; empty if it can. The server decides. */
+export function whyNot(path = "", method: Call["method"] = "POST"): string {
+  return boot.readOnly ? "This console only reads" : refusalOf(method, path);
 }
 
 /** Copies the command that makes a call, or several. */
@@ -79,6 +66,7 @@ export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, cl
   children?: ComponentChildren | ((error: ApiError | undefined) => ComponentChildren);
 }) {
   const { run, error, isBusy } = useAct<T>(done, failed);
+  const why = whyNot(call?.path, call?.method);
   return (
     <Dialog title={title} close={close} wide={wide ?? false}>
       <form
@@ -92,8 +80,9 @@ export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, cl
       >
         {typeof children === "function" ? children(error) : children}
         {error && <Problem error={error} />}
+        {why !== "" && <p class="note">{why}.</p>}
         <div class="actions">
-          <button type="submit" class={`button ${danger ? "danger" : "primary"}`} disabled={!call || isBusy || whyNot(call.path) !== ""} title={whyNot(call?.path)}>
+          <button type="submit" class={`button ${danger ? "danger" : "primary"}`} disabled={!call || isBusy || why !== ""} title={why}>
             {isBusy ? `${verb}…` : verb}
           </button>
           <button type="button" class="button" onClick={close}>
