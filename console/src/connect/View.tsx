@@ -1,79 +1,122 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get, send } from "../api/client.ts";
-import { type ApiError, refusal } from "../api/error.ts";
+import type { ApiError } from "../api/error.ts";
 import { asError, useResource } from "../api/resource.ts";
 import { boot } from "../lib/boot.ts";
 import { useTitle } from "../lib/hooks.ts";
+import { to } from "../lib/router.ts";
 import { duration } from "../lib/time.ts";
+import { whyNot } from "../parts/Act.tsx";
 import { Loading, Snippet } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
-import { type Snippet as Item, snippets } from "./snippets.ts";
+import { type Answer, attempt } from "./attempt.ts";
+import { type Server, type Snippet as Item, snippets, type Try } from "./snippets.ts";
 import "./connect.css";
 
 /** Ready commands and code for this server. */
 export function ConnectView() {
   useTitle("Connect");
-  const found = useResource(async (signal) => {
-    const [workflows, agents, metrics] = await Promise.all([
-      get("/workflows", { signal }),
-      get("/agents", { signal }),
-      send("GET", "/metrics", { signal }).then((response) => response.ok),
-    ]);
-    const first = workflows.find((each) => each.id === "expense-approval") ?? workflows[0];
-    const workflow = first && (await get("/workflows/{id}", { path: { id: first.id }, signal }));
-    return snippets(location.origin, workflow, agents[0], metrics);
-  }, []);
+  const server = useResource(read, []);
   return (
     <div class="connect">
       <div class="heading">
         <h1>Connect</h1>
       </div>
-      {boot.auth && <p class="quiet">This server wants tokens: add the header “authorization: Bearer …” to each of these.</p>}
-      {found.error && <Problem error={found.error} retry={found.reload} />}
-      {found.loading && !found.data && <Loading what="what this server has" />}
-      {found.data?.map((item) => (
-        <One key={item.title} item={item} />
-      ))}
+      <p class="quiet">
+        Commands and code with the address of this server, for what it has switched on.
+        {boot.auth && " It wants tokens: the commands take yours from the variable TOKEN of the shell."}
+      </p>
+      {server.error && <Problem error={server.error} retry={server.reload} />}
+      {server.loading && !server.data && <Loading what="what this server has" />}
+      {server.data && snippets(server.data).map((item) => <One key={item.title} item={item} workflow={server.data?.workflow?.id ?? ""} />)}
     </div>
   );
 }
 
-function One({ item }: { item: Item }) {
-  const [answer, setAnswer] = useState<{ text: string; ms: number; status: number } | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const attempt = async (path: string): Promise<void> => {
-    const from = performance.now();
-    try {
-      const response = await send("GET", path);
-      if (!response.ok) throw await refusal(response);
-      const text = await response.text();
-      setAnswer({ text: text.length > 1500 ? `${text.slice(0, 1500)}…` : text, ms: performance.now() - from, status: response.status });
-      setError(null);
-    } catch (failure) {
-      setError(asError(failure));
-    }
-  };
+async function read(signal: AbortSignal): Promise<Server> {
+  const [workflows, agents, status, hasMetrics] = await Promise.all([
+    get("/workflows", { signal }),
+    get("/agents", { signal }),
+    get("/observability/status", { signal }),
+    send("GET", "/metrics", { signal }).then((response) => response.ok),
+  ]);
+  const first = workflows.find((each) => each.id === "expense-approval") ?? workflows[0];
+  const [workflow, last] = first ? await Promise.all([get("/workflows/{id}", { path: { id: first.id }, signal }), get("/workflows/{id}/executions", { path: { id: first.id }, query: { limit: 1 }, signal })]) : [];
+  return { origin: location.origin, auth: boot.auth, workflow, executionId: last?.executions[0]?.executionId, agent: agents[0], hasMetrics, isExporting: status.isTelemetryEnabled };
+}
+
+function One({ item, workflow }: { item: Item; workflow: string }) {
   return (
     <section>
       <h2>{item.title}</h2>
-      <p class="quiet">{item.text}</p>
-      <Snippet text={item.code} />
-      {item.tries && (
-        <button type="button" class="button" onClick={() => void attempt(item.tries ?? "")}>
-          Try it
-        </button>
-      )}
+      {item.steps.map(({ text, code }) => (
+        <div key={code} class="step">
+          {text && <p class="quiet">{text}</p>}
+          <Snippet text={code} />
+        </div>
+      ))}
+      {item.tries && <TryIt call={item.tries} title={item.title} workflow={workflow} />}
+    </section>
+  );
+}
+
+/** Makes the request of a snippet and shows the answer. */
+function TryIt({ call, title, workflow }: { call: Try; title: string; workflow: string }) {
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [running, setRunning] = useState<AbortController | null>(null);
+  useEffect(() => () => running?.abort(), [running]);
+  const run = async (): Promise<void> => {
+    const controller = new AbortController();
+    setRunning(controller);
+    setError(null);
+    setAnswer(null);
+    try {
+      await attempt(call, controller.signal, setAnswer);
+    } catch (failure) {
+      if (!controller.signal.aborted) setError(asError(failure));
+    } finally {
+      setRunning(null);
+    }
+  };
+  const reason = call.effect ? whyNot(call.path) : "";
+  return (
+    <>
+      <div class="actions">
+        {running ? (
+          <button type="button" class="button" aria-label={`Stop: ${title}`} onClick={() => running.abort()}>
+            Stop
+          </button>
+        ) : (
+          <button type="button" class="button" aria-label={`Try it: ${title}`} disabled={reason !== ""} title={reason} onClick={() => void run()}>
+            Try it
+          </button>
+        )}
+        <span class="small quiet">
+          <code>
+            {call.method} {call.path}
+          </code>
+          {call.effect && `, ${call.effect}`}
+        </span>
+      </div>
       {error && <Problem error={error} />}
       {answer && (
         <div role="status">
           <p class="small quiet">
-            {answer.status}, {duration(answer.ms)}
+            Status {answer.status}, {running ? "goes on" : `took ${duration(answer.ms)}`}
+            {answer.cut && `, ${answer.cut}`}
+            {answer.executionId && (
+              <>
+                {" · "}
+                <a href={to("executions", workflow, answer.executionId)}>Open the execution</a>
+              </>
+            )}
           </p>
-          <pre class="answered" tabIndex={0}>
+          <pre class="answered" tabIndex={0} aria-label={`Answer: ${title}`}>
             {answer.text}
           </pre>
         </div>
       )}
-    </section>
+    </>
   );
 }

@@ -1,64 +1,189 @@
 import { curl, quote } from "../api/curl.ts";
 import type { Agent, WorkflowDetail } from "../api/types.ts";
-import { asSchema, initial } from "../schema/schema.ts";
+import { sample } from "./sample.ts";
+
+/** A request that the page makes, with its answer. */
+export interface Try {
+  method: "GET" | "POST";
+  path: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** What it does besides reading. */
+  effect?: string;
+}
 
 export interface Snippet {
   title: string;
-  text: string;
-  code: string;
-  /** A request that only reads: it can be tried here. */
-  tries?: string;
+  steps: { text: string; code: string }[];
+  tries?: Try;
+}
+
+/** What this server has. */
+export interface Server {
+  origin: string;
+  /** It checks tokens. */
+  auth: boolean;
+  workflow: WorkflowDetail | undefined;
+  /** An execution of the workflow, if there is one. */
+  executionId: string | undefined;
+  agent: Agent | undefined;
+  hasMetrics: boolean;
+  /** It sends telemetry to a collector. */
+  isExporting: boolean;
 }
 
 /** What programs need to reach this server, with its address. Only what it has is listed. */
-export function snippets(origin: string, workflow: WorkflowDetail | undefined, agent: Agent | undefined, hasMetrics: boolean): Snippet[] {
-  const found: Snippet[] = [];
-  if (workflow) {
-    const input = initial(asSchema(workflow.inputSchema) ?? {}) ?? {};
-    const path = `/workflows/${encodeURIComponent(workflow.id)}`;
-    found.push(
-      { title: "Start a workflow", text: "Answers when it ends or waits. With the header prefer: respond-async it answers at once.", code: curl("POST", `${path}/execute`, { input }, origin) },
-      { title: "Follow an execution", text: "Its events with numbers. After a lost connection, Last-Event-ID goes on where it was.", code: `curl -sN ${quote(`${origin}${path}/executions/EXECUTION_ID/stream`)} \\\n  -H 'Last-Event-ID: 0'` },
-    );
-  }
-  found.push({ title: "What waits for a person", text: "Questions of workflows and agents, the most urgent first.", code: curl("GET", "/inbox", undefined, origin), tries: "/inbox?limit=2" });
-  if (agent) {
-    const path = `/agents/${encodeURIComponent(agent.id)}`;
-    found.push(
-      { title: "Ask an agent", text: "Answers with the text and what it cost.", code: curl("POST", `${path}/text`, { input: "say hello" }, origin) },
-      {
-        title: "A chat page with the AI SDK",
-        text: "The hook speaks the stream of this route; approvals of tools come as parts of the message.",
-        code: [
-          'import { useChat } from "@ai-sdk/react";',
-          'import { DefaultChatTransport } from "ai";',
-          "",
-          "const chat = useChat({",
-          `  transport: new DefaultChatTransport({ api: ${JSON.stringify(`${origin}${path}/chat`)} }),`,
-          "});",
-        ].join("\n"),
-      },
-      {
-        title: "An object as it is written",
-        text: "The hook shows the parts of the object that are there.",
-        code: [
-          'import { experimental_useObject as useObject } from "@ai-sdk/react";',
-          "",
-          "const { object, submit } = useObject({",
-          `  api: ${JSON.stringify(`${origin}${path}/stream-object?format=text`)},`,
-          "  schema,",
-          "});",
-        ].join("\n"),
-      },
-    );
-  }
-  found.push(
-    { title: "A typed client", text: "The OpenAPI document has the workflows, agents and tools of this server.", code: `npx openapi-typescript ${origin}/doc -o greenroom.d.ts`, tries: "/doc" },
-    { title: "Whether it accepts work", text: "For load balancers and orchestrators.", code: curl("GET", "/readyz", undefined, origin), tries: "/readyz" },
-  );
-  if (hasMetrics) {
-    const host = new URL(origin).host;
-    found.push({ title: "Prometheus", text: "Metrics in the text format.", code: `scrape_configs:\n  - job_name: greenroom\n    static_configs:\n      - targets: ["${host}"]`, tries: "/metrics" });
+export function snippets(server: Server): Snippet[] {
+  return [...ofWorkflow(server), ofInbox(server), ...ofAgent(server), ofDocument(server), ofReadiness(server), ...ofMetrics(server), ofTelemetry(server)];
+}
+
+/** A request as a command, with its headers and the token that this server wants. */
+function command({ method, path, body, headers = {} }: Try, { origin, auth }: Server): string {
+  const lines = Object.entries(headers).map(([name, value]) => ` \\\n  -H ${quote(`${name}: ${value}`)}`);
+  if (auth) lines.push(' \\\n  -H "authorization: Bearer $TOKEN"');
+  return curl(method, path, body, origin) + lines.join("");
+}
+
+/** The same for an answer that comes in parts: they are shown as they come. */
+function streamed(call: Try, server: Server): string {
+  return command(call, server).replace("curl -s ", "curl -sN ");
+}
+
+function ofWorkflow(server: Server): Snippet[] {
+  const { workflow, executionId } = server;
+  if (!workflow) return [];
+  const path = `/workflows/${encodeURIComponent(workflow.id)}`;
+  const body = { input: sample(workflow.inputSchema) };
+  const start: Try = { method: "POST", path: `${path}/execute`, body, effect: "starts an execution" };
+  const early: Try = { ...start, headers: { prefer: "respond-async" } };
+  const both: Try = { method: "POST", path: `${path}/stream`, body, effect: "starts an execution" };
+  const found: Snippet[] = [
+    {
+      title: "Start a workflow",
+      steps: [
+        { text: "Answers when it ends or waits for a person.", code: command(start, server) },
+        { text: "Answers at once; the work goes on.", code: command(early, server) },
+      ],
+      tries: early,
+    },
+    { title: "Start and follow", steps: [{ text: "Sends the events as they happen.", code: streamed(both, server) }], tries: both },
+  ];
+  if (executionId) {
+    const follow: Try = { method: "GET", path: `${path}/executions/${encodeURIComponent(executionId)}/stream`, headers: { "last-event-id": "0" } };
+    found.push({ title: "Follow an execution", steps: [{ text: "Events have numbers: after a lost connection, last-event-id continues behind the one that came last.", code: streamed(follow, server) }], tries: follow });
   }
   return found;
+}
+
+function ofInbox(server: Server): Snippet {
+  const tries: Try = { method: "GET", path: "/inbox?limit=2" };
+  return { title: "What waits for a person", steps: [{ text: "Questions of workflows and agents, the most urgent first.", code: command(tries, server) }], tries };
+}
+
+function ofAgent(server: Server): Snippet[] {
+  const { agent, origin, auth } = server;
+  if (!agent) return [];
+  const path = `/agents/${encodeURIComponent(agent.id)}`;
+  const effect = "asks the model";
+  const ask: Try = { method: "POST", path: `${path}/text`, body: { input: "say hello" }, effect };
+  const message = { id: "message-1", role: "user", parts: [{ type: "text", text: "say hello" }] };
+  const chat: Try = { method: "POST", path: `${path}/chat`, body: { messages: [message] }, effect };
+  const schema = { type: "object", required: ["name", "age"], properties: { name: { type: "string" }, age: { type: "number" } } };
+  const object: Try = { method: "POST", path: `${path}/stream-object`, headers: { accept: "text/plain" }, body: { input: "Ada is 36", schema }, effect };
+  const token = auth ? "authorization: `Bearer ${token}`" : "";
+  return [
+    { title: "Ask an agent", steps: [{ text: "Answers with the text and the tokens that it took.", code: command(ask, server) }], tries: ask },
+    {
+      title: "A chat with useChat",
+      steps: [
+        { text: "The AI SDK for React. The hook needs nothing but this address; approvals of tools come as parts of a message. A page of another site needs its origin in [cors].", code: "npm install ai @ai-sdk/react" },
+        { text: "", code: chatPage(`${origin}${path}/chat`, token) },
+      ],
+      tries: chat,
+    },
+    {
+      title: "An object with useObject",
+      steps: [
+        { text: "Shows the object while it is written.", code: "npm install ai @ai-sdk/react zod" },
+        { text: "", code: objectPage(`${origin}${path}/stream-object`, token) },
+      ],
+      tries: object,
+    },
+  ];
+}
+
+function chatPage(api: string, token: string): string {
+  return `import { useChat } from "@ai-sdk/react";
+import { DefaultChatTransport } from "ai";
+
+export function Chat(${token && "{ token }: { token: string }"}) {
+  const { messages, sendMessage } = useChat({
+    transport: new DefaultChatTransport({
+      api: ${JSON.stringify(api)},${token && `\n      headers: { ${token} },`}
+    }),
+  });
+  return (
+    <form action={(data) => void sendMessage({ text: String(data.get("text")) })}>
+      {messages.map((message) => (
+        <p key={message.id}>{message.parts.map((part) => (part.type === "text" ? part.text : ""))}</p>
+      ))}
+      <input name="text" />
+    </form>
+  );
+}`;
+}
+
+function objectPage(api: string, token: string): string {
+  return `import { experimental_useObject as useObject } from "@ai-sdk/react";
+import { z } from "zod";
+
+const schema = z.object({ name: z.string(), age: z.number() });
+
+export function Person(${token && "{ token }: { token: string }"}) {
+  const { object, submit } = useObject({
+    api: ${JSON.stringify(api)},
+    headers: { ${["Accept: \"text/plain\"", token].filter(Boolean).join(", ")} },
+    schema,
+  });
+  const ask = () => submit({ input: "Ada is 36", schema: z.toJSONSchema(schema) });
+  return <button onClick={ask}>{object ? JSON.stringify(object) : "Ask"}</button>;
+}`;
+}
+
+function ofDocument(server: Server): Snippet {
+  const tries: Try = { method: "GET", path: "/doc" };
+  return {
+    title: "A typed client",
+    steps: [{ text: "The OpenAPI document has the workflows, agents and tools of this server.", code: `${command(tries, server)} -o openapi.json\nnpx openapi-typescript openapi.json -o greenroom.d.ts` }],
+    tries,
+  };
+}
+
+function ofReadiness(server: Server): Snippet {
+  const tries: Try = { method: "GET", path: "/readyz" };
+  return { title: "Whether it accepts work", steps: [{ text: "For load balancers and orchestrators. It needs no token.", code: command(tries, { ...server, auth: false }) }], tries };
+}
+
+function ofMetrics({ origin, auth, hasMetrics }: Server): Snippet[] {
+  if (!hasMetrics) return [];
+  const { host, protocol } = new URL(origin);
+  const lines = ["scrape_configs:", "  - job_name: greenroom"];
+  if (protocol === "https:") lines.push("    scheme: https");
+  // Without a provider of tokens the key would only confuse.
+  if (auth) lines.push("    authorization:", "      credentials_file: greenroom.token");
+  lines.push("    static_configs:", `      - targets: ["${host}"]`);
+  return [{ title: "Prometheus", steps: [{ text: "In prometheus.yml. Metrics are in the text format, at /metrics.", code: lines.join("\n") }], tries: { method: "GET", path: "/metrics" } }];
+}
+
+function ofTelemetry({ isExporting }: Server): Snippet {
+  const state = isExporting ? "This server sends telemetry to a collector." : "This server sends no telemetry yet.";
+  return {
+    title: "OpenTelemetry",
+    steps: [
+      { text: `${state} Traces, metrics and logs go to any collector that takes OTLP over HTTP. This one prints what it gets:`, code: "docker run --rm -p 127.0.0.1:4318:4318 otel/opentelemetry-collector" },
+      { text: "In config.toml, in the section [telemetry], which may be there already. Restart the server.", code: '[telemetry]\nendpoint = "http://127.0.0.1:4318"' },
+      { text: "Or in its environment:", code: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318\nexport OTEL_SERVICE_NAME=greenroom\ngreenroom serve" },
+    ],
+    tries: { method: "GET", path: "/observability/status" },
+  };
 }
