@@ -1,8 +1,12 @@
+import type { ComponentChildren } from "preact";
 import { to } from "../lib/router.ts";
+import { middle } from "../lib/text.ts";
 import { now, parse } from "../lib/time.ts";
 import { visible } from "../parts/Json.tsx";
+import { nameOf, type Names } from "./names.ts";
 
 export interface Line {
+  key: number;
   timestamp: string;
   level: string;
   text: string;
@@ -12,20 +16,29 @@ export interface Line {
   agentId?: string | undefined;
 }
 
-/** Log records, one per line. */
-export function Lines({ lines }: { lines: readonly Line[] }) {
+/** Log records, one per line. `words` are marked in them. */
+export function Lines({ lines, names, words = "" }: { lines: readonly Line[]; names: Names; words?: string }) {
   return (
     <ol class="loglines">
-      {lines.map((line, index) => (
-        <li key={`${line.timestamp} ${index}`} class={`level-${line.level}`}>
+      {lines.map((line) => (
+        <li key={line.key} class={`level-${line.level}`}>
           <time class="quiet" dateTime={line.timestamp} title={line.timestamp}>
             {clock(line.timestamp)}
           </time>
           <span class="level">{line.level}</span>
           <span class="text">
-            <bdi>{visible(line.text)}</bdi>{" "}
-            {line.workflowId && line.executionId && <a href={to("executions", line.workflowId, line.executionId)}>execution</a>}{" "}
-            {line.agentId && <a href={to("agents", line.agentId)}>{line.agentId}</a>} <span class="quiet component">{line.component}</span>
+            <bdi>{marked(visible(line.text), words)}</bdi>{" "}
+            {line.workflowId && line.executionId && (
+              <a href={to("executions", line.workflowId, line.executionId)} title={`Execution ${line.executionId}`}>
+                <bdi>{nameOf(names.workflows, line.workflowId)}</bdi> {middle(line.executionId, 12)}
+              </a>
+            )}{" "}
+            {line.agentId && (
+              <a href={to("agents", line.agentId)} title={`Agent ${line.agentId}`}>
+                <bdi>{nameOf(names.agents, line.agentId)}</bdi>
+              </a>
+            )}{" "}
+            <span class="quiet component">{line.component}</span>
           </span>
         </li>
       ))}
@@ -33,8 +46,21 @@ export function Lines({ lines }: { lines: readonly Line[] }) {
   );
 }
 
+function marked(text: string, words: string): ComponentChildren {
+  const low = text.toLowerCase();
+  // Some letters change their length: their places would be wrong.
+  if (words === "" || low.length !== text.length) return text;
+  const parts: ComponentChildren[] = [];
+  let from = 0;
+  for (let at = low.indexOf(words); at >= 0; at = low.indexOf(words, from)) {
+    parts.push(text.slice(from, at), <mark>{text.slice(at, at + words.length)}</mark>);
+    from = at + words.length;
+  }
+  return [...parts, text.slice(from)];
+}
+
 function clock(timestamp: string): string {
   const at = new Date(parse(timestamp) ?? 0);
   const time = `${at.toLocaleTimeString("en-GB")}.${String(at.getMilliseconds()).padStart(3, "0")}`;
-  return at.toDateString() === new Date(now.peek()).toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
+  return at.toDateString() === new Date(now.peek()).toDateString() ? time : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
 }

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { get } from "../api/client.ts";
+import { type Data, get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { Span, SpanNode } from "../api/types.ts";
 import type { Row } from "../execution/rows.ts";
@@ -14,29 +14,36 @@ import { JsonBox } from "../parts/Json.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
-import { Status } from "../parts/Status.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
-import { Lines } from "./Lines.tsx";
-import { spanKind } from "./Traces.tsx";
+import { type Line, Lines } from "./Lines.tsx";
+import { nameOf, type Names, useNames } from "./names.ts";
+import { spanKind, SpanStatus } from "./Traces.tsx";
 import "../execution/selection.css";
 import "./observe.css";
+
+type LogRecord = Data<"/observability/traces/{traceId}/logs", "get">["logs"][number];
+
+const logsShown = 100;
 
 /** One trace: its spans on one axis, and what the chosen one says. */
 export function TraceView({ path }: { path: string[] }) {
   const traceId = path[2] ?? "";
   useTitle("Trace");
+  const names = useNames();
   const trace = useResource((signal) => get("/observability/traces/{traceId}", { path: { traceId }, signal }), [traceId]);
   const rows = useMemo(() => (trace.data?.tree ?? []).flatMap((span) => rowsOf(span, 0)), [trace.data]);
   const times = useMemo(() => (trace.data?.spans ?? []).flatMap((span) => [Date.parse(span.startTime), ...(span.endTime ? [Date.parse(span.endTime)] : [])]), [trace.data]);
   if (trace.error && !trace.data) return <Problem error={trace.error} retry={trace.reload} />;
   if (!trace.data) return <Loading what="the trace" />;
   const isOpen = trace.data.spans.some((span) => !span.endTime);
-  const chosen = trace.data.spans.find((span) => span.spanId === param("span"));
+  const root = trace.data.tree[0];
+  const chosen = trace.data.spans.find((span) => span.spanId === param("span")) ?? root;
   return (
     <>
       <div class="heading">
         <h1>Trace</h1>
-        <Id id={traceId} max={40} copy />
+        <Id id={traceId} max={20} copy />
+        {root && <Subject span={root} names={names} />}
         <span class="quiet">
           {plural(trace.data.spanCount, "span")}
           {trace.data.isTruncated && ", not all of them shown"}
@@ -50,9 +57,9 @@ export function TraceView({ path }: { path: string[] }) {
       <Stale of={trace} />
       <div class="tracepanes">
         <Waterfall rows={rows} times={times.sort((a, b) => a - b)} end={isOpen ? now.value : Math.max(...times)} selected={chosen?.spanId ?? ""} select={(span) => setParams({ span })} />
-        {chosen ? <SpanFacts span={chosen} /> : <p class="quiet">Choose a span to see its attributes.</p>}
+        {chosen && <SpanFacts span={chosen} names={names} />}
       </div>
-      <TraceLogs traceId={traceId} />
+      <TraceLogs traceId={traceId} names={names} />
     </>
   );
 }
@@ -65,8 +72,22 @@ function rowsOf(span: SpanNode, depth: number): Row[] {
   return [own, ...span.children.flatMap((child) => rowsOf(child, depth + 1))];
 }
 
-function SpanFacts({ span }: { span: Span }) {
+/** The execution or the agent that a span belongs to, by name. */
+function Subject({ span, names }: { span: Span; names: Names }) {
   const { "entity.type": type, "entity.id": entity, "workflow.execution.id": execution } = span.attributes;
+  if (typeof entity !== "string") return null;
+  const isExecution = type === "workflow" && typeof execution === "string";
+  return (
+    <span>
+      {isExecution && <Id id={execution} href={to("executions", entity, execution)} />} {isExecution && <span class="quiet">of</span>}{" "}
+      <a href={to(type === "agent" ? "agents" : "workflows", entity)} title={entity}>
+        <bdi>{nameOf(type === "agent" ? names.agents : names.workflows, entity)}</bdi>
+      </a>
+    </span>
+  );
+}
+
+function SpanFacts({ span, names }: { span: Span; names: Names }) {
   return (
     <section class="selection" aria-label="Selected span">
       <header>
@@ -76,7 +97,7 @@ function SpanFacts({ span }: { span: Span }) {
       </header>
       <dl class="facts">
         <Fact name="Status">
-          <Status kind={spanKind(span.status, span.endTime !== undefined)} /> <bdi class="bad">{span.status.message}</bdi>
+          <SpanStatus status={span.status} ended={span.endTime !== undefined} /> <bdi class="bad">{span.status.message}</bdi>
         </Fact>
         <Fact name="Began">
           <Time at={span.startTime} />
@@ -84,11 +105,9 @@ function SpanFacts({ span }: { span: Span }) {
         <Fact name="Took">
           <Duration from={span.startTime} until={span.endTime} />
         </Fact>
-        {type === "workflow" && typeof entity === "string" && typeof execution === "string" && (
-          <Fact name="Execution">
-            <Id id={execution} href={to("executions", entity, execution)} max={24} />
-          </Fact>
-        )}
+        <Fact name={span.attributes["entity.type"] === "agent" ? "Agent" : "Execution"}>
+          <Subject span={span} names={names} />
+        </Fact>
       </dl>
       <section>
         <h3>Attributes</h3>
@@ -99,17 +118,31 @@ function SpanFacts({ span }: { span: Span }) {
   );
 }
 
-function TraceLogs({ traceId }: { traceId: string }) {
-  const logs = useResource((signal) => get("/observability/traces/{traceId}/logs", { path: { traceId }, query: { limit: 100 }, signal }), [traceId]);
-  const lines = logs.data?.logs.map((log) => ({ timestamp: log.timestamp, level: log.severityText.toLowerCase(), text: String(log.body) })) ?? [];
+function TraceLogs({ traceId, names }: { traceId: string; names: Names }) {
+  const logs = useResource((signal) => get("/observability/traces/{traceId}/logs", { path: { traceId }, query: { limit: logsShown }, signal }), [traceId]);
+  const lines = logs.data?.logs.map(lineOf) ?? [];
   return (
-    <section>
-      <div class="note">
-        <h2>Logs of it</h2>
-      </div>
+    <section class="tracelogs">
+      <h2>Logs</h2>
       {logs.error && <Problem error={logs.error} retry={logs.reload} />}
-      {logs.data && lines.length === 0 && <p class="quiet">Nothing was logged in it.</p>}
-      <Lines lines={lines} />
+      {logs.data && lines.length === 0 && <p class="quiet">Nothing was logged in this trace.</p>}
+      {logs.data?.nextCursor && <p class="note">The last {logsShown} lines. There are older ones.</p>}
+      <Lines lines={lines} names={names} />
     </section>
   );
+}
+
+function lineOf(log: LogRecord, index: number): Line {
+  const { component, workflowId, executionId, agentId } = log.attributes;
+  const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+  return {
+    key: index,
+    timestamp: log.timestamp,
+    level: log.severityText.toLowerCase(),
+    text: log.body,
+    component: text(component),
+    workflowId: text(workflowId),
+    executionId: text(executionId),
+    agentId: text(agentId),
+  };
 }

@@ -10,7 +10,8 @@ import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
-import { Time } from "../parts/Time.tsx";
+import { Since, Time } from "../parts/Time.tsx";
+import { nameOf, type Names, useNames } from "./names.ts";
 
 /** A cancelled span counts as an error in OpenTelemetry; people tell them apart. */
 export function spanKind({ code, message }: { code: string; message?: string | undefined }, ended: boolean): Kind {
@@ -18,18 +19,36 @@ export function spanKind({ code, message }: { code: string; message?: string | u
   return code === "ERROR" ? "failed" : ended ? "completed" : "running";
 }
 
-const columns: Column<TraceItem>[] = [
-  { name: "Status", kind: "status-cell", cell: (row) => <Status kind={spanKind(row.status, row.endTime !== null)} /> },
-  { name: "Name", kind: "wide", cell: (row) => <bdi>{row.name}</bdi> },
+/** A span that has not ended may be running or wait for something: it does not say which. */
+export function SpanStatus({ status, ended }: { status: TraceItem["status"]; ended: boolean }) {
+  return <Status kind={spanKind(status, ended)} {...(ended ? {} : { text: "open" })} />;
+}
+
+const columns = (names: Names): Column<TraceItem>[] => [
+  { name: "Status", kind: "status-cell", cell: (row) => <SpanStatus status={row.status} ended={row.endTime !== null} /> },
+  {
+    name: "Workflow or agent",
+    kind: "wide",
+    cell: (row) => (
+      <>
+        <bdi>{nameOf(row.entityType === "agent" ? names.agents : names.workflows, row.entityId)}</bdi>{" "}
+        <span class="quiet">
+          {row.entityType} <code>{row.entityId}</code>
+        </span>
+      </>
+    ),
+  },
   { name: "Trace", kind: "id-cell", cell: (row) => <Id id={row.traceId} href={to("observe", "traces", row.traceId)} /> },
   { name: "Spans", kind: "narrow", cell: (row) => row.spanCount },
   { name: "Began", kind: "time", cell: (row) => <Time at={row.startTime} /> },
-  { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <span class="quiet">runs</span> : duration(row.duration)) },
+  { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <Since at={row.startTime} /> : duration(row.duration)) },
 ];
 
 /** Traces, newest first. */
 export function Traces() {
+  const names = useNames();
   const type = param("type") === "agent" ? "agent" : param("type") === "workflow" ? "workflow" : "";
+  const entityId = param("of");
   const [rows, setRows] = useState<TraceItem[] | null>(null);
   const [cursor, setCursor] = useState<string | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
@@ -37,7 +56,7 @@ export function Traces() {
 
   const read = async (from: string | null): Promise<void> => {
     try {
-      const page = await get("/observability/traces", { query: { limit: 100, ...(type ? { entityType: type } : {}), ...(from ? { cursor: from } : {}) } });
+      const page = await get("/observability/traces", { query: { limit: 100, ...(type ? { entityType: type } : {}), ...(entityId ? { entityId } : {}), ...(from ? { cursor: from } : {}) } });
       setRows((before) => (from ? [...(before ?? []), ...page.traces] : page.traces));
       setCursor(page.nextCursor ?? null);
       setError(null);
@@ -48,17 +67,25 @@ export function Traces() {
   useEffect(() => {
     setRows(null);
     void read(null);
-  }, [type, round]);
+  }, [type, entityId, round]);
 
   return (
     <>
       <div class="filters">
         <label>
           Of
-          <select value={type} onChange={(event) => setParams({ type: event.currentTarget.value })}>
-            <option value="">workflows and agents</option>
-            <option value="workflow">workflows</option>
-            <option value="agent">agents</option>
+          <select
+            value={`${type}/${entityId}`}
+            onChange={(event) => {
+              const [chosen = "", ...id] = event.currentTarget.value.split("/");
+              setParams({ type: chosen, of: id.join("/") });
+            }}
+          >
+            <option value="/">workflows and agents</option>
+            <option value="workflow/">workflows</option>
+            <option value="agent/">agents</option>
+            <Each type="workflow" label="One workflow" list={names.workflows} />
+            <Each type="agent" label="One agent" list={names.agents} />
           </select>
         </label>
         <button type="button" class="button clear" onClick={() => setRound(round + 1)}>
@@ -72,7 +99,19 @@ export function Traces() {
           <p>Each execution and each generation leaves a trace, with its steps, turns and calls as spans.</p>
         </Empty>
       )}
-      {rows && rows.length > 0 && <Table label="Traces" columns={columns} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? () => void read(cursor) : undefined} />}
+      {rows && rows.length > 0 && <Table label="Traces" columns={columns(names)} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? () => void read(cursor) : undefined} />}
     </>
+  );
+}
+
+function Each({ type, label, list }: { type: string; label: string; list: Names["agents"] }) {
+  return (
+    <optgroup label={label}>
+      {list.map(({ id, name }) => (
+        <option key={id} value={`${type}/${id}`}>
+          {name}
+        </option>
+      ))}
+    </optgroup>
   );
 }
