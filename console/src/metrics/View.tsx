@@ -17,7 +17,7 @@ export function Metrics() {
     <>
       {error && <Problem error={error} />}
       <p class="note" role="status">
-        {plural(times.length, "value")} of /metrics, one every {interval / 1000} s since this page was opened. Prometheus keeps them for longer: each chart has its query.
+        {plural(times.length, "value")} of each line, one every {interval / 1000} s since this page was opened. Prometheus keeps them for longer: each chart has its queries.
       </p>
       <div class="charts">
         {charts.map((chart) => (
