@@ -21,7 +21,7 @@ const texts: Record<string, string> = {
 function made(given: Schema, root: Schema, depth: number): unknown {
   const schema = resolve(given, root);
   const known = schema.examples?.[0] ?? schema.default;
-  if (known !== undefined) return known;
+  if (known !== undefined && validate(schema, known, root).length === 0) return known;
   // A schema that contains itself has no end.
   if (depth > 6) return null;
   const shape = shapeOf(schema, root);

@@ -9,6 +9,9 @@ import { Dialog } from "./Dialog.tsx";
 import { helpOpen } from "./Help.tsx";
 import { views } from "./views.ts";
 
+/** Entries that are listed: of more it is quicker to type on. */
+const foundMax = 40;
+
 export const paletteOpen = signal(false);
 
 interface Entry {
@@ -60,7 +63,8 @@ function Open() {
   }, [workflows.data, agents.data, recent.data, byId.data]);
 
   const wanted = text.trim().toLowerCase();
-  const found = entries.filter((entry) => `${entry.text} ${entry.hint} ${entry.kind}`.toLowerCase().includes(wanted)).slice(0, 40);
+  const fitting = entries.filter((entry) => `${entry.text} ${entry.hint} ${entry.kind}`.toLowerCase().includes(wanted));
+  const found = fitting.slice(0, foundMax);
   const chosen = Math.min(at, Math.max(0, found.length - 1));
   const run = (entry: Entry | undefined): void => {
     if (!entry) return;
@@ -115,6 +119,11 @@ function Open() {
           </li>
         ))}
       </ul>
+      {fitting.length > found.length && (
+        <p class="quiet small">
+          The first {foundMax} of {fitting.length}: type more of the name or id.
+        </p>
+      )}
       {found.length === 0 && (
         <p class="quiet" role="status">
           {isLooking ? "Looking…" : "No view, workflow, agent or action has this name, and no execution this id."}

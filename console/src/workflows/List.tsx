@@ -1,6 +1,7 @@
+import { useRef } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import { useTitle } from "../lib/hooks.ts";
+import { useKeys, useTitle } from "../lib/hooks.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
@@ -14,6 +15,13 @@ export function WorkflowsView() {
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
   const counts = useResource((signal) => get("/workflows/executions/counts", { signal }), []);
   const outcomes = useResource((signal) => get("/workflows/executions/outcomes", { signal }), []);
+  const list = useRef<HTMLUListElement>(null);
+  useKeys((event) => {
+    if (event.key !== "j" && event.key !== "k") return;
+    const links = [...(list.current?.querySelectorAll<HTMLElement>("li > a") ?? [])];
+    const at = links.indexOf(document.activeElement as HTMLElement);
+    links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
+  });
   return (
     <>
       <div class="heading">
@@ -26,7 +34,7 @@ export function WorkflowsView() {
           <p>Workflows are defined in the configuration, in files that it includes, or in Rust. The check finds mistakes in them before anything starts.</p>
         </Empty>
       )}
-      <ul class="cards">
+      <ul class="cards" ref={list}>
         {workflows.data?.map((workflow) => (
           <li key={workflow.id}>
             <a href={to("workflows", workflow.id)}>

@@ -65,9 +65,12 @@ export function WorkflowView({ path }: { path: string[] }) {
           </div>
           <StepInfo step={stepAt(data.steps, selected)} />
         </div>
+        <div class="definition">
+          <h2>Definition</h2>
+          <SchemaTable schema={data.inputSchema} title="Input" />
+        </div>
         <div class="side">
           {data.id !== bulkWorkflow && <Run workflow={data} />}
-          <SchemaTable schema={data.inputSchema} title="Input" />
           {outcomes.data && <LastDay outcomes={outcomes.data} />}
           <section>
             <div class="note">
