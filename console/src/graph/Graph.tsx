@@ -3,6 +3,7 @@ import { middle } from "../lib/text.ts";
 import { type Kind, MarkIn, word } from "../parts/Status.tsx";
 import { count, type Node, typeWord } from "./definition.ts";
 import { type Drawing, layout, type Placed } from "./layout.ts";
+import { usePan } from "./pan.ts";
 import "./graph.css";
 
 /** How a step of the graph is shown. */
@@ -21,8 +22,9 @@ interface GraphProps {
   label: string;
 }
 
-/** Room around the drawing. */
+/** Room around the drawing, and below it for the buttons; the style has the same. */
 const pad = 12;
+const below = 28;
 
 /** More steps than this fold to their top level first. */
 const stepsShown = 500;
@@ -40,7 +42,7 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
     const element = port.current;
     if (!element) return;
     const fit = (element.clientWidth - 4) / (drawing.width + 2 * pad);
-    const high = (element.clientHeight - 32) / (drawing.height + 2 * pad);
+    const high = (element.clientHeight - below) / (drawing.height + 2 * pad);
     // Its whole width; its whole height if little is missing.
     setZoom(Math.min(1, Math.max(0.6, fit), high > 0.7 ? high : 1));
     requestAnimationFrame(() => (element.scrollLeft = (element.scrollWidth - element.clientWidth) / 2));
@@ -50,6 +52,8 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
     if (!next.delete(key)) next.add(key);
     setFolded(next);
   };
+  const larger = (is: boolean): void => setZoom((before) => Math.min(2, Math.max(0.4, before + (is ? 0.2 : -0.2))));
+  usePan(port, larger);
   const isSeen = (y: number, height: number): boolean => y + height >= view.top && y <= view.bottom;
   return (
     <div class={`graph ${given ? "" : "stateless"}`}>
@@ -79,13 +83,13 @@ export function Graph({ nodes, look: given, selected, select, label }: GraphProp
         </svg>
       </div>
       <div class="zoom">
-        <button type="button" class="bare" onClick={() => setZoom(Math.max(0.4, zoom - 0.2))} aria-label="Smaller">
+        <button type="button" class="bare" onClick={() => larger(false)} aria-label="Smaller">
           −
         </button>
         <button type="button" class="bare small number" onClick={() => setZoom(1)} aria-label={`${Math.round(zoom * 100)} %, go to full size`}>
           {Math.round(zoom * 100)} %
         </button>
-        <button type="button" class="bare" onClick={() => setZoom(Math.min(2, zoom + 0.2))} aria-label="Larger">
+        <button type="button" class="bare" onClick={() => larger(true)} aria-label="Larger">
           +
         </button>
       </div>

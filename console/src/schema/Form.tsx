@@ -1,5 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import { defaults, fieldsOf, resolve, type Schema, shapeOf } from "./schema.ts";
+import { defaults, fieldsOf, isNullable, resolve, type Schema, shapeOf } from "./schema.ts";
 import { ArrayField, ChoiceField, JsonField, TextField, VariantField, YesNo } from "./fields.tsx";
 import type { Fault } from "./validate.ts";
 
@@ -54,23 +54,27 @@ export function AnyField(props: FieldProps) {
   if (is === "object") return <ObjectField {...props} />;
   if (is === "array") return <ArrayField {...props} items={shape.items} />;
   if (is === "variants") return <VariantField {...props} variants={shape.variants} />;
+  // Of one value there is nothing to choose.
+  if (is === "choice" && props.required && shape.options.length === 1 && shape.options[0]?.value === props.value) return null;
   if (is === "choice") return <ChoiceField {...props} options={shape.options} />;
   if (is === "boolean") return <YesNo {...props} />;
   if (is === "json") return <JsonField {...props} />;
   return <TextField {...props} is={is} />;
 }
 
-/** A nested object. An optional one is left out until it is wanted. */
+/** A nested object. An optional one is left out until it is wanted, and one that may be null is null. */
 function ObjectField(props: FieldProps) {
   const id = useId();
-  const { value, required, change, schema, root, label } = props;
-  const [wanted, setWanted] = useState(required || value !== undefined);
+  const { value, required, change, schema, root, label, path, faults } = props;
+  const none = required ? null : undefined;
+  const canBeLeft = !required || isNullable(schema, root);
+  const [wanted, setWanted] = useState(!canBeLeft || (value !== undefined && value !== null));
   const description = resolve(schema, root).description;
   return (
     <fieldset class="group" aria-describedby={description ? id : undefined}>
       <legend>
         <bdi>{label}</bdi>
-        {!required && (
+        {canBeLeft && (
           <label class="inline">
             <input
               type="checkbox"
@@ -78,7 +82,7 @@ function ObjectField(props: FieldProps) {
               onChange={(event) => {
                 const on = event.currentTarget.checked;
                 setWanted(on);
-                change(on ? (defaults(schema, root) ?? {}) : undefined);
+                change(on ? (defaults(schema, root) ?? {}) : none);
               }}
             />{" "}
             given
@@ -91,6 +95,7 @@ function ObjectField(props: FieldProps) {
         </p>
       )}
       {wanted && <Fields {...props} />}
+      <p class="fault">{faults.find((fault) => fault.path === path)?.message}</p>
     </fieldset>
   );
 }

@@ -1,20 +1,12 @@
-import { plural } from "../lib/text.ts";
 import { JsonBox } from "../parts/Json.tsx";
-import { asSchema, fieldsOf, resolve, type Schema, shapeOf, typeOf } from "./schema.ts";
-
-interface Line {
-  path: string;
-  type: string;
-  required: boolean;
-  rules: string;
-  description: string;
-}
+import { linesOf } from "./lines.ts";
+import { asSchema } from "./schema.ts";
 
 /** A schema as people read it: one line per value. */
 export function SchemaTable({ schema, title }: { schema: unknown; title: string }) {
   const root = asSchema(schema);
   if (!root) return <p class="quiet">{title}: anything.</p>;
-  const lines = linesOf(root, root, "", 0);
+  const lines = linesOf(root, root);
   if (lines.length === 0) return <JsonBox value={schema} title={title} />;
   return (
     <section>
@@ -30,8 +22,8 @@ export function SchemaTable({ schema, title }: { schema: unknown; title: string 
             </tr>
           </thead>
           <tbody>
-            {lines.map((line) => (
-              <tr key={line.path}>
+            {lines.map((line, index) => (
+              <tr key={index}>
                 <td>
                   <code>{line.path}</code>
                 </td>
@@ -47,43 +39,4 @@ export function SchemaTable({ schema, title }: { schema: unknown; title: string 
       </div>
     </section>
   );
-}
-
-function linesOf(given: Schema, root: Schema, prefix: string, depth: number): Line[] {
-  if (depth > 4) return [];
-  return fieldsOf(resolve(given, root)).flatMap(({ name, schema, required }) => {
-    const declared = resolve(schema, root);
-    const path = prefix ? `${prefix}.${name}` : name;
-    const shape = shapeOf(declared, root);
-    const line: Line = { path, type: typeName(declared, root), required, rules: rulesOf(declared), description: declared.description ?? "" };
-    if (shape.is === "object") return [line, ...linesOf(declared, root, path, depth + 1)];
-    if (shape.is === "array") return [line, ...linesOf(shape.items, root, `${path}[]`, depth + 1)];
-    return [line];
-  });
-}
-
-function typeName(schema: Schema, root: Schema): string {
-  const shape = shapeOf(schema, root);
-  if (shape.is === "choice") return "one of";
-  if (shape.is === "variants") return `one of ${shape.variants.length} forms`;
-  if (shape.is === "array") return `list of ${typeOf(resolve(shape.items, root)) ?? "values"}`;
-  return [typeOf(schema) ?? "anything", schema.format].filter(Boolean).join(", ");
-}
-
-function rulesOf(schema: Schema): string {
-  const { minimum, maximum, minLength, maxLength, minItems, maxItems, pattern } = schema;
-  const options = schema.enum?.map((option) => JSON.stringify(option)).join(", ");
-  return [
-    options,
-    minimum !== undefined && `at least ${minimum}`,
-    maximum !== undefined && `at most ${maximum}`,
-    minLength !== undefined && `at least ${plural(minLength, "letter")}`,
-    maxLength !== undefined && `at most ${plural(maxLength, "letter")}`,
-    minItems !== undefined && `at least ${plural(minItems, "item")}`,
-    maxItems !== undefined && `at most ${plural(maxItems, "item")}`,
-    pattern !== undefined && `matches ${pattern}`,
-    schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
-  ]
-    .filter(Boolean)
-    .join("; ");
 }

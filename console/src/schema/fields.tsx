@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { AnyField, type FieldProps } from "./Form.tsx";
-import { defaults, type Option, resolve, type Schema } from "./schema.ts";
+import { defaults, isNullable, type Option, resolve, type Schema, variantName } from "./schema.ts";
+import { variantOf } from "./validate.ts";
 
 interface Ids {
   input: string;
@@ -39,7 +40,9 @@ export function TextField(props: FieldProps & { is: "string" | "number" | "integ
   const { format, maxLength, minimum, maximum } = resolve(schema, root);
   const text = value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
   const isLong = is === "string" && (text.includes("\n") || text.length > 80 || (maxLength ?? 0) >= 200);
-  const put = (typed: string): void => change(typed === "" ? undefined : is === "string" ? fromInput(typed, format) : asNumber(typed));
+  // What is required and left empty is null, if it may be.
+  const empty = props.required && isNullable(schema, root) ? null : undefined;
+  const put = (typed: string): void => change(typed === "" ? empty : is === "string" ? fromInput(typed, format) : asNumber(typed));
   const range = is === "string" ? "" : [minimum, maximum].map((bound) => bound ?? "").join(" – ");
   return (
     <Row props={props}>
@@ -181,17 +184,21 @@ export function ArrayField(props: FieldProps & { items: Schema }) {
   );
 }
 
+/** One of several forms. An optional one can be left out. */
 export function VariantField(props: FieldProps & { variants: Schema[] }) {
-  const { variants, root, change, label } = props;
-  const [chosen, setChosen] = useState(0);
+  const { variants, root, value, change, label, required, schema } = props;
+  const none = -1;
+  const [chosen, setChosen] = useState(() => (value === undefined && !required ? none : variantOf(variants, value, root)));
   const id = useId();
   const variant = variants[chosen];
-  const names = variants.map((each, index) => resolve(each, root).title ?? resolve(each, root).description ?? `Form ${index + 1}`);
+  const { description } = resolve(schema, root);
+  const names = variants.map((each, index) => variantName(each, root, index));
   return (
     <fieldset class="group">
       <legend>
-        <bdi>{label}</bdi>
+        <bdi>{label}</bdi> {!required && <span class="quiet small">optional</span>}
       </legend>
+      {description && <p class="hint">{description}</p>}
       <div class="field">
         <label for={id}>Kind</label>
         <select
@@ -199,10 +206,12 @@ export function VariantField(props: FieldProps & { variants: Schema[] }) {
           value={String(chosen)}
           onChange={(event) => {
             const next = Number(event.currentTarget.value);
+            const other = variants[next];
             setChosen(next);
-            change(variants[next] ? defaults(variants[next], root) : undefined);
+            change(other && defaults(other, root));
           }}
         >
+          {!required && <option value={String(none)}>none</option>}
           {names.map((name, index) => (
             <option key={name + String(index)} value={String(index)}>
               {name}

@@ -53,8 +53,24 @@ export function asSchema(value: unknown): Schema | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Schema) : null;
 }
 
-/** Follows references within the document; others stay as they are. */
+/** The schema of a value that is there: references are followed, and "this or null" is this. */
 export function resolve(schema: Schema, root: Schema): Schema {
+  const found = follow(schema, root);
+  const variants = found.oneOf ?? found.anyOf;
+  const given = variants?.filter((variant) => follow(variant, root).type !== "null");
+  if (!given?.[0] || given.length !== 1 || given.length === variants?.length || found.properties) return found;
+  const { oneOf: _, anyOf: __, ...rest } = found;
+  return { ...resolve(given[0], root), ...rest };
+}
+
+/** Whether null is a value of the schema. */
+export function isNullable(schema: Schema, root: Schema): boolean {
+  const { type, oneOf, anyOf } = follow(schema, root);
+  return type === "null" || (Array.isArray(type) && type.includes("null")) || ((oneOf ?? anyOf)?.some((variant) => isNullable(variant, root)) ?? false);
+}
+
+/** Follows references within the document; others stay as they are. */
+export function follow(schema: Schema, root: Schema): Schema {
   let current = schema;
   for (let hops = 0; current.$ref && hops < 10; hops++) {
     const found = lookUp(current.$ref, root);
@@ -87,7 +103,6 @@ export function shapeOf(given: Schema, root: Schema): Shape {
   if (schema.const !== undefined) return { is: "choice", options: [optionOf(schema.const, schema.title)] };
   const variants = (schema.oneOf ?? schema.anyOf)?.filter((variant) => resolve(variant, root).type !== "null");
   if (variants && !schema.properties) {
-    if (variants.length === 1 && variants[0]) return shapeOf(variants[0], root);
     if (variants.every((variant) => variant.const !== undefined)) return { is: "choice", options: variants.map((variant) => optionOf(variant.const, variant.title)) };
     return { is: "variants", variants };
   }
@@ -107,6 +122,12 @@ export function shapeOf(given: Schema, root: Schema): Shape {
     default:
       return { is: "json" };
   }
+}
+
+/** What one of several forms is called. */
+export function variantName(variant: Schema, root: Schema, index: number): string {
+  const { title, description, type } = resolve(variant, root);
+  return title ?? description ?? (typeof type === "string" && type !== "object" ? type : `Form ${index + 1}`);
 }
 
 function optionOf(value: unknown, title?: string): Option {
@@ -138,12 +159,14 @@ export function defaults(given: Schema, root: Schema, depth = 0): unknown {
   if (schema.default !== undefined) return structuredClone(schema.default);
   if (schema.const !== undefined) return schema.const;
   const shape = depth > 4 ? undefined : shapeOf(schema, root);
+  if (shape?.is === "variants") return shape.variants[0] && defaults(shape.variants[0], root, depth + 1);
   if (shape?.is !== "object") return undefined;
   const value: Record<string, unknown> = {};
   for (const field of shape.fields) {
-    const inner = defaults(field.schema, root, depth + 1);
-    // An optional object of which nothing is known is left out.
-    if (inner !== undefined && (field.required || !isEmpty(inner))) value[field.name] = inner;
+    const inner = defaults(field.schema, root, depth + 1) ?? (field.required && isNullable(field.schema, root) ? null : undefined);
+    // An optional object of which nothing is known is left out, and so is a choice that nobody has made.
+    const isKnown = !isEmpty(inner) && shapeOf(field.schema, root).is !== "variants";
+    if (inner !== undefined && (field.required || isKnown)) value[field.name] = inner;
   }
   return value;
 }

@@ -1,4 +1,4 @@
-import { asSchema, resolve, type Schema } from "./schema.ts";
+import { asSchema, follow, type Schema } from "./schema.ts";
 
 /** A place in a value, as `lines[0].amount`, and what is wrong there. */
 export interface Fault {
@@ -13,7 +13,7 @@ export interface Fault {
 export function validate(given: unknown, value: unknown, root = asSchema(given), path = ""): Fault[] {
   const declared = asSchema(given);
   if (!declared || !root) return [];
-  const schema = resolve(declared, root);
+  const schema = follow(declared, root);
   const here = (message: string): Fault[] => [{ path, message }];
   if (value === undefined) return here("is missing");
   if (schema.enum && !schema.enum.some((option) => isSame(option, value))) return here(`must be one of ${schema.enum.map(show).join(", ")}`);
@@ -22,15 +22,28 @@ export function validate(given: unknown, value: unknown, root = asSchema(given),
   if (types.length > 0 && !types.some((type) => isOfType(value, type))) return here(`must be ${types.map(typeName).join(" or ")}`);
   const variants = schema.oneOf ?? schema.anyOf;
   const found: Fault[] = [];
-  if (variants && !variants.some((variant) => validate(variant, value, root, path).length === 0)) {
-    found.push({ path, message: "fits none of the choices" });
-  }
+  if (variants) found.push(...ofVariants(variants, value, root, path));
   for (const part of schema.allOf ?? []) found.push(...validate(part, value, root, path));
   if (typeof value === "string") found.push(...ofText(schema, value, path));
   if (typeof value === "number") found.push(...ofNumber(schema, value, path));
   if (Array.isArray(value)) found.push(...ofItems(schema, value, root, path));
   else if (typeof value === "object" && value !== null) found.push(...ofFields(schema, value as Record<string, unknown>, root, path));
   return found;
+}
+
+/** A value that fits no form has the faults of the one that it comes closest to. */
+function ofVariants(variants: readonly Schema[], value: unknown, root: Schema, path: string): Fault[] {
+  const all = variants.map((variant) => validate(variant, value, root, path));
+  if (all.some((faults) => faults.length === 0)) return [];
+  const within = all.filter((faults) => faults.every((fault) => fault.path !== path)).sort((a, b) => a.length - b.length);
+  return within[0] ?? [{ path, message: "fits none of the choices" }];
+}
+
+/** Which of several forms a value has: the one that fits, or fits best. */
+export function variantOf(variants: readonly Schema[], value: unknown, root: Schema): number {
+  if (value === undefined) return 0;
+  const faults = variants.map((variant) => validate(variant, value, root).length);
+  return faults.indexOf(Math.min(...faults));
 }
 
 function ofText(schema: Schema, value: string, path: string): Fault[] {
