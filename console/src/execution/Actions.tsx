@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
-import { useResource } from "../api/resource.ts";
+import type { ApiError } from "../api/error.ts";
+import { asError, useResource } from "../api/resource.ts";
 import type { Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/types.ts";
+import { boot } from "../lib/boot.ts";
 import { bulkWorkflow } from "../lib/bulk.ts";
 import { go, to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
@@ -14,8 +16,8 @@ import { Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
-import { download } from "../lib/download.ts";
-import type { Numbered } from "./fold.ts";
+import { saveRecord } from "./record.ts";
+import type { Ids } from "./Value.tsx";
 
 interface ActionsProps {
   workflowId: string;
@@ -23,7 +25,6 @@ interface ActionsProps {
   state: ExecutionState | undefined;
   outlook: Outlook | undefined;
   definition: WorkflowDetail | undefined;
-  events: readonly Numbered[];
   /** Top-level step that is selected: a replay begins there. */
   stepId: string;
 }
@@ -32,7 +33,7 @@ type Open = "answer" | "suspend" | "cancel" | "replay" | null;
 
 /** What can be done with an execution as it is now. What cannot be done now is not offered. */
 export function Actions(props: ActionsProps) {
-  const { workflowId, executionId, outlook, state, events } = props;
+  const { workflowId, executionId, outlook, state } = props;
   const [open, setOpen] = useState<Open>(null);
   const base = `/workflows/${encodeURIComponent(workflowId)}/executions/${encodeURIComponent(executionId)}`;
   const waits = outlook?.waitsFor ?? [];
@@ -40,8 +41,11 @@ export function Actions(props: ActionsProps) {
   const asked = waits.filter((wait) => (wait.asks?.length ?? 0) > 0);
   const isOver = outlook?.ended !== undefined;
   const close = (): void => setOpen(null);
+  // On a phone nothing can be pointed at: reasons are said once below as well.
+  const refused: string[] = [];
   const button = (which: Open, text: string, style = ""): preact.JSX.Element => {
     const why = whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
+    if (why && !boot.readOnly) refused.push(`${text}: ${why}.`);
     return (
       <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={why !== ""} title={why}>
         {text}
@@ -61,14 +65,33 @@ export function Actions(props: ActionsProps) {
         </a>
       )}
       <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
-      <button type="button" class="button" onClick={() => download(`${executionId}.json`, "application/json", JSON.stringify({ state, events: events.map(({ seq, event }) => ({ id: seq, ...event })) }, null, 2))}>
-        Download
-      </button>
+      <Save ids={{ id: workflowId, executionId }} />
+      {refused.length > 0 && <p class="note refused">{refused.join(" ")}</p>}
       {open === "answer" && <AnswerDialog waits={asked} close={close} />}
       {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
       {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
       {open === "replay" && <ReplayDialog {...props} base={base} close={close} />}
     </div>
+  );
+}
+
+/** Saves the record, which is read whole. */
+function Save({ ids }: { ids: Ids }) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError>();
+  const save = async (): Promise<void> => {
+    setBusy(true);
+    setError(undefined);
+    await saveRecord(ids).catch((failure: unknown) => setError(asError(failure)));
+    setBusy(false);
+  };
+  return (
+    <>
+      <button type="button" class="button" disabled={isBusy} onClick={() => void save()}>
+        {isBusy ? "Reading…" : "Download"}
+      </button>
+      {error && <Problem error={error} retry={() => void save()} />}
+    </>
   );
 }
 
@@ -129,29 +152,33 @@ function AnswerDialog({ waits, close }: { waits: Awaited[]; close: () => void })
   );
 }
 
-function ReplayDialog({ base, workflowId, state, outlook, definition, stepId, close }: ActionsProps & { base: string; close: () => void }) {
+function ReplayDialog({ base, workflowId, executionId, state, outlook, definition, stepId, close }: ActionsProps & { base: string; close: () => void }) {
   const begun = new Set((state?.steps ?? []).filter((step) => !step.path.includes("/") && !step.path.includes("[")).map((step) => step.stepId));
   const named = outlook?.ended?.replayFrom ?? [];
   const steps = named.length > 0 ? named : (definition?.steps ?? []).map((step) => step.id).filter((id) => begun.has(id));
   const [from, setFrom] = useState(steps.includes(stepId) ? stepId : (steps.at(-1) ?? ""));
   const [withInput, setWithInput] = useState(false);
-  const [draft, setDraft] = useState<Draft>({ value: state?.input, broken: null });
+  const [draft, setDraft] = useState<Draft | null>(null);
+  // Its values are only needed, and read, for another input.
+  const given = useResource(async (signal) => (withInput ? get("/workflows/{id}/executions/{executionId}/state", { path: { id: workflowId, executionId }, signal }) : null), [withInput]);
+  const input = draft ?? (given.data ? { value: given.data.input, broken: null } : null);
   const [current, setCurrent] = useState(false);
   const body = {
     ...(from ? { stepId: from } : {}),
     ...(current ? { definition: "current" } : {}),
-    ...(withInput ? { input: draft.value } : {}),
+    ...(withInput ? { input: input?.value } : {}),
     options: actor(),
   };
+  const before = from !== "" && from !== steps[0];
   const show = (id: string): void => {
     if (!id) return;
     close();
     go(to("executions", workflowId, id));
   };
-  const call: Call | null = draft.broken === null || !withInput ? { method: "POST", path: `${base}/replay`, body, headers: { prefer: "respond-async" } } : null;
+  const call: Call | null = !withInput || input?.broken === null ? { method: "POST", path: `${base}/replay`, body, headers: { prefer: "respond-async" } } : null;
   return (
     <ActDialog<{ executionId?: string }>
-      title="Replay from here"
+      title="Replay"
       verb="Replay"
       wide
       call={call}
@@ -175,12 +202,14 @@ function ReplayDialog({ base, workflowId, state, outlook, definition, stepId, cl
             </select>
           </div>
           <label class="inline">
-            <input type="checkbox" checked={current} onChange={(event) => setCurrent(event.currentTarget.checked)} /> with the workflow as it is configured now, not as it was
+            <input type="checkbox" checked={current} onChange={(event) => setCurrent(event.currentTarget.checked)} /> With the workflow as it is configured now, not as it was
           </label>
           <label class="inline">
-            <input type="checkbox" checked={withInput} onChange={(event) => setWithInput(event.currentTarget.checked)} /> with another input
+            <input type="checkbox" checked={withInput} onChange={(event) => setWithInput(event.currentTarget.checked)} /> With another input
           </label>
-          {withInput && <Editor schema={definition?.inputSchema} draft={draft} change={setDraft} error={error} showFaults label="Input" />}
+          {withInput && before && <p class="note">Steps before {from} keep the outputs that the old input gave. Choose the first step to run all of them with the new one.</p>}
+          {withInput && given.error && <Problem error={given.error} retry={given.reload} />}
+          {withInput && input && <Editor schema={definition?.inputSchema} draft={input} change={setDraft} error={error} showFaults label="Input" />}
         </>
       )}
     </ActDialog>

@@ -189,6 +189,7 @@ function Unreached({ node, declared }: { node: Node | undefined; declared: Workf
 }
 
 function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: ExecutionState | undefined; isPast: boolean }) {
+  const children = state?.steps.filter((step) => step.childExecutionId).length ?? 0;
   return (
     <section class="selection" aria-label="Execution">
       <header>
@@ -209,6 +210,11 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         {state?.parentExecutionId && (
           <Fact name="Part of">
             <Id id={state.parentExecutionId} max={24} copy />
+          </Fact>
+        )}
+        {state && children > 0 && (
+          <Fact name="Started">
+            <a href={`${to("executions")}?parent=${encodeURIComponent(state.executionId)}`}>{plural(children, "execution")}</a>
           </Fact>
         )}
         {state?.replayedFrom && (

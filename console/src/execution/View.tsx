@@ -78,7 +78,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         </h1>
         <Status kind={!isPast && open && isAsleep(outlook.data) ? "sleeping" : model.kind} />
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
-        <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} events={events} stepId={selected.split(/[/[]/)[0] ?? ""} />
+        <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} stepId={selected.split(/[/[]/)[0] ?? ""} />
       </div>
       <Sentence outlook={outlook.data} state={state.data} model={model} past={isPast} />
       <Stale of={state} />

@@ -7,7 +7,7 @@ import { plural } from "../lib/text.ts";
 import { whyNot } from "../parts/Act.tsx";
 import { Menu } from "../parts/Menu.tsx";
 import { kindOf } from "../parts/Status.tsx";
-import { BulkDialog, type Selection } from "./BulkDialog.tsx";
+import { BulkDialog } from "./BulkDialog.tsx";
 
 const isOver = (row: ExecutionItem): boolean => row.endAt !== null;
 
@@ -20,7 +20,7 @@ const verbs: { name: string; action: BulkAction; fits: (row: ExecutionItem) => b
 ];
 
 /** Acts on the chosen executions. */
-export function Bulk({ chosen, clear, changed }: { chosen: ExecutionItem[]; clear: () => void; changed: () => void }) {
+export function Bulk({ chosen, clear, all, changed }: { chosen: ExecutionItem[]; clear: () => void; all: (() => void) | undefined; changed: () => void }) {
   const [action, setAction] = useState<BulkAction | null>(null);
   const [first, second] = chosen;
   return (
@@ -43,13 +43,18 @@ export function Bulk({ chosen, clear, changed }: { chosen: ExecutionItem[]; clea
       <button type="button" class="bare" onClick={clear}>
         choose none
       </button>
-      {action && <Act action={action} selection={{ path: bulkPath, executionIds: chosen.map((row) => row.executionId) }} setAction={setAction} changed={changed} />}
+      {all && (
+        <button type="button" class="bare" onClick={all}>
+          choose all
+        </button>
+      )}
+      {action && <BulkDialog action={action} selection={{ path: bulkPath, executionIds: chosen.map((row) => row.executionId) }} about="" close={() => setAction(null)} over={changed} done={clear} />}
     </div>
   );
 }
 
 /** Acts on everything that a filter selects, also what is not loaded yet. */
-export function BulkOfAll({ query, changed }: { query: Record<string, string>; changed: () => void }) {
+export function BulkOfAll({ about, query, changed }: { about: string; query: Record<string, string>; changed: () => void }) {
   const [action, setAction] = useState<BulkAction | null>(null);
   return (
     <>
@@ -60,20 +65,7 @@ export function BulkOfAll({ query, changed }: { query: Record<string, string>; c
           </button>
         ))}
       </Menu>
-      {action && <Act action={action} selection={{ path: address(bulkPath, { query }) }} setAction={setAction} changed={changed} />}
+      {action && <BulkDialog action={action} selection={{ path: address(bulkPath, { query }) }} about={about} close={() => setAction(null)} over={changed} />}
     </>
-  );
-}
-
-function Act({ action, selection, setAction, changed }: { action: BulkAction; selection: Selection; setAction: (action: null) => void; changed: () => void }) {
-  return (
-    <BulkDialog
-      action={action}
-      selection={selection}
-      close={(acted) => {
-        setAction(null);
-        if (acted) changed();
-      }}
-    />
   );
 }

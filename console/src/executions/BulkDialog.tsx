@@ -35,7 +35,17 @@ interface Counts {
 }
 
 /** Says what a command would do to many executions, gives it to them as one operation, and says what came of it. */
-export function BulkDialog({ action, selection, close }: { action: BulkAction; selection: Selection; close: (acted: boolean) => void }) {
+export function BulkDialog({ action, about, selection, close, over, done: left }: {
+  action: BulkAction;
+  /** What selects them, in words: executions that … */
+  about: string;
+  selection: Selection;
+  close: () => void;
+  /** Called when the operation has ended. */
+  over: () => void;
+  /** Called when the dialog is left after an operation. */
+  done?: () => void;
+}) {
   const [operation, setOperation] = useState("");
   const { verb, done } = words[action];
   const { path, executionIds } = selection;
@@ -52,14 +62,19 @@ export function BulkDialog({ action, selection, close }: { action: BulkAction; s
   }, [action, selection]);
   const act = useAct<ExecutionState>((_, response) => setOperation(response.headers.get("x-execution-id") ?? ""));
   const { data } = preview;
+  const leave = (): void => {
+    close();
+    if (operation) left?.();
+  };
   const count = data && number(data.matched) + (data.isComplete ? "" : " or more");
   return (
-    <Dialog title={data ? `${verb} ${count} ${data.matched === 1 && data.isComplete ? "execution" : "executions"}` : verb} close={() => close(operation !== "")}>
+    <Dialog title={data ? `${verb} ${count} ${data.matched === 1 && data.isComplete ? "execution" : "executions"}` : verb} close={leave}>
       {operation ? (
-        <Progress id={operation} done={done} />
+        <Progress id={operation} done={done} over={over} />
       ) : (
         <>
           {preview.error && <Problem error={preview.error} retry={preview.reload} />}
+          {about && <p class="quiet">Of the executions that {about}.</p>}
           {!data && !preview.error && <Loading what="what would change" />}
           {data && (
             <p>
@@ -68,6 +83,8 @@ export function BulkDialog({ action, selection, close }: { action: BulkAction; s
               {data.unknown > 0 && ` ${plural(data.unknown, "is", "are")} not there any more.`}
             </p>
           )}
+          {action === "cancel" && data && data.matched > 0 && <p>This is final: they end now and cannot be resumed. What their steps did outside stays done.</p>}
+          {action === "replay" && data && data.matched > 0 && <p class="quiet">A new execution begins for each, at the step that failed. The failed ones stay as they are.</p>}
           {act.error && <Problem error={act.error} />}
         </>
       )}
@@ -77,7 +94,7 @@ export function BulkDialog({ action, selection, close }: { action: BulkAction; s
             {verb} {count}
           </button>
         )}
-        <button type="button" class="button" onClick={() => close(operation !== "")}>
+        <button type="button" class="button" onClick={leave}>
           Close
         </button>
         {!operation && <CopyCalls calls={() => [call(false)]} />}
@@ -87,14 +104,22 @@ export function BulkDialog({ action, selection, close }: { action: BulkAction; s
 }
 
 /** Follows an operation until it ends. */
-function Progress({ id, done }: { id: string; done: string }) {
+function Progress({ id, done, over }: { id: string; done: string; over: () => void }) {
   const [state, setState] = useState<ExecutionState>();
   const [failure, setFailure] = useState<ReturnType<typeof asError>>();
   const isOver = state !== undefined && state.endAt !== null;
   useEffect(() => {
+    if (isOver) over();
+  }, [isOver]);
+  useEffect(() => {
     if (isOver) return;
     const controller = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let pause = 100;
     const read = (): void => {
+      // A small operation is over at once, a large one takes seconds.
+      timer = setTimeout(read, pause);
+      pause = Math.min(pause * 2, 1000);
       get("/workflows/{id}/executions/{executionId}/state", { path: { id: bulkWorkflow, executionId: id }, signal: controller.signal }).then(
         (data) => {
           setState(data);
@@ -106,9 +131,8 @@ function Progress({ id, done }: { id: string; done: string }) {
       );
     };
     read();
-    const timer = setInterval(read, 1000);
     return () => {
-      clearInterval(timer);
+      clearTimeout(timer);
       controller.abort();
     };
   }, [id, isOver]);

@@ -16,7 +16,8 @@ import { kindOf, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { Bulk, BulkOfAll } from "./Bulk.tsx";
-import { between, type Filter, filterOf, isEmpty, queryOf, ranges, statuses } from "./filter.ts";
+import { idsMax } from "../lib/bulk.ts";
+import { between, type Filter, filterOf, isEmpty, queryOf, ranges, statuses, wordsOf } from "./filter.ts";
 import { useList } from "./pages.ts";
 
 const saved = stored<Record<string, string>>("filters", {});
@@ -62,10 +63,7 @@ export function ExecutionsView() {
     else next.delete(id);
     setChosen(next);
   };
-  const changed = (): void => {
-    setChosen(new Set());
-    list.reload();
-  };
+  const chooseAll = (): void => setChosen(new Set((list.rows ?? []).slice(0, idsMax).map((row) => row.executionId)));
   const query = queryOf(filter, Date.now());
   const path = filter.workflow ? address("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : address("/workflows/executions", { query });
   return (
@@ -85,17 +83,20 @@ export function ExecutionsView() {
         <>
           <div class="note">
             {chosen.size > 0 ? (
-              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} changed={changed} />
+              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} all={list.rows.length > chosen.size && chosen.size < idsMax ? chooseAll : undefined} changed={list.reload} />
             ) : (
               <>
                 <span role="status">
                   {number(list.rows.length)}
                   {list.hasMore && " and more"}, newest first
                 </span>
-                {!isEmpty(filter) && <BulkOfAll query={{ ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) }} changed={changed} />}
+                <button type="button" class="bare small" onClick={chooseAll}>
+                  choose {list.hasMore || list.rows.length > idsMax ? `these ${number(Math.min(list.rows.length, idsMax))}` : "all"}
+                </button>
+                {!isEmpty(filter) && <BulkOfAll about={wordsOf(filter)} query={{ ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) }} changed={list.reload} />}
                 {list.fresh.length > 0 && (
                   <button type="button" class="button" onClick={list.showFresh}>
-                    {plural(list.fresh.length, "new one", "new ones")}
+                    {plural(list.fresh.length, "new execution")}
                     {list.fresh.length >= 100 && " or more"}: show
                   </button>
                 )}
@@ -198,6 +199,7 @@ const texts = [
   ["user", "User"],
   ["parent", "Started by execution"],
   ["replayOf", "Replays of"],
+  ["version", "Version of the workflow"],
 ] as const;
 
 /** A filter that counts once it is left, or with Enter. */

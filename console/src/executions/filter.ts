@@ -14,6 +14,8 @@ export interface Filter {
   from: string;
   to: string;
   replayOf: string;
+  /** Hash of the definition that they began with. */
+  version: string;
 }
 
 export const statuses: Record<string, string> = {
@@ -33,11 +35,32 @@ export const ranges: Record<string, { text: string; ms: number }> = {
 
 export function filterOf(query: URLSearchParams): Filter {
   const value = (name: string): string => query.get(name) ?? "";
-  return { workflow: value("workflow"), status: value("status"), user: value("user"), id: value("id"), error: value("error"), parent: value("parent"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf") };
+  return { workflow: value("workflow"), status: value("status"), user: value("user"), id: value("id"), error: value("error"), parent: value("parent"), range: value("range"), from: value("from"), to: value("to"), replayOf: value("replayOf"), version: value("version") };
 }
 
 export function isEmpty(filter: Filter): boolean {
   return Object.values(filter).every((value) => value === "");
+}
+
+/** The filter as people say it. */
+export function wordsOf(filter: Filter): string {
+  const time = filter.status === "error" ? "ended" : "started";
+  const range = ranges[filter.range];
+  return [
+    filter.status in statuses && `are ${statuses[filter.status]}`,
+    filter.workflow && `are of ${filter.workflow}`,
+    filter.user && `are of the user ${filter.user}`,
+    filter.id && `have an id that begins with ${filter.id}`,
+    filter.error && `failed with “${filter.error}”`,
+    filter.parent && `were started by ${filter.parent}`,
+    filter.replayOf && `replay ${filter.replayOf}`,
+    filter.version && `began with version ${filter.version}`,
+    range && `${time} in the ${range.text}`,
+    filter.range === between && filter.from && `${time} after ${filter.from.replace("T", " ")}`,
+    filter.range === between && filter.to && `${time} before ${filter.to.replace("T", " ")}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
 }
 
 /** Value of `range` for two times that a person chose. */
@@ -57,6 +80,7 @@ export function queryOf(filter: Filter, now: number): Record<string, string> {
   if (filter.replayOf) query.replayOf = filter.replayOf;
   if (filter.id) query.idPrefix = filter.id;
   if (filter.error) query.error = filter.error;
+  if (filter.version) query.definitionHash = filter.version;
   if (filter.parent) query.parentExecutionId = filter.parent;
   const [from, to] = filter.status === "error" ? (["endedFrom", "endedTo"] as const) : (["from", "to"] as const);
   const range = ranges[filter.range];

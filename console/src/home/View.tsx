@@ -43,7 +43,7 @@ export function HomeView() {
         <Figure kind="waiting" href={to("inbox")} text="waiting for a person" value={inbox.value.at > 0 ? number(asks.size) + (more ? "+" : "") : null} />
         <Figure kind="failed" href={`${to("executions")}?status=error&range=24h`} text="failed in 24 hours" value={outcomes.data ? number(outcomes.data.total.error) + (outcomes.data.countedFrom.error === outcomes.data.from ? "" : "+") : null} />
         <Figure kind="running" href={`${to("executions")}?status=running`} text="running" value={counts.data ? number(counts.data.total.running) : null} />
-        <Figure kind="retrying" href={to("observe")} text="stuck" value={status.data ? number(status.data.stuck.count) : null} />
+        <Figure kind="retrying" href={to("observe")} text="stuck" hint="Running executions that nothing can continue: no timer, no step, no answer" value={status.data ? number(status.data.stuck.count) : null} />
       </div>
       {counts.data && !counts.data.isComplete && <p class="note">Not all executions were counted.</p>}
       {status.data && status.data.stuck.executions.length > 0 && (
@@ -115,10 +115,10 @@ function useBeating<T>(beat: number, read: (signal: AbortSignal) => Promise<T>):
   return resource;
 }
 
-function Figure({ kind, href, text, value }: { kind: Kind; href: string; text: string; value: string | null }) {
+function Figure({ kind, href, text, hint, value }: { kind: Kind; href: string; text: string; hint?: string; value: string | null }) {
   const isZero = value === "0";
   return (
-    <a class={`figure ${isZero ? "zero" : kind}`} href={href}>
+    <a class={`figure ${isZero ? "zero" : kind}`} href={href} title={hint}>
       <span class="value">{value ?? "…"}</span>
       <span>
         <Mark kind={kind} /> {text}

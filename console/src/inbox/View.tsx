@@ -13,18 +13,27 @@ import { Readable } from "../parts/Facts.tsx";
 import { JsonBox } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
-import { Status } from "../parts/Status.tsx";
+import { kindOf, Status } from "../parts/Status.tsx";
 import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
 import { Claim } from "./Claim.tsx";
-import { origin, whose, type Whose } from "./asks.ts";
+import { type Order, ordered, origin, whose, type Whose } from "./asks.ts";
 import { inbox, learn, openAsks, read } from "./store.ts";
 import "./inbox.css";
+
+/** The question that follows in the list. */
+interface Next {
+  ask: Ask;
+  href: string;
+}
+
+/** How often the execution is read again, ever more rarely, while it runs after an answer. */
+const lookedMax = 8;
 
 const tabs: { which: Whose; text: string }[] = [
   { which: "all", text: "All" },
   { which: "mine", text: "Mine" },
-  { which: "roles", text: "Of roles" },
+  { which: "roles", text: "For roles" },
 ];
 
 /** Everything that waits for a person: a list, and the chosen question beside it; on a phone, one of the two. */
@@ -33,10 +42,13 @@ export function InboxView({ path }: { path: string[] }) {
   const chosen = path[1] ?? "";
   const which = (param("whose") || "all") as Whose;
   const { error, at, more, overflow, closed } = inbox.value;
-  const open = useWhose(which);
+  const order: Order = param("order") === "age" ? "age" : "deadline";
+  const open = ordered(useWhose(which), order);
   const recent = closed.get(chosen);
   const list = recent && !open.some((ask) => ask.askId === chosen) ? [...open, recent] : open;
-  const query = which === "all" ? "" : `?whose=${which}`;
+  const kept = new URLSearchParams({ ...(which === "all" ? {} : { whose: which }), ...(order === "age" ? { order } : {}) }).toString();
+  const query = kept && `?${kept}`;
+  const next = open.find((ask) => ask.askId !== chosen);
 
   useKeys((event) => {
     const by = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
@@ -57,10 +69,17 @@ export function InboxView({ path }: { path: string[] }) {
               </button>
             ))}
           </div>
+          <label class="small order">
+            Order{" "}
+            <select value={order} onChange={(event) => setParams({ order: event.currentTarget.value === "age" ? "age" : "" })}>
+              <option value="deadline">by deadline</option>
+              <option value="age">oldest first</option>
+            </select>
+          </label>
         </div>
         {error && <Problem error={error} retry={() => void read()} />}
         {at === 0 && !error && <Loading what="the inbox" />}
-        {more && <p class="note">More than 200 wait. These are the most urgent ones.</p>}
+        {more && <p class="note">More than 200 wait. These are the most urgent ones{order === "age" && ", of which the oldest come first"}.</p>}
         {overflow && <p class="note">More than 10,000 wait. Changes of the least urgent are not shown by themselves.</p>}
         {at > 0 && list.length === 0 && <Nothing which={which} />}
         <ul>
@@ -71,7 +90,7 @@ export function InboxView({ path }: { path: string[] }) {
           ))}
         </ul>
       </section>
-      {chosen ? <One key={chosen} id={chosen} back={to("inbox") + query} /> : <p class="quiet choose">{list.length > 0 && `${plural(list.length, "question")}. Choose one, or press j.`}</p>}
+      {chosen ? <One key={chosen} id={chosen} back={to("inbox") + query} next={next && { ask: next, href: to("inbox", next.askId) + query }} /> : <p class="quiet choose">{list.length > 0 && `${plural(list.length, "question")}. Choose one, or press j.`}</p>}
     </div>
   );
 }
@@ -98,6 +117,11 @@ function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: strin
       </span>
       <span class="quiet small from">
         <bdi>{origin(ask).text}</bdi>
+        {ask.deadline && (
+          <>
+            {" · "}asked <Time at={ask.openedAt} />
+          </>
+        )}
         {ask.claimedBy && (
           <>
             {" · "}
@@ -106,13 +130,13 @@ function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: strin
         )}
       </span>
       <span class={`small when ${soon ? "bad" : "quiet"}`}>
-        {ask.state !== "open" ? ask.state : ask.deadline ? <>due {<Time at={ask.deadline} />}</> : <Time at={ask.openedAt} />}
+        {ask.state !== "open" ? ask.state : ask.deadline ? <>due {<Time at={ask.deadline} />}</> : <>asked {<Time at={ask.openedAt} />}</>}
       </span>
     </a>
   );
 }
 
-function One({ id, back }: { id: string; back: string }) {
+function One({ id, back, next }: { id: string; back: string; next: Next | undefined }) {
   const known = inbox.value.asks.get(id) ?? inbox.value.closed.get(id);
   const ask = useResource((signal) => get("/inbox/{askId}", { path: { askId: id }, signal }), [id], `${known?.state} ${known?.revision}`);
   const [answered, setAnswered] = useState(false);
@@ -168,7 +192,41 @@ function One({ id, back }: { id: string; back: string }) {
         />
       )}
       {data.data !== undefined && <JsonBox value={data.data} title="Answer" />}
+      {!isOpen && <Afterwards ask={data} next={next} />}
     </section>
+  );
+}
+
+/** What came of an answer, and what is asked next. */
+function Afterwards({ ask, next }: { ask: Ask; next: Next | undefined }) {
+  const of = "executionId" in ask.of ? ask.of : null;
+  const [round, setRound] = useState(0);
+  const ids = { id: of?.workflowId ?? "", executionId: of?.executionId ?? "" };
+  const state = useResource(async (signal) => (of ? get("/workflows/{id}/executions/{executionId}/state", { path: ids, query: { values: false }, signal }) : null), [ids], round);
+  const runs = state.data?.status === "running";
+  useEffect(() => {
+    if (!runs || round >= lookedMax) return;
+    const timer = setTimeout(() => setRound(round + 1), 500 * (round + 1));
+    return () => clearTimeout(timer);
+  }, [runs, round]);
+  return (
+    <div class="afterwards">
+      {of && state.data && (
+        <p role="status">
+          The execution: <Status kind={kindOf(state.data)} /> <a href={to("executions", of.workflowId, of.executionId)}>see it</a>
+        </p>
+      )}
+      {next ? (
+        <p>
+          Next:{" "}
+          <a href={next.href}>
+            <bdi>{firstLine(next.ask.reason || "A question without words", 120)}</bdi>
+          </a>
+        </p>
+      ) : (
+        <p class="quiet">Nothing else waits here.</p>
+      )}
+    </div>
   );
 }
 

@@ -7,6 +7,13 @@ export function byUrgency(asks: Ask[]): Ask[] {
   return asks.sort((a, b) => compare(due(a), due(b)) || compare(Date.parse(a.openedAt), Date.parse(b.openedAt)));
 }
 
+/** Orders of the list: that of the server, and the oldest first. */
+export type Order = "deadline" | "age";
+
+export function ordered(asks: readonly Ask[], order: Order): Ask[] {
+  return order === "deadline" ? [...asks] : [...asks].sort((a, b) => Date.parse(a.openedAt) - Date.parse(b.openedAt));
+}
+
 /** The open and the closed asks after news of one. An older revision than the known one changes nothing. */
 export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: Ask): { asks: Map<string, Ask>; closed: Map<string, Ask> } {
   const known = asks.get(ask.askId);

@@ -17,6 +17,8 @@ const day = 24 * hour;
 /** A length of time, with two units at most: `350 ms`, `1.25 s`, `2 min 5 s`, `3 h 20 min`, `4 d 2 h`. */
 export function duration(ms: number): string {
   if (ms < 0) return "0 ms";
+  // Times are recorded in milliseconds.
+  if (ms < 1) return "< 1 ms";
   if (ms < second) return `${Math.round(ms)} ms`;
   if (ms < 10 * second) return `${(ms / second).toFixed(2)} s`;
   if (ms < minute) return `${(ms / second).toFixed(1)} s`;

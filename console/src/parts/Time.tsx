@@ -40,7 +40,7 @@ export function Duration({ from, until, rough }: { from: string | null | undefin
   if (start === null) return <span class="quiet">–</span>;
   const end = parse(until);
   if (end !== null) return <span class="number">{duration(end - start)}</span>;
-  return <span class="number">{rough ? `${brief(now.value - start)}…` : `${lasting(now.value - start)} so far`}</span>;
+  return <span class="number">{rough ? `${brief(now.value - start) === "now" ? "0 s" : brief(now.value - start)} so far` : `${lasting(now.value - start)} so far`}</span>;
 }
 
 /** A length that changes every second shows no fractions. */

@@ -48,7 +48,7 @@ export function WorkflowsView() {
             </p>
             {outcomes.data && <Trend parts={outcomes.data.workflows.find((each) => each.workflowId === workflow.id)?.parts ?? []} period="24 hours" />}
             <p class="small quiet">
-              {plural(workflow.stepsCount, "step")} · <Outcomes counts={counts.data?.workflows.find((each) => each.workflowId === workflow.id)} />
+              {plural(workflow.stepsCount, "step")}, all stored executions: <Outcomes counts={counts.data?.workflows.find((each) => each.workflowId === workflow.id)} />
             </p>
           </li>
         ))}

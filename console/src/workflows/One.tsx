@@ -12,6 +12,7 @@ import { duration } from "../lib/time.ts";
 import { bulkWorkflow } from "../lib/bulk.ts";
 import { Copy } from "../parts/Copy.tsx";
 import { Empty, Loading } from "../parts/Empty.tsx";
+import { Fact } from "../parts/Facts.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
@@ -22,6 +23,7 @@ import { SchemaTable } from "../schema/SchemaTable.tsx";
 import { download, downloadPng } from "../lib/download.ts";
 import { Outcomes } from "./Outcomes.tsx";
 import { Run } from "./Run.tsx";
+import { Versions } from "./Versions.tsx";
 import "./workflows.css";
 
 export function WorkflowView({ path }: { path: string[] }) {
@@ -72,6 +74,7 @@ export function WorkflowView({ path }: { path: string[] }) {
         <div class="side">
           {data.id !== bulkWorkflow && <Run workflow={data} />}
           {outcomes.data && <LastDay outcomes={outcomes.data} />}
+          <Versions id={id} />
           <section>
             <div class="note">
               <h2>Last executions</h2>
@@ -110,10 +113,13 @@ function LastDay({ outcomes }: { outcomes: ExecutionOutcomes }) {
     <section>
       <h2>Last 24 hours</h2>
       <Trend parts={total.parts} period="24 hours" />
-      <p class="small quiet">
-        {p50 !== null && p95 !== null && `Half of the completed ones took up to ${duration(p50)}, 95 % up to ${duration(p95)}. `}
-        {!outcomes.isComplete && "Only the newest were counted."}
-      </p>
+      {p50 !== null && p95 !== null && (
+        <dl class="facts">
+          <Fact name="Took, half">up to {duration(p50)}</Fact>
+          <Fact name="Took, 95 %">up to {duration(p95)}</Fact>
+        </dl>
+      )}
+      {!outcomes.isComplete && <p class="small quiet">Only the newest were counted.</p>}
       {total.failedSteps.length > 0 && (
         <ul class="failedsteps">
           {total.failedSteps.map((step) => (
