@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import type { Browser } from "playwright-core";
-import { clean, examine, launch, open, shoot } from "./browser.ts";
+import type { Browser, Page } from "playwright-core";
+import { clean, desk, examine, launch, open, shoot } from "./browser.ts";
 import { everything, Greenroom } from "./greenroom.ts";
 
 const run = promisify(execFile);
@@ -25,15 +26,7 @@ after(async () => {
 test("its commands work", async () => {
   const { page, faults } = await open(browser);
   await page.goto(`${server.console}/console/connect`);
-  await page.getByRole("heading", { name: "Prometheus" }).waitFor();
-  const codes = await page.locator(".snippet pre").allTextContents();
-  const commands = codes.filter((code) => code.startsWith("curl")).map((code) => code.split(" -o ")[0] ?? code);
-  assert.equal(commands.length, 8);
-  for (const command of commands) {
-    // Streams of what waits for a person do not end: 28 says that the time was over.
-    const { stdout } = await run("bash", ["-c", `${command} --fail --max-time 2 || [ $? = 28 ]`], { maxBuffer: 1e8 });
-    assert.ok(stdout.length > 0, command);
-  }
+  await runAll(page);
   clean(faults);
 });
 
@@ -54,3 +47,36 @@ test("each request that it offers has an answer", async () => {
   await page.waitForURL("**/executions/expense-approval/*");
   clean(faults);
 });
+
+test("its commands take the token that a server wants", async () => {
+  const key = "only-for-this-test-0123456789abcdef";
+  const hash = createHash("sha256").update(key).digest("hex");
+  const closed = await Greenroom.start(everything, { config: `[auth]\ndefault = "private"\n\n[[auth.api_keys]]\nid = "connect"\nhash = "sha256:${hash}"\n` });
+  try {
+    // the first request has no token, and browsers report that
+    const { page, faults } = await open(browser, desk, (text) => text.includes("401"));
+    await page.goto(`${closed.console}/console/connect`);
+    await page.getByLabel("Token", { exact: true }).fill(key);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("from the variable TOKEN").waitFor();
+    await runAll(page, { TOKEN: key });
+    await page.getByRole("button", { name: "Try it: Ask an agent" }).click();
+    await page.getByLabel("Answer: Ask an agent").getByText("hello").waitFor();
+    clean(faults);
+  } finally {
+    await closed.end();
+  }
+});
+
+/** Runs each command of the page, and expects an answer. */
+async function runAll(page: Page, environment: Record<string, string> = {}): Promise<void> {
+  await page.getByRole("heading", { name: "Prometheus" }).waitFor();
+  const codes = await page.locator(".snippet pre").allTextContents();
+  const commands = codes.filter((code) => code.startsWith("curl")).map((code) => code.split(" -o ")[0] ?? code);
+  assert.ok(commands.length >= 7, `${commands.length} commands`);
+  for (const command of commands) {
+    // Streams of what waits for a person do not end: 28 says that the time was over.
+    const { stdout } = await run("bash", ["-c", `${command} --fail --max-time 2 || [ $? = 28 ]`], { maxBuffer: 1e8, env: { ...process.env, ...environment } });
+    assert.ok(stdout.length > 0, command);
+  }
+}

@@ -28,8 +28,8 @@ export interface Server {
   executionId: string | undefined;
   agent: Agent | undefined;
   hasMetrics: boolean;
-  /** It sends telemetry to a collector. */
-  isExporting: boolean;
+  /** It sends telemetry to a collector; null if this caller may not know. */
+  isExporting: boolean | null;
 }
 
 /** What programs need to reach this server, with its address. Only what it has is listed. */
@@ -176,14 +176,14 @@ function ofMetrics({ origin, auth, hasMetrics }: Server): Snippet[] {
 }
 
 function ofTelemetry({ isExporting }: Server): Snippet {
-  const state = isExporting ? "This server sends telemetry to a collector." : "This server sends no telemetry yet.";
+  const state = isExporting === null ? "" : isExporting ? "This server sends telemetry to a collector. " : "This server sends no telemetry yet. ";
   return {
     title: "OpenTelemetry",
     steps: [
-      { text: `${state} Traces, metrics and logs go to any collector that takes OTLP over HTTP. This one prints what it gets:`, code: "docker run --rm -p 127.0.0.1:4318:4318 otel/opentelemetry-collector" },
+      { text: `${state}Traces, metrics and logs go to any collector that takes OTLP over HTTP. This one prints what it gets:`, code: "docker run --rm -p 127.0.0.1:4318:4318 otel/opentelemetry-collector" },
       { text: "In config.toml, in the section [telemetry], which may be there already. Restart the server.", code: '[telemetry]\nendpoint = "http://127.0.0.1:4318"' },
       { text: "Or in its environment:", code: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318\nexport OTEL_SERVICE_NAME=greenroom\ngreenroom serve" },
     ],
-    tries: { method: "GET", path: "/observability/status" },
+    ...(isExporting === null ? {} : { tries: { method: "GET", path: "/observability/status" } }),
   };
 }

@@ -56,7 +56,7 @@ export function Chart({ chart, history, height = 130 }: { chart: ChartOf; histor
         <ul>
           {shown.map(({ series, text }) => (
             <li key={series.label}>
-              <span class="key" style={{ background: `var(${series.colour})` }} aria-hidden="true" />
+              <span class="key" style={{ color: `var(${series.colour})` }} aria-hidden="true" />
               {series.label} <b class="number">{text}</b>
             </li>
           ))}

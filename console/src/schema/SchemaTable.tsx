@@ -30,7 +30,9 @@ export function SchemaTable({ schema, title }: { schema: unknown; title: string 
                 <td>{line.type}</td>
                 <td>{line.required ? "yes" : "no"}</td>
                 <td>
-                  <bdi>{line.description}</bdi> <span class="quiet">{line.rules}</span>
+                  <bdi>{line.description}</bdi>
+                  {line.description && line.rules && " · "}
+                  <span class="quiet">{line.rules}</span>
                 </td>
               </tr>
             ))}
