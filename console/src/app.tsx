@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { boot } from "./lib/boot.ts";
 import { useKeys } from "./lib/hooks.ts";
 import { go, parts, to } from "./lib/router.ts";
@@ -168,7 +168,7 @@ function useShortcuts(): void {
     if (event.key === "g") setPending(true);
     if (event.key === "?") helpOpen.value = true;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!pending) return;
     const timer = setTimeout(() => setPending(false), 1500);
     return () => clearTimeout(timer);

@@ -42,3 +42,24 @@ test("an approval goes on after the server was killed", async () => {
     await server.end();
   }
 });
+
+test("an answer that a kill ended is found again, with what was asked", async () => {
+  const server = await Greenroom.start(shipped, { config: '[models.slow]\nprovider = "rehearsal"\npace = "100ms"\n[agents.slow]\nmodel = "slow"\n' });
+  const browser = await launch();
+  try {
+    const { page, faults } = await open(browser, desk, (text) => /ERR_(CONNECTION_REFUSED|INCOMPLETE|CONNECTION_RESET|EMPTY_RESPONSE)/.test(text));
+    await page.goto(`${server.console}/console/agents/slow`);
+    await page.getByLabel("Message").fill(Array.from({ length: 200 }, (_, n) => `w${n}`).join(" "));
+    await page.keyboard.press("Enter");
+    await page.locator(".message.assistant", { hasText: "w9" }).waitFor();
+    await server.kill();
+    await server.again();
+    await page.getByText("interrupted by a restart").waitFor({ timeout: 60_000 });
+    await page.locator(".message.user", { hasText: "w199" }).waitFor();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    clean(faults);
+  } finally {
+    await browser.close();
+    await server.end();
+  }
+});

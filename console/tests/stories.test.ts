@@ -48,7 +48,7 @@ async function startAndApprove(page: Page, base: string): Promise<void> {
   await page.getByLabel("Your name").fill("grace");
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("expense approval");
+  await page.getByRole("combobox", { name: /Execution, workflow/ }).fill("expense approval");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Start" }).click();
   await page.getByText("waits for an answer at").waitFor();
@@ -125,7 +125,7 @@ async function useKeyboard(page: Page, base: string): Promise<void> {
   await page.keyboard.type("gi");
   await page.waitForURL("**/console/inbox");
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill(second);
+  await page.getByRole("combobox", { name: /Execution, workflow/ }).fill(second);
   await page.keyboard.press("Enter");
   await page.waitForURL(`**/refund/${second}`);
   // Tab comes to the content first, and what has the focus is seen.
@@ -145,12 +145,13 @@ async function typeAhead(page: Page, base: string): Promise<void> {
     await route.continue();
   });
   await page.goto(`${base}/console/connect`);
+  await page.getByRole("heading", { name: "Connect", level: 1 }).waitFor();
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("expense approval");
+  await page.getByRole("combobox", { name: /Execution, workflow/ }).fill("expense approval");
   await page.keyboard.press("Enter");
   await page.waitForURL("**/workflows/expense-approval");
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill(id.slice(0, -1));
+  await page.getByRole("combobox", { name: /Execution, workflow/ }).fill(id.slice(0, -1));
   await page.keyboard.press("Enter");
   await page.waitForURL(`**/refund/${id}`);
   await page.unrouteAll({ behavior: "ignoreErrors" });
@@ -240,9 +241,12 @@ async function stopAndGoOn(page: Page, base: string): Promise<void> {
   await page.getByText("word 6 of a long answer").waitFor();
   await page.locator(".message.user", { hasText: "LONG" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped.").waitFor();
   await page.getByRole("button", { name: "Send" }).waitFor();
   await page.reload();
   await page.getByText("word 6 of a long answer").waitFor();
+  await page.locator(".message.user", { hasText: "LONG" }).waitFor();
+  await page.getByText("Stopped.").waitFor();
   await page.getByLabel("Message").fill("REFUND small");
   await page.keyboard.press("Enter");
   await page.getByText("The tool refund says").waitFor();

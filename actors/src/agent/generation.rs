@@ -76,6 +76,8 @@ pub struct GenerationRequest {
     /// conversation; a question that is already stored is asked again, and the answers after it are
     /// deleted.
     pub is_chat: bool,
+    /// True if a chat continues without its client; `None`: as its agent says.
+    pub is_resumable: Option<bool>,
     pub trace: TraceOrigin,
     /// The workflow step that asks.
     pub origin: Option<StepOrigin>,
@@ -121,7 +123,8 @@ impl GenerationRequest {
 
     /// Returns true if the run survives its subscriber and can be found by its conversation.
     pub(crate) fn is_resumable_chat(&self, agent: &AgentDefinition) -> bool {
-        self.is_chat && agent.is_resumable && self.conversation_id.is_some()
+        let is_resumable = self.is_resumable.unwrap_or(agent.is_resumable);
+        self.is_chat && is_resumable && self.conversation_id.is_some()
     }
 }
 

@@ -47,7 +47,7 @@ function Conversation({ agentId, conversation, isStored }: { agentId: string; co
             {!isStored && ". This agent stores none: it ends with this page."}
           </span>
           <button type="button" class="bare small" onClick={() => go(`${place.value.path}?chat=${newConversation()}`)}>
-            new one
+            New conversation
           </button>
           <CopyCalls calls={() => [chat.callOf(text || "…")]} class="bare small" />
           <label>
@@ -131,8 +131,9 @@ function MessageView({ message, chat, timing, isLast, again }: { message: Messag
       )}
       {isLast && !chat.isBusy.value && <Questions message={message} chat={chat} />}
       {message.error !== undefined && <p class="bad">{message.error || "The answer ended with an error."}</p>}
-      {message.isAborted && <p class="quiet small">Stopped.</p>}
-      {message.tokens && (
+      {message.isAborted && <p class="quiet small">Stopped.{message.isLeftOut && " It is not part of the conversation: the agent does not see it again."}</p>}
+      {message.isLeftOut && message.error !== undefined && <p class="quiet small">It is not part of the conversation.</p>}
+      {message.tokens && message.tokens.input + message.tokens.output > 0 && (
         <p class="quiet small">
           {message.tokens.input} tokens in, {message.tokens.output} out
           {timing?.firstWord != null && ` · first word after ${duration(timing.firstWord)}`}

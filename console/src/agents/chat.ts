@@ -1,10 +1,16 @@
 import { signal, type Signal } from "@preact/signals";
 import { get, post, send as request } from "../api/client.ts";
-import { type ApiError, refusal } from "../api/error.ts";
+import { ApiError, refusal } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import { frames } from "../api/sse.ts";
 import type { Call } from "../parts/Act.tsx";
-import { type Answer, answering, type ChatFrame, type Message, receive, stored } from "./messages.ts";
+import { type Answer, answering, type ChatFrame, type Message, questionIn, receive, stopped, stored, unanswered } from "./messages.ts";
+
+/** Generations that are looked through for those without an answer. */
+const historyRead = 20;
+
+/** Milliseconds between attempts to find a lost answer. */
+const pauses = [500, 1000, 2000, 4000, 8000, 15_000, 30_000];
 
 /** Frames that are kept to be looked at. */
 const rawMax = 500;
@@ -31,6 +37,8 @@ export class Chat {
   isRead: Signal<boolean> = signal(false);
   private running: AbortController | null = null;
   private generationId = "";
+  private isClosed = false;
+  private isWorking = false;
 
   constructor(
     readonly agentId: string,
@@ -45,26 +53,56 @@ export class Chat {
   async open(): Promise<void> {
     if (this.isStored && !begun.has(this.conversationId)) {
       await this.load();
-      await this.attach();
+      this.isRead.value = true;
+      if (!(await this.attach()) && this.isWorking) void this.recover();
     }
     this.isRead.value = true;
   }
 
-  private async load(): Promise<void> {
+  /** Reads what is stored; false if it cannot be read. */
+  private async load(): Promise<boolean> {
     const query = { agentId: this.agentId, ...this.user };
+    const path = { id: this.conversationId };
     try {
-      const { messages } = await get("/api/memory/conversations/{id}/messages", { path: { id: this.conversationId }, query });
-      this.messages.value = stored(messages);
+      // A conversation begins with its first answer; until then there is none.
+      const none = (error: unknown): { messages: [] } => {
+        if (asError(error).status === 404) return { messages: [] };
+        throw error;
+      };
+      const { messages } = await get("/api/memory/conversations/{id}/messages", { path, query }).catch(none);
+      const known = stored(messages);
+      // Without the history only what has no answer is missing.
+      const history = await get("/agents/{id}/history", { path: { id: this.agentId }, query: { limit: historyRead } }).catch(() => null);
+      const entries = history?.entries ?? [];
+      this.isWorking = entries.some((entry) => entry.conversationId === this.conversationId && entry.status === "working");
+      this.messages.value = [...stopped(known, entries), ...unanswered(known, entries, this.conversationId)];
+      return true;
     } catch (error) {
-      // A conversation begins with its first message; until then there is none.
-      if (asError(error).status !== 404) this.error.value = asError(error);
+      this.error.value = asError(error);
+      return false;
     }
   }
 
-  private async attach(): Promise<void> {
+  /**
+   * Reads the conversation again when the server is back, and attaches to the answer if that goes on. Just after a
+   * restart an answer that it ended still counts as being written.
+   */
+  private async recover(): Promise<void> {
+    for (const pause of pauses) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (this.isClosed || this.running) return;
+      if (this.isStored && (await this.load())) {
+        this.error.value = null;
+        if ((await this.attach()) || !this.isWorking) return;
+      }
+    }
+  }
+
+  /** Attaches to the answer under way; false if there is none. */
+  private async attach(): Promise<boolean> {
     const user = this.user.userId;
     const url = `/agents/${encodeURIComponent(this.agentId)}/chat/${encodeURIComponent(this.conversationId)}/stream${user ? `?userId=${encodeURIComponent(user)}` : ""}`;
-    await this.stream("GET", url, undefined, true);
+    return this.stream("GET", url, undefined, true);
   }
 
   async ask(text: string): Promise<void> {
@@ -76,7 +114,8 @@ export class Chat {
 
   /** The call that asks this: of an agent that stores nothing, with what was said before. */
   callOf(text: string): Call {
-    const options = { conversationId: this.conversationId, ...this.user };
+    // A page that is loaded again finds the answer that is under way.
+    const options = { conversationId: this.conversationId, resumable: true, ...this.user };
     const all = [...this.messages.value, questionOf(text)];
     const body = this.isStored ? { input: text, options } : { messages: all.map(plain), options: this.user };
     return { method: "POST", path: this.path(), body };
@@ -84,7 +123,7 @@ export class Chat {
 
   /** Answers calls that wait; once all have answers, the message goes on. */
   async answer(message: Message, answers: ReadonlyMap<string, Answer>): Promise<void> {
-    await this.stream("POST", this.path(), { id: this.conversationId, messages: [answering(message, answers)], options: this.user }, false);
+    await this.stream("POST", this.path(), { id: this.conversationId, messages: [answering(message, answers)], options: { resumable: true, ...this.user } }, false);
     // An answer of somebody else was first: what is stored tells.
     if (this.error.value?.status === 409) await this.load();
   }
@@ -92,12 +131,16 @@ export class Chat {
   /** Ends the answer under way: its client alone would only stop to listen. */
   async stop(): Promise<void> {
     const id = this.generationId;
-    this.running?.abort();
-    if (!id) return;
-    await post("/agents/{id}/generations/{generationId}/cancel", { path: { id: this.agentId, generationId: id }, body: {} }).catch((error: unknown) => (this.error.value = asError(error)));
+    if (!id) return this.running?.abort();
+    // The stream says that it was stopped, and ends.
+    await post("/agents/{id}/generations/{generationId}/cancel", { path: { id: this.agentId, generationId: id }, body: {} }).catch((error: unknown) => {
+      this.error.value = asError(error);
+      this.running?.abort();
+    });
   }
 
   close(): void {
+    this.isClosed = true;
     this.running?.abort();
   }
 
@@ -106,36 +149,41 @@ export class Chat {
     const id = this.generationId;
     if (!id || this.messages.value.some((message) => message.id === id || message.id === `${id}-0`)) return;
     const generation = await get("/agents/{id}/generations/{generationId}", { path: { id: this.agentId, generationId: id } }).catch(() => null);
-    if (typeof generation?.input !== "string") return;
-    this.messages.value = [...this.messages.value, { id: `${id}-0`, role: "user", parts: [{ type: "text", id: "", text: generation.input }] }];
+    const text = questionIn(generation?.input);
+    if (text) this.messages.value = [...this.messages.value, { id: `${id}-0`, role: "user", parts: [{ type: "text", id: "", text }] }];
   }
 
   private path(): string {
     return `/agents/${encodeURIComponent(this.agentId)}/chat`;
   }
 
-  private async stream(method: string, url: string, body: unknown, attaching: boolean): Promise<void> {
+  private async stream(method: string, url: string, body: unknown, attaching: boolean): Promise<boolean> {
     const controller = new AbortController();
     this.running = controller;
     if (!attaching) this.isBusy.value = true;
     this.error.value = null;
     const from = Date.now();
     let id = "";
+    let isWhole = false;
     try {
       const response = await request(method, url, { body, signal: controller.signal });
-      if (attaching && (response.status === 204 || response.status === 404)) return;
+      if (attaching && (response.status === 204 || response.status === 404)) return false;
       if (!response.ok) throw await refusal(response);
       this.isBusy.value = true;
       this.generationId = response.headers.get("x-generation-id") ?? "";
       if (attaching) await this.showQuestion();
       for await (const { data } of frames(response)) {
-        if (data === "[DONE]") break;
+        if (data === "[DONE]") {
+          isWhole = true;
+          break;
+        }
         const frame = JSON.parse(data) as ChatFrame;
         // What is attached to is told from its start: a part of it may be stored already.
         if (attaching && frame.type === "start") this.messages.value = this.messages.value.filter((message) => message.id !== frame.messageId);
         if (frame.type === "start") id = frame.messageId ?? "";
         this.take(frame, id, Date.now() - from, attaching);
       }
+      if (!isWhole) throw new ApiError("The connection ended before the answer did. The page looks for it", 0, "unreachable", "");
     } catch (error) {
       if (!controller.signal.aborted) this.error.value = asError(error);
     } finally {
@@ -145,6 +193,8 @@ export class Chat {
         this.generationId = "";
       }
     }
+    if (id && !isWhole && !controller.signal.aborted) void this.recover();
+    return true;
   }
 
   private take(frame: ChatFrame, id: string, at: number, attaching: boolean): void {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answering, type ChatFrame, type Message, receive, stored } from "./messages.ts";
+import type { HistoryEntry, UiMessage } from "../api/types.ts";
+import { answering, type ChatFrame, type Message, receive, stopped, stored, unanswered } from "./messages.ts";
 
 function run(frames: ChatFrame[], before: readonly Message[] = []): readonly Message[] {
   return frames.reduce(receive, before);
@@ -63,4 +64,32 @@ test("stored messages have the parts of the stream", () => {
     { id: "m", role: "assistant", metadata: { createdAt: "" }, parts: [{ type: "tool-refund", toolCallId: "c", state: "approval-requested", input: {}, approval: { id: "a" } }, { type: "text", text: "hi" }] } as never,
   ]);
   assert.deepEqual(message?.parts.map((part) => (part.type === "tool" ? part.state : part.type)), ["asks", "text"]);
+});
+
+test("a stored answer that was stopped says so", () => {
+  const known = stored([{ id: "g1-0", role: "user", parts: [] }, { id: "g1", role: "assistant", parts: [] }, { id: "g2", role: "assistant", parts: [] }] as unknown as UiMessage[]);
+  const entries = [{ id: "g2", status: "completed" }, { id: "g1", status: "cancelled" }] as HistoryEntry[];
+  assert.deepEqual(stopped(known, entries).map((message) => message.isAborted ?? false), [false, true, false]);
+});
+
+test("what was asked last and not answered comes from the history", () => {
+  const entry = (id: string, status: string, more: object = {}) => ({ id, status, conversationId: "c", input: `ask ${id}`, steps: [], error: null, ...more }) as unknown as HistoryEntry;
+  const known = stored([{ id: "g1-0", role: "user", parts: [{ type: "text", text: "ask g1" }] }, { id: "g1", role: "assistant", parts: [] }] as unknown as UiMessage[]);
+  const entries = [
+    entry("g5", "working"),
+    entry("g4", "cancelled", { steps: [{ text: "half" }], input: [{ role: "user", parts: [{ type: "text", text: "from a page" }] }] }),
+    entry("other", "error", { conversationId: "d" }),
+    entry("g3", "error", { error: "no model" }),
+    entry("g1", "completed"),
+    entry("g0", "cancelled"),
+  ];
+  const shown = unanswered(known, entries, "c").map(({ id, parts, isAborted, error }) => [id, parts.map((part) => (part.type === "text" ? part.text : "")).join(), isAborted ?? false, error ?? ""]);
+  assert.deepEqual(shown, [
+    ["g3-0", "ask g3", false, ""],
+    ["g3", "", false, "no model"],
+    ["g4-0", "from a page", false, ""],
+    ["g4", "half", true, ""],
+    ["g5-0", "ask g5", false, ""],
+    ["g5", "", false, ""],
+  ]);
 });

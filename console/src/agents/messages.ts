@@ -1,4 +1,4 @@
-import type { UiMessage } from "../api/types.ts";
+import type { HistoryEntry, UiMessage } from "../api/types.ts";
 
 /** A part of a message, as the chat shows it. */
 export type Part =
@@ -29,6 +29,8 @@ export interface Message {
   finish?: string;
   error?: string;
   isAborted?: boolean;
+  /** It is not in the conversation: the agent does not see it again. */
+  isLeftOut?: boolean;
 }
 
 /** Frames of a chat. Read as they come: a frame of a kind that is not known changes nothing. */
@@ -145,6 +147,43 @@ export function stored(messages: readonly UiMessage[]): Message[] {
     role: message.role as Message["role"],
     parts: message.parts.map((part, index) => partOf(part, index)).filter((part) => part !== null),
   }));
+}
+
+/** Stored answers of which the history of the agent knows that they were stopped. */
+export function stopped(messages: readonly Message[], entries: readonly HistoryEntry[]): Message[] {
+  const ids = new Set(entries.filter((entry) => entry.status === "cancelled").map((entry) => entry.id));
+  return messages.map((message) => (message.role === "assistant" && ids.has(message.id) ? { ...message, isAborted: true } : message));
+}
+
+/**
+ * What was asked in a conversation after its stored messages and never answered to the end. The conversation does not
+ * have it, the history of the agent does. `entries`: the newest of that, newest first.
+ */
+export function unanswered(messages: readonly Message[], entries: readonly HistoryEntry[], conversationId: string): Message[] {
+  const isStored = (id: string): boolean => messages.some((message) => message.id === id || message.id === `${id}-0`);
+  const own = entries.filter((entry) => entry.conversationId === conversationId);
+  const end = own.findIndex((entry) => isStored(entry.id));
+  const newer = own.slice(0, end < 0 ? own.length : end).filter((entry) => isUnanswered(entry));
+  return newer.reverse().flatMap(({ id, input, steps, status, error }): Message[] => {
+    const said = steps.map((step) => step.text).filter(Boolean).join("\n\n");
+    const end = status === "cancelled" ? { isAborted: true } : status === "error" ? { error: error ?? "" } : {};
+    return [
+      { id: `${id}-0`, role: "user", parts: [{ type: "text", id: "", text: questionIn(input) }] },
+      { id, role: "assistant", parts: said ? [{ type: "text", id: "", text: said }] : [], ...(status === "working" ? {} : { isLeftOut: true }), ...end },
+    ];
+  });
+}
+
+function isUnanswered({ status }: HistoryEntry): boolean {
+  return status === "cancelled" || status === "error" || status === "working";
+}
+
+/** The text that was asked last, of an input as callers send it. */
+export function questionIn(input: unknown): string {
+  if (typeof input === "string") return input;
+  const last = Array.isArray(input) ? (input.at(-1) as { parts?: StoredPart[]; content?: unknown } | undefined) : undefined;
+  if (typeof last?.content === "string") return last.content;
+  return (last?.parts ?? []).flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join("\n");
 }
 
 interface StoredPart {

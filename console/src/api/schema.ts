@@ -2097,6 +2097,11 @@ export interface components {
             generationId?: string | null;
             conversationId?: string | null;
             /**
+             * @description True if a chat continues when its client disconnects, so that its stream can be attached to.
+             *     Default: `chat.resumable` of the agent. Only for chats with a conversation.
+             */
+            resumable?: boolean | null;
+            /**
              * Format: int64
              * @description Number of messages of the conversation that the model sees. Default: 10.
              */

@@ -1,5 +1,3 @@
-import { useState } from "preact/hooks";
-import { address } from "../api/client.ts";
 import type { BulkAction, ExecutionItem } from "../api/types.ts";
 import { bulkPath } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
@@ -7,7 +5,6 @@ import { plural } from "../lib/text.ts";
 import { whyNot } from "../parts/Act.tsx";
 import { Menu } from "../parts/Menu.tsx";
 import { kindOf } from "../parts/Status.tsx";
-import { BulkDialog } from "./BulkDialog.tsx";
 
 const isOver = (row: ExecutionItem): boolean => row.endAt !== null;
 
@@ -20,8 +17,7 @@ const verbs: { name: string; action: BulkAction; fits: (row: ExecutionItem) => b
 ];
 
 /** Acts on the chosen executions. */
-export function Bulk({ chosen, clear, all, changed }: { chosen: ExecutionItem[]; clear: () => void; all: (() => void) | undefined; changed: () => void }) {
-  const [action, setAction] = useState<BulkAction | null>(null);
+export function Bulk({ chosen, clear, all, act }: { chosen: ExecutionItem[]; clear: () => void; all: (() => void) | undefined; act: (action: BulkAction) => void }) {
   const [first, second] = chosen;
   return (
     <div class="actions">
@@ -30,7 +26,7 @@ export function Bulk({ chosen, clear, all, changed }: { chosen: ExecutionItem[];
         const count = chosen.filter(each.fits).length;
         const why = whyNot(bulkPath) || (count === 0 ? "None of them can be" : "");
         return (
-          <button key={each.name} type="button" class={`button ${each.action === "cancel" ? "danger" : ""}`} disabled={why !== ""} title={why} onClick={() => setAction(each.action)}>
+          <button key={each.name} type="button" class={`button ${each.action === "cancel" ? "danger" : ""}`} disabled={why !== ""} title={why} onClick={() => act(each.action)}>
             {each.name} {count}
           </button>
         );
@@ -48,24 +44,19 @@ export function Bulk({ chosen, clear, all, changed }: { chosen: ExecutionItem[];
           choose all
         </button>
       )}
-      {action && <BulkDialog action={action} selection={{ path: bulkPath, executionIds: chosen.map((row) => row.executionId) }} about="" close={() => setAction(null)} over={changed} done={clear} />}
     </div>
   );
 }
 
 /** Acts on everything that a filter selects, also what is not loaded yet. */
-export function BulkOfAll({ about, query, changed }: { about: string; query: Record<string, string>; changed: () => void }) {
-  const [action, setAction] = useState<BulkAction | null>(null);
+export function BulkOfAll({ act }: { act: (action: BulkAction) => void }) {
   return (
-    <>
-      <Menu head="Act on all of these">
-        {verbs.map((each) => (
-          <button key={each.name} type="button" class="bare" disabled={whyNot(bulkPath) !== ""} title={whyNot(bulkPath)} onClick={() => setAction(each.action)}>
-            {each.name}…
-          </button>
-        ))}
-      </Menu>
-      {action && <BulkDialog action={action} selection={{ path: address(bulkPath, { query }) }} about={about} close={() => setAction(null)} over={changed} />}
-    </>
+    <Menu head="Act on all of these">
+      {verbs.map((each) => (
+        <button key={each.name} type="button" class="bare" disabled={whyNot(bulkPath) !== ""} title={whyNot(bulkPath)} onClick={() => act(each.action)}>
+          {each.name}…
+        </button>
+      ))}
+    </Menu>
   );
 }

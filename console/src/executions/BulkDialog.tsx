@@ -35,7 +35,7 @@ interface Counts {
 }
 
 /** Says what a command would do to many executions, gives it to them as one operation, and says what came of it. */
-export function BulkDialog({ action, about, selection, close, over, done: left }: {
+export function BulkDialog({ action, about, selection, close, over, left }: {
   action: BulkAction;
   /** What selects them, in words: executions that … */
   about: string;
@@ -44,7 +44,7 @@ export function BulkDialog({ action, about, selection, close, over, done: left }
   /** Called when the operation has ended. */
   over: () => void;
   /** Called when the dialog is left after an operation. */
-  done?: () => void;
+  left: () => void;
 }) {
   const [operation, setOperation] = useState("");
   const { verb, done } = words[action];
@@ -64,7 +64,7 @@ export function BulkDialog({ action, about, selection, close, over, done: left }
   const { data } = preview;
   const leave = (): void => {
     close();
-    if (operation) left?.();
+    if (operation) left();
   };
   const count = data && number(data.matched) + (data.isComplete ? "" : " or more");
   return (

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { address, get } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import { useResource } from "../api/resource.ts";
-import type { ExecutionItem } from "../api/types.ts";
+import type { BulkAction, ExecutionItem } from "../api/types.ts";
 import { useTitle } from "../lib/hooks.ts";
 import { go, place, setParams, to } from "../lib/router.ts";
 import { stored } from "../lib/store.ts";
@@ -16,7 +16,8 @@ import { kindOf, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { Bulk, BulkOfAll } from "./Bulk.tsx";
-import { idsMax } from "../lib/bulk.ts";
+import { BulkDialog, type Selection } from "./BulkDialog.tsx";
+import { bulkPath, idsMax } from "../lib/bulk.ts";
 import { between, type Filter, filterOf, isEmpty, queryOf, ranges, statuses, wordsOf } from "./filter.ts";
 import { useList } from "./pages.ts";
 
@@ -50,11 +51,19 @@ function Now({ row }: { row: ExecutionItem }) {
   );
 }
 
+/** What is about to be done to many. */
+interface Acting {
+  action: BulkAction;
+  about: string;
+  selection: Selection;
+}
+
 export function ExecutionsView() {
   useTitle("Executions");
   const filter = filterOf(place.value.query);
   const list = useList(filter);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [acting, setActing] = useState<Acting | null>(null);
   const key = JSON.stringify(filter);
   useEffect(() => setChosen(new Set()), [key]);
   const choose = (id: string, on: boolean): void => {
@@ -83,7 +92,7 @@ export function ExecutionsView() {
         <>
           <div class="note">
             {chosen.size > 0 ? (
-              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} all={list.rows.length > chosen.size && chosen.size < idsMax ? chooseAll : undefined} changed={list.reload} />
+              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} all={list.rows.length > chosen.size && chosen.size < idsMax ? chooseAll : undefined} act={(action) => setActing({ action, about: "", selection: { path: bulkPath, executionIds: [...chosen] } })} />
             ) : (
               <>
                 <span role="status">
@@ -93,7 +102,7 @@ export function ExecutionsView() {
                 <button type="button" class="bare small" onClick={chooseAll}>
                   choose {list.hasMore || list.rows.length > idsMax ? `these ${number(Math.min(list.rows.length, idsMax))}` : "all"}
                 </button>
-                {!isEmpty(filter) && <BulkOfAll about={wordsOf(filter)} query={{ ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) }} changed={list.reload} />}
+                {!isEmpty(filter) && <BulkOfAll act={(action) => setActing({ action, about: wordsOf(filter), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
                 {list.fresh.length > 0 && (
                   <button type="button" class="button" onClick={list.showFresh}>
                     {plural(list.fresh.length, "new execution")}
@@ -116,6 +125,7 @@ export function ExecutionsView() {
           {list.hasMore && <p class="note">Older ones follow as you scroll.</p>}
         </>
       )}
+      {acting && <BulkDialog {...acting} close={() => setActing(null)} over={list.reload} left={() => setChosen(new Set())} />}
     </>
   );
 }

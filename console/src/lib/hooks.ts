@@ -1,10 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 /** Runs `act` for keys that no field takes. */
 export function useKeys(act: (event: KeyboardEvent) => void): void {
   const current = useRef(act);
   current.current = act;
-  useEffect(() => {
+  // Before the page is painted: what is seen can be used.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
       const types = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable;

@@ -66,6 +66,7 @@ pub fn read_request(
         conversation_id,
         context,
         is_chat,
+        is_resumable: options.resumable,
         chosen_id: read_generation_id(options.generation_id.take())?,
         ..GenerationRequest::default()
     })

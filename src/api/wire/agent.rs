@@ -311,6 +311,9 @@ pub struct GenerationOptions {
     /// Conversation that the agent continues.
     #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
+    /// True if a chat continues when its client disconnects, so that its stream can be attached to.
+    /// Default: `chat.resumable` of the agent. Only for chats with a conversation.
+    pub resumable: Option<bool>,
     /// Number of messages of the conversation that the model sees. Default: 10.
     #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub context_limit: Option<f64>,

@@ -257,6 +257,12 @@ async fn a_run_without_subscribers_continues_only_if_resumable_or_of_a_step() {
         path: Arc::from("ask"),
     };
     let of_step = GenerationRequest { origin: Some(step), ..request(None) };
+    let asking = |is_resumable| GenerationRequest { is_resumable: Some(is_resumable), ..chat() };
+    type Change = fn(&mut AgentDefinition);
+    let by_agent: [(&str, Change, GenerationRequest, bool); 2] = [
+        ("a chat that asks for it", |_| {}, asking(true), true),
+        ("a chat that does not want it", resumable, asking(false), false),
+    ];
     let rows = [
         ("a stream", request(None), false),
         ("a chat", chat(), true),
@@ -267,8 +273,10 @@ async fn a_run_without_subscribers_continues_only_if_resumable_or_of_a_step() {
         ),
         ("a step of a workflow", of_step, true),
     ];
-    for (name, request, continues) in rows {
-        let world = World::with(ScriptedModel::local([slowly()]), History::default(), resumable);
+    let rows =
+        rows.map(|(name, request, continues)| (name, resumable as Change, request, continues));
+    for (name, change, request, continues) in rows.into_iter().chain(by_agent) {
+        let world = World::with(ScriptedModel::local([slowly()]), History::default(), change);
         let recorder = Recorder::default();
         let (subscriber, actor) = recorder.subscribe();
         let mut handle = world.spawn_for(request, Some(subscriber));
@@ -314,9 +322,10 @@ async fn a_chat_is_found_by_its_conversation_and_replayed() {
 async fn only_chats_of_resumable_agents_are_registered() {
     tokio::time::pause();
     type Change = fn(&mut AgentDefinition);
-    let rows: [(&str, Change, GenerationRequest); 2] = [
+    let rows: [(&str, Change, GenerationRequest); 3] = [
         ("another agent", |_| {}, chat()),
         ("no chat", resumable, GenerationRequest { is_chat: false, ..chat() }),
+        ("not wanted", resumable, GenerationRequest { is_resumable: Some(false), ..chat() }),
     ];
     for (name, change, request) in rows {
         let world = World::with(ScriptedModel::local([slowly()]), History::default(), change);
