@@ -168,12 +168,13 @@ function useShortcuts(): void {
     if (event.key === "g") setPending(true);
     if (event.key === "?") helpOpen.value = true;
   });
-  useLayoutEffect(() => {
+  useEffect(() => {
     if (!pending) return;
     const timer = setTimeout(() => setPending(false), 1500);
     return () => clearTimeout(timer);
   }, [pending]);
-  useEffect(() => {
+  // Before the page is painted: what is seen can be used.
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();

@@ -190,18 +190,24 @@ fn a_running_stream_is_cancelled_once() {
 
 #[test]
 fn a_continued_chat_is_replayed_from_its_start() {
-    let site = Site::with(PACED);
+    let site = Site::with(&format!("{PACED}\n[agents.plain]\nmodel = \"paced\"\n"));
+    // as the agent says, and as the request does
+    is_replayed(&site, "host", &json!({ "userId": "ann", "conversationId": "c" }));
+    let options = json!({ "userId": "ann", "conversationId": "c", "resumable": true });
+    is_replayed(&site, "plain", &options);
+}
+
+fn is_replayed(site: &Site, agent: &str, options: &Value) {
     let words: Vec<_> = (0..40).map(|number| format!("w{number}")).collect();
-    let options = json!({ "userId": "ann", "conversationId": "c" });
     let body = json!({ "input": words.join(" "), "options": options });
-    let mut first = Events::read(begin(&site, "host", "chat", &body)).unwrap();
+    let mut first = Events::read(begin(site, agent, "chat", &body)).unwrap();
     while first.next().unwrap().is_some_and(|event| event.kind() != "text-delta") {}
     let id = first.head.header("x-generation-id").unwrap().to_owned();
     drop(first);
 
     let attach = |query: &str| {
         let mut wire = Wire::open(site.address).unwrap();
-        wire.send("GET", &format!("/agents/host/chat/c/stream{query}"), &[], None).unwrap();
+        wire.send("GET", &format!("/agents/{agent}/chat/c/stream{query}"), &[], None).unwrap();
         wire.reply().unwrap()
     };
     // of another user, and without a user
@@ -219,7 +225,7 @@ fn a_continued_chat_is_replayed_from_its_start() {
         only(&events, "finish");
     }
     assert_eq!(attach("?userId=ann").status, 204);
-    assert_eq!(newest(&site, "host")["status"], "completed");
+    assert_eq!(newest(site, agent)["status"], "completed");
 }
 
 #[test]
