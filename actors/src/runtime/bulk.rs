@@ -151,11 +151,20 @@ impl Runtime {
         &self,
         operation: &BulkOperation,
     ) -> Result<BulkPreview, Unavailable> {
+        self.preview_up_to(operation, BULK_PREVIEW_MAX).await
+    }
+
+    async fn preview_up_to(
+        &self,
+        operation: &BulkOperation,
+        most: usize,
+    ) -> Result<BulkPreview, Unavailable> {
         let mut progress = Progress::default();
         let mut preview = BulkPreview::default();
         let mut read = 0;
-        while !progress.is_over && read < BULK_PREVIEW_MAX {
-            let page = self.page_of_bulk(operation, &mut progress, PREVIEW_PAGE).await?;
+        while !progress.is_over && read < most {
+            let limit = PREVIEW_PAGE.min(most - read);
+            let page = self.page_of_bulk(operation, &mut progress, limit).await?;
             read += page.len().max(1);
             for execution in page {
                 if !operation.fits(&execution) {
@@ -249,5 +258,30 @@ fn definition() -> WorkflowDefinition {
         purpose: "Suspends, resumes, cancels or replays many executions".to_owned(),
         result: Some(Projection(Value::Object(Map::from_iter(result)))),
         ..WorkflowDefinition::new(BULK_WORKFLOW, vec![StepDefinition::new("all", pages)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::limits::RuntimeLimits;
+    use crate::testkit::{World, registry_of, start};
+
+    #[actix::test]
+    async fn a_preview_says_whether_it_read_all() {
+        let sleep = StepKind::Sleep { duration_ms: 86_400_000 };
+        let definition = WorkflowDefinition::new("w", vec![StepDefinition::new("nap", sleep)]);
+        let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
+        for id in ["a", "b", "c", "d"] {
+            world.runtime.begin(start("w", id, json!({}))).await.unwrap();
+        }
+        let operation: BulkOperation =
+            serde_json::from_value(json!({ "action": "cancel" })).unwrap();
+        for (most, expected) in [(3, (3, false)), (4, (4, true)), (5, (4, true))] {
+            let preview = world.runtime.preview_up_to(&operation, most).await.unwrap();
+            assert_eq!((preview.matched, preview.is_complete), expected, "{most}");
+        }
     }
 }
