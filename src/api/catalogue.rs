@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 pub use self::rows::ROUTES;
 
+use crate::api::ids::decode;
+
 /// HTTP method of a route. `Get` also answers HEAD, except for streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -256,8 +258,9 @@ impl Route {
         loop {
             match (pattern.next(), path.next()) {
                 (None, None) | (Some("*"), Some(_)) => return true,
-                (Some(own), Some(segment)) if own == segment => {}
                 (Some(own), Some(segment)) if own.starts_with(':') && !segment.is_empty() => {}
+                (Some(own), Some(segment))
+                    if own == segment || decode(segment).is_some_and(|it| it == own) => {}
                 _ => return false,
             }
         }
@@ -405,6 +408,11 @@ mod tests {
             (Method::Get, "/workflows/", None),
             (Method::Get, "/console/a/b", Some("GET /console/*")),
             (Method::Get, "/nowhere", None),
+            (
+                Method::Get,
+                "/%77orkflows/executions/count%73",
+                Some("GET /workflows/executions/counts"),
+            ),
         ];
         for (method, path, expected) in rows {
             let route = catalogue.of_request(method, path).map(ToString::to_string);

@@ -18,7 +18,7 @@ pub use execution::{EventsQuery, StateQuery};
 pub use outcomes::OutcomesQuery;
 pub(crate) use outcomes::{PARTS_DEFAULT, PARTS_MAX};
 pub(crate) use permission::PERMISSIONS_MAX;
-pub use permission::PermissionQuery;
+pub use permission::{PermissionQuery, Question};
 
 /// Default number of rows of a page.
 pub(crate) const LIMIT_DEFAULT: usize = 50;

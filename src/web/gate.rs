@@ -33,6 +33,8 @@ pub(crate) struct Gatekeeper {
     gate: Gate,
     /// True if the route may answer with a WebSocket.
     opens_sockets: bool,
+    /// True if the answer is about the token, which is then never ignored.
+    is_about_token: bool,
 }
 
 impl Gatekeeper {
@@ -44,7 +46,8 @@ impl Gatekeeper {
         let opens_sockets =
             route.answer == Answer::WebSocket || matches!(route.name, RouteName::Custom(_));
         let gate = auth.policy.gate(route);
-        Some(Arc::new(Self { auth: Arc::clone(auth), gate, opens_sockets }))
+        let is_about_token = route.name == RouteName::WhoAmI;
+        Some(Arc::new(Self { auth: Arc::clone(auth), gate, opens_sockets, is_about_token }))
     }
 
     async fn admit(&self, request: &HttpRequest) -> Result<Caller, ApiError> {
@@ -56,7 +59,9 @@ impl Gatekeeper {
             .await
         {
             Ok(user) => user,
-            Err(refusal) if self.gate.needs_token(path) => return Err(refusal.into()),
+            Err(refusal) if self.gate.needs_token(path) || self.is_about_token => {
+                return Err(refusal.into());
+            }
             // If no token is needed, an invalid one counts as none.
             Err(_) => None,
         };

@@ -31,9 +31,9 @@ use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions, EndRange,
-    ExecutionCount, ExecutionEnd, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place,
-    Portion, Projection, Read, ReadError, Row, Snapshot, Status, StoredExecution, Timer,
-    TimerChange, Written,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, IdempotencyRecord,
+    Journal, Place, Portion, Projection, Read, ReadError, Row, Snapshot, StartRange, Status,
+    StoredExecution, Timer, TimerChange, Written,
 };
 
 use self::faults::Faults;
@@ -386,6 +386,10 @@ impl Executions for MemoryStore {
 
     fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
         self.read(|state| state.ends(range, limit))
+    }
+
+    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>> {
+        self.read(|state| state.starts(range, limit))
     }
 
     fn running<'a>(

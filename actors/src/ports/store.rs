@@ -8,6 +8,7 @@ mod asks;
 mod conversations;
 mod execution_end;
 mod execution_filter;
+mod execution_start;
 mod generations;
 mod logs;
 mod portion;
@@ -43,6 +44,7 @@ pub use conversations::{
 };
 pub use execution_end::{EndRange, ExecutionEnd};
 pub use execution_filter::{ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX};
+pub use execution_start::{ExecutionStart, StartRange};
 pub use generations::{
     ContinuationChange, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
     GenerationStep, GenerationWrite, Generations, StepOrigin, StoredContinuation, UserCursor,
@@ -362,6 +364,9 @@ pub trait Executions: Send + Sync {
     /// Returns at most `limit` ends of a range, last ended first. The cost does not depend on the
     /// length of the period.
     fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>>;
+
+    /// Returns at most `limit` starts of a range, the newest first.
+    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>>;
 
     /// Returns executions of these slots with status `running`, oldest first, after the given row.
     fn running<'a>(

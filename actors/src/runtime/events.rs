@@ -9,8 +9,8 @@ use crate::runtime::Runtime;
 /// Bytes of facts, as stored, after which a page ends.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Bytes of facts that one read of the store returns, from the fewest to the most.
-const READ_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(256 << 10);
+/// Bytes of facts that one read of the store returns, unless a single fact is larger.
+const READ_BYTES: usize = 256 << 10;
 
 /// A page of facts.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,16 +40,21 @@ impl Runtime {
         let wanted = after.saturating_add(limit as u64).min(row.last_seq);
         let reach = |facts: &[Recorded]| facts.last().map_or(after, |it| it.next_seq() - 1);
         while reach(&page.facts) < wanted && bytes < PAGE_BYTES {
-            // most facts are small
-            let size = (limit.saturating_mul(512)).clamp(*READ_BYTES.start(), *READ_BYTES.end());
-            let portion = store.portion(id, from, size).await.map_err(Unavailable::from)?;
-            let is_last = portion.facts.is_empty() || portion.next == from;
-            (from, bytes) = (portion.next, bytes + size);
+            let portion = store.portion(id, from, READ_BYTES).await.map_err(Unavailable::from)?;
+            // a fact that came alone can be of any size, and is a page of its own
+            let is_alone = portion.facts.len() == 1;
+            if portion.facts.is_empty() || is_alone && reach(&page.facts) > after {
+                break;
+            }
+            let is_last = portion.next == from;
+            (from, bytes) = (portion.next, bytes + READ_BYTES);
             page.facts.extend(portion.facts);
-            if is_last {
+            if is_last || is_alone && reach(&page.facts) > after {
                 break;
             }
         }
+        // the execution may have gone on since its row was read
+        page.last_seq = page.last_seq.max(reach(&page.facts));
         Ok(page)
     }
 }

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{ExecutionFilter, Projection};
+use crate::ports::store::{ExecutionStart, StartRange};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 
@@ -44,19 +44,18 @@ impl Runtime {
         workflow_id: &str,
         user_id: Option<&str>,
     ) -> Result<Versions, Unavailable> {
-        let filters = Status::ALL.map(|status| ExecutionFilter {
-            workflow_id: Some(workflow_id.to_owned()),
+        let ranges = Status::ALL.map(|status| StartRange {
+            workflow_id: workflow_id.to_owned(),
+            status,
             user_id: user_id.map(str::to_owned),
-            status: Some(status),
-            ..ExecutionFilter::default()
         });
         // one more, to detect further ones
         let store = &self.shared.store;
-        let lists = filters.iter().map(|it| store.list(it, None, VERSIONS_COUNTED_MAX + 1));
-        let rows = try_join_all(lists).await?.into_iter().map(|(rows, _)| rows);
+        let reads = ranges.iter().map(|range| store.starts(range, VERSIONS_COUNTED_MAX + 1));
+        let starts = try_join_all(reads).await?;
         let registered = self.shared.plan_to_start(workflow_id);
         let registered = registered.as_ref().map(|plan| &plan.hash);
-        Ok(Versions::of(registered, Status::ALL.into_iter().zip(rows)))
+        Ok(Versions::of(registered, Status::ALL.into_iter().zip(starts)))
     }
 
     /// Returns the versions of a workflow of which the caller sees no executions.
@@ -69,31 +68,29 @@ impl Runtime {
 }
 
 impl Versions {
-    /// Counts rows, of each status the newest first.
+    /// Counts starts, of each status the newest first.
     fn of(
         registered: Option<&Arc<str>>,
-        lists: impl Iterator<Item = (Status, Vec<Projection>)>,
+        lists: impl Iterator<Item = (Status, Vec<ExecutionStart>)>,
     ) -> Self {
         let mut known: HashMap<Arc<str>, Version> = HashMap::new();
         if let Some(hash) = registered {
             known.insert(Arc::clone(hash), Version::new(hash, true));
         }
         let mut counted_from = Vec::new();
-        for (status, mut rows) in lists {
-            if rows.len() > VERSIONS_COUNTED_MAX {
-                rows.truncate(VERSIONS_COUNTED_MAX);
+        for (status, mut starts) in lists {
+            if starts.len() > VERSIONS_COUNTED_MAX {
+                starts.truncate(VERSIONS_COUNTED_MAX);
                 // others may have started in the same millisecond
-                let from = rows.last().map(|oldest| oldest.header.created_at.plus_ms(1));
-                if let Some(from) = from {
-                    rows.retain(|row| row.header.created_at >= from);
+                if let Some(from) = starts.last().map(|oldest| oldest.created_at.plus_ms(1)) {
+                    starts.retain(|start| start.created_at >= from);
                     counted_from.push((status, from));
                 }
             }
-            for row in rows {
-                let hash = &row.header.definition_hash;
+            for ExecutionStart { definition_hash: hash, created_at } in starts {
                 let version =
-                    known.entry(Arc::clone(hash)).or_insert_with(|| Version::new(hash, false));
-                version.add(status, row.header.created_at);
+                    known.entry(Arc::clone(&hash)).or_insert_with(|| Version::new(&hash, false));
+                version.add(status, created_at);
             }
         }
         let mut versions: Vec<_> = known.into_values().collect();
@@ -130,6 +127,7 @@ mod tests {
         Body, Projection as Values, StepDefinition, StepKind, WorkflowDefinition,
     };
     use crate::limits::RuntimeLimits;
+    use crate::ports::store::ExecutionFilter;
     use crate::testkit::{World, registry_of, start};
 
     fn workflow(output: i64) -> WorkflowDefinition {

@@ -12,11 +12,11 @@ use greenroom_actors::ports::store::{
     ApprovedTools, Ask, AskContent, AskCursor, AskFilter, AskPage, AskRevision, Asks, Conversation,
     ConversationFilter, ConversationKey, ConversationPatch, Conversations, CountsOfUser, Cursor,
     Definitions, DueAsks, DueCursor, EndRange, Ended, EndedExecutions, EndedGenerations,
-    ExecutionCount, ExecutionEnd, ExecutionFilter, Executions, GenerationEntry, GenerationPage,
-    GenerationWrite, Generations, IdempotencyRecord, LogFilter, LogNumber, LogPage, Logs,
-    MissingAsks, OpenAskCounts, Place, Portion, Projection, Read, Retention, RootCursor,
-    RootFilter, RootPage, Row, StoredContinuation, StoredExecution, StoredMessage, Timer,
-    TraceQuery, TraceRecord, Traces, UserCursor, Written,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, GenerationEntry,
+    GenerationPage, GenerationWrite, Generations, IdempotencyRecord, LogFilter, LogNumber, LogPage,
+    Logs, MissingAsks, OpenAskCounts, Place, Portion, Projection, Read, Retention, RootCursor,
+    RootFilter, RootPage, Row, StartRange, StoredContinuation, StoredExecution, StoredMessage,
+    Timer, TraceQuery, TraceRecord, Traces, UserCursor, Written,
 };
 use serde_json::Value;
 
@@ -46,6 +46,7 @@ forward! { Executions []
     late counts() -> Read<'_, Vec<ExecutionCount>>;
     late counts_of_user<'a>(user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
     late ends<'a>(range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>>;
+    late starts<'a>(range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>>;
     late running<'a>(slots: &'a SlotSet, after: Row, limit: usize)
         -> Read<'a, Vec<(Row, ExecutionId)>>;
     late timers_due<'a>(slots: &'a SlotSet, until: Timestamp, limit: usize)

@@ -170,7 +170,7 @@ export interface paths {
         };
         /**
          * Count executions of a workflow by version and status
-         * @description A version is the definition that an execution began with. Also for a workflow that is no longer configured, while it has stored executions. Of each status only the last 2000 executions are counted; `countedFrom` says from when on all were.
+         * @description A version is the definition that an execution began with. Also for a workflow that is no longer configured, while it has stored executions. Of each status at most the last 2000 executions are counted; `countedFrom` says from when on all were.
          */
         get: operations["listVersions"];
         put?: never;
@@ -190,7 +190,7 @@ export interface paths {
         };
         /**
          * List events of an execution
-         * @description The recorded events, as those of the stream. A page ends earlier than `limit` when it has about a mebibyte, but has at least one event if one follows.
+         * @description The recorded events, as those of the stream. A page can be shorter than `limit`: it ends at about a mebibyte, and an event of more than a quarter of that is a page of its own. Only `nextAfter` says whether more follow.
          */
         get: operations["listEvents"];
         put?: never;
@@ -2943,6 +2943,8 @@ export interface components {
             stepId: string;
             path: string;
             payload?: unknown;
+            /** @description True if there is a payload that is not shown here: lists omit those of more than about 8 KiB. */
+            payloadOmitted?: boolean;
             deadline?: components["schemas"]["Timestamp"];
             /** @description User who paused the execution. */
             suspendedBy?: components["schemas"]["Principal"];
@@ -5554,7 +5556,7 @@ export interface operations {
     describeExecution: {
         parameters: {
             query?: {
-                /** @description False: null in place of the input, the context, the result and the outputs, and no `resumeData`, which may be large */
+                /** @description False: null in place of the input, the context, the result and the outputs, and neither `payload` nor `resumeData`, which may be large */
                 values?: boolean;
             };
             header?: never;

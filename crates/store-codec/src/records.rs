@@ -15,5 +15,7 @@ pub use self::asks::{
     ASKS_SCANNED_MAX, AskPageBuilder, NO_DEADLINE, add_due_ask, ask_content_of, ask_cursor_of,
     ask_of, count_open_asks,
 };
-pub use self::execution::{EVENTS, REPLAYED_FROM, end_of, idempotency_of, projection_of, timer_of};
+pub use self::execution::{
+    DEFINITION, EVENTS, REPLAYED_FROM, end_of, idempotency_of, projection_of, start_of, timer_of,
+};
 pub use self::log::log_record_of;

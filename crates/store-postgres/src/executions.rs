@@ -6,7 +6,8 @@ use greenroom_actors::domain::slot::SlotSet;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     CountsOfUser, Cursor, Definitions, EndRange, ExecutionCount, ExecutionEnd, ExecutionFilter,
-    Executions, IdempotencyRecord, Place, Portion, Projection, Read, Row, StoredExecution, Timer,
+    ExecutionStart, Executions, IdempotencyRecord, Place, Portion, Projection, Read, Row,
+    StartRange, StoredExecution, Timer,
 };
 use greenroom_store_codec::definitions;
 use serde_json::Value;
@@ -69,6 +70,11 @@ impl Executions for PostgresStore {
     fn ends<'a>(&'a self, range: &'a EndRange, limit: usize) -> Read<'a, Vec<ExecutionEnd>> {
         let record = || "the ends of executions".to_owned();
         self.shared.pool.read(record, move |it| list::ends(it, range, limit))
+    }
+
+    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>> {
+        let record = || "the starts of executions".to_owned();
+        self.shared.pool.read(record, move |it| list::starts(it, range, limit))
     }
 
     fn running<'a>(

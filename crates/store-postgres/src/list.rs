@@ -9,15 +9,15 @@
 //! are listed, and `$4`, limit.
 
 use greenroom_actors::ports::store::{
-    Cursor, EndRange, ExecutionEnd, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX,
-    Projection, Status,
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, ExecutionStart, IDS_SEARCHED_MAX,
+    LIST_SEARCHED_MAX, Projection, StartRange, Status,
 };
 use greenroom_store_codec::codes::status_code;
 use greenroom_store_codec::columns::Columns as _;
 use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
 use greenroom_store_codec::numbers::limit_of;
-use greenroom_store_codec::records::{end_of, projection_of};
-use greenroom_store_codec::{end_columns, execution_columns};
+use greenroom_store_codec::records::{end_of, projection_of, start_of};
+use greenroom_store_codec::{end_columns, execution_columns, start_columns};
 
 use crate::columns::Stored;
 use crate::defects::Defects;
@@ -148,6 +148,21 @@ pub(crate) const ENDS: &str = concat!(
     end_columns!(),
     " FROM executions WHERE status = $1::bigint AND ended >= $2 AND ended < $3
     ORDER BY ended DESC, n DESC LIMIT $4"
+);
+
+pub(crate) const STARTS: &str = concat!(
+    "SELECT ",
+    start_columns!(),
+    " FROM executions WHERE workflow = $1 AND status = $2::bigint
+    ORDER BY created DESC, n DESC LIMIT $3"
+);
+
+/// Checks the workflow and the status on the rows of the user.
+pub(crate) const STARTS_OF_USER: &str = concat!(
+    "SELECT ",
+    start_columns!(),
+    " FROM executions WHERE user_id = $4 AND workflow = $1 AND status = $2::bigint
+    ORDER BY created DESC, n DESC LIMIT $3"
 );
 
 /// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
@@ -305,6 +320,25 @@ pub(crate) async fn ends(
     let rows = reading.rows(ENDS, values).await?;
     let decode = |rows: &[Stored], defects: &Defects| {
         defects.readable_rows(rows, |row| row.named("execution", 0), end_of)
+    };
+    reading.decoded(rows, decode).await
+}
+
+/// Reads starts of a range, the newest first. Damaged rows are omitted.
+pub(crate) async fn starts(
+    reading: Reading,
+    StartRange { workflow_id, status, user_id }: &StartRange,
+    limit: usize,
+) -> Result<Vec<ExecutionStart>, Failure> {
+    let (workflow, user) = (Text(workflow_id.as_str()), user_id.as_deref().map(Text));
+    let (status, limit) = (status_code(*status), limit_of(limit));
+    let range: Values<'_> = &[&workflow, &status, &limit];
+    let rows = match &user {
+        Some(user) => reading.rows(STARTS_OF_USER, &[range, &[user]].concat()).await?,
+        None => reading.rows(STARTS, range).await?,
+    };
+    let decode = |rows: &[Stored], defects: &Defects| {
+        defects.readable_rows(rows, |row| row.named("execution", 0), start_of)
     };
     reading.decoded(rows, decode).await
 }

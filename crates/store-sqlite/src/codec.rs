@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    ExecutionEnd, GenerationEntry, Projection, Status, StoredMessage,
+    ExecutionEnd, ExecutionStart, GenerationEntry, Projection, Status, StoredMessage,
 };
 pub(super) use greenroom_store_codec::codes::{
     generation_code, level_code, role_code, status_code,
@@ -91,6 +91,11 @@ pub(super) fn projection_of(row: &Row<'_>) -> Result<Projection> {
 /// Decodes the columns of an end.
 pub(super) fn end_of(row: &Row<'_>) -> Result<ExecutionEnd> {
     records::end_of(&Stored(row))
+}
+
+/// Decodes the columns of a start.
+pub(super) fn start_of(row: &Row<'_>) -> Result<ExecutionStart> {
+    records::start_of(&Stored(row))
 }
 
 /// Decodes the columns of a generation.

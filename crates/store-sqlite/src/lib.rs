@@ -54,8 +54,9 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions, EndRange,
-    ExecutionCount, ExecutionEnd, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place,
-    Portion, Projection, Read, Row, Snapshot, StoredExecution, Timer, TimerChange,
+    ExecutionCount, ExecutionEnd, ExecutionFilter, ExecutionStart, Executions, IdempotencyRecord,
+    Journal, Place, Portion, Projection, Read, Row, Snapshot, StartRange, StoredExecution, Timer,
+    TimerChange,
 };
 use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
@@ -344,6 +345,12 @@ impl Executions for SqliteStore {
         let range = range.clone();
         let query = move |it: &Reading<'_>| list::ends(it, &range, limit);
         self.read_aside(Lane::Lists, || "the ends of executions".to_owned(), query)
+    }
+
+    fn starts<'a>(&'a self, range: &'a StartRange, limit: usize) -> Read<'a, Vec<ExecutionStart>> {
+        let range = range.clone();
+        let query = move |it: &Reading<'_>| list::starts(it, &range, limit);
+        self.read_aside(Lane::Lists, || "the starts of executions".to_owned(), query)
     }
 
     fn running<'a>(

@@ -7,15 +7,15 @@
 use std::sync::LazyLock;
 
 use greenroom_actors::ports::store::{
-    Cursor, EndRange, ExecutionEnd, ExecutionFilter, IDS_SEARCHED_MAX, LIST_SEARCHED_MAX,
-    Projection, Status,
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, ExecutionStart, IDS_SEARCHED_MAX,
+    LIST_SEARCHED_MAX, Projection, StartRange, Status,
 };
 use greenroom_store_codec::lists::{PageRange, after_prefix, page_of_ids};
-use greenroom_store_codec::records::REPLAYED_FROM;
-use greenroom_store_codec::{end_columns, execution_columns as columns};
+use greenroom_store_codec::records::{DEFINITION, REPLAYED_FROM};
+use greenroom_store_codec::{end_columns, execution_columns as columns, start_columns};
 use rusqlite::{Result, Statement, ToSql};
 
-use super::codec::{end_of, limit_of, named, projection_of, status_code, time_of};
+use super::codec::{end_of, limit_of, named, projection_of, start_of, status_code, time_of};
 use super::defects::Reading;
 use super::reader::bind;
 
@@ -121,6 +121,21 @@ const ENDS: &str = concat!(
     " ORDER BY ended DESC, n DESC LIMIT :limit"
 );
 
+const STARTS: &str = concat!(
+    "SELECT ",
+    start_columns!(),
+    " FROM executions INDEXED BY by_workflow WHERE workflow = :workflow AND status = :status",
+    " ORDER BY created DESC, n DESC LIMIT :limit"
+);
+
+/// Checks the workflow and the status on the rows of the user.
+const STARTS_OF_USER: &str = concat!(
+    "SELECT ",
+    start_columns!(),
+    " FROM executions INDEXED BY by_user WHERE user_id = :user",
+    " AND workflow = :workflow AND status = :status ORDER BY created DESC, n DESC LIMIT :limit"
+);
+
 /// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
 pub(super) const ENDS_SCANNED_MAX: usize = 5_000;
 
@@ -181,6 +196,9 @@ pub(super) fn list(
         looked_at += 1;
         // both are in the index, so they are readable
         last = Some(Cursor { at: time_of(row, 4)?, row: row.get(0)? });
+        if filter.is_search() && !may_match(filter, row)? {
+            continue;
+        }
         let name = || named("execution", row, 1);
         let execution = reading.defects.readable(name, projection_of(row))?;
         page.extend(execution.filter(|execution| filter.admits(execution)));
@@ -263,6 +281,33 @@ pub(super) fn ends(
     let mut rows = statement.raw_query();
     let name = |row: &rusqlite::Row<'_>| named("execution", row, 0);
     reading.defects.readable_rows(&mut rows, name, end_of)
+}
+
+/// Reads starts of a range, the newest first. Damaged rows are omitted.
+pub(super) fn starts(
+    reading: &Reading<'_>,
+    StartRange { workflow_id, status, user_id }: &StartRange,
+    limit: usize,
+) -> Result<Vec<ExecutionStart>> {
+    let sql = if user_id.is_some() { STARTS_OF_USER } else { STARTS };
+    let mut statement = reading.prepare_cached(sql)?;
+    let (status, limit) = (status_code(*status), limit_of(limit));
+    let range: [(&str, &dyn ToSql); 4] =
+        [(":workflow", workflow_id), (":status", &status), (":user", user_id), (":limit", &limit)];
+    bind(&mut statement, &range)?;
+    let mut rows = statement.raw_query();
+    let name = |row: &rusqlite::Row<'_>| named("execution", row, 0);
+    reading.defects.readable_rows(&mut rows, name, start_of)
+}
+
+/// Returns true if a row may match a search, as far as its small columns tell: a suspension can be
+/// large.
+fn may_match(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
+    let text = |column| row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from);
+    let (id, definition) = (text(1)?, text(DEFINITION)?);
+    let begins = |begin: &str| id.is_some_and(|id| id.starts_with(begin));
+    Ok(filter.id_prefix.as_deref().is_none_or(begins)
+        && filter.definition_hash.as_deref().is_none_or(|wanted| definition == Some(wanted)))
 }
 
 /// Returns true if a row matches the filters other than status and time of end.
@@ -389,5 +434,7 @@ mod tests {
         assert_uses_indexes(&ENDED);
         assert_uses_indexes(&ENDED_AS);
         assert_uses_indexes(ENDS);
+        assert_uses_indexes(STARTS);
+        assert_uses_indexes(STARTS_OF_USER);
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn whoami(components: &mut Components) -> Described {
     let data = components.answer::<CallerView<'_>>();
     let request = json!({
         "type": "array", "maxItems": PERMISSIONS_MAX,
-        "items": { "type": "string", "pattern": "^(GET|POST|PUT|PATCH|DELETE) /" },
+        "items": { "type": "string", "pattern": "^(GET|HEAD|POST|PUT|PATCH|DELETE) /" },
     });
     Described::new("whoAmI")
         .about(

@@ -60,7 +60,7 @@ pub(super) fn versions(components: &mut Components) -> Described {
     Described::new("listVersions")
         .about(format!(
             "A version is the definition that an execution began with. Also for a workflow that is no \
-             longer configured, while it has stored executions. Of each status only the last \
+             longer configured, while it has stored executions. Of each status at most the last \
              {VERSIONS_COUNTED_MAX} executions are counted; `countedFrom` says from when on all were.",
         ))
         .with([workflow_id()])
@@ -262,8 +262,8 @@ pub(super) fn state(components: &mut Components) -> Described {
     of_execution("describeExecution")
         .with_query([parts::query(
             "values",
-            "False: null in place of the input, the context, the result and the outputs, and no \
-             `resumeData`, which may be large",
+            "False: null in place of the input, the context, the result and the outputs, and neither \
+             `payload` nor `resumeData`, which may be large",
             json!({ "type": "boolean", "default": true }),
         )])
         .answering(200, parts::execution_answer("The state", data))
@@ -274,8 +274,9 @@ pub(super) fn events(components: &mut Components) -> Described {
     let number = json!({ "type": "integer", "minimum": 0, "default": 0 });
     of_execution("listEvents")
         .about(
-            "The recorded events, as those of the stream. A page ends earlier than `limit` when it has \
-             about a mebibyte, but has at least one event if one follows.",
+            "The recorded events, as those of the stream. A page can be shorter than `limit`: it ends \
+             at about a mebibyte, and an event of more than a quarter of that is a page of its own. \
+             Only `nextAfter` says whether more follow.",
         )
         .with_query([
             parts::query("after", "Events with higher numbers", number),

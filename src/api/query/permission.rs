@@ -6,7 +6,17 @@ use crate::api::error::ApiError;
 
 /// Requests whose permission is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct PermissionQuery(pub Vec<(Method, String)>);
+pub struct PermissionQuery(pub Vec<Question>);
+
+/// A request, as it would be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Method and path, as they were asked for.
+    pub text: String,
+    /// A HEAD is answered by the route of its GET.
+    pub method: Method,
+    pub path: String,
+}
 
 /// Maximum number of requests in a question.
 pub(crate) const PERMISSIONS_MAX: usize = 100;
@@ -22,7 +32,9 @@ impl PermissionQuery {
         }
         let request = |(_, text): &(String, String)| {
             let (method, path) = text.split_once(' ')?;
-            Some((Method::parse(method)?, path.starts_with('/').then(|| path.to_owned())?))
+            let method = Method::parse(if method == "HEAD" { "GET" } else { method })?;
+            let path = path.starts_with('/').then(|| path.to_owned())?;
+            Some(Question { text: text.clone(), method, path })
         };
         let what = "must be a method and a path, as in \"POST /workflows/order/execute\"";
         let read = pairs.iter().map(|pair| request(pair).ok_or_else(|| refusal(what.to_owned())));

@@ -1,6 +1,7 @@
 //! Executions on the wire.
 
 use greenroom_actors::domain::fact::{Others, Suspension};
+use greenroom_actors::domain::footprint::memory_bytes;
 use greenroom_actors::requests::{
     Cancelled, ExecutionOutcome, ExecutionState, Halted, Principal, Suspended,
 };
@@ -147,6 +148,8 @@ pub struct SuspensionView<'a> {
     pub step_id: &'a str,
     pub path: &'a str,
     pub payload: Option<&'a Value>,
+    /// True if there is a payload that is not shown here: lists omit those of more than about 8 KiB.
+    pub payload_omitted: Option<bool>,
     pub deadline: Option<Iso>,
     /// User who paused the execution.
     pub suspended_by: Option<PrincipalView<'a>>,
@@ -154,11 +157,29 @@ pub struct SuspensionView<'a> {
     pub pause: Option<bool>,
 }
 
+/// Maximum size of a payload that lists show, in bytes of memory.
+const LISTED_PAYLOAD_BYTES_MAX: u64 = 8 << 10;
+
 impl<'a> SuspensionView<'a> {
     /// Shows a suspension as in results and events.
     pub fn in_result(suspension: &'a Suspension) -> Self {
         let index = Some(suspension.step_index);
         Self { suspended_step_index: index, step_index: None, ..Self::in_state(suspension) }
+    }
+
+    /// Shows a suspension as in lists: without a large payload.
+    pub fn in_list(suspension: &'a Suspension) -> Self {
+        let payload = suspension.payload.as_deref();
+        let is_large = payload.is_some_and(|it| memory_bytes(it) > LISTED_PAYLOAD_BYTES_MAX);
+        let view = Self::in_state(suspension);
+        if is_large { view.without_payload() } else { view }
+    }
+
+    /// Omits the payload.
+    #[must_use]
+    pub fn without_payload(self) -> Self {
+        let payload_omitted = self.payload.map(|_| true);
+        Self { payload: None, payload_omitted, ..self }
     }
 
     /// Shows a suspension as in the state.
@@ -173,6 +194,7 @@ impl<'a> SuspensionView<'a> {
             step_id: &suspension.step_id,
             path: &suspension.path,
             payload: suspension.payload.as_deref(),
+            payload_omitted: None,
             deadline: suspension.deadline.map(Iso),
             pause: suspension.is_pause().then_some(true),
         }

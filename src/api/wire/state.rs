@@ -98,14 +98,17 @@ impl<'a> StateView<'a> {
         }
     }
 
-    /// Shows null in place of the input, the context, the result and the outputs, and no data of
-    /// resumes.
+    /// Shows null in place of the input, the context, the result and the outputs, and neither
+    /// payloads nor data of resumes.
     #[must_use]
     pub fn without_values(mut self) -> Self {
         (self.input, self.context, self.result) = (&Value::Null, &Value::Null, None);
         for step in &mut self.steps {
             (step.output, step.resume_data) = (None, None);
         }
+        self.suspension = self.suspension.map(SuspensionView::without_payload);
+        let suspensions = self.suspensions.into_iter();
+        self.suspensions = suspensions.map(SuspensionView::without_payload).collect();
         self
     }
 }
@@ -243,7 +246,7 @@ impl<'a> ExecutionItemView<'a> {
             updated_at: Iso(row.updated_at),
             end_at: row.ended_at.map(Iso),
             error: row.error.as_deref().map(FailureView::of),
-            suspensions: SuspensionsView::of(first, others, SuspensionView::in_state),
+            suspensions: SuspensionsView::of(first, others, SuspensionView::in_list),
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),

@@ -144,7 +144,31 @@ fn a_state_can_be_read_without_its_values() {
         (&slim["status"], &slim["lastSequence"]),
         (&whole["status"], &whole["lastSequence"])
     );
+    assert_eq!(state("?vals=1").status, 400, "a misspelt parameter");
+    assert_eq!(state("?_=1").status, 200, "others are ignored");
     let refused = state("?values=no");
     assert_eq!(refused.status, 400);
     assert_eq!(refused.json()["error"], "Invalid query parameter values: must be true or false");
+}
+
+#[test]
+fn large_payloads_are_in_the_state_alone() {
+    let site = Site::start();
+    for (id, length) in [("small", 100), ("large", 20_000)] {
+        site.execute("approval", id, &json!({ "who": "x".repeat(length) }));
+    }
+    let page = site.get("/workflows/approval/executions").data();
+    let shown = |row: &Value| {
+        let suspension = &row["suspension"];
+        (suspension["payload"].is_null(), suspension["payloadOmitted"].clone())
+    };
+    assert_eq!(ids(&page), ["large", "small"]);
+    assert_eq!(shown(&page["executions"][0]), (true, json!(true)));
+    assert_eq!(shown(&page["executions"][1]), (false, Value::Null));
+    assert_eq!(page["executions"][0]["suspensions"][0]["payloadOmitted"], true);
+    let state = |query: &str| {
+        site.get(&format!("/workflows/approval/executions/small/state{query}")).data()
+    };
+    assert_eq!(shown(&state("")), (false, Value::Null));
+    assert_eq!(shown(&state("?values=false")), (true, json!(true)));
 }

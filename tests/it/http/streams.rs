@@ -308,3 +308,26 @@ fn pages_of_events_are_those_of_the_stream() {
         assert_eq!(refused.json()["error"], format!("Invalid query parameter {refusal}"));
     }
 }
+
+#[test]
+fn large_events_are_pages_of_their_own() {
+    let site = Site::with(
+        "[[workflows.large.steps]]\nid = \"a\"\ntype = \"andThen\"\nmap = \"input\"\n\
+         [[workflows.large.steps]]\nid = \"b\"\ntype = \"andThen\"\nmap = \"input\"\n\
+         [[workflows.large.steps]]\nid = \"c\"\ntype = \"andThen\"\nmap = \"1\"\n",
+    );
+    site.execute("large", "e", &json!({ "text": "x".repeat(400_000) }));
+    let (mut after, mut numbers, mut sizes) = (json!(0), Vec::new(), Vec::new());
+    while !after.is_null() {
+        let path = format!("/workflows/large/executions/e/events?after={after}&limit=1000");
+        let reply = site.get(&path);
+        sizes.push(reply.body.len());
+        let page = reply.data();
+        let events = page["events"].as_array().unwrap();
+        numbers.extend(events.iter().map(|event| event["sequence"].as_u64().unwrap()));
+        after = page["nextAfter"].clone();
+    }
+    let last = site.get("/workflows/large/executions/e/state").data()["lastSequence"].as_u64();
+    assert_eq!(numbers, (1..=last.unwrap()).collect::<Vec<_>>());
+    assert!(sizes.iter().all(|size| *size < 1_000_000), "{sizes:?}");
+}

@@ -155,7 +155,10 @@ impl Run {
         let Start { active, begin, answer, .. } = start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
-        let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours);
+        // of two that continue it at once, one answers and one by a restart, the second is refused
+        let is_alone = input.continues && record.origin.is_none() && input.parent.is_none();
+        let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours && !is_alone);
+        let is_id_ours = is_id_ours && (found.is_some() || !is_alone);
         let message_id = super::memory::message_id(&input.messages, &id).to_owned();
         let has_subscribers = subscribers.borrow().are_expected();
         let sequencer = has_subscribers

@@ -9,7 +9,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::slot::SlotSet;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Cursor, EndRange, ExecutionEnd, ExecutionFilter, Failure, Projection, ReplayedFrom, Status,
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, ExecutionStart, Failure, Projection,
+    ReplayedFrom, StartRange, Status,
 };
 
 pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
@@ -59,6 +60,7 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
     }
 
     ends_are_those_of_a_range(&bench, &drafts).await;
+    starts_are_those_of_a_range(&bench, &drafts).await;
     for filter in every_filter() {
         let mut expected: Vec<&Draft> = drafts.iter().filter(|d| matches(&filter, d)).collect();
         expected.sort_by_key(|draft| {
@@ -89,6 +91,34 @@ async fn ends_are_those_of_a_range(bench: &Bench, drafts: &[Draft]) {
                 let ends = read(bench.store.ends(&EndRange { status, period }, limit)).await;
                 let expected = &expected[..expected.len().min(limit)];
                 assert_eq!(ends, expected, "{} from {from}, {limit}", status.as_str());
+            }
+        }
+    }
+}
+
+async fn starts_are_those_of_a_range(bench: &Bench, drafts: &[Draft]) {
+    for status in Status::ALL {
+        for (workflow, user) in
+            [("order", None), ("refund", None), ("order", Some("u1")), ("nope", None)]
+        {
+            let is_within = |draft: &&Draft| {
+                let header = &draft.header;
+                draft.status == status
+                    && *header.workflow_id == *workflow
+                    && user.is_none_or(|user| header.user_id.as_deref() == Some(user))
+            };
+            let mut within: Vec<&Draft> = drafts.iter().filter(is_within).collect();
+            within.sort_by_key(|draft| std::cmp::Reverse((draft.header.created_at, draft.row)));
+            let start = |draft: &Draft| ExecutionStart {
+                definition_hash: Arc::clone(&draft.header.definition_hash),
+                created_at: draft.header.created_at,
+            };
+            let expected: Vec<_> = within.into_iter().map(start).collect();
+            let (workflow_id, user_id) = (workflow.to_owned(), user.map(str::to_owned));
+            let range = StartRange { workflow_id, status, user_id };
+            for limit in [0, 3, 100] {
+                let starts = read(bench.store.starts(&range, limit)).await;
+                assert_eq!(starts, expected[..expected.len().min(limit)], "{range:?}, {limit}");
             }
         }
     }

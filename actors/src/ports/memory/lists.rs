@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::{Entry, State};
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Cursor, EndRange, ExecutionEnd, ExecutionFilter, Projection, Row};
+use crate::ports::store::{
+    Cursor, EndRange, ExecutionEnd, ExecutionFilter, ExecutionStart, Projection, Row, StartRange,
+};
 
 impl State {
     /// Lists executions, newest first.
@@ -54,6 +56,19 @@ impl State {
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(|(place, _)| *place);
         (found.into_iter().map(|(_, entry)| entry.projection.clone()).collect(), next)
+    }
+
+    /// Returns starts of a range, the newest first.
+    pub(super) fn starts(&self, range: &StartRange, limit: usize) -> Vec<ExecutionStart> {
+        let StartRange { workflow_id, status, user_id } = range.clone();
+        let (workflow_id, status) = (Some(workflow_id), Some(status));
+        let filter = ExecutionFilter { workflow_id, status, user_id, ..ExecutionFilter::default() };
+        let (rows, _) = self.list_by_creation(&filter, None, limit);
+        let start = |row: Projection| ExecutionStart {
+            definition_hash: Arc::clone(&row.header.definition_hash),
+            created_at: row.header.created_at,
+        };
+        rows.into_iter().map(start).collect()
     }
 
     /// Returns ends of a range, last ended first.

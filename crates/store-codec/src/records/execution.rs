@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::fact::Parent;
 use greenroom_actors::ports::store::{
-    ExecutionEnd, Failure, Header, IdempotencyRecord, Projection, ReplayedFrom, Timer,
+    ExecutionEnd, ExecutionStart, Failure, Header, IdempotencyRecord, Projection, ReplayedFrom,
+    Timer,
 };
 
 use crate::codes::status_of;
@@ -23,6 +24,9 @@ macro_rules! execution_columns {
          suspension, error, replayed_from, replayed_step"
     };
 }
+
+/// Index of `definition` in [`execution_columns`](crate::execution_columns).
+pub const DEFINITION: usize = 8;
 
 /// Index of `replayed_from` in [`execution_columns`](crate::execution_columns).
 pub const REPLAYED_FROM: usize = 19;
@@ -79,6 +83,19 @@ pub fn end_of<C: Columns>(row: &C) -> Result<ExecutionEnd, C::Error> {
         ended_at: row.time(4)?,
         failed_step: row.optional_json::<Failure>(5)?.and_then(|failure| failure.step_id),
     })
+}
+
+/// Columns of a start for [`start_of`](crate::records::start_of).
+#[macro_export]
+macro_rules! start_columns {
+    () => {
+        "id, definition, created"
+    };
+}
+
+/// Decodes the columns of [`start_columns`](crate::start_columns).
+pub fn start_of<C: Columns>(row: &C) -> Result<ExecutionStart, C::Error> {
+    Ok(ExecutionStart { definition_hash: row.shared(1)?, created_at: row.time(2)? })
 }
 
 /// Decodes a timer: `execution, key, due`.

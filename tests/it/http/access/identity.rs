@@ -180,6 +180,17 @@ fn callers_are_told_what_they_may_request() {
     assert_eq!(ann["requests"][1]["reason"], Value::Null);
     let ops = told(&token("bob", &["ops"]));
     assert_eq!((&ops["sees"], allowed(&ops)), (&json!("all"), vec![true, true, false]));
+    // what another method of the path allows, the method and its spelling do not change
+    let spellings = "/whoami?request=HEAD%20/workfl%256Fws&request=DELETE%20/workflows";
+    let other = ask(&site, &token("ann", &[]), "GET", spellings, &json!({})).data();
+    assert_eq!(allowed(&other), [true, false]);
+    assert_eq!(other["requests"][0]["request"], "HEAD /workfl%6Fws");
+    let reason = other["requests"][1]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("Method DELETE"), "{reason}");
+    // an invalid token is no token elsewhere; here it is what is asked about
+    let refused = ask(&site, "not.a.token", "GET", "/whoami", &json!({}));
+    assert_eq!(refused.status, 401, "{}", refused.error());
+    assert_eq!(ask(&site, "not.a.token", "GET", "/workflows", &json!({})).status, 200);
     let nobody = site.get(question).data();
     assert_eq!((&nobody["userId"], &nobody["sees"]), (&Value::Null, &json!("none")));
     assert_eq!(allowed(&nobody), [false, false, false]);

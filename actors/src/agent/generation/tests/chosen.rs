@@ -64,3 +64,18 @@ async fn an_id_is_free_after_a_refused_request() {
     assert!(matches!(wrong, Err(GenerateError::InvalidSchema(_))), "{wrong:?}");
     assert_eq!(world.run(chosen(request(None))).await.unwrap().id, "g1");
 }
+
+#[actix::test]
+async fn a_run_that_continues_a_live_one_is_refused() {
+    tokio::time::pause();
+    let world = World::new(ScriptedModel::local([ScriptedAnswer::Hang]), History::default());
+    let first = world.spawn(request(None));
+    settle().await;
+    let recorded = world.history.statuses();
+    let second = world.run(GenerationRequest { continues: true, ..request(None) }).await;
+    assert_eq!(second, Err(exists()));
+    assert_eq!(world.history.statuses(), recorded, "nothing is recorded over the first one");
+    assert!(world.deps.live.find("writer", "g1", &Visibility::Everything).is_some());
+    first.cancel();
+    assert_eq!(first.outcome().await, Err(GenerateError::Cancelled));
+}
