@@ -27,6 +27,7 @@ pub mod raw_stream;
 pub mod shape;
 pub mod span;
 pub mod state;
+pub mod suspension;
 pub mod system;
 pub mod tool;
 pub mod ui_message;

@@ -41,7 +41,7 @@ impl Runtime {
         let reach = |facts: &[Recorded]| facts.last().map_or(after, |it| it.next_seq() - 1);
         while reach(&page.facts) < wanted && bytes < PAGE_BYTES {
             let portion = store.portion(id, from, READ_BYTES).await.map_err(Unavailable::from)?;
-            // a fact that came alone can be of any size, and is a page of its own
+            // a fact that came alone can be of any size, and is a separate page
             let is_alone = portion.facts.len() == 1;
             if portion.facts.is_empty() || is_alone && reach(&page.facts) > after {
                 break;

@@ -15,9 +15,10 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::{PrincipalView, SuspensionView, SuspensionsView};
+use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::{kind_of, status_of};
 use crate::api::wire::shape::{error_kind, execution_status, one_of};
+use crate::api::wire::suspension::{SuspensionView, SuspensionsView};
 
 pub use page::EventsView;
 pub use progress::{ProgressFrame, render_progress};

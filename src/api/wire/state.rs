@@ -10,9 +10,10 @@ use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::{PrincipalView, SuspensionView, SuspensionsView};
+use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::{AttemptErrorView, FailureView};
 use crate::api::wire::shape::{UsageShape, execution_status, step_status};
+use crate::api::wire::suspension::{SuspensionView, SuspensionsView};
 
 /// State of an execution.
 #[derive(Debug, Serialize, ToSchema)]

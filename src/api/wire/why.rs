@@ -13,10 +13,11 @@ use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::{PrincipalView, SuspensionView};
+use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::inbox::AskView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
+use crate::api::wire::suspension::SuspensionView;
 use crate::api::wire::why::end::EndView;
 
 /// All values of `kind`.
