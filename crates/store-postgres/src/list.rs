@@ -157,12 +157,13 @@ pub(crate) const STARTS: &str = concat!(
     ORDER BY created DESC, n DESC LIMIT $3"
 );
 
-/// Checks the workflow and the status on the rows of the user.
+/// Checks the workflow and the status on the rows of the user. Plain conditions would lead to the
+/// rows of the workflow, which has those of others.
 pub(crate) const STARTS_OF_USER: &str = concat!(
     "SELECT ",
     start_columns!(),
-    " FROM executions WHERE user_id = $4 AND workflow = $1 AND status = $2::bigint
-    ORDER BY created DESC, n DESC LIMIT $3"
+    " FROM executions WHERE user_id = $4 AND ($1::text IS NULL OR workflow = $1)
+    AND ($2::bigint IS NULL OR status = $2) ORDER BY created DESC, n DESC LIMIT $3"
 );
 
 /// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
