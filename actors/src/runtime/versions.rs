@@ -37,25 +37,22 @@ pub struct Version {
 }
 
 impl Runtime {
-    /// Counts the executions of a workflow, or those of one user, by version and status. At most
-    /// [`VERSIONS_COUNTED_MAX`] of each status are counted, those that started last.
+    /// Counts the executions of a workflow, or those of one user among them, by version and status. At
+    /// most [`VERSIONS_COUNTED_MAX`] of each status are read, those that started last.
     pub async fn versions(
         &self,
         workflow_id: &str,
         user_id: Option<&str>,
     ) -> Result<Versions, Unavailable> {
-        let ranges = Status::ALL.map(|status| StartRange {
-            workflow_id: workflow_id.to_owned(),
-            status,
-            user_id: user_id.map(str::to_owned),
-        });
+        let ranges =
+            Status::ALL.map(|status| StartRange { workflow_id: workflow_id.to_owned(), status });
         // one more, to detect further ones
         let store = &self.shared.store;
         let reads = ranges.iter().map(|range| store.starts(range, VERSIONS_COUNTED_MAX + 1));
         let starts = try_join_all(reads).await?;
         let registered = self.shared.plan_to_start(workflow_id);
         let registered = registered.as_ref().map(|plan| &plan.hash);
-        Ok(Versions::of(registered, Status::ALL.into_iter().zip(starts)))
+        Ok(Versions::of(registered, user_id, Status::ALL.into_iter().zip(starts)))
     }
 
     /// Returns the versions of a workflow of which the caller sees no executions.
@@ -63,14 +60,15 @@ impl Runtime {
     pub fn versions_without_executions(&self, workflow_id: &str) -> Versions {
         let registered = self.shared.plan_to_start(workflow_id);
         let registered = registered.as_ref().map(|plan| &plan.hash);
-        Versions::of(registered, std::iter::empty())
+        Versions::of(registered, None, std::iter::empty())
     }
 }
 
 impl Versions {
-    /// Counts starts, of each status the newest first.
+    /// Counts starts, or those of one user, of each status the newest first.
     fn of(
         registered: Option<&Arc<str>>,
+        user_id: Option<&str>,
         lists: impl Iterator<Item = (Status, Vec<ExecutionStart>)>,
     ) -> Self {
         let mut known: HashMap<Arc<str>, Version> = HashMap::new();
@@ -87,7 +85,11 @@ impl Versions {
                     counted_from.push((status, from));
                 }
             }
-            for ExecutionStart { definition_hash: hash, created_at } in starts {
+            let is_sought = |start: &ExecutionStart| {
+                user_id.is_none_or(|user| start.user_id.as_deref() == Some(user))
+            };
+            for start in starts.into_iter().filter(is_sought) {
+                let ExecutionStart { definition_hash: hash, created_at, .. } = start;
                 let version =
                     known.entry(Arc::clone(&hash)).or_insert_with(|| Version::new(&hash, false));
                 version.add(status, created_at);

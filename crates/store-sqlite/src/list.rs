@@ -128,14 +128,6 @@ const STARTS: &str = concat!(
     " ORDER BY created DESC, n DESC LIMIT :limit"
 );
 
-/// Checks the workflow and the status on the rows of the user.
-const STARTS_OF_USER: &str = concat!(
-    "SELECT ",
-    start_columns!(),
-    " FROM executions INDEXED BY by_user WHERE user_id = :user",
-    " AND workflow = :workflow AND status = :status ORDER BY created DESC, n DESC LIMIT :limit"
-);
-
 /// Maximum number of rows that a page of ends scans: about ten milliseconds if none matches.
 pub(super) const ENDS_SCANNED_MAX: usize = 5_000;
 
@@ -286,14 +278,13 @@ pub(super) fn ends(
 /// Reads starts of a range, the newest first. Damaged rows are omitted.
 pub(super) fn starts(
     reading: &Reading<'_>,
-    StartRange { workflow_id, status, user_id }: &StartRange,
+    StartRange { workflow_id, status }: &StartRange,
     limit: usize,
 ) -> Result<Vec<ExecutionStart>> {
-    let sql = if user_id.is_some() { STARTS_OF_USER } else { STARTS };
-    let mut statement = reading.prepare_cached(sql)?;
+    let mut statement = reading.prepare_cached(STARTS)?;
     let (status, limit) = (status_code(*status), limit_of(limit));
-    let range: [(&str, &dyn ToSql); 4] =
-        [(":workflow", workflow_id), (":status", &status), (":user", user_id), (":limit", &limit)];
+    let range: [(&str, &dyn ToSql); 3] =
+        [(":workflow", workflow_id), (":status", &status), (":limit", &limit)];
     bind(&mut statement, &range)?;
     let mut rows = statement.raw_query();
     let name = |row: &rusqlite::Row<'_>| named("execution", row, 0);
@@ -435,6 +426,5 @@ mod tests {
         assert_uses_indexes(&ENDED_AS);
         assert_uses_indexes(ENDS);
         assert_uses_indexes(STARTS);
-        assert_uses_indexes(STARTS_OF_USER);
     }
 }

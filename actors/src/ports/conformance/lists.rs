@@ -98,24 +98,18 @@ async fn ends_are_those_of_a_range(bench: &Bench, drafts: &[Draft]) {
 
 async fn starts_are_those_of_a_range(bench: &Bench, drafts: &[Draft]) {
     for status in Status::ALL {
-        for (workflow, user) in
-            [("order", None), ("refund", None), ("order", Some("u1")), ("nope", None)]
-        {
-            let is_within = |draft: &&Draft| {
-                let header = &draft.header;
-                draft.status == status
-                    && *header.workflow_id == *workflow
-                    && user.is_none_or(|user| header.user_id.as_deref() == Some(user))
-            };
+        for workflow in ["order", "refund", "nope"] {
+            let is_within =
+                |draft: &&Draft| draft.status == status && *draft.header.workflow_id == *workflow;
             let mut within: Vec<&Draft> = drafts.iter().filter(is_within).collect();
             within.sort_by_key(|draft| std::cmp::Reverse((draft.header.created_at, draft.row)));
             let start = |draft: &Draft| ExecutionStart {
+                user_id: draft.header.user_id.clone(),
                 definition_hash: Arc::clone(&draft.header.definition_hash),
                 created_at: draft.header.created_at,
             };
             let expected: Vec<_> = within.into_iter().map(start).collect();
-            let (workflow_id, user_id) = (workflow.to_owned(), user.map(str::to_owned));
-            let range = StartRange { workflow_id, status, user_id };
+            let range = StartRange { workflow_id: workflow.to_owned(), status };
             for limit in [0, 3, 100] {
                 let starts = read(bench.store.starts(&range, limit)).await;
                 assert_eq!(starts, expected[..expected.len().min(limit)], "{range:?}, {limit}");

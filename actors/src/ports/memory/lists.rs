@@ -60,11 +60,12 @@ impl State {
 
     /// Returns starts of a range, the newest first.
     pub(super) fn starts(&self, range: &StartRange, limit: usize) -> Vec<ExecutionStart> {
-        let StartRange { workflow_id, status, user_id } = range.clone();
+        let StartRange { workflow_id, status } = range.clone();
         let (workflow_id, status) = (Some(workflow_id), Some(status));
-        let filter = ExecutionFilter { workflow_id, status, user_id, ..ExecutionFilter::default() };
+        let filter = ExecutionFilter { workflow_id, status, ..ExecutionFilter::default() };
         let (rows, _) = self.list_by_creation(&filter, None, limit);
         let start = |row: Projection| ExecutionStart {
+            user_id: row.header.user_id.clone(),
             definition_hash: Arc::clone(&row.header.definition_hash),
             created_at: row.header.created_at,
         };

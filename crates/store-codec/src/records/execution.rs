@@ -89,13 +89,17 @@ pub fn end_of<C: Columns>(row: &C) -> Result<ExecutionEnd, C::Error> {
 #[macro_export]
 macro_rules! start_columns {
     () => {
-        "id, definition, created"
+        "id, definition, created, user_id"
     };
 }
 
 /// Decodes the columns of [`start_columns`](crate::start_columns).
 pub fn start_of<C: Columns>(row: &C) -> Result<ExecutionStart, C::Error> {
-    Ok(ExecutionStart { definition_hash: row.shared(1)?, created_at: row.time(2)? })
+    Ok(ExecutionStart {
+        definition_hash: row.shared(1)?,
+        created_at: row.time(2)?,
+        user_id: row.optional_shared(3)?,
+    })
 }
 
 /// Decodes a timer: `execution, key, due`.

@@ -215,7 +215,6 @@ pub(super) const CASES: &[Case] = &[
     of!(list::ENDED, "0, 900000, 1, 101, 0, 900000, 'no workflow', NULL, NULL, NULL"),
     of!(list::ENDS, "4, 0, 900000, 5001"),
     of!(list::STARTS, "'workflow 1', 3, 2001"),
-    of!(list::STARTS_OF_USER, "'workflow 1', 3, 2001, 'user 0'"),
     of!(list::ENDED_AS, "0, 900000, 1, 101, 0, 900000, NULL, 'no user', NULL, NULL, 4"),
     of!(log_writes::NEXT_NUMBERS, "500"),
     of!(
