@@ -53,25 +53,27 @@ export function Actions(props: ActionsProps) {
     );
   };
   return (
-    <div class="actions">
-      {asked.length > 0 && button("answer", "Answer", "primary")}
-      {hold && <Resume base={base} hold={hold} />}
-      {outlook && !isOver && !hold && button("suspend", "Suspend")}
-      {outlook && workflowId !== bulkWorkflow && button("replay", isOver ? "Replay" : "Replay as another")}
-      {outlook && !isOver && button("cancel", "Cancel", "danger")}
-      {state?.replayedFrom && (
-        <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>
-          Compare with its original
-        </a>
-      )}
-      <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
-      <Save ids={{ id: workflowId, executionId }} />
+    <>
+      <div class="actions">
+        {asked.length > 0 && button("answer", "Answer", "primary")}
+        {hold && <Resume base={base} hold={hold} />}
+        {outlook && !isOver && !hold && button("suspend", "Suspend")}
+        {outlook && workflowId !== bulkWorkflow && button("replay", isOver ? "Replay" : "Replay as another")}
+        {outlook && !isOver && button("cancel", "Cancel", "danger")}
+        {state?.replayedFrom && (
+          <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>
+            Compare with its original
+          </a>
+        )}
+        <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
+        <Save ids={{ id: workflowId, executionId }} />
+        {open === "answer" && <AnswerDialog waits={asked} close={close} />}
+        {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
+        {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
+        {open === "replay" && <ReplayDialog {...props} base={base} close={close} />}
+      </div>
       {refused.length > 0 && <p class="note refused">{refused.join(" ")}</p>}
-      {open === "answer" && <AnswerDialog waits={asked} close={close} />}
-      {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
-      {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
-      {open === "replay" && <ReplayDialog {...props} base={base} close={close} />}
-    </div>
+    </>
   );
 }
 

@@ -219,7 +219,7 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         )}
         {state?.replayedFrom && (
           <Fact name="Replay of">
-            <Id id={state.replayedFrom.executionId} href={to("executions", state.workflowId, state.replayedFrom.executionId)} max={24} /> from {state.replayedFrom.stepId}
+            <Id id={state.replayedFrom.executionId} href={to("executions", state.workflowId, state.replayedFrom.executionId)} max={17} /> from {state.replayedFrom.stepId}
           </Fact>
         )}
         {!isPast && state?.usage && (

@@ -45,5 +45,6 @@ export function Duration({ from, until, rough }: { from: string | null | undefin
 
 /** A length that changes every second shows no fractions. */
 export function lasting(ms: number): string {
-  return duration(Math.floor(Math.max(ms, 0) / 1000) * 1000 || 0).replace(/(\d+)\.\d+ s/, "$1 s").replace("0 ms", "0 s");
+  if (ms < 1000) return "0 s";
+  return duration(Math.floor(Math.max(ms, 0) / 1000) * 1000 || 0).replace(/(\d+)\.\d+ s/, "$1 s");
 }
