@@ -28,6 +28,7 @@ const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "replays with another input, and compares": replayAndCompare,
+  "sees what a replay kept": seeKept,
   "chats with a tool, and approves one": chatWithTools,
   "stops an answer after a reload, and goes on": stopAndGoOn,
 };
@@ -215,6 +216,17 @@ async function replayAndCompare(page: Page, base: string): Promise<void> {
   assert.equal(await page.getByText("differs").count(), 2);
   const [a, b] = ["a", "b"].map((side) => new URL(page.url()).searchParams.get(side));
   assert.ok(a === `refund/${id}` && b !== a, page.url());
+}
+
+async function seeKept(page: Page, base: string): Promise<void> {
+  const id = await server.execute("expense-approval", { employee: "Ada", amount: 900 });
+  const replay = await page.request.post(`${base}/workflows/expense-approval/executions/${id}/replay`, { data: { stepId: "manager" }, headers: { prefer: "respond-async" } });
+  const other = replay.headers()["x-execution-id"] ?? "";
+  await page.goto(`${base}/console/executions/expense-approval/${other}?step=classify`);
+  await page.getByText("It did not run again").waitFor();
+  await page.locator(".selection").getByRole("link").click();
+  await page.waitForURL(`**/expense-approval/${id}?step=classify`);
+  await page.locator(".selection").getByText("Output").waitFor();
 }
 
 async function chatWithTools(page: Page, base: string): Promise<void> {

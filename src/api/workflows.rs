@@ -38,8 +38,19 @@ pub fn find_to_show(runtime: &Runtime, id: &str) -> Result<Arc<Plan>, ApiError> 
 
 /// Shows a workflow.
 pub fn describe<'a>(activity: &Activity, plan: &'a Plan) -> WorkflowView<'a> {
-    let definition = &plan.definition;
-    WorkflowView::of(definition, activity.is_workflow_running(&definition.id))
+    WorkflowView::of(plan, activity.is_workflow_running(&plan.definition.id))
+}
+
+/// Finds a version of a workflow that executions began with, also of one that is no longer configured.
+pub async fn find_version(
+    runtime: &Runtime,
+    id: &str,
+    definition_hash: &str,
+) -> Result<Arc<Plan>, ApiError> {
+    let found = runtime.version(id, definition_hash).await?;
+    let refusal =
+        || ApiError::WorkflowNotFound(format!("{id} of version {definition_hash}").into());
+    found.ok_or_else(refusal)
 }
 
 /// Finds a registered workflow. Handlers call it before they read the body.

@@ -15,6 +15,7 @@ use greenroom_actors::requests::{ExecutionOutcome, StartExecution, Target};
 use greenroom_actors::visibility::Visibility;
 
 use crate::api::ids::encode;
+use crate::api::query::read_name;
 use crate::api::wire::execution::ExecutionView;
 use crate::api::workflows::{StartBody, succeeded};
 use crate::api::{ApiError, executions, workflows};
@@ -22,6 +23,7 @@ use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
 use crate::web::ids::Subject;
 use crate::web::peer::stop_waiting_on_disconnect;
+use crate::web::query::query_pairs;
 use crate::web::sse::Begin;
 use crate::web::{ids, prefer, respond, sse, trace};
 
@@ -55,7 +57,11 @@ pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
 
 /// `GET /workflows/:id`.
 pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
-    let plan = workflows::find_to_show(&runtime, &ids::workflow(&request)?)?;
+    let id = ids::workflow(&request)?;
+    let plan = match read_name(&query_pairs(&request)?, "definitionHash")? {
+        Some(hash) => workflows::find_version(&runtime, &id, &hash).await?,
+        None => workflows::find_to_show(&runtime, &id)?,
+    };
     let activity = runtime.activity().await;
     Ok(respond::json(workflows::describe(&activity, &plan)))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
+use crate::domain::plan::Plan;
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{ExecutionStart, StartRange};
@@ -53,6 +54,21 @@ impl Runtime {
         let registered = self.shared.plan_to_start(workflow_id);
         let registered = registered.as_ref().map(|plan| &plan.hash);
         Ok(Versions::of(registered, user_id, Status::ALL.into_iter().zip(starts)))
+    }
+
+    /// Returns a stored version of a workflow; `None` if there is none with this hash.
+    pub async fn version(
+        &self,
+        workflow_id: &str,
+        definition_hash: &str,
+    ) -> Result<Option<Arc<Plan>>, Unavailable> {
+        let hash = Arc::from(definition_hash);
+        let registered = self.shared.plan_to_start(workflow_id).filter(|plan| plan.hash == hash);
+        if registered.is_some() || self.shared.store.definition(&hash).await?.is_none() {
+            return Ok(registered);
+        }
+        let plan = self.shared.plan(&hash).await?;
+        Ok(Some(plan).filter(|plan| plan.definition.id == workflow_id))
     }
 
     /// Returns the versions of a workflow of which the caller sees no executions.
@@ -132,14 +148,15 @@ mod tests {
     use crate::ports::store::ExecutionFilter;
     use crate::testkit::{World, registry_of, start};
 
-    fn workflow(output: i64) -> WorkflowDefinition {
+    fn workflow_of(output: i64) -> WorkflowDefinition {
         let one = StepKind::Then { body: Body::Map(Values(json!(output))) };
         WorkflowDefinition::new("w", vec![StepDefinition::new("one", one)])
     }
 
     #[actix::test]
     async fn executions_are_counted_by_the_definition_they_began_with() {
-        let mut world = World::launch(registry_of([workflow(1)]), RuntimeLimits::default()).await;
+        let mut world =
+            World::launch(registry_of([workflow_of(1)]), RuntimeLimits::default()).await;
         let runtime = world.runtime.clone();
         let before = runtime.versions("w", None).await.unwrap();
         assert_eq!((before.versions.len(), before.versions[0].is_registered), (1, true));
@@ -147,7 +164,7 @@ mod tests {
         assert_eq!(before, runtime.versions_without_executions("w"));
         runtime.execute(start("w", "a", json!({}))).await.unwrap();
         runtime.execute(start("w", "b", json!({}))).await.unwrap();
-        world.exchange(registry_of([workflow(2)])).await.unwrap();
+        world.exchange(registry_of([workflow_of(2)])).await.unwrap();
         runtime.execute(start("w", "c", json!({}))).await.unwrap();
 
         let Versions { versions, counted_from } = runtime.versions("w", None).await.unwrap();
@@ -165,5 +182,11 @@ mod tests {
         let ids: Vec<_> = rows.iter().map(|row| row.header.id.as_str()).collect();
         assert_eq!(ids, ["b", "a"]);
         assert_eq!(runtime.versions("w", Some("ann")).await.unwrap().versions.len(), 1);
+        for (place, workflow, output) in [(0, "w", Some(2)), (1, "w", Some(1)), (1, "x", None)] {
+            let found = runtime.version(workflow, &versions[place].definition_hash).await.unwrap();
+            let expected = output.map(workflow_of);
+            assert_eq!(found.map(|plan| plan.definition.clone()), expected, "{place} {workflow}");
+        }
+        assert!(runtime.version("w", "none").await.unwrap().is_none());
     }
 }

@@ -3225,6 +3225,8 @@ export interface components {
         };
         /** @description `GET /workflows/:id`. */
         WorkflowDetail: components["schemas"]["WorkflowSummary"] & {
+            /** @description Hash of this version. */
+            definitionHash: string;
             steps: components["schemas"]["WorkflowStep"][];
             /** @description A JSON Schema. */
             inputSchema: Record<string, never> | boolean;
@@ -5870,7 +5872,10 @@ export interface operations {
     };
     describeWorkflow: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description This version, that executions began with; by default that of new executions */
+                definitionHash?: string;
+            };
             header?: never;
             path: {
                 /** @description Id of the workflow */
@@ -5894,6 +5899,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["Refused400.17"];
             403: components["responses"]["Refused403.18"];
             404: components["responses"]["Refused404.3"];
             500: components["responses"]["Refused500.15"];

@@ -157,14 +157,18 @@ function AnswerDialog({ waits, close }: { waits: Awaited[]; close: () => void })
 function ReplayDialog({ base, workflowId, executionId, state, outlook, definition, stepId, close }: ActionsProps & { base: string; close: () => void }) {
   const begun = new Set((state?.steps ?? []).filter((step) => !step.path.includes("/") && !step.path.includes("[")).map((step) => step.stepId));
   const named = outlook?.ended?.replayFrom ?? [];
-  const steps = named.length > 0 ? named : (definition?.steps ?? []).map((step) => step.id).filter((id) => begun.has(id));
-  const [from, setFrom] = useState(steps.includes(stepId) ? stepId : (steps.at(-1) ?? ""));
+  const recorded = named.length > 0 ? named : (definition?.steps ?? []).map((step) => step.id).filter((id) => begun.has(id));
   const [withInput, setWithInput] = useState(false);
   const [draft, setDraft] = useState<Draft | null>(null);
   // Its values are only needed, and read, for another input.
   const given = useResource(async (signal) => (withInput ? get("/workflows/{id}/executions/{executionId}/state", { path: { id: workflowId, executionId }, signal }) : null), [withInput]);
   const input = draft ?? (given.data ? { value: given.data.input, broken: null } : null);
   const [current, setCurrent] = useState(false);
+  // Of the workflow as it is now only steps that it still has.
+  const latest = useResource(async (signal) => (current ? get("/workflows/{id}", { path: { id: workflowId }, signal }) : null), [current]);
+  const steps = latest.data ? recorded.filter((id) => latest.data?.steps.some((step) => step.id === id)) : recorded;
+  const [chosen, setFrom] = useState(stepId);
+  const from = steps.includes(chosen) ? chosen : (steps.at(-1) ?? "");
   const body = {
     ...(from ? { stepId: from } : {}),
     ...(current ? { definition: "current" } : {}),
@@ -195,7 +199,7 @@ function ReplayDialog({ base, workflowId, executionId, state, outlook, definitio
           <div class="field">
             <label for="from">From step</label>
             <select id="from" value={from} onChange={(event) => setFrom(event.currentTarget.value)}>
-              {steps.length === 0 && <option value="">the step that failed</option>}
+              {steps.length === 0 && <option value="">{current ? "none of its steps is left" : "the step that failed"}</option>}
               {steps.map((id) => (
                 <option key={id} value={id}>
                   {id}

@@ -27,6 +27,8 @@ interface SelectionProps {
   progress: string | undefined;
   calls: readonly SpanNode[];
   isPast: boolean;
+  /** True if this is a replay, and the place is before the step that it began with. */
+  isKept: boolean;
   select: (path: string) => void;
 }
 
@@ -45,12 +47,12 @@ export function Selection(props: SelectionProps) {
         </button>
       </header>
       {props.rounds.length > 1 && <Lanes steps={props.rounds} current={step?.path ?? ""} select={select} />}
-      {step ? <StepFacts {...props} step={step} /> : <Unreached node={node} declared={props.declared} />}
+      {step ? <StepFacts {...props} step={step} /> : <Unreached node={node} declared={props.declared} state={state} isKept={props.isKept} />}
     </section>
   );
 }
 
-function StepFacts({ ids, step, node, declared, progress, calls, state }: SelectionProps & { step: Step }) {
+function StepFacts({ ids, step, node, declared, progress, calls, state, model, isPast }: SelectionProps & { step: Step }) {
   const recorded = state?.steps.find((each) => each.path === step.path);
   return (
     <>
@@ -74,7 +76,7 @@ function StepFacts({ ids, step, node, declared, progress, calls, state }: Select
           <Time at={step.from} />
         </Fact>
         <Fact name="Took">
-          <Duration from={step.from} until={step.until} />
+          <Duration from={step.from} until={step.until ?? (isPast ? model.at : null)} />
         </Fact>
         {recorded?.childExecutionId && node && (
           <Fact name="Started">
@@ -174,7 +176,18 @@ function Usage({ calls }: { calls: readonly SpanNode[] }) {
   );
 }
 
-function Unreached({ node, declared }: { node: Node | undefined; declared: WorkflowStep | undefined }) {
+function Unreached({ node, declared, state, isKept }: { node: Node | undefined; declared: WorkflowStep | undefined; state: ExecutionState | undefined; isKept: boolean }) {
+  const original = state?.replayedFrom?.executionId;
+  if (isKept && original) {
+    return (
+      <>
+        <Status kind="skipped" text="kept" />
+        <p>
+          It did not run again: its output is that of <Id id={original} href={`${to("executions", state.workflowId, original)}?step=${encodeURIComponent(node?.key ?? "")}`} max={17} />.
+        </p>
+      </>
+    );
+  }
   return (
     <>
       <Status kind="none" />
@@ -203,7 +216,7 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
           <Time at={model.from || state?.startAt} />
         </Fact>
         <Fact name="Took">
-          <Duration from={model.from || state?.startAt} until={model.until} />
+          <Duration from={model.from || state?.startAt} until={model.until ?? (isPast ? model.at : null)} />
         </Fact>
         {state?.userId && <Fact name="User">{state.userId}</Fact>}
         {state?.conversationId && <Fact name="Conversation">{state.conversationId}</Fact>}
@@ -239,7 +252,7 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         )}
         {state && (
           <Fact name="Definition">
-            <Id id={state.definitionHash} max={17} copy />
+            <Id id={state.definitionHash} href={`${to("executions")}?${new URLSearchParams({ workflow: state.workflowId, version: state.definitionHash })}`} max={17} copy />
           </Fact>
         )}
       </dl>

@@ -1,6 +1,6 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { get } from "../api/client.ts";
-import { useResource } from "../api/resource.ts";
+import { asError, useResource } from "../api/resource.ts";
 import type { Outlook, WorkflowStep } from "../api/types.ts";
 import { type Node, nodeAt, nodesOf } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
@@ -42,7 +42,16 @@ export function ExecutionView({ path }: { path: string[] }) {
   const ids = { id: workflowId, executionId };
   const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, query: { values: false }, signal }), key, version);
   const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key, version);
-  const definition = useResource((signal) => get("/workflows/{id}", { path: { id: workflowId }, signal }), [workflowId]);
+  // The version that it began with; the one of now, where that is not stored any more.
+  const hash = state.data?.definitionHash;
+  const definition = useResource(async (signal) => {
+    const path = { id: workflowId };
+    if (!hash) return undefined;
+    return get("/workflows/{id}", { path, query: { definitionHash: hash }, signal }).catch((error: unknown) => {
+      if (asError(error).status !== 404) throw error;
+      return get("/workflows/{id}", { path, signal });
+    });
+  }, [workflowId, hash ?? ""]);
 
   const at = Number(param("at")) || null;
   const isPast = at !== null && at < last;
@@ -66,6 +75,9 @@ export function ExecutionView({ path }: { path: string[] }) {
   const selected = param("step");
   const node = selected ? (nodeAt(nodes, selected) ?? find(nodes, selected)) : undefined;
   const step = model.steps.get(selected) ?? (node && telling(places.get(node.key) ?? []));
+  const order = (definition.data?.steps ?? []).map((each) => each.id);
+  const begins = order.indexOf(state.data?.replayedFrom?.stepId ?? "");
+  const isKept = node !== undefined && begins > order.indexOf(node.key.split("/")[0] ?? "");
   const select = (which: string): void => setParams({ step: which });
 
   if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} />;
@@ -85,11 +97,11 @@ export function ExecutionView({ path }: { path: string[] }) {
       {outlook.error && outlook.error.status > 0 && <Problem error={outlook.error} retry={outlook.reload} />}
       {definition.error && <p class="note">Without its graph: {definition.error.message}.</p>}
       {unknown > 0 && nodes.length > 0 && (
-        <p class="note">The workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>
+        <p class="note">Its version is not stored, and the workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>
       )}
       <div class="panes">
-        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
-        <Waterfall rows={rows} times={times} end={clock} selected={step?.path ?? ""} select={select} />
+        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isPast)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
+        <Waterfall rows={rows} times={times} end={clock} isPast={isPast} selected={step?.path ?? ""} select={select} />
         <Selection
           ids={ids}
           model={model}
@@ -101,6 +113,7 @@ export function ExecutionView({ path }: { path: string[] }) {
           progress={step && following.progress.value.get(step.path)}
           calls={step ? (made.get(step.path) ?? []) : []}
           isPast={isPast}
+          isKept={isKept}
           select={select}
         />
       </div>

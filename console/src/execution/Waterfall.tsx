@@ -10,12 +10,14 @@ import "./waterfall.css";
 const rowHeight = 26;
 
 /** Attempts, waits and calls on one axis of time. */
-export function Waterfall({ rows, times, end, selected, select }: {
+export function Waterfall({ rows, times, end, isPast = false, selected, select }: {
   rows: Row[];
   /** Times of the events. */
   times: number[];
   /** Where bars without an end are drawn to. */
   end: number;
+  /** True if it is not drawn up to now. */
+  isPast?: boolean;
   selected: string;
   select: (path: string) => void;
 }) {
@@ -59,7 +61,7 @@ export function Waterfall({ rows, times, end, selected, select }: {
             ))}
           </div>
           {shown.map((row, index) => (
-            <RowLine key={row.key} row={row} top={(range.start + index) * rowHeight} at={scale.at} end={end} isSelected={!row.isCall && row.path === selected} select={select} />
+            <RowLine key={row.key} row={row} top={(range.start + index) * rowHeight} at={scale.at} end={end} isPast={isPast} isSelected={!row.isCall && row.path === selected} select={select} />
           ))}
         </div>
       </div>
@@ -76,12 +78,13 @@ interface LineProps {
   top: number;
   at: (time: number) => number;
   end: number;
+  isPast: boolean;
   isSelected: boolean;
   select: (path: string) => void;
 }
 
-function RowLine({ row, top, at, end, isSelected, select }: LineProps) {
-  const length = row.until === null ? `${lasting(end - row.from)}…` : duration(row.until - row.from);
+function RowLine({ row, top, at, end, isPast, isSelected, select }: LineProps) {
+  const length = row.until === null && !isPast ? `${lasting(end - row.from)}…` : duration((row.until ?? end) - row.from);
   return (
     <div class={`line ${row.kind} ${isSelected ? "selected" : ""} ${row.isCall ? "call" : row.isLeaf ? "" : "holds"}`} style={{ top: `${top}px` }}>
       <button type="button" class="label" onClick={() => select(row.path)} title={row.path} style={{ paddingLeft: `${4 + row.depth * 12}px` }} aria-pressed={isSelected}>

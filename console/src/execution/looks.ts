@@ -43,7 +43,7 @@ export function isSleep(type: string | undefined): boolean {
 const worst: Kind[] = ["failed", "waiting", "retrying", "held", "running", "sleeping", "completed", "cancelled", "skipped"];
 
 /** How a place looks: its step, or the worst of its rounds with how many of them have ended. */
-export function lookOf(steps: readonly Step[] | undefined, node: Node | undefined, now: number): Look {
+export function lookOf(steps: readonly Step[] | undefined, node: Node | undefined, now: number, isPast = false): Look {
   const [step] = steps ?? [];
   if (!steps || !step) return { kind: "none", text: "" };
   const kindOf = (each: Step): Kind => (each.kind === "running" && isSleep(node?.type) ? "sleeping" : each.kind);
@@ -52,7 +52,8 @@ export function lookOf(steps: readonly Step[] | undefined, node: Node | undefine
     const over = steps.filter((each) => each.until !== null).length;
     return { kind: worst.find((kind) => kinds.has(kind)) ?? "none", text: `${number(over)}/${number(steps.length)}` };
   }
-  const text = step.until === null ? lasting(now - Date.parse(step.from)) : duration(Date.parse(step.until) - Date.parse(step.from));
+  const length = (step.until === null ? now : Date.parse(step.until)) - Date.parse(step.from);
+  const text = step.until === null && !isPast ? lasting(length) : duration(length);
   return { kind: kindOf(step), text: node && isRepeated(node) && step.until === null ? "" : text };
 }
 

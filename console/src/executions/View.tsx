@@ -212,13 +212,18 @@ const texts = [
   ["version", "Version of the workflow"],
 ] as const;
 
-/** A filter that counts once it is left, or with Enter. */
+/** A filter that counts when nothing was typed for a moment. */
 function TextFilter({ name, label, value }: { name: string; label: string; value: string }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   const apply = (): void => {
     if (text.trim() !== value) setParams({ [name]: text.trim() }, "push");
   };
+  useEffect(() => {
+    if (text.trim() === value) return;
+    const timer = setTimeout(apply, 400);
+    return () => clearTimeout(timer);
+  }, [text]);
   return (
     <label>
       {label}

@@ -1,4 +1,4 @@
-import { openAsks } from "../inbox/store.ts";
+import { inbox, openAsks } from "../inbox/store.ts";
 import { origin } from "../inbox/asks.ts";
 import { to } from "../lib/router.ts";
 import { firstLine } from "../lib/text.ts";
@@ -6,7 +6,7 @@ import { Chart } from "../metrics/Chart.tsx";
 import { stepTimes, throughput } from "../metrics/charts.ts";
 import { useMeasured } from "../metrics/history.ts";
 import { Mark } from "../parts/Status.tsx";
-import { Time } from "../parts/Time.tsx";
+import { Since } from "../parts/Time.tsx";
 import "../metrics/metrics.css";
 
 const shown = 5;
@@ -19,7 +19,8 @@ export function WaitsLongest() {
     <section>
       <div class="note">
         <h2>Wait longest</h2>
-        <a href={to("inbox")}>all</a>
+        <a href={`${to("inbox")}?order=age`}>all</a>
+        {inbox.value.more && <span>among the 200 with the nearest deadlines</span>}
       </div>
       <ul class="lines waits">
         {oldest.map((ask) => (
@@ -29,7 +30,7 @@ export function WaitsLongest() {
               <bdi>{firstLine(ask.reason || "A question")}</bdi>
             </a>
             <bdi class="quiet">{origin(ask).text}</bdi>
-            <Time at={ask.openedAt} />
+            <Since at={ask.openedAt} />
           </li>
         ))}
       </ul>

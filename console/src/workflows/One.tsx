@@ -115,8 +115,8 @@ function LastDay({ outcomes }: { outcomes: ExecutionOutcomes }) {
       <Trend parts={total.parts} period="24 hours" />
       {p50 !== null && p95 !== null && (
         <dl class="facts">
-          <Fact name="Took, half">up to {duration(p50)}</Fact>
-          <Fact name="Took, 95 %">up to {duration(p95)}</Fact>
+          <Fact name="Half took">up to {duration(p50)}</Fact>
+          <Fact name="95 % took">up to {duration(p95)}, waits included</Fact>
         </dl>
       )}
       {!outcomes.isComplete && <p class="small quiet">Only the newest were counted.</p>}

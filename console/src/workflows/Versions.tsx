@@ -28,9 +28,9 @@ export function Versions({ id }: { id: string }) {
             <span class="line">
               <Id id={version.definitionHash} href={`${to("executions")}?${new URLSearchParams({ workflow: id, version: version.definitionHash })}`} max={17} />
               {version.isCurrent && <span class="current">current</span>}
-              {version.lastStartAt && (
+              {version.firstStartAt && (
                 <span class="quiet small">
-                  last start <Time at={version.lastStartAt} />
+                  first start <Time at={version.firstStartAt} />, last <Time at={version.lastStartAt} />
                 </span>
               )}
             </span>

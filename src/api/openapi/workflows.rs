@@ -75,6 +75,11 @@ pub(super) fn describe(registry: &Registry, components: &mut Components) -> Desc
     let id = configured::workflow_id(registry, components);
     Described::new("describeWorkflow")
         .with([id])
+        .with_query([parts::query(
+            "definitionHash",
+            "This version, that executions began with; by default that of new executions",
+            parts::name(),
+        )])
         .answering(200, parts::json_answer("The workflow", data))
         .refusing([not_found()])
 }

@@ -1,6 +1,7 @@
 //! Workflows on the wire.
 
 use greenroom_actors::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
+use greenroom_actors::domain::plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
@@ -45,6 +46,8 @@ impl<'a> WorkflowSummaryView<'a> {
 pub struct WorkflowView<'a> {
     #[serde(flatten)]
     pub summary: WorkflowSummaryView<'a>,
+    /// Hash of this version.
+    pub definition_hash: &'a str,
     pub steps: Vec<StepView<'a>>,
     /// Schema of the input; any object if the workflow has none.
     #[schema(schema_with = json_schema)]
@@ -57,9 +60,11 @@ pub struct WorkflowView<'a> {
 
 impl<'a> WorkflowView<'a> {
     /// Shows a definition with its steps and schemas.
-    pub fn of(definition: &'a WorkflowDefinition, is_running: bool) -> Self {
+    pub fn of(plan: &'a Plan, is_running: bool) -> Self {
+        let definition = &plan.definition;
         Self {
             summary: WorkflowSummaryView::of(definition, is_running),
+            definition_hash: &plan.hash,
             steps: definition.steps.iter().map(StepView::of).collect(),
             input_schema: SchemaView(definition.input_schema.as_ref()),
             suspend_schema: definition.suspend_schema.as_ref(),
@@ -206,10 +211,11 @@ mod tests {
             resume_schema: Some(json!({ "type": "object" })),
             ..WorkflowDefinition::new("order", steps)
         };
-        let shown = serde_json::to_value(WorkflowView::of(&definition, true)).unwrap();
+        let plan = Plan::compile(definition).unwrap();
+        let shown = serde_json::to_value(WorkflowView::of(&plan, true)).unwrap();
         let expected = json!({
             "id": "order", "name": "Order", "purpose": "Orders", "stepsCount": 2,
-            "status": "running",
+            "status": "running", "definitionHash": &*plan.hash,
             "steps": [
                 { "id": "all", "name": "ALL", "type": "andAll", "purpose": "", "steps": [
                     { "id": "inner", "name": "INNER", "type": "andThen", "purpose": "",

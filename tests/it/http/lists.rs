@@ -123,6 +123,14 @@ fn executions_are_found_by_the_version_they_began_with() {
     let hash = version["definitionHash"].as_str().unwrap();
     let state = site.get("/workflows/add/executions/a/state").data();
     assert_eq!(state["definitionHash"], hash);
+    let shown = |query: &str| site.get(&format!("/workflows/add{query}"));
+    assert_eq!(shown("").data()["definitionHash"], hash);
+    assert_eq!(shown(&format!("?definitionHash={hash}")).data(), shown("").data());
+    let unknown = shown("?definitionHash=none");
+    assert_eq!(
+        (unknown.status, unknown.error()),
+        (404, "Workflow add of version none not found".to_owned())
+    );
     let of = |hash: &str| site.get(&format!("/workflows/add/executions?definitionHash={hash}"));
     assert_eq!(ids(&of(hash).data()), ["b", "a"]);
     assert_eq!(ids(&of("other").data()), [""; 0]);
