@@ -81,7 +81,9 @@ test("the palette finds by name, says what it leaves out, and gives the focus ba
   const { page, faults } = await open(browser);
   await page.goto(`${server.console}/console/workflows`);
   await settle(page);
+  await page.locator(".cards li > a").first().waitFor();
   await page.keyboard.type("j");
+  await page.locator(".cards li > a:focus").waitFor();
   await page.keyboard.press("Control+k");
   const field = page.getByRole("combobox");
   await page.getByText(/^The first 40 of \d+/).waitFor();
@@ -89,7 +91,7 @@ test("the palette finds by name, says what it leaves out, and gives the focus ba
   faults.push(...(await examine(page)));
   await page.keyboard.press("Escape");
   await field.waitFor({ state: "detached" });
-  assert.equal(await page.evaluate(() => document.activeElement?.matches(".cards li > a")), true);
+  await page.locator(".cards li > a:focus").waitFor();
   await page.keyboard.press("Control+k");
   await field.fill("booking");
   await page.getByRole("option", { name: /Booking/ }).waitFor();

@@ -1,11 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 
 /** A modal dialog of the browser: it keeps the focus, and Escape closes it. */
 export function Dialog({ title, close, wide, children }: { title: string; close: () => void; wide?: boolean; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before the page is painted: what has the focus then gets it back.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     const before = document.activeElement as HTMLElement | null;
     dialog?.showModal();
@@ -13,6 +14,10 @@ export function Dialog({ title, close, wide, children }: { title: string; close:
     return () => {
       dialog?.close();
       before?.focus();
+      // What is behind a dialog can still be out of reach now.
+      requestAnimationFrame(() => {
+        if (document.activeElement === document.body) before?.focus();
+      });
     };
   }, []);
   return (
