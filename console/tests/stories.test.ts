@@ -25,6 +25,7 @@ const stories: Record<string, (page: Page, base: string) => Promise<void>> = {
   "types ahead of a slow server": typeAhead,
   "finds executions by what is known of them": findExecutions,
   "acts on many executions at once": actOnMany,
+  "replays many, once each": replayMany,
   "fills a form of every construct": fillForm,
   "suspends, resumes, and goes back in time": suspendAndResume,
   "replays with another input, and compares": replayAndCompare,
@@ -71,6 +72,7 @@ async function actOnMany(page: Page, base: string): Promise<void> {
   await page.getByRole("button", { name: "Cancel 2" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("2 would be cancelled").waitFor();
+  await dialog.getByLabel("Reason").fill("the budget is spent");
   await dialog.getByRole("button", { name: "Cancel 2" }).click();
   await dialog.getByText("2 cancelled").waitFor();
   await dialog.getByRole("button", { name: "Close", exact: true }).last().click();
@@ -82,6 +84,28 @@ async function actOnMany(page: Page, base: string): Promise<void> {
   await page.locator(".heading .status.completed").waitFor();
   await page.goto(`${base}/console/workflows/expense-approval`);
   await page.getByRole("img", { name: /cancelled/ }).waitFor();
+}
+
+/** Replays what has failed; what was replayed before is left out, unless it is wanted. */
+async function replayMany(page: Page, base: string): Promise<void> {
+  for (const note of ["one", "another"]) await server.ended("flaky", await server.execute("flaky", { note }));
+  await page.goto(`${base}/console/executions?workflow=flaky&status=error`);
+  const dialog = page.getByRole("dialog");
+  const open = async (): Promise<void> => {
+    await page.getByText("Act on all of these").click();
+    await page.getByRole("button", { name: "Replay…" }).click();
+  };
+  await open();
+  await dialog.getByRole("button", { name: /^Replay \d/ }).click();
+  await dialog.getByText(/^[\d]+ replayed/).waitFor();
+  await dialog.getByRole("button", { name: "Close", exact: true }).last().click();
+  await open();
+  await dialog.getByText(/replayed before and would be left out/).waitFor();
+  const all = await dialog.getByRole("button", { name: /^Replay \d/ }).textContent();
+  await dialog.getByRole("checkbox", { name: /Also those/ }).check();
+  await dialog.getByText(/replayed before and would be left out/).waitFor({ state: "detached" });
+  assert.notEqual(await dialog.getByRole("button", { name: /^Replay \d/ }).textContent(), all);
+  await dialog.getByRole("button", { name: "Close", exact: true }).last().click();
 }
 
 /** A question that is answered in one tab folds away in the other one, which says who it was. */

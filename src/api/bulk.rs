@@ -51,7 +51,12 @@ pub fn read(
 ) -> Result<BulkRequest, ApiError> {
     let filter = execution_filter(pairs)?;
     let parsed: BulkBody = json::parse_closed(body)?;
-    let BulkBody { action, execution_ids, reason, dry_run, options } = parsed;
+    let BulkBody { action, execution_ids, reason, definition, again, dry_run, options } = parsed;
+    let action = BulkAction::from(action);
+    if action != BulkAction::Replay && (definition.is_some() || again) {
+        let path = if again { "again" } else { "definition" };
+        return Err(ApiError::body(path, "is only for the action replay"));
+    }
     if pairs.is_empty() == execution_ids.is_empty() {
         let what = "executions are selected either by parameters of the query, as ?status=running, \
                     or by executionIds";
@@ -83,13 +88,16 @@ pub fn read(
     let user_id = caller.user_id(options.user_id);
     let idempotency = idempotency(key, "bulk", BULK_WORKFLOW, user_id.as_deref(), body)?;
     let operation = BulkOperation {
-        action: action.into(),
+        action,
         filter,
         execution_ids,
         reason,
         by,
         visible_to,
         allowed: None,
+        definition: definition.map(Into::into).unwrap_or_default(),
+        again,
+        began: None,
     };
     let mut context = Map::new();
     caller.sign(&mut context);

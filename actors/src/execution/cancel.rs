@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use actix::Context;
+use tokio::sync::oneshot;
 
-use crate::commands::{Answer, ControlCommand, Refuse as _};
-use crate::domain::machine::{Command, Decision, Refusal};
+use crate::commands::{Answer, ControlCommand, ExecutionCommand, Refuse as _};
+use crate::domain::machine::{ChildStatus, Command, Decision, Refusal};
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::NotRecorded;
 use crate::execution::record::AppendExtras;
@@ -49,9 +50,28 @@ impl ExecutionActor {
         });
     }
 
-    /// Cancels the execution because its parent no longer needs it.
+    /// Cancels the execution because its parent no longer needs it. If the parent was cancelled, its
+    /// reason is recorded here too.
     pub(super) fn cancel_abandoned(&mut self, ctx: &mut Context<Self>) {
-        let reason = Arc::from("The execution that started it no longer needs it");
+        let parent = self.life.as_ref().and_then(|life| life.header.parent.clone());
+        let Some(parent) = parent else {
+            self.cancel_child(None, ctx);
+            return;
+        };
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(parent.execution, ExecutionCommand::Report { answer });
+        self.background_query(reply, ctx, |actor, report, ctx| {
+            let status = report.ok().and_then(Result::ok).map(|report| report.status);
+            let reason = match status {
+                Some(ChildStatus::Cancelled { reason }) => Some(reason),
+                _ => None,
+            };
+            actor.cancel_child(reason.as_deref(), ctx);
+        });
+    }
+
+    fn cancel_child(&mut self, parents_reason: Option<&str>, ctx: &mut Context<Self>) {
+        let reason = parents_reason.map_or_else(|| UNNEEDED.into(), reason_of_child);
         self.decide(
             Command::Cancel { reason, by: None },
             ctx,
@@ -65,5 +85,18 @@ impl ExecutionActor {
                 Err(NotRecorded::Dropped(_)) => {}
             },
         );
+    }
+}
+
+/// Reason for a child whose parent has ended without it.
+const UNNEEDED: &str = "The execution that started it no longer needs it";
+
+const PARENT_CANCELLED: &str = "The execution that started it was cancelled: ";
+
+/// Returns the reason of a child whose parent was cancelled; grandchildren get the same.
+fn reason_of_child(parents: &str) -> Arc<str> {
+    match parents.starts_with(PARENT_CANCELLED) {
+        true => Arc::from(parents),
+        false => Arc::from(format!("{PARENT_CANCELLED}{parents}")),
     }
 }

@@ -5,6 +5,7 @@
 //! and continues after a crash. A page that a crash has interrupted is repeated: what is done
 //! already is skipped then, and replays are found by their idempotency keys.
 
+mod family;
 mod page;
 
 use std::collections::BTreeSet;
@@ -26,9 +27,11 @@ use crate::function::{StepContext, StepError, StepFunction, StepOutcome};
 use crate::ports::store::{self, ExecutionFilter};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
+use crate::runtime::replay::ReplayDefinition;
 use crate::runtime::weak::WeakRuntime;
 use crate::visibility::Visibility;
 
+use self::family::Family;
 use self::page::Progress;
 
 /// Id of the workflow whose executions are bulk operations. It is not in the registry, and cannot
@@ -57,7 +60,7 @@ pub enum BulkAction {
     Resume,
     /// Cancels running and suspended executions.
     Cancel,
-    /// Replays failed executions from the step that failed.
+    /// Replays failed executions from the step that failed, unless they were replayed before.
     Replay,
 }
 
@@ -96,6 +99,15 @@ pub struct BulkOperation {
     /// that are created later, of any workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<BTreeSet<Arc<str>>>,
+    /// Definition that replays run.
+    #[serde(default)]
+    pub definition: ReplayDefinition,
+    /// Replays also what was replayed before the operation.
+    #[serde(default)]
+    pub again: bool,
+    /// Time when the operation began; `None` before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
 }
 
 impl BulkOperation {
@@ -103,6 +115,7 @@ impl BulkOperation {
     /// created later.
     pub fn into_input(mut self, now: Timestamp) -> Value {
         self.filter.to = Some(self.filter.to.map_or(now, |to| to.min(now)));
+        self.began = Some(now);
         let mut input = serde_json::to_value(self).unwrap_or_default();
         if let Some(Value::Object(filter)) = input.get_mut("filter") {
             filter.retain(|_, value| !value.is_null());
@@ -137,9 +150,13 @@ pub struct BulkPreview {
     pub matched: u64,
     /// Number of those selected that the command does not fit.
     pub skipped: u64,
+    /// Number of those skipped because they were replayed before.
+    pub replayed: u64,
+    /// Number of unfinished executions that those cancelled have started, directly or not.
+    pub children: u64,
     /// Ids that name no execution.
     pub unknown: u64,
-    /// True if all were read. At most [`BULK_PREVIEW_MAX`] are.
+    /// True if all were read. At most [`BULK_PREVIEW_MAX`] are, and as many children.
     pub is_complete: bool,
     /// The first executions that would change.
     pub executions: Vec<store::Projection>,
@@ -162,22 +179,25 @@ impl Runtime {
         let mut progress = Progress::default();
         let mut preview = BulkPreview::default();
         let mut read = 0;
+        let mut family = Family::default();
         while !progress.is_over && read < most {
             let limit = PREVIEW_PAGE.min(most - read);
             let page = self.page_of_bulk(operation, &mut progress, limit).await?;
             read += page.len().max(1);
-            for execution in page {
-                if !operation.fits(&execution) {
-                    preview.skipped += 1;
-                    continue;
-                }
-                preview.matched += 1;
-                if preview.executions.len() < SHOWN {
-                    preview.executions.push(execution);
-                }
+            let (fitting, others): (Vec<_>, Vec<_>) =
+                page.into_iter().partition(|execution| operation.fits(execution));
+            let (fitting, replayed) = self.without_replayed(operation, fitting).await?;
+            preview.skipped += others.len() as u64 + replayed;
+            preview.replayed += replayed;
+            preview.matched += fitting.len() as u64;
+            if operation.action == BulkAction::Cancel {
+                self.add_children(&fitting, &mut family).await?;
             }
+            let shown = SHOWN - preview.executions.len();
+            preview.executions.extend(fitting.into_iter().take(shown));
         }
         preview.unknown = progress.failed;
+        preview.children = family.count();
         preview.is_complete = progress.is_over;
         // the last execution of a status may be the last of all
         for _ in operation.action.statuses() {
@@ -187,6 +207,7 @@ impl Runtime {
             }
             preview.is_complete = progress.is_over;
         }
+        preview.is_complete &= !family.is_cut;
         Ok(preview)
     }
 
@@ -251,7 +272,7 @@ fn definition() -> WorkflowDefinition {
         block: Block { name: "pages".to_owned(), steps: vec![step] },
         max_iterations: u32::MAX,
     };
-    let result = ["matched", "done", "skipped", "failed", "failures"]
+    let result = ["matched", "done", "skipped", "failed", "children", "failures"]
         .map(|name| (name.to_owned(), Value::from(format!("data.{name}"))));
     WorkflowDefinition {
         name: "Bulk operation".to_owned(),

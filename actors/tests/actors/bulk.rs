@@ -13,15 +13,18 @@ use greenroom_actors::runtime::{
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{Calls, ask, run, sleep, with_functions, workflow};
+use crate::workflows::{Calls, ask, child, run, sleep, with_functions, workflow};
 
-/// Launches a world with three workflows: `waits` for a person, `sleeps` for an hour, and `fails`.
+/// Launches a world with these workflows: `waits` for a person, `sleeps` for an hour, `fails`, and
+/// `family`, whose child and grandchild wait for a person.
 async fn world() -> World {
     let calls = Calls::default();
     let definitions = [
         workflow("waits", vec![ask("manager")]),
         workflow("sleeps", vec![sleep("nap", 3_600_000)]),
         workflow("fails", vec![run("pay", "flaky")]),
+        workflow("family", vec![child("middle", "middle")]),
+        workflow("middle", vec![child("waits", "waits")]),
     ];
     let registry = with_functions(registry_of(definitions), &calls);
     World::launch(registry, RuntimeLimits::default()).await
@@ -36,6 +39,9 @@ fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
         by: Some(Principal::claimed("ops")),
         visible_to: None,
         allowed: None,
+        definition: ReplayDefinition::Original,
+        again: false,
+        began: None,
     }
 }
 
@@ -74,7 +80,7 @@ async fn every_command_changes_what_it_fits_and_leaves_the_rest() {
     begin(&world, "sleeps", (0..5).map(|n| format!("s{n}"))).await;
     begin(&world, "fails", (0..4).map(|n| format!("f{n}"))).await;
     let all = ExecutionFilter::default;
-    let counts = |matched: u64, done: u64, skipped: u64| json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "failures": [] });
+    let counts = |matched: u64, done: u64, skipped: u64| json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "children": 0, "failures": [] });
 
     for (action, matched, skipped) in [
         (BulkAction::Suspend, 5, 0),
@@ -115,6 +121,66 @@ async fn every_command_changes_what_it_fits_and_leaves_the_rest() {
 }
 
 #[actix::test]
+async fn children_are_counted_and_cancelled_for_the_same_reason() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "family", (0..3).map(|n| format!("p{n}"))).await;
+    begin(&world, "waits", ["w0".to_owned()]).await;
+    let parents = of(BulkAction::Cancel, of_workflow("family"));
+    let preview = world.runtime.preview_bulk(&parents).await.unwrap();
+    assert_eq!((preview.matched, preview.children, preview.is_complete), (3, 6, true));
+    let everything = of(BulkAction::Cancel, ExecutionFilter::default());
+    let preview = world.runtime.preview_bulk(&everything).await.unwrap();
+    assert_eq!((preview.matched, preview.children), (10, 0), "children are selected themselves");
+
+    let mut parents = of(BulkAction::Cancel, of_workflow("family"));
+    parents.reason = Some("the shop closes".to_owned());
+    let result = done(&world, parents, "b").await;
+    assert_eq!((&result["done"], &result["children"]), (&json!(3), &json!(6)), "{result}");
+    pass(Duration::from_millis(50)).await;
+    for workflow in ["middle", "waits"] {
+        let filter = ExecutionFilter { status: Some(Status::Cancelled), ..of_workflow(workflow) };
+        let (children, _) = world.runtime.list(&filter, None, 9).await.unwrap();
+        assert_eq!(children.len(), 3, "{workflow}");
+        for child in children {
+            let ended = target(workflow, child.header.id.as_str());
+            let state = world.runtime.describe(&ended).await.unwrap();
+            assert_eq!(
+                state.cancel_reason.as_deref(),
+                Some("The execution that started it was cancelled: the shop closes")
+            );
+        }
+    }
+    assert_eq!(status(&world, "waits", "w0").await, Status::Suspended);
+}
+
+#[actix::test]
+async fn what_was_replayed_before_is_left_out_unless_it_is_wanted() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "fails", (0..3).map(|n| format!("f{n}"))).await;
+    let mut one = of(BulkAction::Replay, ExecutionFilter::default());
+    one.execution_ids = vec![ExecutionId::trusted("f1")];
+    assert_eq!(done(&world, one.clone(), "b1").await["done"], 1);
+    pass(Duration::from_millis(50)).await;
+    let facts = world.runtime.events(&target(BULK_WORKFLOW, "b1"), 0, 100).await.unwrap();
+    let recorded = format!("{:?}", facts.facts);
+    assert!(recorded.contains("replayId"), "{recorded}");
+
+    // the replay has failed as well: it is replayed in place of its original
+    let mut all = of(BulkAction::Replay, of_workflow("fails"));
+    let preview = world.runtime.preview_bulk(&all).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.replayed), (3, 1, 1));
+    all.again = true;
+    let preview = world.runtime.preview_bulk(&all).await.unwrap();
+    assert_eq!((preview.matched, preview.skipped, preview.replayed), (4, 0, 0));
+    let again = done(&world, one.clone(), "b2").await;
+    assert_eq!((&again["done"], &again["skipped"]), (&json!(0), &json!(1)), "{again}");
+    one.again = true;
+    assert_eq!(done(&world, one, "b3").await["done"], 1);
+}
+
+#[actix::test]
 async fn named_executions_are_checked_one_by_one() {
     tokio::time::pause();
     let world = world().await;
@@ -124,7 +190,7 @@ async fn named_executions_are_checked_one_by_one() {
     operation.execution_ids = ["s0", "s1", "f0", "none"].map(ExecutionId::trusted).to_vec();
     operation.visible_to = Some("ann".into());
     let not_found = |id: &str| json!({ "executionId": id, "message": "execution not found" });
-    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 2,
+    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 2, "children": 0,
                            "failures": [not_found("s1"), not_found("none")] });
     let preview = world.runtime.preview_bulk(&operation).await.unwrap();
     assert_eq!((preview.matched, preview.skipped, preview.unknown), (1, 1, 2));

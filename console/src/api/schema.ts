@@ -132,7 +132,7 @@ export interface paths {
         put?: never;
         /**
          * Suspend, resume, cancel or replay many executions
-         * @description Gives one command to all executions that the query selects, or to those named by `executionIds`, as far as it fits them. The operation is an execution of the workflow `greenroom.bulk`: it continues if the client disconnects and after a crash, can be watched, suspended and cancelled, and its result has the counts. Executions that are created later are not selected. With `dryRun`, it only counts.
+         * @description Gives one command to all executions that the query selects, or to those named by `executionIds`, as far as it fits them. The operation is an execution of the workflow `greenroom.bulk`: it continues if the client disconnects and after a crash, can be watched, suspended and cancelled, and its result has the counts. Executions that are created later are not selected. Replays leave out what was replayed before, unless `again` is set. The output of each page names in `changed` the executions that it changed, and their replays. With `dryRun`, it only counts.
          */
         post: operations["bulkExecutions"];
         delete?: never;
@@ -1604,6 +1604,10 @@ export interface components {
             executionIds?: string[];
             /** @description Reason of suspensions and cancellations, at most 4,096 bytes. The default names the operation. */
             reason?: string | null;
+            /** @description Definition that replays run; the default is that of each original execution. */
+            definition?: components["schemas"]["DefinitionChoice"];
+            /** @description Replays also executions that were replayed before. */
+            again?: boolean;
             /** @description Counts what would change, and changes nothing. */
             dryRun?: boolean;
             options?: components["schemas"]["BulkOptions"] | null;
@@ -1628,10 +1632,24 @@ export interface components {
             skipped: number;
             /**
              * Format: int64
+             * @description Number of those skipped because they were replayed before.
+             */
+            replayed: number;
+            /**
+             * Format: int64
+             * @description Number of unfinished executions that those cancelled have started, directly or not: they
+             *     are cancelled too.
+             */
+            children: number;
+            /**
+             * Format: int64
              * @description Number of ids that name no execution.
              */
             unknown: number;
-            /** @description True if all were read: at most 10,000 are, and the operation has no such limit. */
+            /**
+             * @description True if all were read: at most 10,000 are, and as many children. The operation has no such
+             *     limit.
+             */
             isComplete: boolean;
             /** @description The first 20 executions that would change. */
             executions: components["schemas"]["ExecutionItem"][];

@@ -16,6 +16,12 @@ const verbs: { name: string; action: BulkAction; fits: (row: ExecutionItem) => b
   { name: "Replay", action: "replay", fits: (row) => row.status === "error" },
 ];
 
+/** Why a command cannot be given to executions of these workflows: who may not give it to one may not to many. */
+function whyNotFor(action: BulkAction, workflows: Iterable<string>): string {
+  const single = (id: string): string => whyNot(`/workflows/${encodeURIComponent(id)}/executions/any/${action}`);
+  return [whyNot(bulkPath), ...Array.from(new Set(workflows), single)].find((why) => why !== "") ?? "";
+}
+
 /** Acts on the chosen executions. */
 export function Bulk({ chosen, clear, all, act }: { chosen: ExecutionItem[]; clear: () => void; all: (() => void) | undefined; act: (action: BulkAction) => void }) {
   const [first, second] = chosen;
@@ -23,8 +29,9 @@ export function Bulk({ chosen, clear, all, act }: { chosen: ExecutionItem[]; cle
     <div class="actions">
       <span>{plural(chosen.length, "execution")} chosen</span>
       {verbs.map((each) => {
-        const count = chosen.filter(each.fits).length;
-        const why = whyNot(bulkPath) || (count === 0 ? "None of them can be" : "");
+        const fitting = chosen.filter(each.fits);
+        const count = fitting.length;
+        const why = whyNotFor(each.action, fitting.map((row) => row.workflowId)) || (count === 0 ? "None of them can be" : "");
         return (
           <button key={each.name} type="button" class={`button ${each.action === "cancel" ? "danger" : ""}`} disabled={why !== ""} title={why} onClick={() => act(each.action)}>
             {each.name} {count}
@@ -48,15 +55,18 @@ export function Bulk({ chosen, clear, all, act }: { chosen: ExecutionItem[]; cle
   );
 }
 
-/** Acts on everything that a filter selects, also what is not loaded yet. */
-export function BulkOfAll({ act }: { act: (action: BulkAction) => void }) {
+/** Acts on everything that a filter selects, also what is not loaded yet; `workflows` are those that are known of it. */
+export function BulkOfAll({ workflows, act }: { workflows: string[]; act: (action: BulkAction) => void }) {
   return (
     <Menu head="Act on all of these">
-      {verbs.map((each) => (
-        <button key={each.name} type="button" class="bare" disabled={whyNot(bulkPath) !== ""} title={whyNot(bulkPath)} onClick={() => act(each.action)}>
-          {each.name}…
-        </button>
-      ))}
+      {verbs.map((each) => {
+        const why = whyNotFor(each.action, workflows);
+        return (
+          <button key={each.name} type="button" class="bare" disabled={why !== ""} title={why} onClick={() => act(each.action)}>
+            {each.name}…
+          </button>
+        );
+      })}
     </Menu>
   );
 }

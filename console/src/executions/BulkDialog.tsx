@@ -29,6 +29,8 @@ const words: Record<BulkAction, { verb: string; done: string }> = {
 /** Result of an operation, as its execution has it. */
 interface Counts {
   done: number;
+  /** Unfinished executions that those cancelled had started. */
+  children: number;
   skipped: number;
   failed: number;
   failures: { executionId: string; message: string }[];
@@ -47,19 +49,29 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
   left: () => void;
 }) {
   const [operation, setOperation] = useState("");
+  const [reason, setReason] = useState("");
+  const [again, setAgain] = useState(false);
+  const [current, setCurrent] = useState(false);
   const { verb, done } = words[action];
   const { path, executionIds } = selection;
   const call = (dryRun: boolean): Call => ({
     method: "POST",
     path,
-    body: { action, ...(executionIds ? { executionIds } : {}), ...(dryRun ? { dryRun } : { options: actor() }) },
+    body: {
+      action,
+      ...(executionIds ? { executionIds } : {}),
+      ...(again ? { again } : {}),
+      ...(current ? { definition: "current" } : {}),
+      ...(reason.trim() ? { reason: reason.trim() } : {}),
+      ...(dryRun ? { dryRun } : { options: actor() }),
+    },
     headers: dryRun ? {} : { prefer: "respond-async" },
   });
   const preview = useResource(async (signal) => {
     const response = await send("POST", path, { body: call(true).body, signal });
     if (!response.ok) throw await refusal(response);
     return ((await response.json()) as { data: BulkPreview }).data;
-  }, [action, selection]);
+  }, [action, selection, again]);
   const act = useAct<ExecutionState>((_, response) => setOperation(response.headers.get("x-execution-id") ?? ""));
   const { data } = preview;
   const leave = (): void => {
@@ -79,7 +91,9 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
           {data && (
             <p>
               {data.matched === 0 ? "Nothing would change." : `${count} would be ${done}, as one operation that goes on when this page is closed.`}
-              {data.skipped > 0 && ` ${plural(data.skipped, "other does", "others do")} not fit as they are now.`}
+              {data.children > 0 && ` ${plural(data.children, "execution", "executions")} that they have started would be cancelled with them.`}
+              {data.skipped > data.replayed && ` ${plural(data.skipped - data.replayed, "other does", "others do")} not fit as they are now.`}
+              {data.replayed > 0 && ` ${plural(data.replayed, "other was", "others were")} replayed before and would be left out.`}
               {data.unknown > 0 && ` ${plural(data.unknown, "is", "are")} not there any more.`}
             </p>
           )}
@@ -87,6 +101,24 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
           {action === "resume" && data && data.matched === 0 && <p class="quiet">Only executions that somebody suspended are resumed. What waits for people is answered in the inbox.</p>}
           {action === "suspend" && data && data.matched === 0 && <p class="quiet">Only running executions are suspended.</p>}
           {action === "replay" && data && data.matched > 0 && <p class="quiet">A new execution begins for each, at the step that failed. The failed ones stay as they are.</p>}
+          {action === "replay" && data && (
+            <>
+              {(data.replayed > 0 || again) && (
+                <label class="inline">
+                  <input type="checkbox" checked={again} onChange={(event) => setAgain(event.currentTarget.checked)} /> Also those that were replayed before: their steps run once more
+                </label>
+              )}
+              <label class="inline">
+                <input type="checkbox" checked={current} onChange={(event) => setCurrent(event.currentTarget.checked)} /> With the workflows as they are configured now, not as they were
+              </label>
+            </>
+          )}
+          {(action === "cancel" || action === "suspend") && data && data.matched > 0 && (
+            <div class="field">
+              <label for="bulk-reason">Reason</label>
+              <input id="bulk-reason" value={reason} placeholder="each execution records it" onInput={(event) => setReason(event.currentTarget.value)} />
+            </div>
+          )}
           {act.error && <Problem error={act.error} />}
         </>
       )}
@@ -143,7 +175,7 @@ function Progress({ id, done, over }: { id: string; done: string; over: () => vo
     <>
       <p role="status">
         {counts
-          ? [`${number(counts.done)} ${done}`, counts.skipped > 0 && `${number(counts.skipped)} did not fit`, counts.failed > 0 && `${number(counts.failed)} failed`].filter(Boolean).join(", ")
+          ? [`${number(counts.done)} ${done}`, counts.children > 0 && `${number(counts.children)} that they had started cancelled with them`, counts.skipped > 0 && `${number(counts.skipped)} left out`, counts.failed > 0 && `${number(counts.failed)} failed`].filter(Boolean).join(", ")
           : isOver
             ? `The operation is ${state.status}`
             : "Working…"}

@@ -1,7 +1,7 @@
-import { inbox, openAsks } from "../inbox/store.ts";
+import { inbox, openAsks, readMax } from "../inbox/store.ts";
 import { origin } from "../inbox/asks.ts";
 import { to } from "../lib/router.ts";
-import { firstLine } from "../lib/text.ts";
+import { firstLine, number } from "../lib/text.ts";
 import { Chart } from "../metrics/Chart.tsx";
 import { stepTimes, throughput } from "../metrics/charts.ts";
 import { useMeasured } from "../metrics/history.ts";
@@ -20,7 +20,7 @@ export function WaitsLongest() {
       <div class="note">
         <h2>Wait longest</h2>
         <a href={`${to("inbox")}?order=age`}>all</a>
-        {inbox.value.more && <span>among the 200 with the nearest deadlines</span>}
+        {inbox.value.more && <span>among the {number(readMax)} with the nearest deadlines</span>}
       </div>
       <ul class="lines waits">
         {oldest.map((ask) => (

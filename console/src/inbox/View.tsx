@@ -7,7 +7,7 @@ import { useKeys, useTitle } from "../lib/hooks.ts";
 import { go, param, setParams, to } from "../lib/router.ts";
 import { actingAs } from "../lib/settings.ts";
 import { now } from "../lib/time.ts";
-import { firstLine, plural } from "../lib/text.ts";
+import { firstLine, number, plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
 import { JsonBox } from "../parts/Json.tsx";
@@ -18,7 +18,7 @@ import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
 import { Claim } from "./Claim.tsx";
 import { type Order, ordered, origin, whose, type Whose } from "./asks.ts";
-import { inbox, learn, openAsks, read } from "./store.ts";
+import { inbox, learn, openAsks, read, readAsks, readMax } from "./store.ts";
 import "./inbox.css";
 
 /** The question that follows in the list. */
@@ -79,7 +79,7 @@ export function InboxView({ path }: { path: string[] }) {
         </div>
         {error && <Problem error={error} retry={() => void read()} />}
         {at === 0 && !error && <Loading what="the inbox" />}
-        {more && <p class="note">More than 200 wait. These are the most urgent ones{order === "age" && ", of which the oldest come first"}.</p>}
+        {more && <p class="note">More than {number(readMax)} wait. These are the most urgent ones{order === "age" && ", of which the oldest come first"}.</p>}
         {overflow && <p class="note">More than 10,000 wait. Changes of the least urgent are not shown by themselves.</p>}
         {at > 0 && list.length === 0 && <Nothing which={which} />}
         <ul>
@@ -102,7 +102,7 @@ export function InboxView({ path }: { path: string[] }) {
 function useWhose(which: Whose): Ask[] {
   const asks = openAsks.value;
   const asksServer = boot.auth && which === "mine";
-  const mine = useResource(async (signal) => (asksServer ? (await get("/inbox", { query: { to: "me", limit: 200 }, signal })).asks.map((ask) => ask.askId) : []), [asksServer], asks.length);
+  const mine = useResource(async (signal) => (asksServer ? (await readAsks({ to: "me" }, signal))[0].map((ask) => ask.askId) : []), [asksServer], asks.length);
   if (!asksServer) return whose(asks, which, actingAs.value.trim());
   const ids = new Set(mine.data);
   return asks.filter((ask) => ids.has(ask.askId));

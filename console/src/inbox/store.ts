@@ -21,8 +21,11 @@ export const inbox = signal<Inbox>({ asks: new Map(), closed: new Map(), more: f
 
 export const openAsks = computed(() => byUrgency([...inbox.value.asks.values()]));
 
-/** As many as are read at once; the server returns no larger page. */
+/** As many as a page has; the server returns no larger one. */
 const pageMax = 200;
+
+/** As many as are read, page by page: the most urgent ones. */
+export const readMax = 2000;
 
 let early: AskEvent[] = [];
 let isRead = false;
@@ -44,11 +47,23 @@ export function startInbox(): void {
   });
 }
 
+/** Reads open asks up to a limit; `true` if there are more. */
+export async function readAsks(query: { to?: string }, signal?: AbortSignal): Promise<[Ask[], boolean]> {
+  const asks: Ask[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: { asks: Ask[]; nextCursor: string | null } = await get("/inbox", { query: { ...query, limit: pageMax, ...(cursor ? { cursor } : {}) }, ...(signal ? { signal } : {}) });
+    asks.push(...page.asks);
+    cursor = page.nextCursor;
+  } while (cursor && asks.length < readMax);
+  return [asks, cursor !== null];
+}
+
 export async function read(): Promise<void> {
   try {
-    const page = await get("/inbox", { query: { limit: pageMax } });
-    const asks = new Map(page.asks.map((ask) => [ask.askId, ask]));
-    const fresh: Inbox = { asks, closed: inbox.peek().closed, more: page.nextCursor !== null, at: Date.now(), error: null, overflow: false };
+    const [list, more] = await readAsks({});
+    const asks = new Map(list.map((ask) => [ask.askId, ask]));
+    const fresh: Inbox = { asks, closed: inbox.peek().closed, more, at: Date.now(), error: null, overflow: false };
     inbox.value = early.reduce(apply, fresh);
     early = [];
     isRead = true;

@@ -26,7 +26,9 @@ pub(super) fn bulk_executions(components: &mut Components) -> Described {
              `executionIds`, as far as it fits them. The operation is an execution of the workflow \
              `{BULK_WORKFLOW}`: it continues if the client disconnects and after a crash, can be \
              watched, suspended and cancelled, and its result has the counts. Executions that are \
-             created later are not selected. With `dryRun`, it only counts.",
+             created later are not selected. Replays leave out what was replayed before, unless \
+             `again` is set. The output of each page names in `changed` the executions that it \
+             changed, and their replays. With `dryRun`, it only counts.",
         ))
         .with([
             parts::reference("parameters", parts::IDEMPOTENCY_KEY),

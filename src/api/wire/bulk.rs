@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::json::{Closed, Object};
+use crate::api::wire::execution::DefinitionChoice;
 use crate::api::wire::shape::optional_execution_id;
 use crate::api::wire::state::ExecutionItemView;
 
@@ -22,6 +23,13 @@ pub struct BulkBody {
     #[serde(default)]
     #[schema(max_length = 1024)]
     pub reason: Option<String>,
+    /// Definition that replays run; the default is that of each original execution.
+    #[serde(default)]
+    #[schema(nullable = false)]
+    pub definition: Option<DefinitionChoice>,
+    /// Replays also executions that were replayed before.
+    #[serde(default)]
+    pub again: bool,
     /// Counts what would change, and changes nothing.
     #[serde(default)]
     pub dry_run: bool,
@@ -35,6 +43,8 @@ impl Closed for BulkBody {
         "action",
         "executionIds",
         "reason",
+        "definition",
+        "again",
         "dryRun",
         "options",
         "options.executionId",
@@ -53,7 +63,7 @@ pub enum BulkActionName {
     Resume,
     /// Cancels running and suspended executions.
     Cancel,
-    /// Replays failed executions from the step that failed.
+    /// Replays failed executions from the step that failed, unless they were replayed before.
     Replay,
 }
 
@@ -88,9 +98,15 @@ pub struct BulkPreviewView<'a> {
     pub matched: u64,
     /// Number of selected executions that the action does not fit.
     pub skipped: u64,
+    /// Number of those skipped because they were replayed before.
+    pub replayed: u64,
+    /// Number of unfinished executions that those cancelled have started, directly or not: they
+    /// are cancelled too.
+    pub children: u64,
     /// Number of ids that name no execution.
     pub unknown: u64,
-    /// True if all were read: at most 10,000 are, and the operation has no such limit.
+    /// True if all were read: at most 10,000 are, and as many children. The operation has no such
+    /// limit.
     pub is_complete: bool,
     /// The first 20 executions that would change.
     pub executions: Vec<ExecutionItemView<'a>>,
@@ -98,8 +114,15 @@ pub struct BulkPreviewView<'a> {
 
 impl<'a> BulkPreviewView<'a> {
     pub fn of(preview: &'a BulkPreview) -> Self {
-        let BulkPreview { matched, skipped, unknown, is_complete, ref executions } = *preview;
-        let executions = executions.iter().map(ExecutionItemView::of).collect();
-        Self { matched, skipped, unknown, is_complete, executions }
+        let executions = preview.executions.iter().map(ExecutionItemView::of).collect();
+        Self {
+            matched: preview.matched,
+            skipped: preview.skipped,
+            replayed: preview.replayed,
+            children: preview.children,
+            unknown: preview.unknown,
+            is_complete: preview.is_complete,
+            executions,
+        }
     }
 }

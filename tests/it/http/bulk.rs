@@ -20,7 +20,7 @@ fn result(site: &Site, query: &str, body: &Value) -> Value {
 }
 
 fn counts(matched: u64, done: u64, skipped: u64) -> Value {
-    json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "failures": [] })
+    json!({ "matched": matched, "done": done, "skipped": skipped, "failed": 0, "children": 0, "failures": [] })
 }
 
 #[test]
@@ -47,6 +47,9 @@ fn an_operation_changes_what_its_query_selects() {
     assert_eq!(cancelled["cancelledBy"]["id"], "ops", "{cancelled}");
     let failed = result(&site, "?error=missing", &json!({ "action": "replay" }));
     assert_eq!(failed, counts(3, 3, 0));
+    let selected = "?workflowId=failing&status=error&to=2026-01-01";
+    let current = json!({ "action": "replay", "definition": "current", "again": true });
+    assert_eq!(result(&site, selected, &current), counts(0, 0, 0));
     let total = eventually("the replays have failed as well", || {
         let counted = site.get("/workflows/executions/counts?workflowId=failing").data();
         (counted["total"]["error"] == 6).then_some(counted["total"]["all"].clone())
@@ -98,8 +101,7 @@ fn named_executions_are_taken_and_unknown_ones_are_failures() {
     let send = || site.send("POST", BULK, &key, Some(body.to_string().as_bytes())).data();
     let first = send();
     let failures = json!([{ "executionId": "none", "message": "execution not found" }]);
-    let expected =
-        json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 1, "failures": failures });
+    let expected = json!({ "matched": 2, "done": 1, "skipped": 1, "failed": 1, "children": 0, "failures": failures });
     assert_eq!(first["result"], expected);
     assert_eq!(send()["executionId"], first["executionId"], "repeated with its key");
     let other = json!({ "action": "suspend", "executionIds": ["w0"] }).to_string();
@@ -140,6 +142,16 @@ fn a_selection_is_needed_and_checked() {
             "",
             json!({ "action": "cancel", "executionIds": ["a", "b/c"] }),
             "Invalid request body: executionIds[1]:",
+        ),
+        (
+            "?status=error",
+            json!({ "action": "cancel", "definition": "current" }),
+            "Invalid request body: definition: is only for the action replay",
+        ),
+        (
+            "?status=error",
+            json!({ "action": "resume", "again": true }),
+            "Invalid request body: again: is only for the action replay",
         ),
         (
             "?status=error",

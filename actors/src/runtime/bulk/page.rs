@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::family::Family;
 use super::{BulkAction, BulkOperation};
 use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
@@ -20,7 +21,7 @@ use crate::requests::{
     ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
-use crate::runtime::replay::{ReplayDefinition, ReplayExecution};
+use crate::runtime::replay::ReplayExecution;
 
 /// Number of executions in a page.
 const PAGE: usize = 200;
@@ -47,8 +48,22 @@ pub(super) struct Progress {
     pub(super) done: u64,
     pub(super) skipped: u64,
     pub(super) failed: u64,
+    /// Number of unfinished executions that those cancelled had started.
+    pub(super) children: u64,
     pub(super) failures: Vec<Failure>,
+    /// Executions that the last page changed.
+    pub(super) changed: Vec<Changed>,
     pub(super) is_over: bool,
+}
+
+/// Execution that the command has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Changed {
+    pub(super) execution_id: ExecutionId,
+    /// The execution that replays it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) replay_id: Option<ExecutionId>,
 }
 
 /// Execution that the command failed for.
@@ -61,8 +76,11 @@ pub(super) struct Failure {
 
 impl Progress {
     pub(super) fn counts(&self) -> Value {
-        let Self { matched, done, skipped, failed, .. } = self;
-        json!({ "matched": matched, "done": done, "skipped": skipped, "failed": failed })
+        let Self { matched, done, skipped, failed, children, .. } = self;
+        json!({
+            "matched": matched, "done": done, "skipped": skipped, "failed": failed,
+            "children": children,
+        })
     }
 
     fn fail(&mut self, execution_id: ExecutionId, message: String) {
@@ -75,7 +93,8 @@ impl Progress {
 
 /// Result of a command.
 enum Acted {
-    Done,
+    /// With the id of the replay.
+    Done(Option<ExecutionId>),
     /// The execution has changed, so that the command no longer fits.
     Skipped,
     Failed(String),
@@ -156,19 +175,29 @@ impl Runtime {
     ) -> Result<Progress, Unavailable> {
         let page = self.page_of_bulk(operation, &mut progress, PAGE).await?;
         progress.matched += page.len() as u64;
-        let commands = page.into_iter().map(|execution| async move {
-            let acted = match operation.fits(&execution) {
-                true => self.act_when_possible(operation, id, &execution).await,
-                false => Acted::Skipped,
-            };
+        progress.changed.clear();
+        let (fitting, others): (Vec<_>, Vec<_>) =
+            page.into_iter().partition(|execution| operation.fits(execution));
+        let (fitting, replayed) = self.without_replayed(operation, fitting).await?;
+        progress.skipped += others.len() as u64 + replayed;
+        if operation.action == BulkAction::Cancel {
+            let mut family = Family::default();
+            self.add_children(&fitting, &mut family).await?;
+            progress.children += family.count();
+        }
+        let commands = fitting.into_iter().map(|execution| async move {
+            let acted = self.act_when_possible(operation, id, &execution).await;
             (execution.header.id.clone(), acted)
         });
         let mut acted = stream::iter(commands).buffered(AT_ONCE);
-        while let Some((execution, acted)) = acted.next().await {
+        while let Some((execution_id, acted)) = acted.next().await {
             match acted {
-                Acted::Done => progress.done += 1,
+                Acted::Done(replay_id) => {
+                    progress.done += 1;
+                    progress.changed.push(Changed { execution_id, replay_id });
+                }
                 Acted::Skipped => progress.skipped += 1,
-                Acted::Failed(message) => progress.fail(execution, message),
+                Acted::Failed(message) => progress.fail(execution_id, message),
             }
         }
         Ok(progress)
@@ -228,7 +257,7 @@ impl Runtime {
                     answer,
                 };
                 match self.change(&target, command).await {
-                    Ok::<u64, _>(_) => Ok(Acted::Done),
+                    Ok::<u64, _>(_) => Ok(Acted::Done(None)),
                     Err(ResumeError::Unavailable(why)) => Err(why),
                     Err(
                         ResumeError::NotFound
@@ -247,14 +276,14 @@ impl Runtime {
                     step_id: None,
                     resume_data: None,
                     input: None,
-                    definition: ReplayDefinition::Original,
+                    definition: operation.definition,
                     execution_id: None,
                     by,
                     idempotency: Some(key),
                     trace: TraceOrigin::New,
                 };
                 match self.begin_replay(&target, request).await {
-                    Ok(_) => Ok(Acted::Done),
+                    Ok(replay) => Ok(Acted::Done(Some(replay))),
                     Err(ReplayError::Start(StartError::Unavailable(why))) => Err(why),
                     Err(ReplayError::NotFound) => Ok(Acted::Skipped),
                     Err(error) => Ok(Acted::Failed(error.to_string())),
@@ -266,7 +295,7 @@ impl Runtime {
 
 fn controlled<T>(result: Result<T, ControlError>) -> Result<Acted, Unavailable> {
     match result {
-        Ok(_) => Ok(Acted::Done),
+        Ok(_) => Ok(Acted::Done(None)),
         Err(ControlError::NotFound | ControlError::Already(_)) => Ok(Acted::Skipped),
         Err(ControlError::Unavailable(why)) => Err(why),
     }

@@ -1,0 +1,118 @@
+//! What an operation reaches beyond the selected executions: children and replays.
+
+use std::collections::HashSet;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::{BULK_PREVIEW_MAX, BulkAction, BulkOperation};
+use crate::domain::ids::ExecutionId;
+use crate::domain::status::Status;
+use crate::ports::store::{ExecutionFilter, Projection};
+use crate::requests::Unavailable;
+use crate::runtime::Runtime;
+
+/// Number of executions whose children or replays are read at once.
+const AT_ONCE: usize = 16;
+
+/// Number of children in a page.
+const PAGE: usize = 500;
+
+/// Unfinished executions that selected ones have started, directly or not.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    selected: HashSet<ExecutionId>,
+    children: HashSet<ExecutionId>,
+    /// True if there are more than were read.
+    pub(super) is_cut: bool,
+}
+
+impl Family {
+    /// Returns the number of those that are not selected themselves.
+    pub(super) fn count(&self) -> u64 {
+        self.children.difference(&self.selected).count() as u64
+    }
+
+    /// Adds a child; returns false if it is known.
+    fn add(&mut self, child: &ExecutionId) -> bool {
+        self.is_cut |= self.children.len() >= BULK_PREVIEW_MAX;
+        !self.is_cut && self.children.insert(child.clone())
+    }
+}
+
+impl Runtime {
+    /// Adds selected executions, and the unfinished ones that they have started.
+    pub(super) async fn add_children(
+        &self,
+        selected: &[Projection],
+        family: &mut Family,
+    ) -> Result<(), Unavailable> {
+        let ids = selected.iter().map(|execution| execution.header.id.clone());
+        let mut parents: Vec<_> = ids.collect();
+        family.selected.extend(parents.iter().cloned());
+        while !parents.is_empty() && !family.is_cut {
+            let of_one =
+                |parent: ExecutionId| async move { self.unfinished_children(parent).await };
+            let mut read = stream::iter(std::mem::take(&mut parents)).map(of_one).buffered(AT_ONCE);
+            while let Some((children, is_cut)) = read.try_next().await? {
+                family.is_cut |= is_cut;
+                parents.extend(children.into_iter().filter(|child| family.add(child)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the unfinished executions that one has started; true if there are more.
+    async fn unfinished_children(
+        &self,
+        parent: ExecutionId,
+    ) -> Result<(Vec<ExecutionId>, bool), Unavailable> {
+        let mut children = Vec::new();
+        for status in [Status::Running, Status::Suspended] {
+            let filter = ExecutionFilter {
+                parent_id: Some(parent.to_string()),
+                status: Some(status),
+                ..ExecutionFilter::default()
+            };
+            let mut after = None;
+            loop {
+                let (page, next) = self.shared.store.list(&filter, after, PAGE).await?;
+                children.extend(page.into_iter().map(|child| child.header.id.clone()));
+                if children.len() >= BULK_PREVIEW_MAX {
+                    return Ok((children, next.is_some()));
+                }
+                if next.is_none() {
+                    break;
+                }
+                after = next;
+            }
+        }
+        Ok((children, false))
+    }
+
+    /// Leaves out what was replayed before the operation began, unless it is to be replayed again.
+    /// Returns their number. Replays of the operation itself do not count: a repeated page finds
+    /// them by their keys.
+    pub(super) async fn without_replayed(
+        &self,
+        operation: &BulkOperation,
+        selected: Vec<Projection>,
+    ) -> Result<(Vec<Projection>, u64), Unavailable> {
+        if operation.action != BulkAction::Replay || operation.again {
+            return Ok((selected, 0));
+        }
+        let count = selected.len();
+        let look = |execution: Projection| async move {
+            let filter = ExecutionFilter {
+                replay_of: Some(execution.header.id.to_string()),
+                to: operation.began,
+                ..ExecutionFilter::default()
+            };
+            let (replays, _) = self.shared.store.list(&filter, None, 1).await?;
+            Ok::<_, Unavailable>(replays.is_empty().then_some(execution))
+        };
+        let looked = stream::iter(selected).map(look).buffered(AT_ONCE);
+        let left: Vec<_> = looked.try_filter_map(|it| async move { Ok(it) }).try_collect().await?;
+        let replayed = (count - left.len()) as u64;
+        Ok((left, replayed))
+    }
+}
