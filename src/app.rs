@@ -39,6 +39,7 @@ use self::store::Opened;
 #[cfg(feature = "postgres")]
 pub(crate) use self::store::open_nodes;
 pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store};
+pub(crate) use self::threads::{block_on, runs_in_system};
 use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
@@ -80,11 +81,6 @@ pub fn run(config: Config) -> io::Result<()> {
     run_with(config, Registered::default())
 }
 
-/// Returns true if this thread runs an actix system.
-pub(crate) fn runs_in_system() -> bool {
-    actix_web::rt::System::try_current().is_some()
-}
-
 /// Serves a configuration and the definitions of Rust code. Installs the logger unless the process
 /// has one; console lines may still be queued when this returns.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
@@ -96,7 +92,7 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
     let options = LogOptions { noisy: NOISY_TARGETS, ..config.logs.options() };
     telemetry::logs::install(&options, &secrets);
     capacity::ensure(&config, workers(&config))?;
-    actix_web::rt::System::new().block_on(async move {
+    block_on(async move {
         let application = Application::build(config, registered).await?;
         Box::pin(application.run_until_stopped()).await
     })

@@ -1,6 +1,8 @@
 //! The command line.
 
 mod check;
+mod healthcheck;
+mod init;
 #[cfg(feature = "postgres")]
 mod nodes;
 mod store;
@@ -25,15 +27,21 @@ const STORE_LOST: u8 = 75;
 /// The configuration file if none is named.
 const CONFIG_FILE: &str = "config.toml";
 
+/// The configuration that is served where there is no file.
+const EXAMPLES: &str = include_str!("../config.toml");
+
+const NO_FILE: &str = "greenroom: there is no config.toml here: serving the built-in examples; \
+                       `greenroom init` writes a configuration of your own";
+
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "greenroom", version)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The configuration file.
-    #[arg(long, global = true, value_name = "FILE", default_value = CONFIG_FILE)]
-    config: PathBuf,
+    /// The configuration file [default: config.toml].
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Address to listen at, overriding the configuration.
     #[arg(long, global = true)]
     host: Option<String>,
@@ -47,10 +55,14 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 enum Command {
-    /// Serves agents and workflows; the default.
+    /// Serves agents and workflows; the default. Without a file, the built-in examples.
     Serve,
+    /// Writes a small configuration to begin with.
+    Init(init::Options),
     /// Prints all problems of the configuration without starting the server.
     Check(check::Options),
+    /// Asks the configured server whether it lives; exits with 1 if it does not.
+    Healthcheck(healthcheck::Options),
     /// Copies the configured store to a new file, also while a server is using it.
     Backup {
         /// The new file; an existing one is never overwritten.
@@ -62,6 +74,20 @@ enum Command {
     /// Moves stores that no server uses.
     #[command(subcommand)]
     Store(store::Command),
+}
+
+impl Arguments {
+    fn config_file(&self) -> &Path {
+        self.config.as_deref().unwrap_or_else(|| Path::new(CONFIG_FILE))
+    }
+
+    /// Returns false if no file is named and the default one is not there.
+    fn has_default_file(&self) -> bool {
+        // a link to nothing, or a file that may not be seen, is a broken configuration
+        let is_missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+        let found = Path::new(CONFIG_FILE).symlink_metadata();
+        self.config.is_some() || !found.is_err_and(is_missing)
+    }
 }
 
 /// Runs the command line.
@@ -85,7 +111,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             exit
         }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
-        Command::Backup { file } => backup(&arguments, file),
+        Command::Init(options) => finish(init::init(options).map_err(|why| vec![why])),
+        Command::Healthcheck(options) => {
+            let answer = healthcheck::ask(&arguments, *options);
+            finish(answer.map(|text| vec![text]).map_err(|why| vec![why]))
+        }
+        Command::Backup { file } => finish(copy_store(&arguments, file).map(|text| vec![text])),
         #[cfg(feature = "postgres")]
         Command::Nodes(options) => nodes::run(&arguments, options),
         Command::Store(command) => store::run(&arguments, command),
@@ -104,8 +135,13 @@ fn stray_file(refusal: &clap::Error) -> Option<&str> {
 }
 
 fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
-    let config = match load(arguments) {
-        Ok(config) => config,
+    let config = match load_or_examples(arguments) {
+        Ok((config, are_examples)) => {
+            if are_examples {
+                print(screen, &[NO_FILE]);
+            }
+            config
+        }
         Err(problems) => {
             print(screen, &problems);
             return ExitCode::FAILURE;
@@ -121,11 +157,11 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
     }
 }
 
-/// Copies the store. Prints the result to stdout, problems to stderr.
-fn backup(arguments: &Arguments, file: &Path) -> ExitCode {
-    match copy_store(arguments, file) {
-        Ok(summary) => {
-            print(&mut io::stdout(), &[summary]);
+/// Prints a result to stdout, problems to stderr.
+fn finish(result: Result<Vec<String>, Vec<String>>) -> ExitCode {
+    match result {
+        Ok(lines) => {
+            print(&mut io::stdout(), &lines);
             ExitCode::SUCCESS
         }
         Err(problems) => {
@@ -154,17 +190,30 @@ fn copy_store(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>>
 
 /// Loads the configuration file.
 fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
-    let hint = "; name the configuration with --config FILE";
-    Config::load(&arguments.config).map_err(|mut problems| {
-        let missing = problems.iter_mut().filter(|_| !arguments.config.exists());
+    let hint = "; name the configuration with --config FILE, or write one with `greenroom init`";
+    Config::load(arguments.config_file()).map_err(|mut problems| {
+        let missing = problems.iter_mut().filter(|_| !arguments.config_file().exists());
         missing.for_each(|problem| problem.message.push_str(hint));
         problems
     })
 }
 
+/// Loads what is served: without a file, the built-in examples.
+fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
+    if arguments.has_default_file() {
+        return Ok((load(arguments)?, false));
+    }
+    let examples = Config::parse(EXAMPLES, "the built-in examples")?;
+    Ok((completed(arguments, examples)?, true))
+}
+
 /// Loads the configuration file and applies the command line.
 fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
-    let mut config = read(arguments)?;
+    completed(arguments, read(arguments)?)
+}
+
+/// Applies the command line, and checks what depends on the environment.
+fn completed(arguments: &Arguments, mut config: Config) -> Result<Config, Vec<ConfigProblem>> {
     config.environment = Environment::of_process();
     if let Some(host) = &arguments.host {
         config.set_host(host.clone(), "--host");
@@ -207,7 +256,8 @@ mod tests {
         let printed = String::from_utf8(screen).unwrap();
         assert_eq!(
             printed,
-            "no/such.toml: no such file; name the configuration with --config FILE\n"
+            "no/such.toml: no such file; name the configuration with --config FILE, or write one \
+             with `greenroom init`\n"
         );
     }
 

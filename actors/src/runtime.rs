@@ -68,6 +68,7 @@ pub use crate::requests::Subscription;
 pub use agents::{BegunGeneration, FailedGeneration, StreamedGeneration};
 pub use bulk::{
     BULK_IDS_MAX, BULK_PREVIEW_MAX, BULK_WORKFLOW, BulkAction, BulkOperation, BulkPreview,
+    BulkReach,
 };
 pub use cancelled::CancelGenerationError;
 pub use continued_chat::{ContinueChatError, ContinuedChat, WaitingChat};

@@ -1,13 +1,12 @@
 //! Use cases of bulk operations.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::{StartExecution, TraceOrigin};
 use greenroom_actors::runtime::{
-    BULK_IDS_MAX, BULK_WORKFLOW, BulkAction, BulkOperation, BulkPreview,
+    BULK_IDS_MAX, BULK_WORKFLOW, BulkAction, BulkOperation, BulkPreview, BulkReach,
 };
 use greenroom_actors::visibility::Visibility;
 use serde_json::Map;
@@ -15,14 +14,12 @@ use serde_json::Map;
 use crate::api::caller::Caller;
 use crate::api::catalogue::RouteName;
 use crate::api::error::ApiError;
-use crate::api::executions::known;
+use crate::api::executions::{check_reason, known};
 use crate::api::json::{self, Object};
 use crate::api::query::{Pairs, execution_filter};
 use crate::api::wire::bulk::BulkBody;
+use crate::api::wire::execution::DefinitionChoice;
 use crate::api::workflows::{idempotency, read_execution_id};
-
-/// Maximum size of a reason, in bytes.
-const REASON_BYTES_MAX: usize = 4_096;
 
 /// Checked request for a bulk operation.
 #[derive(Debug)]
@@ -53,10 +50,14 @@ pub fn read(
     let parsed: BulkBody = json::parse_closed(body)?;
     let BulkBody { action, execution_ids, reason, definition, again, dry_run, options } = parsed;
     let action = BulkAction::from(action);
-    if action != BulkAction::Replay && (definition.is_some() || again) {
-        let path = if again { "again" } else { "definition" };
-        return Err(ApiError::body(path, "is only for the action replay"));
-    }
+    check_options(
+        action,
+        &[
+            ("reason", reason.is_some(), &[BulkAction::Suspend, BulkAction::Cancel]),
+            ("definition", definition.is_some(), &[BulkAction::Replay]),
+            ("again", again, &[BulkAction::Replay]),
+        ],
+    )?;
     if pairs.is_empty() == execution_ids.is_empty() {
         let what = "executions are selected either by parameters of the query, as ?status=running, \
                     or by executionIds";
@@ -66,18 +67,14 @@ pub fn read(
         let what = format!("must be at most {BULK_IDS_MAX}");
         return Err(ApiError::body("executionIds", what));
     }
-    if reason.as_ref().is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
-        let what = format!("must be at most {REASON_BYTES_MAX} bytes: every execution records it");
-        return Err(ApiError::body("reason", what));
-    }
+    check_reason(reason.as_deref())?;
     let id_of = |(n, id): (usize, &String)| {
         let refusal = |error| ApiError::body(format!("executionIds[{n}]"), error);
         ExecutionId::parse(id).map_err(refusal)
     };
+    let ids = execution_ids.iter().enumerate().map(id_of).collect::<Result<Vec<_>, _>>()?;
     let mut named = HashSet::new();
-    let execution_ids: Vec<String> =
-        execution_ids.into_iter().filter(|id| named.insert(id.clone())).collect();
-    let execution_ids = execution_ids.iter().enumerate().map(id_of).collect::<Result<_, _>>()?;
+    let execution_ids = ids.into_iter().filter(|id| named.insert(id.clone())).collect();
     let Object(options) = options.unwrap_or_default();
     let visible_to = match caller.visibility() {
         Visibility::Everything => None,
@@ -86,7 +83,12 @@ pub fn read(
     };
     let by = caller.principal(options.user_id.as_deref())?;
     let user_id = caller.user_id(options.user_id);
-    let idempotency = idempotency(key, "bulk", BULK_WORKFLOW, user_id.as_deref(), body)?;
+    // the query selects, and so is a part of what the key stands for
+    let mut selected = pairs.to_vec();
+    selected.sort();
+    let selected = serde_json::to_vec(&selected).unwrap_or_default();
+    let request = [selected.as_slice(), body].concat();
+    let idempotency = idempotency(key, "bulk", BULK_WORKFLOW, user_id.as_deref(), &request)?;
     let operation = BulkOperation {
         action,
         filter,
@@ -95,7 +97,7 @@ pub fn read(
         by,
         visible_to,
         allowed: None,
-        definition: definition.map(Into::into).unwrap_or_default(),
+        current_definition: definition.is_some_and(DefinitionChoice::is_current),
         again,
         began: None,
     };
@@ -114,6 +116,22 @@ pub fn read(
     Ok(BulkRequest { operation, is_dry_run: dry_run, start })
 }
 
+/// Refuses options that the action does not use: each with its name, whether it is given, and its
+/// actions.
+fn check_options(
+    action: BulkAction,
+    options: &[(&str, bool, &[BulkAction])],
+) -> Result<(), ApiError> {
+    for (name, is_given, actions) in options {
+        if *is_given && !actions.contains(&action) {
+            let actions: Vec<_> = actions.iter().map(|action| action.as_str()).collect();
+            let what = format!("is only for {}", actions.join(" and "));
+            return Err(ApiError::body(name, what));
+        }
+    }
+    Ok(())
+}
+
 impl BulkRequest {
     /// Returns the request for the execution that is the operation.
     pub fn start(self, runtime: &Runtime) -> StartExecution {
@@ -130,13 +148,13 @@ pub async fn preview(
     Ok(runtime.preview_bulk(operation).await?)
 }
 
-/// Returns the ids of the workflows whose executions the operation may change.
-pub async fn workflows(
+/// Returns the executions that the operation may change.
+pub async fn reach(
     runtime: &Runtime,
     operation: &BulkOperation,
-) -> Result<BTreeSet<Arc<str>>, ApiError> {
+) -> Result<BTreeSet<BulkReach>, ApiError> {
     if let Some(named) = &operation.filter.workflow_id {
         known(runtime, named).await?;
     }
-    Ok(runtime.workflows_of_bulk(operation).await?)
+    Ok(runtime.reach_of_bulk(operation).await?)
 }

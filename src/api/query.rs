@@ -83,6 +83,7 @@ fn filter_of(pairs: &Pairs) -> Result<ExecutionFilter, ApiError> {
         replay_of: read_name(pairs, "replayOf")?,
         parent_id: read_name(pairs, "parentExecutionId")?,
         id_prefix: read_name(pairs, "idPrefix")?,
+        is_exhaustive: false,
         error: read_name(pairs, "error")?,
         definition_hash: read_name(pairs, "definitionHash")?,
     })

@@ -23,6 +23,16 @@ const OF_EXPORTER: usize = 1;
 /// Threads that libraries start to read files, and further ones of the pools.
 const SPARE: usize = 2;
 
+/// Runs a future on an actix system of this thread.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    actix_web::rt::System::new().block_on(future)
+}
+
+/// Returns true if this thread runs an actix system.
+pub(crate) fn runs_in_system() -> bool {
+    actix_web::rt::System::try_current().is_some()
+}
+
 /// Checks that all threads can be started, and starts those of the pools. Fails now, in one line,
 /// if the system allows too few; otherwise each request would fail later.
 pub(super) fn prepare(config: &Config, web: &WebConfig) -> io::Result<()> {

@@ -109,7 +109,7 @@ pub(super) fn check(arguments: &Arguments, options: Options, screen: &mut dyn Wr
 }
 
 fn summary(arguments: &Arguments, config: &Config, report: &Report<'_>) -> String {
-    let file = arguments.config.display();
+    let file = arguments.config_file().display();
     if !report.ok {
         let warnings = counted(report.warnings as u64, "warning");
         return format!("{file}: refused by --strict, {warnings}");

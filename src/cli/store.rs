@@ -1,7 +1,6 @@
 //! `greenroom store`: whole stores, while no server uses them.
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -61,7 +60,7 @@ fn copy(arguments: &Arguments, from: &str, to: &str) -> Result<String, Vec<Strin
 
 /// Loads the configuration, which has the passwords of databases. The default file may be missing.
 fn config(arguments: &Arguments) -> Result<Config, Vec<String>> {
-    if arguments.config == Path::new(super::CONFIG_FILE) && !arguments.config.exists() {
+    if !arguments.has_default_file() {
         return Ok(Config::default());
     }
     read(arguments).map_err(|problems| problems.iter().map(ToString::to_string).collect())

@@ -1,8 +1,13 @@
 //! Handlers of executions.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::requests::Target;
+use greenroom_actors::runtime::BulkReach;
 
+use crate::api::catalogue::RouteName;
 use crate::api::query::{
     CountQuery, EventsQuery, ExecutionQuery, OutcomesQuery, StateQuery, VersionsQuery,
     read_position,
@@ -18,7 +23,7 @@ use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, bulk, executions};
 use crate::web::body::Body;
 use crate::web::call::{Answer, Call};
-use crate::web::peer::stop_waiting_on_disconnect;
+use crate::web::peer::{cancel_on_disconnect, stop_waiting_on_disconnect};
 use crate::web::query::query_pairs;
 use crate::web::sse::Begin;
 use crate::web::workflows::{idempotency_key, respond_outcome, run};
@@ -78,13 +83,22 @@ pub(crate) async fn bulk(call: Call, body: Body) -> Answer {
     let origin = (caller, trace::origin_of(request.headers()));
     let mut bulk = bulk::read(&pairs, &body, key.as_deref(), origin)?;
     let route = bulk::route_of(bulk.operation.action);
-    let workflows = bulk::workflows(runtime, &bulk.operation).await?;
-    for workflow in &workflows {
-        call.check_like(route, &[(":id", workflow)])?;
+    let reach = bulk::reach(runtime, &bulk.operation).await?;
+    for BulkReach { workflow, execution } in &reach {
+        let execution = execution.as_ref().map(|id| (":executionId", id.as_str()));
+        let ids: Vec<_> = [(":id", &**workflow)].into_iter().chain(execution).collect();
+        call.check_like(route, &ids)?;
     }
+    let workflows: BTreeSet<_> = reach.into_iter().map(|reach| reach.workflow).collect();
+    let lists = |id: &Arc<str>| call.check_like(RouteName::ListWorkflowExecutions, &[(":id", id)]);
+    let may_list = workflows.iter().all(|id| lists(id).is_ok());
     bulk.operation.allowed = Some(workflows);
     if bulk.is_dry_run {
-        let preview = bulk::preview(runtime, &bulk.operation).await?;
+        let counting = bulk::preview(runtime, &bulk.operation);
+        let mut preview = cancel_on_disconnect(request, counting).await?;
+        if !may_list {
+            preview.executions.clear();
+        }
         return Ok(respond::json(BulkPreviewView::of(&preview)));
     }
     let start = bulk.start(runtime);

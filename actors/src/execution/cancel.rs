@@ -11,7 +11,7 @@ use crate::execution::ExecutionActor;
 use crate::execution::deciding::NotRecorded;
 use crate::execution::record::AppendExtras;
 use crate::ports::store::TimerKey;
-use crate::requests::{Cancelled, ControlError};
+use crate::requests::{Cancelled, ControlError, DescribeError, Unavailable};
 
 impl ExecutionActor {
     pub(super) fn cancel(&mut self, command: ControlCommand<Cancelled>, ctx: &mut Context<Self>) {
@@ -61,10 +61,23 @@ impl ExecutionActor {
         let (answer, reply) = oneshot::channel();
         self.shared.deliver(parent.execution, ExecutionCommand::Report { answer });
         self.background_query(reply, ctx, |actor, report, ctx| {
-            let status = report.ok().and_then(Result::ok).map(|report| report.status);
+            let status = match report {
+                Ok(Ok(report)) => Some(report.status),
+                Ok(Err(
+                    DescribeError::NotFound | DescribeError::Unavailable(Unavailable::Corrupt(_)),
+                )) => None,
+                // the timer fires again
+                Ok(Err(DescribeError::Unavailable(_))) | Err(_) => return,
+            };
             let reason = match status {
                 Some(ChildStatus::Cancelled { reason }) => Some(reason),
-                _ => None,
+                Some(
+                    ChildStatus::Running
+                    | ChildStatus::Suspended { .. }
+                    | ChildStatus::Completed { .. }
+                    | ChildStatus::Failed { .. },
+                )
+                | None => None,
             };
             actor.cancel_child(reason.as_deref(), ctx);
         });

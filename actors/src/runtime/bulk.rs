@@ -24,10 +24,9 @@ use crate::domain::principal::Principal;
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::function::{StepContext, StepError, StepFunction, StepOutcome};
-use crate::ports::store::{self, ExecutionFilter};
+use crate::ports::store::{self, ExecutionFilter, Projection as Row};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::runtime::replay::ReplayDefinition;
 use crate::runtime::weak::WeakRuntime;
 use crate::visibility::Visibility;
 
@@ -65,6 +64,15 @@ pub enum BulkAction {
 }
 
 impl BulkAction {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspend => "suspend",
+            Self::Resume => "resume",
+            Self::Cancel => "cancel",
+            Self::Replay => "replay",
+        }
+    }
+
     /// Returns the statuses of the executions that the command may change.
     fn statuses(self) -> &'static [Status] {
         match self {
@@ -99,9 +107,9 @@ pub struct BulkOperation {
     /// that are created later, of any workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<BTreeSet<Arc<str>>>,
-    /// Definition that replays run.
+    /// Replays run the workflows as they are registered now, not as they were.
     #[serde(default)]
-    pub definition: ReplayDefinition,
+    pub current_definition: bool,
     /// Replays also what was replayed before the operation.
     #[serde(default)]
     pub again: bool,
@@ -133,6 +141,11 @@ impl BulkOperation {
             && self.allows(execution)
     }
 
+    /// Returns true if pages may be short although many rows were read for them.
+    fn is_search(&self) -> bool {
+        self.execution_ids.is_empty() && (self.filter.is_search() || self.filter.is_of_ends())
+    }
+
     fn allows(&self, execution: &store::Projection) -> bool {
         let workflow = &execution.header.workflow_id;
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(workflow))
@@ -162,6 +175,13 @@ pub struct BulkPreview {
     pub executions: Vec<store::Projection>,
 }
 
+/// Executions that an operation may change: one, or all of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BulkReach {
+    pub workflow: Arc<str>,
+    pub execution: Option<ExecutionId>,
+}
+
 impl Runtime {
     /// Counts what a bulk operation would change; changes nothing.
     pub async fn preview_bulk(
@@ -183,7 +203,7 @@ impl Runtime {
         while !progress.is_over && read < most {
             let limit = PREVIEW_PAGE.min(most - read);
             let page = self.page_of_bulk(operation, &mut progress, limit).await?;
-            read += page.len().max(1);
+            read += if operation.is_search() { limit } else { page.len().max(1) };
             let (fitting, others): (Vec<_>, Vec<_>) =
                 page.into_iter().partition(|execution| operation.fits(execution));
             let (fitting, replayed) = self.without_replayed(operation, fitting).await?;
@@ -211,24 +231,31 @@ impl Runtime {
         Ok(preview)
     }
 
-    /// Returns the ids of the workflows whose executions an operation may change: those that it
-    /// names, or all that are registered or have executions.
-    pub async fn workflows_of_bulk(
+    /// Returns the workflows and executions that an operation may change: those that it names by
+    /// id, or all executions of the workflow that it names, or of all workflows that are registered
+    /// or have executions.
+    pub async fn reach_of_bulk(
         &self,
         operation: &BulkOperation,
-    ) -> Result<BTreeSet<Arc<str>>, Unavailable> {
+    ) -> Result<BTreeSet<BulkReach>, Unavailable> {
+        let all_of = |workflow| BulkReach { workflow, execution: None };
         if let Some(named) = &operation.filter.workflow_id {
-            return Ok(BTreeSet::from([Arc::from(named.as_str())]));
+            return Ok(BTreeSet::from([all_of(Arc::from(named.as_str()))]));
         }
         if !operation.execution_ids.is_empty() {
             let page = self.page_of_bulk(operation, &mut Progress::default(), BULK_IDS_MAX).await?;
-            return Ok(page.iter().map(|it| Arc::clone(&it.header.workflow_id)).collect());
+            let reach = |it: Row| BulkReach {
+                workflow: Arc::clone(&it.header.workflow_id),
+                execution: Some(it.header.id.clone()),
+            };
+            return Ok(page.into_iter().map(reach).collect());
         }
         let counts = self.counts().await?;
         let stored = counts.into_iter().map(|count| count.workflow_id);
         let registry = self.registry();
         let registered = registry.workflows.keys().map(|id| Arc::from(id.as_str()));
-        Ok(stored.chain(registered).collect())
+        let all = stored.chain(registered);
+        Ok(all.filter(|id| **id != *BULK_WORKFLOW).map(all_of).collect())
     }
 }
 

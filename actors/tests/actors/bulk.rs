@@ -5,7 +5,7 @@ use std::time::Duration;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::principal::Principal;
-use greenroom_actors::ports::store::{ExecutionFilter, Status};
+use greenroom_actors::ports::store::{ExecutionFilter, IDS_SEARCHED_MAX, Status};
 use greenroom_actors::requests::{StartError, StartExecution, TraceOrigin};
 use greenroom_actors::runtime::{
     BULK_WORKFLOW, BulkAction, BulkOperation, ReplayDefinition, ReplayError, ReplayExecution,
@@ -39,7 +39,7 @@ fn of(action: BulkAction, filter: ExecutionFilter) -> BulkOperation {
         by: Some(Principal::claimed("ops")),
         visible_to: None,
         allowed: None,
-        definition: ReplayDefinition::Original,
+        current_definition: false,
         again: false,
         began: None,
     }
@@ -178,6 +178,34 @@ async fn what_was_replayed_before_is_left_out_unless_it_is_wanted() {
     assert_eq!((&again["done"], &again["skipped"]), (&json!(0), &json!(1)), "{again}");
     one.again = true;
     assert_eq!(done(&world, one, "b3").await["done"], 1);
+}
+
+#[actix::test]
+async fn two_operations_at_once_replay_an_execution_once() {
+    tokio::time::pause();
+    let world = world().await;
+    begin(&world, "fails", (0..40).map(|n| format!("f{n}"))).await;
+    let operation = || of(BulkAction::Replay, of_workflow("fails"));
+    let both = [request(&world, operation(), "b1"), request(&world, operation(), "b2")];
+    for request in both {
+        world.runtime.begin(request).await.unwrap();
+    }
+    pass(Duration::from_secs(1)).await;
+    let all = world.runtime.list(&of_workflow("fails"), None, 200).await.unwrap().0;
+    assert_eq!(all.len(), 80);
+}
+
+#[actix::test]
+async fn more_ids_than_a_search_reads_are_reached_by_their_begin() {
+    tokio::time::pause();
+    let world = world().await;
+    let count = IDS_SEARCHED_MAX + 5;
+    begin(&world, "sleeps", (0..count).map(|n| format!("many-{n:04}"))).await;
+    let prefix = || ExecutionFilter { id_prefix: Some("many-".to_owned()), ..Default::default() };
+    let preview = world.runtime.preview_bulk(&of(BulkAction::Cancel, prefix())).await.unwrap();
+    assert_eq!((preview.matched, preview.is_complete), (count as u64, true));
+    let result = done(&world, of(BulkAction::Cancel, prefix()), "b").await;
+    assert_eq!(result["done"], count, "{result}");
 }
 
 #[actix::test]

@@ -21,7 +21,6 @@ pub struct BulkBody {
     pub execution_ids: Vec<String>,
     /// Reason of suspensions and cancellations, at most 4,096 bytes. The default names the operation.
     #[serde(default)]
-    #[schema(max_length = 1024)]
     pub reason: Option<String>,
     /// Definition that replays run; the default is that of each original execution.
     #[serde(default)]

@@ -257,6 +257,12 @@ pub enum DefinitionChoice {
     Current,
 }
 
+impl DefinitionChoice {
+    pub fn is_current(self) -> bool {
+        matches!(self, Self::Current)
+    }
+}
+
 impl From<DefinitionChoice> for ReplayDefinition {
     fn from(choice: DefinitionChoice) -> Self {
         match choice {

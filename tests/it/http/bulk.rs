@@ -107,6 +107,17 @@ fn named_executions_are_taken_and_unknown_ones_are_failures() {
     let other = json!({ "action": "suspend", "executionIds": ["w0"] }).to_string();
     let refused = site.send("POST", BULK, &key, Some(other.as_bytes()));
     assert_eq!(refused.header("x-error-code"), Some("idempotency_key_reused"));
+    let key = [("content-type", "application/json"), ("idempotency-key", "k2")];
+    let select = |query: &str| {
+        site.send("POST", &format!("{BULK}{query}"), &key, Some(b"{\"action\":\"cancel\"}"))
+    };
+    assert_eq!(select("?workflowId=nap").data()["status"], "completed");
+    let refused = select("?workflowId=approval");
+    assert_eq!(
+        refused.header("x-error-code"),
+        Some("idempotency_key_reused"),
+        "of other executions"
+    );
 }
 
 #[test]
@@ -140,18 +151,23 @@ fn a_selection_is_needed_and_checked() {
         ),
         (
             "",
-            json!({ "action": "cancel", "executionIds": ["a", "b/c"] }),
-            "Invalid request body: executionIds[1]:",
+            json!({ "action": "cancel", "executionIds": ["a", "a", "b/c"] }),
+            "Invalid request body: executionIds[2]:",
         ),
         (
             "?status=error",
             json!({ "action": "cancel", "definition": "current" }),
-            "Invalid request body: definition: is only for the action replay",
+            "Invalid request body: definition: is only for replay",
         ),
         (
             "?status=error",
             json!({ "action": "resume", "again": true }),
-            "Invalid request body: again: is only for the action replay",
+            "Invalid request body: again: is only for replay",
+        ),
+        (
+            "?status=error",
+            json!({ "action": "replay", "reason": "late" }),
+            "Invalid request body: reason: is only for suspend and cancel",
         ),
         (
             "?status=error",

@@ -79,6 +79,49 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn without_a_file_the_built_in_examples_are_served() {
+    let home = Home::new("");
+    std::fs::remove_file(home.path("config.toml")).unwrap();
+    let server = Server::start(home.greenroom(&["--port", "0"]));
+    server.says("there is no config.toml here: serving the built-in examples");
+    let workflows = server.get("/workflows").data();
+    assert!(workflows.to_string().contains("expense-approval"), "{workflows}");
+    let (code, stdout, _) = said(&home.run(home.greenroom(&["check"])));
+    assert_eq!(code, Some(1));
+    assert!(stdout.contains("no such file") && stdout.contains("greenroom init"), "{stdout}");
+}
+
+#[test]
+fn a_first_configuration_is_served_and_its_health_asked() {
+    let home = Home::new("");
+    let (code, stdout, stderr) = said(&home.run(home.greenroom(&["init", "shop"])));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("cd shop"), "{stdout}");
+    let again = said(&home.run(home.greenroom(&["init", "shop"])));
+    assert_eq!(again.0, Some(1), "{again:?}");
+    let at = ["--config", "shop/config.toml", "--port"];
+    let mut server = Server::start(home.greenroom(&[&at[..], &["0"]].concat()));
+    let order = serde_json::json!({ "input": { "item": "desk", "price": 900 } });
+    let waiting = server.post("/workflows/order/execute", &order).data();
+    assert_eq!(waiting["status"], "suspended", "{waiting}");
+
+    let port = server.address.port().to_string();
+    let ask = |options: &[&str]| {
+        let line = [&["healthcheck"], &at[..], &[&port], options].concat();
+        said(&home.run(home.greenroom(&line)))
+    };
+    for options in [&[][..], &["--ready"]] {
+        let (code, stdout, stderr) = ask(options);
+        assert_eq!((code, stdout.lines().count()), (Some(0), 1), "{stderr}");
+    }
+    server.signal("TERM");
+    server.ended();
+    let (code, _, stderr) = ask(&[]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains(&format!(":{port}/livez does not answer")), "{stderr}");
+}
+
+#[test]
 fn a_truncated_configuration_never_starts_by_accident() {
     let home = Home::new("");
     let whole = "[server]\nport = 0\nhost = \"0.0.0.0\"\n[auth]\nprovider = \"none\"\n";

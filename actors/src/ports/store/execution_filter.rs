@@ -26,9 +26,12 @@ pub struct ExecutionFilter {
     pub replay_of: Option<String>,
     /// Id of the execution whose step started it.
     pub parent_id: Option<String>,
-    /// Begin of the id. Without a workflow, user, parent or original, of more than
+    /// Prefix of the id. Without a workflow, user, parent or original, of more than
     /// [`IDS_SEARCHED_MAX`] executions those with the greatest ids are listed.
     pub id_prefix: Option<String>,
+    /// Lists all of those, by a search.
+    #[serde(skip)]
+    pub is_exhaustive: bool,
     /// Text in the message of the failure, in upper or lower case.
     pub error: Option<String>,
     /// Hash of the definition that the execution began with.
@@ -66,7 +69,8 @@ impl ExecutionFilter {
     pub fn ids(&self) -> Option<&str> {
         let Self { workflow_id, user_id, replay_of, parent_id, .. } = self;
         let others = [workflow_id, user_id, replay_of, parent_id];
-        self.id_prefix.as_deref().filter(|_| others.iter().all(|it| it.is_none()))
+        let is_alone = !self.is_exhaustive && others.iter().all(|it| it.is_none());
+        self.id_prefix.as_deref().filter(|_| is_alone)
     }
 
     /// Returns true if all conditions hold for an execution.

@@ -1,4 +1,4 @@
-//! What an operation reaches beyond the selected executions: children and replays.
+//! Children and replays of the executions that an operation selects.
 
 use std::collections::HashSet;
 
@@ -34,6 +34,9 @@ impl Family {
 
     /// Adds a child; returns false if it is known.
     fn add(&mut self, child: &ExecutionId) -> bool {
+        if self.children.contains(child) {
+            return false;
+        }
         self.is_cut |= self.children.len() >= BULK_PREVIEW_MAX;
         !self.is_cut && self.children.insert(child.clone())
     }
@@ -77,11 +80,11 @@ impl Runtime {
             loop {
                 let (page, next) = self.shared.store.list(&filter, after, PAGE).await?;
                 children.extend(page.into_iter().map(|child| child.header.id.clone()));
-                if children.len() >= BULK_PREVIEW_MAX {
-                    return Ok((children, next.is_some()));
-                }
                 if next.is_none() {
                     break;
+                }
+                if children.len() >= BULK_PREVIEW_MAX {
+                    return Ok((children, true));
                 }
                 after = next;
             }

@@ -21,10 +21,16 @@ use crate::requests::{
     ControlError, IdempotencyKey, ResumeError, StartError, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
-use crate::runtime::replay::ReplayExecution;
+use crate::runtime::replay::{ReplayDefinition, ReplayExecution};
 
 /// Number of executions in a page.
 const PAGE: usize = 200;
+
+/// Maximum number of pages read before progress is recorded: pages of a search may be empty.
+const PAGES_AT_ONCE: usize = 20;
+
+/// Number of changed executions that are recorded by id: the state keeps them.
+const CHANGED_MAX: u64 = 10_000;
 
 /// Number of executions that get their command at once.
 const AT_ONCE: usize = 16;
@@ -51,7 +57,7 @@ pub(super) struct Progress {
     /// Number of unfinished executions that those cancelled had started.
     pub(super) children: u64,
     pub(super) failures: Vec<Failure>,
-    /// Executions that the last page changed.
+    /// Executions that the last page changed, up to [`CHANGED_MAX`] of the operation.
     pub(super) changed: Vec<Changed>,
     pub(super) is_over: bool,
 }
@@ -100,6 +106,12 @@ enum Acted {
     Failed(String),
 }
 
+impl BulkOperation {
+    fn definition(&self) -> ReplayDefinition {
+        if self.current_definition { ReplayDefinition::Current } else { ReplayDefinition::Original }
+    }
+}
+
 impl Runtime {
     /// Reads the next executions of an operation. Unknown ids are failures.
     pub(super) async fn page_of_bulk(
@@ -130,7 +142,12 @@ impl Runtime {
             return Ok(Vec::new());
         };
         let user_id = visible_to.as_deref().map(str::to_owned).or_else(|| filter.user_id.clone());
-        let filter = ExecutionFilter { status: Some(*status), user_id, ..filter.clone() };
+        let filter = ExecutionFilter {
+            status: Some(*status),
+            user_id,
+            is_exhaustive: true,
+            ..filter.clone()
+        };
         let after = progress.after.map(|(at, row)| Cursor { at: Timestamp(at), row });
         let (page, next) = self.list(&filter, after, limit).await?;
         progress.after = next.map(|next| (next.at.0, next.row));
@@ -147,11 +164,15 @@ impl Runtime {
         progress: &mut Progress,
         limit: usize,
     ) -> Result<Vec<Projection>, Unavailable> {
-        let ids = operation.execution_ids.iter().skip(progress.taken).take(limit);
+        let ids: Vec<_> = operation.execution_ids.iter().skip(progress.taken).take(limit).collect();
         let visibility = operation.visibility();
-        let read = try_join_all(ids.clone().map(|id| self.shared.store.describe(id))).await?;
+        let mut read = Vec::new();
+        for some in ids.chunks(AT_ONCE) {
+            let described = some.iter().map(|id| self.shared.store.describe(id));
+            read.extend(try_join_all(described).await?);
+        }
         let mut page = Vec::new();
-        for (id, found) in ids.zip(read) {
+        for (id, found) in ids.into_iter().zip(read) {
             progress.taken += 1;
             let is_reached = |it: &Projection| {
                 visibility.reaches(it.header.user_id.as_deref()) && operation.allows(it)
@@ -173,7 +194,13 @@ impl Runtime {
         id: &ExecutionId,
         mut progress: Progress,
     ) -> Result<Progress, Unavailable> {
-        let page = self.page_of_bulk(operation, &mut progress, PAGE).await?;
+        let mut page = self.page_of_bulk(operation, &mut progress, PAGE).await?;
+        for _ in 1..PAGES_AT_ONCE {
+            if progress.is_over || !page.is_empty() {
+                break;
+            }
+            page = self.page_of_bulk(operation, &mut progress, PAGE).await?;
+        }
         progress.matched += page.len() as u64;
         progress.changed.clear();
         let (fitting, others): (Vec<_>, Vec<_>) =
@@ -194,7 +221,9 @@ impl Runtime {
             match acted {
                 Acted::Done(replay_id) => {
                     progress.done += 1;
-                    progress.changed.push(Changed { execution_id, replay_id });
+                    if progress.done <= CHANGED_MAX {
+                        progress.changed.push(Changed { execution_id, replay_id });
+                    }
                 }
                 Acted::Skipped => progress.skipped += 1,
                 Acted::Failed(message) => progress.fail(execution_id, message),
@@ -268,15 +297,17 @@ impl Runtime {
                 }
             }
             BulkAction::Replay => {
-                let key = IdempotencyKey {
-                    scope: Arc::from(format!("bulk {id} {}", header.id)),
-                    body_hash: Arc::from(""),
+                // two operations at once replay an execution once
+                let scope = match operation.again {
+                    true => format!("bulk {id} {}", header.id),
+                    false => format!("bulk replay {}", header.id),
                 };
+                let key = IdempotencyKey { scope: Arc::from(scope), body_hash: Arc::from("") };
                 let request = ReplayExecution {
                     step_id: None,
                     resume_data: None,
                     input: None,
-                    definition: operation.definition,
+                    definition: operation.definition(),
                     execution_id: None,
                     by,
                     idempotency: Some(key),

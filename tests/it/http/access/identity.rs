@@ -231,6 +231,22 @@ fn a_bulk_operation_needs_the_roles_of_its_command() {
         assert_eq!(ask(&site, &ann, "POST", &path, body).status, status, "{query} {body}");
         assert_eq!(ask(&site, &ops, "POST", &path, body).status, 200, "{query} {body}");
     }
+    // a rule for one execution counts where it is named
+    let one = "rules = [{ route = \"POST /workflows/approval/executions/w/cancel\", roles = [\"ops\"] },
+        { route = \"GET /workflows/:id/executions\", roles = [\"ops\"] }]";
+    let strict = guarded(one);
+    ask(&strict, &ann, "POST", "/workflows/approval/execute", &body).data();
+    let bulk = "/workflows/executions/bulk";
+    assert_eq!(ask(&strict, &ann, "POST", bulk, &named).status, 403);
+    assert_eq!(ask(&strict, &ops, "POST", bulk, &named).status, 200);
+    // who may not list executions sees counts only
+    let some = format!("{bulk}?workflowId=approval");
+    let cancels = |token: &str| {
+        let preview = ask(&strict, token, "POST", &some, &all).data();
+        (preview["matched"].clone(), preview["executions"].as_array().unwrap().len())
+    };
+    assert_eq!((cancels(&ann), cancels(&ops)), ((json!(1), 0), (json!(1), 1)));
+
     // an execution that begins later is not reached
     let later = json!({ "action": "cancel", "executionIds": ["later"],
                         "options": { "executionId": "trap" } });

@@ -1,0 +1,82 @@
+//! `greenroom init`: a first configuration.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::CONFIG_FILE;
+
+/// Text of the configuration.
+const CONFIG: &str = include_str!("init/config.toml");
+
+/// Options of `init`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(super) struct Options {
+    /// Folder for the configuration; made if it is missing.
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+}
+
+/// Writes the configuration, and returns what to do next. An existing one is never overwritten.
+pub(super) fn init(Options { folder }: &Options) -> Result<Vec<String>, String> {
+    let file = folder.join(CONFIG_FILE);
+    write_new(folder, &file).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "greenroom: {} exists already and stays as it is; name another folder: greenroom init \
+             FOLDER",
+            file.display()
+        ),
+        _ => format!("greenroom: {} cannot be written: {error}", file.display()),
+    })?;
+    let enter = (folder != Path::new(".")).then(|| format!("  cd {}", folder.display()));
+    let next =
+        ["  greenroom check    finds mistakes in it", "  greenroom          starts the server"];
+    let lines = [format!("{}: an agent, a tool and a workflow. Next:", file.display())];
+    Ok(lines.into_iter().chain(enter).chain(next.map(str::to_owned)).collect())
+}
+
+fn write_new(folder: &Path, file: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut new = File::create_new(file)?;
+    let written = new.write_all(CONFIG.as_bytes()).and_then(|()| new.sync_all());
+    // what is left of it would be in the way of the next attempt
+    written.inspect_err(|_| drop(fs::remove_file(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Registered, checks};
+    use crate::config::Config;
+
+    #[test]
+    fn what_is_written_has_no_problems() {
+        let config = Config::parse(CONFIG, CONFIG_FILE).unwrap();
+        assert_eq!(config.warnings, []);
+        assert_eq!(checks::warnings(&config, &Registered::default()), []);
+        assert!(!config.workflows.is_empty() && !config.agents.is_empty());
+    }
+
+    #[test]
+    fn an_existing_file_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { folder: directory.path().join("new") };
+        let lines = init(&options).unwrap();
+        let folder = options.folder.display();
+        assert_eq!(lines[1], format!("  cd {folder}"));
+        let file = options.folder.join(CONFIG_FILE);
+        fs::write(&file, "mine").unwrap();
+        let refusal = init(&options).unwrap_err();
+        assert!(refusal.contains("exists already and stays as it is"), "{refusal}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        let refusal = init(&Options { folder: file.join("in") }).unwrap_err();
+        assert!(refusal.starts_with(&format!("greenroom: {}", file.display())), "{refusal}");
+    }
+}
