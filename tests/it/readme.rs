@@ -207,9 +207,11 @@ fn the_page_about_people_prints_what_its_commands_print() {
 fn recipes_print_what_their_commands_print() {
     for (page, answers_min) in [
         ("approval", 6),
+        ("nginx", 1),
         ("opentelemetry", 3),
         ("rag-tool", 4),
         ("scheduled-run", 4),
+        ("use-chat", 1),
         ("webhook", 6),
     ] {
         prints_what_it_shows(&format!("docs/recipes/{page}.md"), answers_min);
