@@ -2,6 +2,8 @@
 //!
 //! A rule looks at code: comments are left out, and so are tests unless it says otherwise.
 
+#[path = "tidy/book.rs"]
+mod book;
 #[path = "tidy/documents.rs"]
 mod documents;
 #[path = "tidy/language.rs"]

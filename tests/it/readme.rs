@@ -1,5 +1,6 @@
-//! Runs the commands of the README, of the tour and of the page about people, in the order in which
-//! they are printed, and compares what they print with the answers in the document.
+//! Runs the commands of the README, of the tour, of the page about people, of recipes and of the pages
+//! for those who come from another tool, in the order in which they are printed, and compares what they
+//! print with the answers in the document.
 //!
 //! A block of `sh` is run; a block of `json` or `text` directly after it is the expected output.
 //! Ids and times may differ, `…` stands for omitted text, and white space is ignored. Other blocks
@@ -103,21 +104,30 @@ fn difference(expected: &str, output: &str) -> Option<String> {
     None
 }
 
-/// Returns all commands as one script, with a line before each block's output.
-fn script(blocks: &[Block], port: u16) -> String {
+/// Returns all commands as one script, with a line before each block's output. Documents name port 3141
+/// for the server, and 3199 for a service beside it.
+fn script(blocks: &[Block], port: u16, service: u16) -> String {
     // the program is already built; nothing may outlive the script
     let mut script = "cargo() { :; }\ntrap 'kill -9 $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
     for (index, block) in blocks.iter().enumerate() {
-        let commands = block.commands.replace("127.0.0.1:3141", &format!("127.0.0.1:{port}"));
+        let commands = block
+            .commands
+            .replace("127.0.0.1:3141", &format!("127.0.0.1:{port}"))
+            .replace("port = 3141", &format!("port = {port}"))
+            .replace("127.0.0.1:3199", &format!("127.0.0.1:{service}"));
         let _ = write!(script, "printf '\\n{MARK}{index}\\n'\n{commands}");
     }
     script
 }
 
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// Creates a folder like that of a new user, and finds a free port.
 fn folder() -> (tempfile::TempDir, u16) {
     let folder = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = std::fs::read_to_string(root.join("config.toml")).unwrap();
     let moved = config.replace("port = 3141", &format!("port = {port}"));
@@ -131,13 +141,13 @@ fn folder() -> (tempfile::TempDir, u16) {
 
 /// Returns true if the programs that the documents use are installed.
 fn has_programs() -> bool {
-    let missing = ["bash", "curl", "openssl"].into_iter().find(|program| {
+    let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| {
         let version = if *program == "openssl" { "version" } else { "--version" };
         let found = Command::new(program).arg(version).stdout(Stdio::null()).status();
         !found.is_ok_and(|status| status.success())
     });
     let Some(program) = missing else { return true };
-    support::not_tested("README and tour", &format!("{program} is not installed"));
+    support::not_tested("README, tour and recipes", &format!("{program} is not installed"));
     false
 }
 
@@ -155,7 +165,8 @@ fn prints_what_it_shows(document: &str, answers_min: usize) {
     let answers = blocks.iter().filter(|block| block.answer.is_some()).count();
     assert!(answers >= answers_min, "{document} has changed its form: {answers} answers");
     let (folder, port) = folder();
-    std::fs::write(folder.path().join("commands.sh"), script(&blocks, port)).unwrap();
+    let commands = script(&blocks, port, free_port());
+    std::fs::write(folder.path().join("commands.sh"), commands).unwrap();
     let output = Command::new("timeout")
         .args(["-s", "KILL", PATIENCE, "bash", "-c", "exec 2>&1; . ./commands.sh"])
         .current_dir(folder.path())
@@ -190,6 +201,28 @@ fn the_tour_prints_what_its_commands_print() {
 #[test]
 fn the_page_about_people_prints_what_its_commands_print() {
     prints_what_it_shows("docs/people.md", 9);
+}
+
+#[test]
+fn recipes_print_what_their_commands_print() {
+    for (page, answers_min) in [
+        ("approval", 6),
+        ("nginx", 1),
+        ("opentelemetry", 3),
+        ("rag-tool", 4),
+        ("scheduled-run", 4),
+        ("use-chat", 1),
+        ("webhook", 6),
+    ] {
+        prints_what_it_shows(&format!("docs/recipes/{page}.md"), answers_min);
+    }
+}
+
+#[test]
+fn pages_about_other_tools_print_what_their_commands_print() {
+    for page in ["restate", "temporal", "voltagent"] {
+        prints_what_it_shows(&format!("docs/migrate/{page}.md"), 3);
+    }
 }
 
 #[test]
