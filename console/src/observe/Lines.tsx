@@ -3,7 +3,7 @@ import { to } from "../lib/router.ts";
 import { middle } from "../lib/text.ts";
 import { now, parse } from "../lib/time.ts";
 import { visible } from "../parts/Json.tsx";
-import { nameOf, type Names } from "./names.ts";
+import { nameOf, type Names } from "../api/names.ts";
 
 export interface Line {
   key: number;

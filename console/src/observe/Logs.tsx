@@ -8,7 +8,7 @@ import { parse } from "../lib/time.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Line, Lines } from "./Lines.tsx";
-import { nameOf, type Names, useNames } from "./names.ts";
+import { nameOf, type Names, useNames } from "../api/names.ts";
 import { newIn, type Numbered, type Page, startOf, type Tail, withNewest, withOlder } from "./tail.ts";
 
 const levels = ["error", "warn", "info", "debug", "trace"];

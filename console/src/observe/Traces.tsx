@@ -4,6 +4,7 @@ import type { ApiError } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import type { TraceItem } from "../api/types.ts";
 import { param, setParams, to } from "../lib/router.ts";
+import { number } from "../lib/text.ts";
 import { duration } from "../lib/time.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
@@ -11,7 +12,7 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Since, Time } from "../parts/Time.tsx";
-import { nameOf, type Names, useNames } from "./names.ts";
+import { nameOf, type Names, useNames } from "../api/names.ts";
 
 /** A cancelled span counts as an error in OpenTelemetry; people tell them apart. */
 export function spanKind({ code, message }: { code: string; message?: string | undefined }, ended: boolean): Kind {
@@ -39,10 +40,21 @@ const columns = (names: Names): Column<TraceItem>[] => [
     ),
   },
   { name: "Trace", kind: "id-cell", cell: (row) => <Id id={row.traceId} href={to("observe", "traces", row.traceId)} /> },
-  { name: "Spans", kind: "narrow", cell: (row) => row.spanCount },
+  { name: "Spans", kind: "narrow", cell: (row) => <Spans row={row} /> },
   { name: "Began", kind: "time", cell: (row) => <Time at={row.startTime} /> },
   { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <Since at={row.startTime} /> : duration(row.duration)) },
 ];
+
+/**
+ * The server counts the spans of the first 1,000 events of a trace, and does not say where it stopped. There are
+ * rarely more than five events of a span.
+ */
+const certainSpans = 200;
+
+function Spans({ row }: { row: TraceItem }) {
+  if (row.spanCount < certainSpans) return <>{number(row.spanCount)}</>;
+  return <span title="At least so many: the list counts the first 1,000 events of a trace. The page of the trace has its spans">{number(row.spanCount)} or more</span>;
+}
 
 /** Traces, newest first. */
 export function Traces() {
