@@ -1,18 +1,14 @@
+import type { Named } from "../lib/named.ts";
 import { get } from "./client.ts";
 import { useResource } from "./resource.ts";
 
-interface Named {
-  id: string;
-  name: string;
-}
-
 export interface Names {
-  workflows: Named[];
-  agents: Named[];
+  workflows: readonly Named[];
+  agents: readonly Named[];
 }
 
 /** The registered workflows; undefined until they are read. */
-export function useWorkflows(): Named[] | undefined {
+export function useWorkflows(): readonly Named[] | undefined {
   return useResource((signal) => get("/workflows", { signal }), []).data;
 }
 
@@ -21,8 +17,4 @@ export function useNames(): Names {
   const workflows = useWorkflows();
   const agents = useResource((signal) => get("/agents", { signal }), []);
   return { workflows: workflows ?? [], agents: agents.data ?? [] };
-}
-
-export function nameOf(list: readonly Named[] | undefined, id: string): string {
-  return list?.find((each) => each.id === id)?.name || id;
 }

@@ -1,7 +1,8 @@
 import { get } from "../api/client.ts";
-import { nameOf, useWorkflows } from "../api/names.ts";
+import { useWorkflows } from "../api/names.ts";
 import { useResource } from "../api/resource.ts";
 import { findExecution } from "../executions/find.ts";
+import { nameOf } from "../lib/named.ts";
 import { to } from "../lib/router.ts";
 import { Id } from "../parts/Id.tsx";
 import { kindOf, Status } from "../parts/Status.tsx";

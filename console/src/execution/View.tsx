@@ -91,7 +91,7 @@ export function ExecutionView({ path }: { path: string[] }) {
   const isKept = node !== undefined && begins > order.indexOf(node.key.split("/")[0] ?? "");
   const select = (which: string): void => setParams({ step: which });
 
-  if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} />;
+  if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} hrefOf={(meant) => to("executions", meant, executionId)} />;
   if (events.length === 0 && !state.data) return <Loading what="the execution" />;
   return (
     <div class="execution">

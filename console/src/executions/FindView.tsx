@@ -1,7 +1,8 @@
 import { useEffect } from "preact/hooks";
-import { nameOf, useWorkflows } from "../api/names.ts";
+import { useWorkflows } from "../api/names.ts";
 import { useResource } from "../api/resource.ts";
 import { useTitle } from "../lib/hooks.ts";
+import { nameOf } from "../lib/named.ts";
 import { go, place, to } from "../lib/router.ts";
 import { middle } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";

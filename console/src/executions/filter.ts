@@ -1,3 +1,5 @@
+import { middle } from "../lib/text.ts";
+
 /** The filter of the list, as the address has it. */
 export interface Filter {
   workflow: string;
@@ -42,6 +44,16 @@ export function isEmpty(filter: Filter): boolean {
   return Object.values(filter).every((value) => value === "");
 }
 
+/** How many conditions it has; a range between two times is one. */
+export function countOf(filter: Filter): number {
+  return Object.entries(filter).filter(([name, value]) => value !== "" && name !== "from" && name !== "to").length;
+}
+
+/** True for a hash as the API takes it. */
+export function isWholeHash(version: string): boolean {
+  return /^[0-9a-f]{64}$/.test(version);
+}
+
 /** The filter as people say it. */
 export function wordsOf(filter: Filter): string {
   const time = filter.status === "error" ? "ended" : "started";
@@ -54,7 +66,7 @@ export function wordsOf(filter: Filter): string {
     filter.error && `failed with “${filter.error}”`,
     filter.parent && `were started by ${filter.parent}`,
     filter.replayOf && `replay ${filter.replayOf}`,
-    filter.version && `began with version ${filter.version}`,
+    filter.version && `began with version ${middle(filter.version, 17)}`,
     range && `${time} in the ${range.text}`,
     filter.range === between && filter.from && `${time} after ${filter.from.replace("T", " ")}`,
     filter.range === between && filter.to && `${time} before ${filter.to.replace("T", " ")}`,

@@ -1,5 +1,6 @@
 import { inbox, openAsks } from "../inbox/store.ts";
 import { origin } from "../inbox/asks.ts";
+import type { Named } from "../lib/named.ts";
 import { to } from "../lib/router.ts";
 import { firstLine } from "../lib/text.ts";
 import { Chart } from "../metrics/Chart.tsx";
@@ -12,7 +13,7 @@ import "../metrics/metrics.css";
 const shown = 5;
 
 /** The oldest questions: nobody may have seen them. */
-export function WaitsLongest() {
+export function WaitsLongest({ workflows }: { workflows: readonly Named[] | undefined }) {
   const oldest = [...openAsks.value].sort((a, b) => Date.parse(a.openedAt) - Date.parse(b.openedAt)).slice(0, shown);
   if (oldest.length === 0) return null;
   return (
@@ -29,7 +30,7 @@ export function WaitsLongest() {
             <a href={to("inbox", ask.askId)}>
               <bdi>{firstLine(ask.reason || "A question")}</bdi>
             </a>
-            <bdi class="quiet">{origin(ask).text}</bdi>
+            <bdi class="quiet">{origin(ask, workflows).text}</bdi>
             <Since at={ask.openedAt} />
           </li>
         ))}

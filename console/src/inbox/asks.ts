@@ -1,4 +1,5 @@
 import type { Ask } from "../api/types.ts";
+import { nameOf, type Named } from "../lib/named.ts";
 
 /** By deadline, those without one last, then by age: the order of the server. */
 export function byUrgency(asks: Ask[]): Ask[] {
@@ -28,10 +29,10 @@ export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: As
   return next;
 }
 
-/** Where it is in the words of a person: `expense-approval / manager`. */
-export function origin(ask: Ask): { text: string; view: string[] } {
+/** Where it is in the words of a person: `Expense approval / manager`. */
+export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; view: string[] } {
   const { of } = ask;
-  if ("executionId" in of) return { text: `${of.workflowId} / ${of.stepId}`, view: ["executions", of.workflowId, of.executionId] };
+  if ("executionId" in of) return { text: `${nameOf(workflows, of.workflowId)} / ${of.stepId}`, view: ["executions", of.workflowId, of.executionId] };
   return { text: `${of.agentId} / ${of.toolName}`, view: ["agents", of.agentId] };
 }
 

@@ -1,8 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import type { ApiError } from "../api/error.ts";
+import { type Names, useNames } from "../api/names.ts";
 import { asError } from "../api/resource.ts";
 import type { TraceItem } from "../api/types.ts";
+import { nameOf } from "../lib/named.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { number } from "../lib/text.ts";
 import { duration } from "../lib/time.ts";
@@ -12,7 +14,6 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Since, Time } from "../parts/Time.tsx";
-import { nameOf, type Names, useNames } from "../api/names.ts";
 
 /** A cancelled span counts as an error in OpenTelemetry; people tell them apart. */
 export function spanKind({ code, message }: { code: string; message?: string | undefined }, ended: boolean): Kind {
