@@ -106,6 +106,23 @@ test("an id alone finds its execution, and says where there is none", async () =
   clean(faults);
 });
 
+test("the page of an operation is a sentence with its counts, and names what failed", async () => {
+  const id = await server.execute("reminder", { text: "tea" }, { executionId: "to-cancel" });
+  const body = { action: "cancel", reason: "No longer wanted", executionIds: [id, "nowhere-1"] };
+  const { executionId } = await server.call<{ executionId: string }>("POST", "/workflows/executions/bulk", body);
+  const { page, faults } = await open(browser);
+  await page.goto(`${server.console}/console/executions/greenroom.bulk/${executionId}`);
+  const whole = page.getByRole("region", { name: "Execution" });
+  await whole.getByText("Cancels 2 executions that were named.").waitFor();
+  await whole.getByText("1 cancelled, 1 failed").waitFor();
+  await whole.locator(".facts").getByText("No longer wanted").waitFor();
+  faults.push(...(await examine(page)));
+  await shoot(page, "operation-light");
+  await whole.locator(".faults").getByRole("link", { name: "nowhere-1" }).click();
+  await page.getByRole("heading", { name: "There is no execution nowhere-1" }).waitFor();
+  clean(faults);
+});
+
 test("what sleeps says until when, and the past offers no actions", async () => {
   const id = await server.execute("reminder", { text: "tea" });
   const { page, faults } = await open(browser);

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import type { ApiError } from "../api/error.ts";
+import { me } from "../api/permissions.ts";
 import { asError, useResource } from "../api/resource.ts";
 import type { Ask, Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/types.ts";
 import { boot } from "../lib/boot.ts";
@@ -10,11 +11,13 @@ import { go, to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { firstLine, middle } from "../lib/text.ts";
 import { Answer } from "../inbox/Answer.tsx";
+import { isExcluded, whyNotOwn } from "../inbox/asks.ts";
 import { ActDialog, type Call, CopyCalls, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
+import { Menu } from "../parts/Menu.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
 import { saveRecord } from "./record.ts";
@@ -38,7 +41,7 @@ type Open = "answer" | "suspend" | "cancel" | "replay" | null;
 
 /** What can be done with an execution as it is now. What cannot be done now is not offered. */
 export function Actions(props: ActionsProps) {
-  const { workflowId, executionId, outlook, state, isPast } = props;
+  const { workflowId, executionId, outlook, isPast } = props;
   const [open, setOpen] = useState<Open>(null);
   const base = `/workflows/${encodeURIComponent(workflowId)}/executions/${encodeURIComponent(executionId)}`;
   const waits = outlook?.waitsFor ?? [];
@@ -49,7 +52,8 @@ export function Actions(props: ActionsProps) {
   // On a phone nothing can be pointed at: reasons are said once below as well.
   const refused: string[] = [];
   const button = (which: Open, text: string, style = ""): preact.JSX.Element => {
-    const why = isPast ? whyNotInPast : whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
+    const isOwn = which === "answer" && asked.every((wait) => wait.asks?.every((ask) => isExcluded(ask, me())));
+    const why = isPast ? whyNotInPast : isOwn ? whyNotOwn : whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
     if (why && !boot.readOnly && !isPast) refused.push(`${text}: ${why}.`);
     return (
       <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={why !== ""} title={why}>
@@ -65,13 +69,10 @@ export function Actions(props: ActionsProps) {
         {outlook && !isOver && !hold && button("suspend", "Suspend")}
         {outlook && workflowId !== bulkWorkflow && button("replay", isOver ? "Replay" : "Replay as another")}
         {outlook && !isOver && button("cancel", "Cancel", "danger")}
-        {state?.replayedFrom && (
-          <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>
-            Compare with its original
-          </a>
-        )}
-        <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
-        <Save ids={{ id: workflowId, executionId }} />
+        <Menu head="More">
+          <Copy text={() => curl("GET", `${base}/state`)} label="Copy the state as curl" class="bare" />
+          <Save ids={{ id: workflowId, executionId }} />
+        </Menu>
         {open === "answer" && <AnswerDialog waits={asked} close={close} />}
         {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
         {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
@@ -95,8 +96,8 @@ function Save({ ids }: { ids: Ids }) {
   };
   return (
     <>
-      <button type="button" class="button" disabled={isBusy} onClick={() => void save()}>
-        {isBusy ? "Reading…" : "Download"}
+      <button type="button" class="bare" disabled={isBusy} onClick={() => void save()}>
+        {isBusy ? "Reading…" : "Download the record"}
       </button>
       {error && <Problem error={error} retry={() => void save()} />}
     </>

@@ -1,6 +1,7 @@
 import { get } from "../api/client.ts";
 import { useWorkflows } from "../api/names.ts";
 import { useResource } from "../api/resource.ts";
+import type { ExecutionState } from "../api/types.ts";
 import { findExecution } from "../executions/find.ts";
 import { nameOf } from "../lib/named.ts";
 import { to } from "../lib/router.ts";
@@ -12,11 +13,12 @@ import type { Ids } from "./Value.tsx";
 /** Replays that are named; a link leads to all. */
 const replaysShown = 3;
 
-/** The executions that this one belongs to: what started it, and what replays it. `version` changes when it may have others. */
-export function Kin({ ids, parentId, version }: { ids: Ids; parentId: string | null; version: unknown }) {
+/** The executions that this one belongs to: what started it, what it replays, and what replays it. `version` changes when it may have others. */
+export function Kin({ ids, state, version }: { ids: Ids; state: ExecutionState | undefined; version: unknown }) {
   return (
     <>
-      {parentId !== null && <Parent id={parentId} />}
+      {state?.parentExecutionId && <Parent id={state.parentExecutionId} />}
+      {state?.replayedFrom && <Original ids={ids} of={state.replayedFrom} />}
       <Replays ids={ids} version={version} />
     </>
   );
@@ -37,6 +39,16 @@ function Parent({ id }: { id: string }) {
         </>
       )}
       {search.data && !parent && <span class="quiet"> , which is not stored any more, or not for you to see</span>}
+    </p>
+  );
+}
+
+/** The execution that this one replays. */
+function Original({ ids, of }: { ids: Ids; of: NonNullable<ExecutionState["replayedFrom"]> }) {
+  return (
+    <p class="inline-parts">
+      <span class="quiet">Replay of</span> <Id id={of.executionId} href={to("executions", ids.id, of.executionId)} max={17} /> <span class="quiet">from</span> <bdi>{of.stepId}</bdi>
+      <a href={`${to("compare")}?${new URLSearchParams({ a: `${ids.id}/${of.executionId}`, b: `${ids.id}/${ids.executionId}` })}`}>Compare with its original</a>
     </p>
   );
 }

@@ -2,6 +2,7 @@ import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
 import type { ExecutionState, Outlook, SpanNode, WorkflowStep } from "../api/types.ts";
 import { type Node, typeWord } from "../graph/definition.ts";
+import { bulkWorkflow } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Fact } from "../parts/Facts.tsx";
@@ -12,6 +13,7 @@ import { Status } from "../parts/Status.tsx";
 import { Duration, Time, Until } from "../parts/Time.tsx";
 import type { Model, Step, Wait } from "./fold.ts";
 import { Lanes } from "./Lanes.tsx";
+import { OperationFacts } from "./OperationFacts.tsx";
 import { type Ids, Value } from "./Value.tsx";
 import "./selection.css";
 
@@ -217,6 +219,7 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
       <header>
         <h2>Execution</h2>
       </header>
+      {ids.id === bulkWorkflow && <OperationFacts ids={ids} model={model} />}
       <dl class="facts">
         <Fact name="Status">
           <Status kind={model.kind} />
@@ -232,11 +235,6 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         {state && children > 0 && (
           <Fact name="Started">
             <a href={`${to("executions")}?parent=${encodeURIComponent(state.executionId)}`}>{plural(children, "execution")}</a>
-          </Fact>
-        )}
-        {state?.replayedFrom && (
-          <Fact name="Replay of">
-            <Id id={state.replayedFrom.executionId} href={to("executions", state.workflowId, state.replayedFrom.executionId)} max={17} /> from {state.replayedFrom.stepId}
           </Fact>
         )}
         {!isPast && state?.usage && (
@@ -267,8 +265,12 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         </section>
       )}
       {model.reason && <p>Reason: {model.reason}</p>}
-      {model.result !== undefined && <Value ids={ids} value={model.result} title="Result" />}
-      <Given ids={ids} />
+      {ids.id !== bulkWorkflow && (
+        <>
+          {model.result !== undefined && <Value ids={ids} value={model.result} title="Result" />}
+          <Given ids={ids} />
+        </>
+      )}
     </section>
   );
 }

@@ -97,14 +97,14 @@ export function ExecutionView({ path }: { path: string[] }) {
     <div class="execution">
       <div class="heading">
         <h1>
-          <Id id={executionId} max={40} copy />
+          <Id id={executionId} max={24} copy />
         </h1>
         {!isPast && open && wake ? <Status kind="sleeping" text={wake.until ? `sleeping until ${absolute(Date.parse(wake.until), now.value)}` : "sleeping"} /> : <Status kind={model.kind} />}
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} stepId={selected.split(/[/[]/)[0] ?? ""} isPast={isPast} />
       </div>
       <Sentence outlook={outlook.data} state={state.data} model={model} past={isPast} />
-      <Kin ids={ids} parentId={state.data?.parentExecutionId ?? null} version={`${state.data?.endAt} ${following.opened.value}`} />
+      <Kin ids={ids} state={state.data} version={`${state.data?.endAt} ${following.opened.value}`} />
       <Stale of={state} />
       {outlook.error && outlook.error.status > 0 && <Problem error={outlook.error} retry={outlook.reload} />}
       {definition.error && <p class="note">Without its graph: {definition.error.message}.</p>}

@@ -105,7 +105,7 @@ export function ExecutionsView() {
                 <button type="button" class="bare small" onClick={chooseAll}>
                   choose {list.hasMore || list.rows.length > idsMax ? `these ${number(Math.min(list.rows.length, idsMax))}` : "all"}
                 </button>
-                {!isEmpty(filter) && <BulkOfAll act={(action) => setActing({ action, about: wordsOf(filter), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
+                {!isEmpty(filter) && <BulkOfAll act={(action) => setActing({ action, about: wordsOf(filter, workflows), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
                 {list.fresh.length > 0 && (
                   <button type="button" class="button" onClick={list.showFresh}>
                     {plural(list.fresh.length, "new execution")}

@@ -1,3 +1,4 @@
+import { nameOf, type Named } from "../lib/named.ts";
 import { middle } from "../lib/text.ts";
 
 /** The filter of the list, as the address has it. */
@@ -55,12 +56,12 @@ export function isWholeHash(version: string): boolean {
 }
 
 /** The filter as people say it. */
-export function wordsOf(filter: Filter): string {
+export function wordsOf(filter: Filter, workflows?: readonly Named[]): string {
   const time = filter.status === "error" ? "ended" : "started";
   const range = ranges[filter.range];
   return [
     filter.status in statuses && `are ${statuses[filter.status]}`,
-    filter.workflow && `are of ${filter.workflow}`,
+    filter.workflow && `are of ${nameOf(workflows, filter.workflow)}`,
     filter.user && `are of the user ${filter.user}`,
     filter.id && `have an id that begins with ${filter.id}`,
     filter.error && `failed with “${filter.error}”`,

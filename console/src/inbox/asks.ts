@@ -36,6 +36,13 @@ export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; 
   return { text: `${of.agentId} / ${of.toolName}`, view: ["agents", of.agentId] };
 }
 
+export const whyNotOwn = "You started it: another person has to answer";
+
+/** Whether a question is for everyone but who started it, and that is `user`. */
+export function isExcluded(ask: Ask, user: string): boolean {
+  return user !== "" && ask.userId === user && ask.to.includes("!self");
+}
+
 export type Whose = "mine" | "roles" | "all";
 
 /** Those that name `user`, those that name a role, or all. */
