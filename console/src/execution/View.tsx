@@ -49,7 +49,9 @@ export function ExecutionView({ path }: { path: string[] }) {
   useEffect(() => {
     if (settled > Math.max(covered, seen)) setSeen(settled);
   }, [settled, covered]);
-  const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key, version);
+  // Behind the state, so that it is never the older one: it does not say which events it knows.
+  const isRead = covered !== Number.POSITIVE_INFINITY;
+  const outlook = useResource(async (signal) => (isRead ? get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }) : undefined), key, `${covered} ${following.opened.value}`);
   // The version that it began with; the one of now, where that is not stored any more.
   const hash = state.data?.definitionHash;
   const definition = useResource(async (signal) => {

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { address } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import { useWorkflows } from "../api/names.ts";
@@ -25,9 +25,9 @@ import { useList } from "./pages.ts";
 
 const saved = stored<Record<string, string>>("filters", {});
 
-const columns = (workflows: readonly Named[] | undefined): Column<ExecutionItem>[] => [
+const columnsOf = (workflows: readonly Named[] | undefined): Column<ExecutionItem>[] => [
   { name: "Status", kind: "status-cell", cell: (row) => <Status kind={kindOf(row)} /> },
-  { name: "Workflow", kind: "name", cell: (row) => <bdi title={row.workflowId}>{nameOf(workflows, row.workflowId)}</bdi> },
+  { name: "Workflow", kind: "name", cell: (row) => nameOf(workflows, row.workflowId) },
   { name: "Execution", kind: "id-cell", cell: (row) => <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} /> },
   { name: "Waits for, or error", kind: "wide", cell: (row) => <Now row={row} workflow={nameOf(workflows, row.workflowId)} /> },
   { name: "User", kind: "narrow", cell: (row) => <bdi>{row.userId}</bdi> },
@@ -65,6 +65,7 @@ export function ExecutionsView() {
   const filter = filterOf(place.value.query);
   const list = useList(filter);
   const workflows = useWorkflows();
+  const columns = useMemo(() => columnsOf(workflows), [workflows]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [acting, setActing] = useState<Acting | null>(null);
   const key = JSON.stringify(filter);
@@ -117,7 +118,7 @@ export function ExecutionsView() {
           </div>
           <Table
             label="Executions"
-            columns={columns(workflows)}
+            columns={columns}
             rows={list.rows}
             id={(row) => row.executionId}
             href={(row) => to("executions", row.workflowId, row.executionId)}

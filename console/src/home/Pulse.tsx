@@ -6,6 +6,7 @@ import { firstLine } from "../lib/text.ts";
 import { Chart } from "../metrics/Chart.tsx";
 import { stepTimes, throughput } from "../metrics/charts.ts";
 import { useMeasured } from "../metrics/history.ts";
+import { Id } from "../parts/Id.tsx";
 import { Mark } from "../parts/Status.tsx";
 import { Since } from "../parts/Time.tsx";
 import "../metrics/metrics.css";
@@ -30,7 +31,15 @@ export function WaitsLongest({ workflows }: { workflows: readonly Named[] | unde
             <a href={to("inbox", ask.askId)}>
               <bdi>{firstLine(ask.reason || "A question")}</bdi>
             </a>
-            <bdi class="quiet">{origin(ask, workflows).text}</bdi>
+            <span class="quiet">
+              <bdi>{origin(ask, workflows).text}</bdi>
+              {"executionId" in ask.of && (
+                <>
+                  {" "}
+                  <Id id={ask.of.executionId} max={12} />
+                </>
+              )}
+            </span>
             <Since at={ask.openedAt} />
           </li>
         ))}

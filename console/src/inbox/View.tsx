@@ -20,6 +20,7 @@ import { kindOf, Status } from "../parts/Status.tsx";
 import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
 import { Claim } from "./Claim.tsx";
+import { aboutOf, alike } from "./alike.ts";
 import { type Order, ordered, origin, whose, type Whose } from "./asks.ts";
 import { inbox, learn, openAsks, read } from "./store.ts";
 import "./inbox.css";
@@ -45,6 +46,7 @@ export function InboxView({ path }: { path: string[] }) {
   const chosen = path[1] ?? "";
   const which = (param("whose") || "all") as Whose;
   const workflows = useWorkflows();
+  const about = useAbout();
   const { error, at, more, overflow, closed } = inbox.value;
   const order: Order = param("order") === "age" ? "age" : "deadline";
   const open = ordered(useWhose(which), order);
@@ -89,7 +91,7 @@ export function InboxView({ path }: { path: string[] }) {
         <ul>
           {list.map((ask) => (
             <li key={ask.askId}>
-              <Row ask={ask} workflows={workflows} isChosen={ask.askId === chosen} href={to("inbox", ask.askId) + query} />
+              <Row ask={ask} about={about(ask)} workflows={workflows} isChosen={ask.askId === chosen} href={to("inbox", ask.askId) + query} />
             </li>
           ))}
         </ul>
@@ -112,7 +114,15 @@ function useWhose(which: Whose): Ask[] {
   return asks.filter((ask) => ids.has(ask.askId));
 }
 
-function Row({ ask, workflows, isChosen, href }: { ask: Ask; workflows: readonly Named[] | undefined; isChosen: boolean; href: string }) {
+/** What questions are about that look like another one: read once with the executions that wait, not one by one. */
+function useAbout(): (ask: Ask) => string {
+  const same = alike(openAsks.value);
+  const isNeeded = same.size > 0;
+  const waiting = useResource(async (signal) => (isNeeded ? (await get("/workflows/executions", { query: { status: "suspended", limit: 200 }, signal })).executions : []), [isNeeded]);
+  return (ask) => (same.has(ask.askId) ? aboutOf(ask, waiting.data ?? []) : "");
+}
+
+function Row({ ask, about, workflows, isChosen, href }: { ask: Ask; about: string; workflows: readonly Named[] | undefined; isChosen: boolean; href: string }) {
   const soon = ask.deadline !== null && Date.parse(ask.deadline) - now.value < 3_600_000;
   return (
     <a class={`ask ${ask.state === "open" ? "" : "closed"}`} href={href} aria-current={isChosen ? "true" : undefined}>
@@ -121,6 +131,12 @@ function Row({ ask, workflows, isChosen, href }: { ask: Ask; workflows: readonly
       </span>
       <span class="quiet small from">
         <bdi>{origin(ask, workflows).text}</bdi>
+        {about && (
+          <>
+            {" · "}
+            <bdi>{about}</bdi>
+          </>
+        )}
         {" · "}
         <Id id={"executionId" in ask.of ? ask.of.executionId : ask.of.toolCallId} max={12} />
         {ask.userId && (

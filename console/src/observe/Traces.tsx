@@ -41,7 +41,7 @@ const columns = (names: Names): Column<TraceItem>[] => [
     ),
   },
   { name: "Trace", kind: "id-cell", cell: (row) => <Id id={row.traceId} href={to("observe", "traces", row.traceId)} /> },
-  { name: "Spans", kind: "narrow", cell: (row) => <Spans row={row} /> },
+  { name: "Spans", kind: "narrow", cell: (row) => number(row.spanCount) + (isUncertain(row) ? "+" : "") },
   { name: "Began", kind: "time", cell: (row) => <Time at={row.startTime} /> },
   { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <Since at={row.startTime} /> : duration(row.duration)) },
 ];
@@ -52,9 +52,8 @@ const columns = (names: Names): Column<TraceItem>[] => [
  */
 const certainSpans = 200;
 
-function Spans({ row }: { row: TraceItem }) {
-  if (row.spanCount < certainSpans) return <>{number(row.spanCount)}</>;
-  return <span title="At least so many: the list counts the first 1,000 events of a trace. The page of the trace has its spans">{number(row.spanCount)} or more</span>;
+function isUncertain(row: TraceItem): boolean {
+  return row.spanCount >= certainSpans;
 }
 
 /** Traces, newest first. */
@@ -113,6 +112,7 @@ export function Traces() {
         </Empty>
       )}
       {rows && rows.length > 0 && <Table label="Traces" columns={columns(names)} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? () => void read(cursor) : undefined} />}
+      {rows?.some(isUncertain) && <p class="note">Spans with a + are at least so many: the list counts the first 1,000 events of a trace. Its page has them.</p>}
     </>
   );
 }

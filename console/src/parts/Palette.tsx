@@ -22,6 +22,8 @@ interface Entry {
   text: string;
   hint: string;
   act: () => void;
+  /** Another name under which it is found. */
+  also?: string;
   /** True if the server found it by something that the entry does not show whole. */
   isFound?: boolean;
 }
@@ -67,7 +69,7 @@ function Open() {
       ...views.map((view) => link("View", view.name, `g ${view.key}`, view.href)),
       ...(workflows.data ?? []).map((item) => link("Workflow", item.name, item.id, to("workflows", item.id))),
       ...(agents.data ?? []).map((item) => link("Agent", item.name, item.id, to("agents", item.id))),
-      ...[...executions.values()].map((item) => link("Execution", item.executionId, nameOf(workflows.data, item.workflowId), to("executions", item.workflowId, item.executionId))),
+      ...[...executions.values()].map((item) => ({ ...link("Execution", item.executionId, nameOf(workflows.data, item.workflowId), to("executions", item.workflowId, item.executionId)), also: item.workflowId })),
       ...failed.map((item) => ({ ...link("Failed", item.executionId, firstLine(item.error?.message ?? "", 60), to("executions", item.workflowId, item.executionId)), isFound: true })),
       ...(failed.length > 0 ? [{ ...link("Errors", `All with “${error}”`, "executions that failed", `${to("executions")}?${new URLSearchParams({ status: "error", error })}`), isFound: true }] : []),
       { kind: "Action", text: "Light", hint: "theme", act: () => (theme.value = "light") },
@@ -79,7 +81,7 @@ function Open() {
   }, [workflows.data, agents.data, recent.data, byId.data, byError.data, isLooking, error]);
 
   const wanted = text.trim().toLowerCase();
-  const fitting = entries.filter((entry) => entry.isFound || `${entry.text} ${entry.hint} ${entry.kind}`.toLowerCase().includes(wanted));
+  const fitting = entries.filter((entry) => entry.isFound || `${entry.text} ${entry.hint} ${entry.kind} ${entry.also ?? ""}`.toLowerCase().includes(wanted));
   const found = fitting.slice(0, foundMax);
   const chosen = Math.min(at, Math.max(0, found.length - 1));
   const run = (entry: Entry | undefined): void => {
