@@ -92,13 +92,14 @@ function Top() {
 
 function Settings() {
   const themes: Theme[] = ["system", "light", "dark"];
+  const name = boot.auth ? "" : actingAs.value.slice(0, 12);
   return (
     <Menu
-      label="Settings"
+      label={name ? `Settings of ${name}` : "Settings"}
       head={
         <>
           <Icon name="user" />
-          {boot.auth ? "" : actingAs.value.slice(0, 12)}
+          {name}
         </>
       }
     >

@@ -4,6 +4,7 @@ import { AgentView } from "./agents/One.tsx";
 import { CompareView } from "./compare/View.tsx";
 import { ConnectView } from "./connect/View.tsx";
 import { ExecutionView } from "./execution/View.tsx";
+import { FindView } from "./executions/FindView.tsx";
 import { ExecutionsView } from "./executions/View.tsx";
 import { HomeView } from "./home/View.tsx";
 import { InboxView } from "./inbox/View.tsx";
@@ -23,6 +24,7 @@ export interface Page {
 export const pages: Page[] = [
   { part: "", lengths: [0], view: HomeView },
   { part: "executions", lengths: [1], view: ExecutionsView },
+  { part: "executions", lengths: [2], view: FindView },
   { part: "executions", lengths: [3], view: ExecutionView },
   { part: "inbox", lengths: [1, 2], view: InboxView },
   { part: "workflows", lengths: [1], view: WorkflowsView },

@@ -1,6 +1,6 @@
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import { useTitle } from "../lib/hooks.ts";
+import { useListKeys, useTitle } from "../lib/hooks.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
@@ -9,6 +9,7 @@ import "../workflows/workflows.css";
 
 export function AgentsView() {
   useTitle("Agents");
+  const list = useListKeys();
   const agents = useResource((signal) => get("/agents", { signal }), []);
   return (
     <>
@@ -22,7 +23,7 @@ export function AgentsView() {
           <p>An agent answers, calls tools and remembers conversations. This in the configuration makes one, with a model that works offline:</p>
         </Empty>
       )}
-      <ul class="cards">
+      <ul class="cards" ref={list}>
         {agents.data?.map((agent) => (
           <li key={agent.id}>
             <a href={to("agents", agent.id)}>

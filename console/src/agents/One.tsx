@@ -22,7 +22,7 @@ export function AgentView({ path }: { path: string[] }) {
   const agent = useResource((signal) => get("/agents/{id}", { path: { id }, signal }), [id]);
   useTitle(agent.data?.name ?? id);
   const tab: Tab = param("tab") in tabs ? (param("tab") as Tab) : "chat";
-  if (agent.error && !agent.data) return <Problem error={agent.error} retry={agent.reload} />;
+  if (agent.error && !agent.data) return <Problem error={agent.error} retry={agent.reload} hrefOf={(meant) => to("agents", meant)} />;
   if (!agent.data) return <Loading what="the agent" />;
   const { data } = agent;
   const isStored = data.memory !== null;

@@ -8,6 +8,8 @@ export class ApiError extends Error {
     readonly requestId: string,
     /** The execution that it is about, if there is one. */
     readonly executionId = "",
+    /** A known name that is nearest to the unknown one. */
+    readonly didYouMean = "",
   ) {
     super(message);
   }
@@ -27,14 +29,16 @@ export async function refusal(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => "");
   const id = response.headers.get("x-request-id") ?? "";
   const code = response.headers.get("x-error-code") ?? "";
-  return new ApiError(message(text) || `The server answered ${response.status}`, response.status, code, id, response.headers.get("x-execution-id") ?? "");
+  const { message, meant } = said(text);
+  return new ApiError(message || `The server answered ${response.status}`, response.status, code, id, response.headers.get("x-execution-id") ?? "", meant);
 }
 
-function message(text: string): string {
+function said(text: string): { message: string; meant: string } {
   try {
-    const body = JSON.parse(text) as { error?: unknown };
-    return typeof body.error === "string" ? body.error : "";
+    const { error, data } = JSON.parse(text) as { error?: unknown; data?: { didYouMean?: unknown } | null };
+    const meant = data?.didYouMean;
+    return { message: typeof error === "string" ? error : "", meant: typeof meant === "string" ? meant : "" };
   } catch {
-    return text.slice(0, 500);
+    return { message: text.slice(0, 500), meant: "" };
   }
 }

@@ -1,5 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import { boot } from "../lib/boot.ts";
+import { actingAs } from "../lib/settings.ts";
 import { token } from "./auth.ts";
 import { get } from "./client.ts";
 
@@ -8,12 +9,15 @@ const askedMax = 100;
 
 /** Why the token may not make a request, by method and route; empty if it may. */
 const known = signal<ReadonlyMap<string, string>>(new Map());
+/** User of the token, once the server has said it. */
+const tokenUser = signal("");
 const asked = new Set<string>();
 let waiting = new Map<string, string>();
 
 effect(() => {
   // Another token may do other things.
   if (token.value !== undefined) known.value = new Map();
+  tokenUser.value = "";
   asked.clear();
 });
 
@@ -32,6 +36,11 @@ export function refusalOf(method: string, path: string): string {
   return known.value.get(route) ?? "";
 }
 
+/** The user whom the server takes the caller for; empty if there is none, or it is not known yet. */
+export function me(): string {
+  return boot.auth ? tokenUser.value : actingAs.value.trim();
+}
+
 async function ask(): Promise<void> {
   const [routes, requests] = [[...waiting.keys()], [...waiting.values()]];
   waiting = new Map();
@@ -39,6 +48,7 @@ async function ask(): Promise<void> {
   for (let from = 0; from < requests.length; from += askedMax) {
     const answer = await get("/whoami", { query: { request: requests.slice(from, from + askedMax) } }).catch(() => null);
     if (!answer || token.value !== mine) return;
+    tokenUser.value = answer.userId ?? "";
     const reasons = answer.requests.map(({ reason }, n) => [routes[from + n] ?? "", reason ?? ""] as const);
     known.value = new Map([...known.value, ...reasons]);
   }

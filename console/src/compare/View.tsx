@@ -1,8 +1,10 @@
 import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
+import { useWorkflows } from "../api/names.ts";
 import { type Resource, useResource } from "../api/resource.ts";
 import type { ExecutionState } from "../api/types.ts";
 import { useTitle } from "../lib/hooks.ts";
+import { nameOf } from "../lib/named.ts";
 import { param, to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
@@ -19,6 +21,7 @@ export function CompareView() {
   useTitle("Compare");
   const left = useExecution(param("a"));
   const right = useExecution(param("b"));
+  const workflows = useWorkflows();
   const [onlyDifferent, setOnly] = useState(true);
   const error = left.error ?? right.error;
   if (!param("a") || !param("b")) {
@@ -42,8 +45,8 @@ export function CompareView() {
         {a.definitionHash !== b.definitionHash && <span class="quiet">They ran with different definitions.</span>}
       </div>
       <div class="two">
-        <Side state={a} />
-        <Side state={b} />
+        <Side state={a} name={nameOf(workflows, a.workflowId)} />
+        <Side state={b} name={nameOf(workflows, b.workflowId)} />
       </div>
       <Values title="Input" left={a.input} right={b.input} />
       <section>
@@ -76,14 +79,14 @@ function useExecution(name: string): Resource<ExecutionState | undefined> {
   return useResource(async (signal) => (name ? get("/workflows/{id}/executions/{executionId}/state", { path, signal }) : undefined), [name]);
 }
 
-function Side({ state }: { state: ExecutionState }) {
+function Side({ state, name }: { state: ExecutionState; name: string }) {
   return (
     <div>
       <p>
         <Id id={state.executionId} href={to("executions", state.workflowId, state.executionId)} max={28} />
       </p>
       <p class="quiet">
-        <Status kind={kindOf(state)} /> {state.workflowId} · <Time at={state.startAt} /> · <Duration from={state.startAt} until={state.endAt} rough />
+        <Status kind={kindOf(state)} /> <span title={state.workflowId}>{name}</span> · <Time at={state.startAt} /> · <Duration from={state.startAt} until={state.endAt} rough />
       </p>
     </div>
   );

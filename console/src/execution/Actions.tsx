@@ -2,18 +2,22 @@ import { useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
 import type { ApiError } from "../api/error.ts";
+import { me } from "../api/permissions.ts";
 import { asError, useResource } from "../api/resource.ts";
-import type { Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/types.ts";
+import type { Ask, Awaited, ExecutionState, Outlook, WorkflowDetail } from "../api/types.ts";
 import { boot } from "../lib/boot.ts";
 import { bulkWorkflow } from "../lib/bulk.ts";
 import { go, to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
+import { firstLine, middle } from "../lib/text.ts";
 import { Answer } from "../inbox/Answer.tsx";
+import { isExcluded, whyNotOwn } from "../inbox/asks.ts";
 import { ActDialog, type Call, CopyCalls, useAct, whyNot } from "../parts/Act.tsx";
 import { Copy } from "../parts/Copy.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
+import { Menu } from "../parts/Menu.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
 import { saveRecord } from "./record.ts";
@@ -27,13 +31,17 @@ interface ActionsProps {
   definition: WorkflowDetail | undefined;
   /** Top-level step that is selected: a replay begins there. */
   stepId: string;
+  /** True while the page shows the execution as it was: an action would meet it as it is. */
+  isPast: boolean;
 }
+
+const whyNotInPast = "This shows the past: go to the newest event to act";
 
 type Open = "answer" | "suspend" | "cancel" | "replay" | null;
 
 /** What can be done with an execution as it is now. What cannot be done now is not offered. */
 export function Actions(props: ActionsProps) {
-  const { workflowId, executionId, outlook, state } = props;
+  const { workflowId, executionId, outlook, isPast } = props;
   const [open, setOpen] = useState<Open>(null);
   const base = `/workflows/${encodeURIComponent(workflowId)}/executions/${encodeURIComponent(executionId)}`;
   const waits = outlook?.waitsFor ?? [];
@@ -44,8 +52,9 @@ export function Actions(props: ActionsProps) {
   // On a phone nothing can be pointed at: reasons are said once below as well.
   const refused: string[] = [];
   const button = (which: Open, text: string, style = ""): preact.JSX.Element => {
-    const why = whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
-    if (why && !boot.readOnly) refused.push(`${text}: ${why}.`);
+    const isOwn = which === "answer" && asked.every((wait) => wait.asks?.every((ask) => isExcluded(ask, me())));
+    const why = isPast ? whyNotInPast : isOwn ? whyNotOwn : whyNot(which === "answer" ? "/inbox/:/answer" : `${base}/${which}`);
+    if (why && !boot.readOnly && !isPast) refused.push(`${text}: ${why}.`);
     return (
       <button type="button" class={`button ${style}`} onClick={() => setOpen(which)} disabled={why !== ""} title={why}>
         {text}
@@ -56,22 +65,20 @@ export function Actions(props: ActionsProps) {
     <>
       <div class="actions">
         {asked.length > 0 && button("answer", "Answer", "primary")}
-        {hold && <Resume base={base} hold={hold} />}
+        {hold && <Resume base={base} hold={hold} isPast={isPast} />}
         {outlook && !isOver && !hold && button("suspend", "Suspend")}
         {outlook && workflowId !== bulkWorkflow && button("replay", isOver ? "Replay" : "Replay as another")}
         {outlook && !isOver && button("cancel", "Cancel", "danger")}
-        {state?.replayedFrom && (
-          <a class="button" href={`${to("compare")}?${new URLSearchParams({ a: `${workflowId}/${state.replayedFrom.executionId}`, b: `${workflowId}/${executionId}` })}`}>
-            Compare with its original
-          </a>
-        )}
-        <Copy text={() => curl("GET", `${base}/state`)} label="Copy as curl" />
-        <Save ids={{ id: workflowId, executionId }} />
+        <Menu head="More">
+          <Copy text={() => curl("GET", `${base}/state`)} label="Copy the state as curl" class="bare" />
+          <Save ids={{ id: workflowId, executionId }} />
+        </Menu>
         {open === "answer" && <AnswerDialog waits={asked} close={close} />}
         {open === "suspend" && <ReasonDialog title="Suspend" verb="Suspend" path={`${base}/suspend`} close={close} text="Steps that run now end; no further one begins until somebody resumes it." />}
         {open === "cancel" && <ReasonDialog title="Cancel" verb="Cancel it" danger path={`${base}/cancel`} close={close} text="It ends now and cannot be resumed. What its steps did outside stays done." />}
         {open === "replay" && <ReplayDialog {...props} base={base} close={close} />}
       </div>
+      {isPast && <p class="note refused">{whyNotInPast}.</p>}
       {refused.length > 0 && <p class="note refused">{refused.join(" ")}</p>}
     </>
   );
@@ -89,20 +96,21 @@ function Save({ ids }: { ids: Ids }) {
   };
   return (
     <>
-      <button type="button" class="button" disabled={isBusy} onClick={() => void save()}>
-        {isBusy ? "Reading…" : "Download"}
+      <button type="button" class="bare" disabled={isBusy} onClick={() => void save()}>
+        {isBusy ? "Reading…" : "Download the record"}
       </button>
       {error && <Problem error={error} retry={() => void save()} />}
     </>
   );
 }
 
-function Resume({ base, hold }: { base: string; hold: Awaited }) {
+function Resume({ base, hold, isPast }: { base: string; hold: Awaited; isPast: boolean }) {
   const { run, error, isBusy } = useAct<unknown>(() => undefined);
   const call: Call = { method: "POST", path: `${base}/resume`, body: { options: { ...(hold.suspensionId ? { suspensionId: hold.suspensionId } : {}), ...actor() } } };
+  const why = isPast ? whyNotInPast : whyNot(call.path);
   return (
     <>
-      <button type="button" class="button primary" disabled={isBusy || whyNot(call.path) !== ""} title={whyNot(call.path)} onClick={() => void run(call)}>
+      <button type="button" class="button primary" disabled={isBusy || why !== ""} title={why} onClick={() => void run(call)}>
         Resume
       </button>
       <CopyCalls calls={() => [call]} class="bare small" />
@@ -137,7 +145,7 @@ function AnswerDialog({ waits, close }: { waits: Awaited[]; close: () => void })
         <select aria-label="Question" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
           {asks.map((each) => (
             <option key={each.askId} value={each.askId}>
-              {each.reason || each.askId}
+              {wordsOfAsk(each, asks)}
             </option>
           ))}
         </select>
@@ -152,6 +160,13 @@ function AnswerDialog({ waits, close }: { waits: Awaited[]; close: () => void })
       )}
     </Dialog>
   );
+}
+
+/** The question; with its place where another one has the same words. */
+function wordsOfAsk(ask: Ask, all: readonly Ask[]): string {
+  const words = firstLine(ask.reason, 80) || "A question without words";
+  const place = "path" in ask.of ? ask.of.path : `${ask.of.toolName} ${middle(ask.of.toolCallId, 12)}`;
+  return all.some((other) => other !== ask && other.reason === ask.reason) ? `${words} · ${place}` : words;
 }
 
 function ReplayDialog({ base, workflowId, executionId, state, outlook, definition, stepId, close }: ActionsProps & { base: string; close: () => void }) {
@@ -221,4 +236,3 @@ function ReplayDialog({ base, workflowId, executionId, state, outlook, definitio
     </ActDialog>
   );
 }
-

@@ -1,11 +1,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { isNarrow } from "../lib/narrow.ts";
 import { number } from "../lib/text.ts";
 import { Mark } from "../parts/Status.tsx";
 import type { Numbered } from "./fold.ts";
 import { eventDetail, eventWord, isFailure } from "./words.ts";
 import "./events.css";
 
-const rowHeight = 28;
+/** Heights of a row; the style has the same. */
+function heightOfRow(): number {
+  return isNarrow() ? 48 : 28;
+}
 
 interface EventsProps {
   events: readonly Numbered[];
@@ -20,6 +24,7 @@ interface EventsProps {
 export function Events({ events, at, goTo, onlyFailures, setOnlyFailures }: EventsProps) {
   const port = useRef<HTMLDivElement>(null);
   const [start, setStart] = useState(0);
+  const [rowHeight, setRowHeight] = useState(heightOfRow());
   const failures = events.filter(({ event }) => isFailure(event));
   const list = onlyFailures ? failures : events;
   const first = Date.parse(events[0]?.event.timestamp ?? "");
@@ -27,9 +32,16 @@ export function Events({ events, at, goTo, onlyFailures, setOnlyFailures }: Even
   useEffect(() => {
     const element = port.current;
     if (!element) return;
-    const measure = (): void => setStart(Math.max(0, Math.floor(element.scrollTop / rowHeight) - 8));
+    const measure = (): void => {
+      setRowHeight(heightOfRow());
+      setStart(Math.max(0, Math.floor(element.scrollTop / heightOfRow()) - 8));
+    };
     element.addEventListener("scroll", measure, { passive: true });
-    return () => element.removeEventListener("scroll", measure);
+    addEventListener("resize", measure);
+    return () => {
+      element.removeEventListener("scroll", measure);
+      removeEventListener("resize", measure);
+    };
   }, []);
 
   // The event that is looked at stays in view; the newest one as well, while nothing else is.

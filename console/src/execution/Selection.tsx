@@ -1,7 +1,8 @@
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import type { ExecutionState, SpanNode, WorkflowStep } from "../api/types.ts";
+import type { ExecutionState, Outlook, SpanNode, WorkflowStep } from "../api/types.ts";
 import { type Node, typeWord } from "../graph/definition.ts";
+import { bulkWorkflow } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Fact } from "../parts/Facts.tsx";
@@ -9,9 +10,10 @@ import { Id } from "../parts/Id.tsx";
 import { JsonBox } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Status } from "../parts/Status.tsx";
-import { Duration, Time } from "../parts/Time.tsx";
+import { Duration, Time, Until } from "../parts/Time.tsx";
 import type { Model, Step, Wait } from "./fold.ts";
 import { Lanes } from "./Lanes.tsx";
+import { OperationFacts } from "./OperationFacts.tsx";
 import { type Ids, Value } from "./Value.tsx";
 import "./selection.css";
 
@@ -19,6 +21,7 @@ interface SelectionProps {
   ids: Ids;
   model: Model;
   state: ExecutionState | undefined;
+  outlook: Outlook | undefined;
   node: Node | undefined;
   declared: WorkflowStep | undefined;
   step: Step | undefined;
@@ -52,13 +55,14 @@ export function Selection(props: SelectionProps) {
   );
 }
 
-function StepFacts({ ids, step, node, declared, progress, calls, state, model, isPast }: SelectionProps & { step: Step }) {
+function StepFacts({ ids, step, node, declared, progress, calls, state, outlook, model, isPast }: SelectionProps & { step: Step }) {
   const recorded = state?.steps.find((each) => each.path === step.path);
+  const wake = isPast ? undefined : outlook?.waitsFor.find((wait) => wait.kind === "sleep" && wait.path === step.path)?.until;
   return (
     <>
       <dl class="facts">
         <Fact name="Status">
-          <Status kind={step.kind} />
+          <Status kind={wake && step.kind === "running" ? "sleeping" : step.kind} />
         </Fact>
         {node && (
           <Fact name="Kind">
@@ -78,6 +82,11 @@ function StepFacts({ ids, step, node, declared, progress, calls, state, model, i
         <Fact name="Took">
           <Duration from={step.from} until={step.until ?? (isPast ? model.at : null)} />
         </Fact>
+        {wake && (
+          <Fact name="Sleeps">
+            <Until at={wake} />
+          </Fact>
+        )}
         {recorded?.childExecutionId && node && (
           <Fact name="Started">
             <Id id={recorded.childExecutionId} href={to("executions", node.calls, recorded.childExecutionId)} max={24} />
@@ -125,7 +134,9 @@ function Attempts({ step }: { step: Step }) {
             <span>
               {attempt.error === undefined ? attempt.until ? "went on" : "runs" : <span class="bad">{attempt.error}</span>}
               <span class="quiet small">
-                {attempt.errorKind && ` ${attempt.errorKind} ·`} <Duration from={attempt.from} until={attempt.until} />
+                {attempt.errorKind && ` · ${attempt.errorKind}`}
+                {" · "}
+                <Duration from={attempt.from} until={attempt.until} />
               </span>
             </span>
           </li>
@@ -208,6 +219,7 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
       <header>
         <h2>Execution</h2>
       </header>
+      {ids.id === bulkWorkflow && <OperationFacts ids={ids} model={model} />}
       <dl class="facts">
         <Fact name="Status">
           <Status kind={model.kind} />
@@ -220,19 +232,9 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         </Fact>
         {state?.userId && <Fact name="User">{state.userId}</Fact>}
         {state?.conversationId && <Fact name="Conversation">{state.conversationId}</Fact>}
-        {state?.parentExecutionId && (
-          <Fact name="Part of">
-            <Id id={state.parentExecutionId} max={24} copy />
-          </Fact>
-        )}
         {state && children > 0 && (
           <Fact name="Started">
             <a href={`${to("executions")}?parent=${encodeURIComponent(state.executionId)}`}>{plural(children, "execution")}</a>
-          </Fact>
-        )}
-        {state?.replayedFrom && (
-          <Fact name="Replay of">
-            <Id id={state.replayedFrom.executionId} href={to("executions", state.workflowId, state.replayedFrom.executionId)} max={17} /> from {state.replayedFrom.stepId}
           </Fact>
         )}
         {!isPast && state?.usage && (
@@ -263,8 +265,12 @@ function Whole({ ids, model, state, isPast }: { ids: Ids; model: Model; state: E
         </section>
       )}
       {model.reason && <p>Reason: {model.reason}</p>}
-      {model.result !== undefined && <Value ids={ids} value={model.result} title="Result" />}
-      <Given ids={ids} />
+      {ids.id !== bulkWorkflow && (
+        <>
+          {model.result !== undefined && <Value ids={ids} value={model.result} title="Result" />}
+          <Given ids={ids} />
+        </>
+      )}
     </section>
   );
 }

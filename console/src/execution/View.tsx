@@ -1,14 +1,14 @@
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { asError, useResource } from "../api/resource.ts";
-import type { Outlook, WorkflowStep } from "../api/types.ts";
+import type { WorkflowStep } from "../api/types.ts";
 import { type Node, nodeAt, nodesOf } from "../graph/definition.ts";
 import { Graph } from "../graph/Graph.tsx";
 import { useTitle } from "../lib/hooks.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { useSettled } from "../lib/settled.ts";
-import { plural } from "../lib/text.ts";
-import { now } from "../lib/time.ts";
+import { number, plural } from "../lib/text.ts";
+import { absolute, now } from "../lib/time.ts";
 import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
@@ -17,6 +17,7 @@ import { Status } from "../parts/Status.tsx";
 import { Actions } from "./Actions.tsx";
 import { Events } from "./Events.tsx";
 import { fold, isOpen } from "./fold.ts";
+import { Kin } from "./Kin.tsx";
 import { live } from "./live.ts";
 import { finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
 import { callsOf, rowsOf } from "./rows.ts";
@@ -24,6 +25,7 @@ import { Selection } from "./Selection.tsx";
 import { Sentence } from "./Sentence.tsx";
 import { Slider } from "./Slider.tsx";
 import { Waterfall } from "./Waterfall.tsx";
+import { asleep } from "./words.ts";
 import "./execution.css";
 
 /** One execution: a fold of its events, live or as it was at any of them. */
@@ -34,14 +36,22 @@ export function ExecutionView({ path }: { path: string[] }) {
   useEffect(() => following.stop, [following]);
   const events = following.events.value;
   const last = events.at(-1)?.seq ?? 0;
-  const settled = useSettled(last, 300);
+  const settled = useSettled(last, last > manyEvents ? 1500 : 300);
+  const [seen, setSeen] = useState(0);
+  const settledLong = useSettled(last, traceMs);
 
   const key = [workflowId, executionId];
-  // Read again when something happened, and when a lost connection is back.
-  const version = `${settled} ${following.opened.value}`;
+  // Read again when something happened behind what was read, and when a lost connection is back.
+  const version = `${seen} ${following.opened.value}`;
   const ids = { id: workflowId, executionId };
   const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, query: { values: false }, signal }), key, version);
-  const outlook = useResource((signal) => get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }), key, version);
+  const covered = state.data?.lastSequence ?? (state.error ? 0 : Number.POSITIVE_INFINITY);
+  useEffect(() => {
+    if (settled > Math.max(covered, seen)) setSeen(settled);
+  }, [settled, covered]);
+  // Behind the state, so that it is never the older one: it does not say which events it knows.
+  const isRead = covered !== Number.POSITIVE_INFINITY;
+  const outlook = useResource(async (signal) => (isRead ? get("/workflows/{id}/executions/{executionId}/why", { path: ids, signal }) : undefined), key, `${covered} ${following.opened.value}`);
   // The version that it began with; the one of now, where that is not stored any more.
   const hash = state.data?.definitionHash;
   const definition = useResource(async (signal) => {
@@ -61,10 +71,13 @@ export function ExecutionView({ path }: { path: string[] }) {
 
   const hasCalls = (definition.data?.steps ?? []).some(calls);
   const traceId = hasCalls ? state.data?.traceId : undefined;
-  const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? ""], version);
+  // A trace of many children has megabytes: it is read rarely while events come, and once when they have ended.
+  const traceVersion = `${state.data?.endAt ?? settledLong} ${following.opened.value}`;
+  const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? ""], traceVersion);
   const made = useMemo(() => (trace.data && !isPast ? callsOf(trace.data.tree, executionId) : new Map<string, never[]>()), [trace.data, executionId, isPast]);
 
   const open = isOpen(model.kind);
+  const wake = asleep(outlook.data);
   const clock = isPast ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
   const rows = useMemo(() => {
     const nodeAt = finder(nodes);
@@ -80,25 +93,27 @@ export function ExecutionView({ path }: { path: string[] }) {
   const isKept = node !== undefined && begins > order.indexOf(node.key.split("/")[0] ?? "");
   const select = (which: string): void => setParams({ step: which });
 
-  if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} />;
+  if (state.error && events.length === 0) return <Problem error={state.error} retry={state.reload} hrefOf={(meant) => to("executions", meant, executionId)} />;
   if (events.length === 0 && !state.data) return <Loading what="the execution" />;
   return (
     <div class="execution">
       <div class="heading">
         <h1>
-          <Id id={executionId} max={40} copy />
+          <Id id={executionId} max={24} copy />
         </h1>
-        <Status kind={!isPast && open && isAsleep(outlook.data) ? "sleeping" : model.kind} />
+        {!isPast && open && wake ? <Status kind="sleeping" text={wake.until ? `sleeping until ${absolute(Date.parse(wake.until), now.value)}` : "sleeping"} /> : <Status kind={model.kind} />}
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
-        <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} stepId={selected.split(/[/[]/)[0] ?? ""} />
+        <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} stepId={selected.split(/[/[]/)[0] ?? ""} isPast={isPast} />
       </div>
       <Sentence outlook={outlook.data} state={state.data} model={model} past={isPast} />
+      <Kin ids={ids} state={state.data} version={`${state.data?.endAt} ${following.opened.value}`} />
       <Stale of={state} />
       {outlook.error && outlook.error.status > 0 && <Problem error={outlook.error} retry={outlook.reload} />}
       {definition.error && <p class="note">Without its graph: {definition.error.message}.</p>}
       {unknown > 0 && nodes.length > 0 && (
         <p class="note">Its version is not stored, and the workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>
       )}
+      {trace.data?.isTruncated && <p class="note">Its trace is cut: what the first {number(trace.data.spanCount)} spans tell is shown, and later steps without what they called. The steps and events are all here.</p>}
       <div class="panes">
         {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isPast)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
         <Waterfall rows={rows} times={times} end={clock} isPast={isPast} selected={step?.path ?? ""} select={select} />
@@ -106,6 +121,7 @@ export function ExecutionView({ path }: { path: string[] }) {
           ids={ids}
           model={model}
           state={state.data}
+          outlook={outlook.data}
           node={node}
           declared={node && declared(definition.data?.steps ?? [], node.key)}
           step={step}
@@ -129,13 +145,13 @@ export function ExecutionView({ path }: { path: string[] }) {
   );
 }
 
-const noSteps: readonly WorkflowStep[] = [];
+/** With more events than this a state is large: it is read less often while they come. */
+const manyEvents = 1000;
 
-/** True if it does nothing until a time comes. */
-function isAsleep(outlook: Outlook | undefined): boolean {
-  const waits = outlook?.waitsFor ?? [];
-  return waits.length > 0 && waits.every((wait) => wait.kind === "sleep");
-}
+/** Time without events before the trace is read again; twice as long while they come. */
+const traceMs = 3000;
+
+const noSteps: readonly WorkflowStep[] = [];
 
 function calls(step: WorkflowStep): boolean {
   return step.agentId !== undefined || step.workflowId !== undefined || (step.steps ?? []).some(calls);

@@ -57,3 +57,10 @@ export function foremost(outlook: Outlook): Awaited | undefined {
   const order = ["hold", "resume", "missing", "interrupted", "server", "drain", "retry", "child", "step", "sleep"];
   return [...outlook.waitsFor].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))[0];
 }
+
+/** Whether an execution does nothing until a time comes, and the first such time, if it is known. */
+export function asleep(outlook: Outlook | undefined): { until: string | undefined } | null {
+  const waits = outlook?.waitsFor ?? [];
+  if (waits.length === 0 || waits.some((wait) => wait.kind !== "sleep")) return null;
+  return { until: waits.flatMap(({ until }) => (until ? [until] : [])).sort((a, b) => Date.parse(a) - Date.parse(b))[0] };
+}

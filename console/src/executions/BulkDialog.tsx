@@ -3,7 +3,7 @@ import { get, send } from "../api/client.ts";
 import { refusal } from "../api/error.ts";
 import { asError, useResource } from "../api/resource.ts";
 import type { BulkAction, BulkPreview, ExecutionState } from "../api/types.ts";
-import { bulkWorkflow } from "../lib/bulk.ts";
+import { bulkWords, bulkWorkflow } from "../lib/bulk.ts";
 import { to } from "../lib/router.ts";
 import { actor } from "../lib/settings.ts";
 import { number, plural } from "../lib/text.ts";
@@ -12,28 +12,12 @@ import { Dialog } from "../parts/Dialog.tsx";
 import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { type Counts, Failures, wordsOfCounts } from "./BulkOutcome.tsx";
 
 /** What is selected: by the path, with its query, or by ids. */
 export interface Selection {
   path: string;
   executionIds?: string[];
-}
-
-const words: Record<BulkAction, { verb: string; done: string }> = {
-  suspend: { verb: "Suspend", done: "suspended" },
-  resume: { verb: "Resume", done: "resumed" },
-  cancel: { verb: "Cancel", done: "cancelled" },
-  replay: { verb: "Replay", done: "replayed" },
-};
-
-/** Result of an operation, as its execution has it. */
-interface Counts {
-  done: number;
-  /** Unfinished executions that those cancelled had started. */
-  children: number;
-  skipped: number;
-  failed: number;
-  failures: { executionId: string; message: string }[];
 }
 
 /** Says what a command would do to many executions, gives it to them as one operation, and says what came of it. */
@@ -52,7 +36,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
   const [reason, setReason] = useState("");
   const [again, setAgain] = useState(false);
   const [current, setCurrent] = useState(false);
-  const { verb, done } = words[action];
+  const { verb, done } = bulkWords[action];
   const { path, executionIds } = selection;
   const call = (dryRun: boolean): Call => ({
     method: "POST",
@@ -82,7 +66,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
   return (
     <Dialog title={data ? `${verb} ${count} ${data.matched === 1 && data.isComplete ? "execution" : "executions"}` : verb} close={leave}>
       {operation ? (
-        <Progress id={operation} done={done} over={over} />
+        <Progress id={operation} action={action} over={over} />
       ) : (
         <>
           {preview.error && <Problem error={preview.error} retry={preview.reload} />}
@@ -138,7 +122,7 @@ export function BulkDialog({ action, about, selection, close, over, left }: {
 }
 
 /** Follows an operation until it ends. */
-function Progress({ id, done, over }: { id: string; done: string; over: () => void }) {
+function Progress({ id, action, over }: { id: string; action: BulkAction; over: () => void }) {
   const [state, setState] = useState<ExecutionState>();
   const [failure, setFailure] = useState<ReturnType<typeof asError>>();
   const isOver = state !== undefined && state.endAt !== null;
@@ -175,7 +159,7 @@ function Progress({ id, done, over }: { id: string; done: string; over: () => vo
     <>
       <p role="status">
         {counts
-          ? [`${number(counts.done)} ${done}`, counts.children > 0 && `${number(counts.children)} that they had started cancelled with them`, counts.skipped > 0 && `${number(counts.skipped)} left out`, counts.failed > 0 && `${number(counts.failed)} failed`].filter(Boolean).join(", ")
+          ? wordsOfCounts(counts, action)
           : isOver
             ? `The operation is ${state.status}`
             : "Working…"}
@@ -183,15 +167,7 @@ function Progress({ id, done, over }: { id: string; done: string; over: () => vo
         operation <Id id={id} href={to("executions", bulkWorkflow, id)} />
       </p>
       {failure && <Problem error={failure} />}
-      {counts && counts.failures.length > 0 && (
-        <ul class="faults">
-          {counts.failures.map((each) => (
-            <li key={each.executionId}>
-              <code>{each.executionId}</code> <span class="bad">{each.message}</span>
-            </li>
-          ))}
-        </ul>
-      )}
+      {counts && <Failures counts={counts} />}
     </>
   );
 }

@@ -1,10 +1,11 @@
-import { useEffect, useState } from "preact/hooks";
-import { address, get } from "../api/client.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { address } from "../api/client.ts";
 import { curl } from "../api/curl.ts";
-import { useResource } from "../api/resource.ts";
+import { useWorkflows } from "../api/names.ts";
 import type { BulkAction, ExecutionItem } from "../api/types.ts";
 import { useTitle } from "../lib/hooks.ts";
-import { go, place, setParams, to } from "../lib/router.ts";
+import { nameOf, type Named } from "../lib/named.ts";
+import { place, to } from "../lib/router.ts";
 import { stored } from "../lib/store.ts";
 import { firstLine, number, plural } from "../lib/text.ts";
 import { Copy } from "../parts/Copy.tsx";
@@ -18,28 +19,29 @@ import { Duration, Time } from "../parts/Time.tsx";
 import { Bulk, BulkOfAll } from "./Bulk.tsx";
 import { BulkDialog, type Selection } from "./BulkDialog.tsx";
 import { bulkPath, idsMax } from "../lib/bulk.ts";
-import { between, type Filter, filterOf, isEmpty, queryOf, ranges, statuses, wordsOf } from "./filter.ts";
+import { Filters } from "./Filters.tsx";
+import { type Filter, filterOf, isEmpty, queryOf, wordsOf } from "./filter.ts";
 import { useList } from "./pages.ts";
 
 const saved = stored<Record<string, string>>("filters", {});
 
-const columns: Column<ExecutionItem>[] = [
+const columnsOf = (workflows: readonly Named[] | undefined): Column<ExecutionItem>[] => [
   { name: "Status", kind: "status-cell", cell: (row) => <Status kind={kindOf(row)} /> },
-  { name: "Workflow", kind: "name", cell: (row) => row.workflowId },
+  { name: "Workflow", kind: "name", cell: (row) => nameOf(workflows, row.workflowId) },
   { name: "Execution", kind: "id-cell", cell: (row) => <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} /> },
-  { name: "Waits for, or error", kind: "wide", cell: (row) => <Now row={row} /> },
+  { name: "Waits for, or error", kind: "wide", cell: (row) => <Now row={row} workflow={nameOf(workflows, row.workflowId)} /> },
   { name: "User", kind: "narrow", cell: (row) => <bdi>{row.userId}</bdi> },
   { name: "Started", kind: "time", cell: (row) => <Time at={row.startAt} /> },
   { name: "Took", kind: "time second", cell: (row) => <Duration from={row.startAt} until={row.endAt} rough /> },
 ];
 
 /** Where it is, or why it failed; on a phone with what it is. */
-function Now({ row }: { row: ExecutionItem }) {
+function Now({ row, workflow }: { row: ExecutionItem; workflow: string }) {
   const text = row.error ? row.error.message : row.suspension?.reason;
   return (
     <>
       <span class="narrow-only">
-        <bdi>{row.workflowId}</bdi> <Id id={row.executionId} max={12} />{" "}
+        <bdi>{workflow}</bdi> <Id id={row.executionId} max={12} />{" "}
       </span>
       {text && (
         <bdi class={row.error ? "bad" : "quiet"} title={text}>
@@ -62,6 +64,8 @@ export function ExecutionsView() {
   useTitle("Executions");
   const filter = filterOf(place.value.query);
   const list = useList(filter);
+  const workflows = useWorkflows();
+  const columns = useMemo(() => columnsOf(workflows), [workflows]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [acting, setActing] = useState<Acting | null>(null);
   const key = JSON.stringify(filter);
@@ -84,7 +88,7 @@ export function ExecutionsView() {
           <Copy text={() => curl("GET", path)} label="Copy as curl" />
         </div>
       </div>
-      <Filters filter={filter} />
+      <Filters filter={filter} workflows={workflows} />
       {list.error && <Problem error={list.error} retry={list.reload} />}
       {!list.rows && !list.error && <Loading what="executions" />}
       {list.rows && list.rows.length === 0 && list.fresh.length === 0 && (list.hasMore ? <NoneYet more={list.more} /> : <Nothing filter={filter} />)}
@@ -102,7 +106,7 @@ export function ExecutionsView() {
                 <button type="button" class="bare small" onClick={chooseAll}>
                   choose {list.hasMore || list.rows.length > idsMax ? `these ${number(Math.min(list.rows.length, idsMax))}` : "all"}
                 </button>
-                {!isEmpty(filter) && <BulkOfAll workflows={filter.workflow ? [filter.workflow] : list.rows.map((row) => row.workflowId)} act={(action) => setActing({ action, about: wordsOf(filter), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
+                {!isEmpty(filter) && <BulkOfAll workflows={filter.workflow ? [filter.workflow] : list.rows.map((row) => row.workflowId)} act={(action) => setActing({ action, about: wordsOf(filter, workflows), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
                 {list.fresh.length > 0 && (
                   <button type="button" class="button" onClick={list.showFresh}>
                     {plural(list.fresh.length, "new execution")}
@@ -130,122 +134,11 @@ export function ExecutionsView() {
   );
 }
 
-function Filters({ filter }: { filter: Filter }) {
-  const workflows = useResource((signal) => get("/workflows", { signal }), []);
-  return (
-    <form
-      class="filters"
-      role="search"
-      onSubmit={(event) => event.preventDefault()}
-    >
-      <label>
-        Status
-        <select value={filter.status} onChange={(event) => setParams({ status: event.currentTarget.value }, "push")}>
-          <option value="">any</option>
-          {Object.entries(statuses).map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        Workflow
-        <select value={filter.workflow} onChange={(event) => setParams({ workflow: event.currentTarget.value }, "push")}>
-          <option value="">any</option>
-          {filter.workflow && !workflows.data?.some((each) => each.id === filter.workflow) && <option value={filter.workflow}>{filter.workflow}</option>}
-          {workflows.data?.map((each) => (
-            <option key={each.id} value={each.id}>
-              {each.name}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {filter.status === "error" ? "Ended" : "Started"}
-        <select value={filter.range} onChange={(event) => setParams({ range: event.currentTarget.value, from: "", to: "" }, "push")}>
-          <option value="">any time</option>
-          {Object.entries(ranges).map(([value, { text }]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-          <option value={between}>between…</option>
-        </select>
-      </label>
-      {filter.range === between && (
-        <>
-          <label>
-            From
-            <input type="datetime-local" value={filter.from} onChange={(event) => setParams({ from: event.currentTarget.value })} />
-          </label>
-          <label>
-            To
-            <input type="datetime-local" value={filter.to} onChange={(event) => setParams({ to: event.currentTarget.value })} />
-          </label>
-        </>
-      )}
-      <TextFilter name="id" label="Id begins with" value={filter.id} />
-      <details class="more" open={texts.some(([name]) => filter[name] !== "")}>
-        <summary>More</summary>
-        <div class="filters">
-          {texts.map(([name, label]) => (
-            <TextFilter key={name} name={name} label={label} value={filter[name]} />
-          ))}
-        </div>
-      </details>
-      {!isEmpty(filter) && (
-        <button type="button" class="bare small clear" onClick={() => go(to("executions"))}>
-          clear
-        </button>
-      )}
-    </form>
-  );
-}
-
-/** Filters that are rarely used. */
-const texts = [
-  ["error", "Error has the text"],
-  ["user", "User"],
-  ["parent", "Started by execution"],
-  ["replayOf", "Replays of"],
-  ["version", "Version of the workflow"],
-] as const;
-
-/** A filter that counts when nothing was typed for a moment. */
-function TextFilter({ name, label, value }: { name: string; label: string; value: string }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  const apply = (): void => {
-    if (text.trim() !== value) setParams({ [name]: text.trim() }, "push");
-  };
-  useEffect(() => {
-    if (text.trim() === value) return;
-    const timer = setTimeout(apply, 400);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return (
-    <label>
-      {label}
-      <input
-        type="text"
-        value={text}
-        placeholder="any"
-        spellcheck={false}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onBlur={apply}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") apply();
-        }}
-      />
-    </label>
-  );
-}
-
-/** A page was searched, and nothing found in it. */
+/** Some pages were searched, and nothing found in them. */
 function NoneYet({ more }: { more: () => void }) {
   return (
-    <Empty title="None of the newest ones fits">
+    <Empty title="None of those searched so far fits">
+      <p>A search begins with the newest executions and stops after some thousands of them.</p>
       <p>
         <button type="button" class="button" onClick={more}>
           Search older ones

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterOf, isEmpty, queryOf } from "./filter.ts";
+import { countOf, filterOf, isEmpty, isWholeHash, queryOf, wordsOf } from "./filter.ts";
 
 test("the address is the filter", () => {
   const filter = filterOf(new URLSearchParams("status=error&range=24h&user=ada"));
@@ -24,4 +24,12 @@ test("a range has two times of the clock on the wall, or one", () => {
   assert.deepEqual(query("range=between&status=error&to=2026-01-02T10:00"), { status: "error", endedTo: at });
   assert.deepEqual(query("range=between&from=nonsense"), {});
   assert.deepEqual(query("from=2026-01-02T10:00"), {}, "without the range it is not shown either");
+});
+
+test("two times are one condition, and a long hash is short in words", () => {
+  const filter = filterOf(new URLSearchParams(`range=between&from=2026-01-02T10:00&to=2026-01-03T10:00&version=${"ab".repeat(32)}`));
+  assert.equal(countOf(filter), 2);
+  assert.ok(isWholeHash(filter.version));
+  assert.ok(!isWholeHash("abab"));
+  assert.match(wordsOf(filter), /^began with version abababab…abababab, started after /);
 });

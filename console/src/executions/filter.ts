@@ -1,3 +1,6 @@
+import { nameOf, type Named } from "../lib/named.ts";
+import { middle } from "../lib/text.ts";
+
 /** The filter of the list, as the address has it. */
 export interface Filter {
   workflow: string;
@@ -42,19 +45,29 @@ export function isEmpty(filter: Filter): boolean {
   return Object.values(filter).every((value) => value === "");
 }
 
+/** How many conditions it has; a range between two times is one. */
+export function countOf(filter: Filter): number {
+  return Object.entries(filter).filter(([name, value]) => value !== "" && name !== "from" && name !== "to").length;
+}
+
+/** True for a hash as the API takes it. */
+export function isWholeHash(version: string): boolean {
+  return /^[0-9a-f]{64}$/.test(version);
+}
+
 /** The filter as people say it. */
-export function wordsOf(filter: Filter): string {
+export function wordsOf(filter: Filter, workflows?: readonly Named[]): string {
   const time = filter.status === "error" ? "ended" : "started";
   const range = ranges[filter.range];
   return [
     filter.status in statuses && `are ${statuses[filter.status]}`,
-    filter.workflow && `are of ${filter.workflow}`,
+    filter.workflow && `are of ${nameOf(workflows, filter.workflow)}`,
     filter.user && `are of the user ${filter.user}`,
     filter.id && `have an id that begins with ${filter.id}`,
     filter.error && `failed with “${filter.error}”`,
     filter.parent && `were started by ${filter.parent}`,
     filter.replayOf && `replay ${filter.replayOf}`,
-    filter.version && `began with version ${filter.version}`,
+    filter.version && `began with version ${middle(filter.version, 17)}`,
     range && `${time} in the ${range.text}`,
     filter.range === between && filter.from && `${time} after ${filter.from.replace("T", " ")}`,
     filter.range === between && filter.to && `${time} before ${filter.to.replace("T", " ")}`,

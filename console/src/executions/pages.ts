@@ -22,6 +22,16 @@ async function readPage(filter: Filter, cursor: string | null): Promise<Page> {
   return filter.workflow ? get("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : get("/workflows/executions", { query });
 }
 
+/** A search answers for 1,000 executions at a time: as many times, at most, it goes on by itself where it finds nothing. */
+const searchedMax = 10;
+
+/** Reads on until a page has executions. */
+async function search(filter: Filter, from: string | null): Promise<Page> {
+  let page = await readPage(filter, from);
+  for (let count = 1; count < searchedMax && page.executions.length === 0 && page.nextCursor !== null; count++) page = await readPage(filter, page.nextCursor);
+  return page;
+}
+
 export interface List {
   rows: ExecutionItem[] | null;
   /** Begun since the list was read; shown when somebody asks. */
@@ -47,7 +57,7 @@ export function useList(filter: Filter): List {
       if (isCurrent) setState((before) => ({ ...before, error: asError(error) }));
     };
     const first = async (): Promise<void> => {
-      const page = await readPage(filter, null);
+      const page = await search(filter, null);
       if (isCurrent) setState({ key, rows: page.executions, fresh: [], cursor: page.nextCursor, error: null, at: Date.now() });
     };
     const again = async (): Promise<void> => {
@@ -67,7 +77,7 @@ export function useList(filter: Filter): List {
   const more = (): void => {
     if (!state.cursor || isReading.current) return;
     isReading.current = true;
-    readPage(filter, state.cursor)
+    search(filter, state.cursor)
       .then((page) => setState((before) => (before.key === key ? { ...before, rows: appended(before.rows, page.executions), cursor: page.nextCursor } : before)))
       .catch((error: unknown) => setState((before) => ({ ...before, error: asError(error), cursor: null })))
       .finally(() => (isReading.current = false));

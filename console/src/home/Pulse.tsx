@@ -1,10 +1,12 @@
 import { inbox, openAsks, readMax } from "../inbox/store.ts";
 import { origin } from "../inbox/asks.ts";
+import type { Named } from "../lib/named.ts";
 import { to } from "../lib/router.ts";
 import { firstLine, number } from "../lib/text.ts";
 import { Chart } from "../metrics/Chart.tsx";
 import { stepTimes, throughput } from "../metrics/charts.ts";
 import { useMeasured } from "../metrics/history.ts";
+import { Id } from "../parts/Id.tsx";
 import { Mark } from "../parts/Status.tsx";
 import { Since } from "../parts/Time.tsx";
 import "../metrics/metrics.css";
@@ -12,7 +14,7 @@ import "../metrics/metrics.css";
 const shown = 5;
 
 /** The oldest questions: nobody may have seen them. */
-export function WaitsLongest() {
+export function WaitsLongest({ workflows }: { workflows: readonly Named[] | undefined }) {
   const oldest = [...openAsks.value].sort((a, b) => Date.parse(a.openedAt) - Date.parse(b.openedAt)).slice(0, shown);
   if (oldest.length === 0) return null;
   return (
@@ -29,7 +31,15 @@ export function WaitsLongest() {
             <a href={to("inbox", ask.askId)}>
               <bdi>{firstLine(ask.reason || "A question")}</bdi>
             </a>
-            <bdi class="quiet">{origin(ask).text}</bdi>
+            <span class="quiet">
+              <bdi>{origin(ask, workflows).text}</bdi>
+              {"executionId" in ask.of && (
+                <>
+                  {" "}
+                  <Id id={ask.of.executionId} max={12} />
+                </>
+              )}
+            </span>
             <Since at={ask.openedAt} />
           </li>
         ))}

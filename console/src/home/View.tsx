@@ -1,10 +1,12 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, send } from "../api/client.ts";
+import { useWorkflows } from "../api/names.ts";
 import { type Resource, useResource } from "../api/resource.ts";
 import { inbox } from "../inbox/store.ts";
 import { boot } from "../lib/boot.ts";
 import { useTitle } from "../lib/hooks.ts";
+import { nameOf } from "../lib/named.ts";
 import { to } from "../lib/router.ts";
 import { firstLine, number, plural } from "../lib/text.ts";
 import { now } from "../lib/time.ts";
@@ -29,6 +31,7 @@ export function HomeView() {
   const failures = useBeating(beat, (signal) => get("/workflows/executions", { query: { status: "error", endedFrom: new Date(Date.now() - day).toISOString(), limit: 10 }, signal }));
   const outcomes = useBeating(beat, (signal) => get("/workflows/executions/outcomes", { query: { parts: 48 }, signal }));
   const status = useBeating(beat, (signal) => get("/observability/status", { signal }));
+  const workflows = useWorkflows();
   const { asks, more, error: inboxError } = inbox.value;
   const failed = failures.data?.executions;
   const error = counts.error ?? failures.error ?? outcomes.error ?? status.error ?? inboxError;
@@ -53,7 +56,7 @@ export function HomeView() {
             {status.data.stuck.executions.slice(0, 10).map((each) => (
               <li key={each.executionId}>
                 <Id id={each.executionId} {...(each.workflowId ? { href: to("executions", each.workflowId, each.executionId) } : {})} />
-                <bdi>{each.workflowId}</bdi>
+                <bdi title={each.workflowId ?? ""}>{nameOf(workflows, each.workflowId ?? "")}</bdi>
                 <bdi class="bad">{each.cause}</bdi>
               </li>
             ))}
@@ -78,7 +81,7 @@ export function HomeView() {
             {failed?.map((row) => (
               <li key={row.executionId}>
                 <Id id={row.executionId} href={to("executions", row.workflowId, row.executionId)} />
-                <bdi>{row.workflowId}</bdi>
+                <bdi title={row.workflowId}>{nameOf(workflows, row.workflowId)}</bdi>
                 <bdi class="bad" title={row.error?.message}>
                   {row.error?.stepId && `${row.error.stepId}: `}
                   {firstLine(row.error?.message ?? "failed")}
@@ -89,7 +92,7 @@ export function HomeView() {
           </ul>
         </section>
       )}
-      <WaitsLongest />
+      <WaitsLongest workflows={workflows} />
       {outcomes.data && counts.data && counts.data.total.all > 0 && (
         <section>
           <div class="note">

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { curl } from "../api/curl.ts";
 import type { ApiError } from "../api/error.ts";
+import { me } from "../api/permissions.ts";
 import type { AskDetail } from "../api/types.ts";
 import { actor } from "../lib/settings.ts";
 import { type Call, useAct, whyNot } from "../parts/Act.tsx";
@@ -9,6 +10,7 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Draft, Editor } from "../schema/Editor.tsx";
 import { asSchema, initial } from "../schema/schema.ts";
 import { validate } from "../schema/validate.ts";
+import { isExcluded, whyNotOwn } from "./asks.ts";
 
 /** Answers an ask, with the form of its schema. */
 export function Answer({ ask, answered }: { ask: AskDetail; answered: () => void }) {
@@ -18,7 +20,8 @@ export function Answer({ ask, answered }: { ask: AskDetail; answered: () => void
     path: `/inbox/${encodeURIComponent(ask.askId)}/answer`,
     body: { data, options: actor() },
   });
-  const props = { ask, run, error, isBusy, callOf };
+  const props = { ask, run, error, isBusy, callOf, why: whyNot(callOf(null).path) };
+  if (isExcluded(ask, me())) return <p class="note">{whyNotOwn}.</p>;
   return ask.kind === "approval" ? <Approval {...props} /> : <ByForm {...props} />;
 }
 
@@ -28,9 +31,11 @@ interface FormProps {
   error: ApiError | undefined;
   isBusy: boolean;
   callOf: (data: unknown) => Call;
+  /** Why it cannot be answered here; empty if it can. */
+  why: string;
 }
 
-function ByForm({ ask, run, error, isBusy, callOf }: FormProps) {
+function ByForm({ ask, run, error, isBusy, callOf, why }: FormProps) {
   const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(ask.schema) ?? {}), broken: null }));
   const [tried, setTried] = useState(false);
   const data = draft.value ?? {};
@@ -53,7 +58,7 @@ function ByForm({ ask, run, error, isBusy, callOf }: FormProps) {
       <Editor schema={ask.schema} draft={draft} change={setDraft} error={error} showFaults={tried} label="Answer" />
       {error && <Problem error={error} />}
       <div class="actions">
-        <button type="submit" class="button primary" disabled={isBusy || whyNot(callOf(null).path) !== ""} title={whyNot(callOf(null).path)}>
+        <button type="submit" class="button primary" disabled={isBusy || why !== ""} title={why}>
           {isBusy ? "Sending…" : "Answer"}
         </button>
         <Copy text={() => curl("POST", callOf(data).path, callOf(data).body)} label="Copy as curl" />
@@ -63,7 +68,7 @@ function ByForm({ ask, run, error, isBusy, callOf }: FormProps) {
 }
 
 /** An approval of a call: yes or no, why, and the arguments if they may be changed. */
-function Approval({ ask, run, error, isBusy, callOf }: FormProps) {
+function Approval({ ask, run, error, isBusy, callOf, why }: FormProps) {
   const [reason, setReason] = useState("");
   const [draft, setDraft] = useState<Draft>({ value: ask.payload, broken: null });
   const [edits, setEdits] = useState(false);
@@ -90,10 +95,10 @@ function Approval({ ask, run, error, isBusy, callOf }: FormProps) {
       </div>
       {error && <Problem error={error} />}
       <div class="actions">
-        <button type="button" class="button primary" disabled={isBusy || draft.broken !== null || whyNot(callOf(null).path) !== ""} title={whyNot(callOf(null).path)} onClick={() => void run(callOf(dataOf(true)))}>
+        <button type="button" class="button primary" disabled={isBusy || draft.broken !== null || why !== ""} title={why} onClick={() => void run(callOf(dataOf(true)))}>
           {isChanged ? "Approve as changed" : "Approve"}
         </button>
-        <button type="button" class="button danger" disabled={isBusy || whyNot(callOf(null).path) !== ""} title={whyNot(callOf(null).path)} onClick={() => void run(callOf(dataOf(false)))}>
+        <button type="button" class="button danger" disabled={isBusy || why !== ""} title={why} onClick={() => void run(callOf(dataOf(false)))}>
           Refuse
         </button>
         <Copy text={() => curl("POST", callOf(dataOf(true)).path, callOf(dataOf(true)).body)} label="Copy as curl" />

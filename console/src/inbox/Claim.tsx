@@ -39,7 +39,7 @@ export function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
       <button type="button" class="button" disabled={whyNot(`${path}/assign`) !== ""} title={whyNot(`${path}/assign`)} onClick={() => setAssigning(true)}>
         Ask others
       </button>
-      <CopyCalls calls={() => [next]} class="bare small" />
+      <CopyCalls calls={() => [next]} label={ask.claimedBy === null ? "Copy the claim as curl" : "Copy the release as curl"} class="bare small" />
       {error && <Problem error={error} />}
       {assigning && (
         <Assign

@@ -1,15 +1,18 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
+import { useWorkflows } from "../api/names.ts";
 import { useResource } from "../api/resource.ts";
 import type { Ask } from "../api/types.ts";
 import { boot } from "../lib/boot.ts";
 import { useKeys, useTitle } from "../lib/hooks.ts";
+import type { Named } from "../lib/named.ts";
 import { go, param, setParams, to } from "../lib/router.ts";
 import { actingAs } from "../lib/settings.ts";
 import { now } from "../lib/time.ts";
 import { firstLine, number, plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Readable } from "../parts/Facts.tsx";
+import { Id } from "../parts/Id.tsx";
 import { JsonBox } from "../parts/Json.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
@@ -17,6 +20,7 @@ import { kindOf, Status } from "../parts/Status.tsx";
 import { Time, Until } from "../parts/Time.tsx";
 import { Answer } from "./Answer.tsx";
 import { Claim } from "./Claim.tsx";
+import { aboutOf, alike } from "./alike.ts";
 import { type Order, ordered, origin, whose, type Whose } from "./asks.ts";
 import { inbox, learn, openAsks, read, readAsks, readMax } from "./store.ts";
 import "./inbox.css";
@@ -41,6 +45,8 @@ export function InboxView({ path }: { path: string[] }) {
   useTitle("Inbox");
   const chosen = path[1] ?? "";
   const which = (param("whose") || "all") as Whose;
+  const workflows = useWorkflows();
+  const about = useAbout();
   const { error, at, more, overflow, closed } = inbox.value;
   const order: Order = param("order") === "age" ? "age" : "deadline";
   const open = ordered(useWhose(which), order);
@@ -85,7 +91,7 @@ export function InboxView({ path }: { path: string[] }) {
         <ul>
           {list.map((ask) => (
             <li key={ask.askId}>
-              <Row ask={ask} isChosen={ask.askId === chosen} href={to("inbox", ask.askId) + query} />
+              <Row ask={ask} about={about(ask)} workflows={workflows} isChosen={ask.askId === chosen} href={to("inbox", ask.askId) + query} />
             </li>
           ))}
         </ul>
@@ -108,7 +114,15 @@ function useWhose(which: Whose): Ask[] {
   return asks.filter((ask) => ids.has(ask.askId));
 }
 
-function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: string }) {
+/** What questions are about that look like another one: read once with the executions that wait, not one by one. */
+function useAbout(): (ask: Ask) => string {
+  const same = alike(openAsks.value);
+  const isNeeded = same.size > 0;
+  const waiting = useResource(async (signal) => (isNeeded ? (await get("/workflows/executions", { query: { status: "suspended", limit: 200 }, signal })).executions : []), [isNeeded]);
+  return (ask) => (same.has(ask.askId) ? aboutOf(ask, waiting.data ?? []) : "");
+}
+
+function Row({ ask, about, workflows, isChosen, href }: { ask: Ask; about: string; workflows: readonly Named[] | undefined; isChosen: boolean; href: string }) {
   const soon = ask.deadline !== null && Date.parse(ask.deadline) - now.value < 3_600_000;
   return (
     <a class={`ask ${ask.state === "open" ? "" : "closed"}`} href={href} aria-current={isChosen ? "true" : undefined}>
@@ -116,7 +130,21 @@ function Row({ ask, isChosen, href }: { ask: Ask; isChosen: boolean; href: strin
         <bdi>{ask.reason || "A question without words"}</bdi>
       </span>
       <span class="quiet small from">
-        <bdi>{origin(ask).text}</bdi>
+        <bdi>{origin(ask, workflows).text}</bdi>
+        {about && (
+          <>
+            {" · "}
+            <bdi>{about}</bdi>
+          </>
+        )}
+        {" · "}
+        <Id id={"executionId" in ask.of ? ask.of.executionId : ask.of.toolCallId} max={12} />
+        {ask.userId && (
+          <>
+            {" · for "}
+            <bdi>{ask.userId}</bdi>
+          </>
+        )}
         {ask.deadline && (
           <>
             {" · "}asked <Time at={ask.openedAt} />

@@ -1,4 +1,5 @@
 import type { Ask } from "../api/types.ts";
+import { nameOf, type Named } from "../lib/named.ts";
 
 /** By deadline, those without one last, then by age: the order of the server. */
 export function byUrgency(asks: Ask[]): Ask[] {
@@ -28,11 +29,18 @@ export function change(asks: Map<string, Ask>, closed: Map<string, Ask>, ask: As
   return next;
 }
 
-/** Where it is in the words of a person: `expense-approval / manager`. */
-export function origin(ask: Ask): { text: string; view: string[] } {
+/** Where it is in the words of a person: `Expense approval / manager`. */
+export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; view: string[] } {
   const { of } = ask;
-  if ("executionId" in of) return { text: `${of.workflowId} / ${of.stepId}`, view: ["executions", of.workflowId, of.executionId] };
+  if ("executionId" in of) return { text: `${nameOf(workflows, of.workflowId)} / ${of.stepId}`, view: ["executions", of.workflowId, of.executionId] };
   return { text: `${of.agentId} / ${of.toolName}`, view: ["agents", of.agentId] };
+}
+
+export const whyNotOwn = "You started it: another person has to answer";
+
+/** Whether a question is for everyone but who started it, and that is `user`. */
+export function isExcluded(ask: Ask, user: string): boolean {
+  return user !== "" && ask.userId === user && ask.to.includes("!self");
 }
 
 export type Whose = "mine" | "roles" | "all";

@@ -1,3 +1,4 @@
+import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 /** Runs `act` for keys that no field takes. */
@@ -16,6 +17,18 @@ export function useKeys(act: (event: KeyboardEvent) => void): void {
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
   }, []);
+}
+
+/** Moves the focus through the links of a list with j and k. */
+export function useListKeys(): RefObject<HTMLUListElement | null> {
+  const list = useRef<HTMLUListElement>(null);
+  useKeys((event) => {
+    if (event.key !== "j" && event.key !== "k") return;
+    const links = [...(list.current?.querySelectorAll<HTMLElement>("li > a") ?? [])];
+    const at = links.indexOf(document.activeElement as HTMLElement);
+    links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
+  });
+  return list;
 }
 
 /** Names the page in the tab and in the history. */

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
+import type { Names } from "../api/names.ts";
+import { nameOf } from "../lib/named.ts";
 import { to } from "../lib/router.ts";
 import { middle } from "../lib/text.ts";
 import { now, parse } from "../lib/time.ts";
 import { visible } from "../parts/Json.tsx";
-import { nameOf, type Names } from "./names.ts";
 
 export interface Line {
   key: number;

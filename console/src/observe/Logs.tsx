@@ -1,14 +1,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, send } from "../api/client.ts";
 import { type ApiError, refusal } from "../api/error.ts";
+import { type Names, useNames } from "../api/names.ts";
 import { asError } from "../api/resource.ts";
+import { nameOf, type Named } from "../lib/named.ts";
 import { param, setParams } from "../lib/router.ts";
 import { number, plural } from "../lib/text.ts";
 import { parse } from "../lib/time.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { type Line, Lines } from "./Lines.tsx";
-import { nameOf, type Names, useNames } from "./names.ts";
 import { newIn, type Numbered, type Page, startOf, type Tail, withNewest, withOlder } from "./tail.ts";
 
 const levels = ["error", "warn", "info", "debug", "trace"];
@@ -128,7 +129,7 @@ function lineOf({ key, entry }: Numbered): Line {
 }
 
 function Filters({ names }: { names: Names }) {
-  const choice = (name: string, label: string, options: { id: string; name: string }[]) => {
+  const choice = (name: string, label: string, options: readonly Named[]) => {
     const chosen = param(name);
     return (
       <label>

@@ -1,10 +1,12 @@
 import { useMemo } from "preact/hooks";
 import { type Data, get } from "../api/client.ts";
+import { type Names, useNames } from "../api/names.ts";
 import { useResource } from "../api/resource.ts";
 import type { Span, SpanNode } from "../api/types.ts";
 import type { Row } from "../execution/rows.ts";
 import { Waterfall } from "../execution/Waterfall.tsx";
 import { useTitle } from "../lib/hooks.ts";
+import { nameOf } from "../lib/named.ts";
 import { param, setParams, to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { now } from "../lib/time.ts";
@@ -16,7 +18,6 @@ import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
 import { Duration, Time } from "../parts/Time.tsx";
 import { type Line, Lines } from "./Lines.tsx";
-import { nameOf, type Names, useNames } from "./names.ts";
 import { spanKind, SpanStatus } from "./Traces.tsx";
 import "../execution/selection.css";
 import "./observe.css";
@@ -45,8 +46,7 @@ export function TraceView({ path }: { path: string[] }) {
         <Id id={traceId} max={20} copy />
         {root && <Subject span={root} names={names} />}
         <span class="quiet">
-          {plural(trace.data.spanCount, "span")}
-          {trace.data.isTruncated && ", not all of them shown"}
+          {trace.data.isTruncated ? `the first ${plural(trace.data.spanCount, "span")}: there are more, which the server does not show` : plural(trace.data.spanCount, "span")}
         </span>
         <div class="actions">
           <button type="button" class="button" onClick={trace.reload}>

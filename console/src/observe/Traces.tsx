@@ -1,9 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import type { ApiError } from "../api/error.ts";
+import { type Names, useNames } from "../api/names.ts";
 import { asError } from "../api/resource.ts";
 import type { TraceItem } from "../api/types.ts";
+import { nameOf } from "../lib/named.ts";
 import { param, setParams, to } from "../lib/router.ts";
+import { number } from "../lib/text.ts";
 import { duration } from "../lib/time.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
@@ -11,7 +14,6 @@ import { Problem } from "../parts/Problem.tsx";
 import { type Kind, Status } from "../parts/Status.tsx";
 import { type Column, Table } from "../parts/Table.tsx";
 import { Since, Time } from "../parts/Time.tsx";
-import { nameOf, type Names, useNames } from "./names.ts";
 
 /** A cancelled span counts as an error in OpenTelemetry; people tell them apart. */
 export function spanKind({ code, message }: { code: string; message?: string | undefined }, ended: boolean): Kind {
@@ -39,10 +41,20 @@ const columns = (names: Names): Column<TraceItem>[] => [
     ),
   },
   { name: "Trace", kind: "id-cell", cell: (row) => <Id id={row.traceId} href={to("observe", "traces", row.traceId)} /> },
-  { name: "Spans", kind: "narrow", cell: (row) => row.spanCount },
+  { name: "Spans", kind: "narrow", cell: (row) => number(row.spanCount) + (isUncertain(row) ? "+" : "") },
   { name: "Began", kind: "time", cell: (row) => <Time at={row.startTime} /> },
   { name: "Took", kind: "time second", cell: (row) => (row.duration === null ? <Since at={row.startTime} /> : duration(row.duration)) },
 ];
+
+/**
+ * The server counts the spans of the first 1,000 events of a trace, and does not say where it stopped. There are
+ * rarely more than five events of a span.
+ */
+const certainSpans = 200;
+
+function isUncertain(row: TraceItem): boolean {
+  return row.spanCount >= certainSpans;
+}
 
 /** Traces, newest first. */
 export function Traces() {
@@ -100,6 +112,7 @@ export function Traces() {
         </Empty>
       )}
       {rows && rows.length > 0 && <Table label="Traces" columns={columns(names)} rows={rows} id={(row) => row.traceId} href={(row) => to("observe", "traces", row.traceId)} more={cursor ? () => void read(cursor) : undefined} />}
+      {rows?.some(isUncertain) && <p class="note">Spans with a + are at least so many: the list counts the first 1,000 events of a trace. Its page has them.</p>}
     </>
   );
 }

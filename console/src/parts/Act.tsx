@@ -48,8 +48,8 @@ export function whyNot(path = "", method: Call["method"] = "POST"): string {
 }
 
 /** Copies the command that makes a call, or several. */
-export function CopyCalls({ calls, class: kind = "button" }: { calls: () => Call[]; class?: string }) {
-  return <Copy text={() => calls().map((call) => curl(call.method, call.path, call.body)).join("\n")} label="Copy as curl" class={kind} />;
+export function CopyCalls({ calls, label = "Copy as curl", class: kind = "button" }: { calls: () => Call[]; label?: string; class?: string }) {
+  return <Copy text={() => calls().map((call) => curl(call.method, call.path, call.body)).join("\n")} label={label} class={kind} />;
 }
 
 /** A dialog that makes one call: its fields, the call as a command, and the refusal. */

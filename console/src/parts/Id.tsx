@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { copyText } from "../lib/clipboard.ts";
 import { middle } from "../lib/text.ts";
 import { Icon } from "./icons.tsx";
 
@@ -20,14 +21,14 @@ export function Id({ id, href, max = 16, copy = false }: { id: string; href?: st
 }
 
 function CopyIcon({ text }: { text: string }) {
-  const [done, setDone] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard.writeText(text).then(() => setDone(true), () => undefined);
-    setTimeout(() => setDone(false), 1500);
+  const [said, setSaid] = useState("");
+  const copy = async (): Promise<void> => {
+    setSaid((await copyText(text)) ? "Copied" : "The browser does not allow it");
+    setTimeout(() => setSaid(""), 1500);
   };
   return (
-    <button type="button" class="bare" onClick={copy} aria-label={done ? "Copied" : `Copy ${text}`} title={done ? "Copied" : "Copy"}>
-      {done ? <span class="small">copied</span> : <Icon name="copy" />}
+    <button type="button" class="bare" onClick={() => void copy()} aria-label={said || `Copy ${text}`} title={said || "Copy"}>
+      {said ? <span class="small">{said}</span> : <Icon name="copy" />}
     </button>
   );
 }

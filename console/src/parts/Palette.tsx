@@ -2,9 +2,12 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
+import { copyText } from "../lib/clipboard.ts";
+import { nameOf } from "../lib/named.ts";
 import { go, to } from "../lib/router.ts";
 import { theme } from "../lib/settings.ts";
 import { useSettled } from "../lib/settled.ts";
+import { firstLine } from "../lib/text.ts";
 import { Dialog } from "./Dialog.tsx";
 import { helpOpen } from "./Help.tsx";
 import { views } from "./views.ts";
@@ -19,7 +22,15 @@ interface Entry {
   text: string;
   hint: string;
   act: () => void;
+  /** Another name under which it is found. */
+  also?: string;
+  /** True if the server found it by something that the entry does not show whole. */
+  isFound?: boolean;
 }
+
+/** A shorter text is in most errors. */
+const errorMin = 3;
+const errorsMax = 10;
 
 /** Names of views and workflows have spaces, ids have none. */
 function mayBeId(text: string): boolean {
@@ -41,10 +52,15 @@ function Open() {
   const recent = useResource((signal) => get("/workflows/executions", { query: { limit: 50 }, signal }), []);
   const idPrefix = useSettled(text.trim(), 150);
   const byId = useResource(async (signal) => (mayBeId(idPrefix) ? get("/workflows/executions", { query: { idPrefix, limit: 20 }, signal }) : undefined), [idPrefix]);
-  const isLooking = [workflows, agents, recent, byId].some((each) => each.loading) || idPrefix !== text.trim();
+  const error = idPrefix.length >= errorMin ? idPrefix : "";
+  const byError = useResource(async (signal) => (error ? get("/workflows/executions", { query: { error, limit: errorsMax }, signal }) : undefined), [error]);
+  const isLooking = [workflows, agents, recent, byId, byError].some((each) => each.loading) || idPrefix !== text.trim();
   const close = (): void => {
     paletteOpen.value = false;
   };
+
+  // Behind what has the name: whoever presses Enter before the answers are there means an id.
+  const failed = isLooking ? [] : (byError.data?.executions ?? []);
 
   const entries = useMemo<Entry[]>(() => {
     const executions = new Map([...(recent.data?.executions ?? []), ...(byId.data?.executions ?? [])].map((item) => [item.executionId, item]));
@@ -53,17 +69,19 @@ function Open() {
       ...views.map((view) => link("View", view.name, `g ${view.key}`, view.href)),
       ...(workflows.data ?? []).map((item) => link("Workflow", item.name, item.id, to("workflows", item.id))),
       ...(agents.data ?? []).map((item) => link("Agent", item.name, item.id, to("agents", item.id))),
-      ...[...executions.values()].map((item) => link("Execution", item.executionId, item.workflowId, to("executions", item.workflowId, item.executionId))),
+      ...[...executions.values()].map((item) => ({ ...link("Execution", item.executionId, nameOf(workflows.data, item.workflowId), to("executions", item.workflowId, item.executionId)), also: item.workflowId })),
+      ...failed.map((item) => ({ ...link("Failed", item.executionId, firstLine(item.error?.message ?? "", 60), to("executions", item.workflowId, item.executionId)), isFound: true })),
+      ...(failed.length > 0 ? [{ ...link("Errors", `All with “${error}”`, "executions that failed", `${to("executions")}?${new URLSearchParams({ status: "error", error })}`), isFound: true }] : []),
       { kind: "Action", text: "Light", hint: "theme", act: () => (theme.value = "light") },
       { kind: "Action", text: "Dark", hint: "theme", act: () => (theme.value = "dark") },
       { kind: "Action", text: "As the system", hint: "theme", act: () => (theme.value = "system") },
-      { kind: "Action", text: "Copy the link of this page", hint: "as it is shown", act: () => void navigator.clipboard.writeText(location.href) },
+      { kind: "Action", text: "Copy the link of this page", hint: "as it is shown", act: () => void copyText(location.href) },
       { kind: "Action", text: "Keyboard", hint: "?", act: () => (helpOpen.value = true) },
     ];
-  }, [workflows.data, agents.data, recent.data, byId.data]);
+  }, [workflows.data, agents.data, recent.data, byId.data, byError.data, isLooking, error]);
 
   const wanted = text.trim().toLowerCase();
-  const fitting = entries.filter((entry) => `${entry.text} ${entry.hint} ${entry.kind}`.toLowerCase().includes(wanted));
+  const fitting = entries.filter((entry) => entry.isFound || `${entry.text} ${entry.hint} ${entry.kind} ${entry.also ?? ""}`.toLowerCase().includes(wanted));
   const found = fitting.slice(0, foundMax);
   const chosen = Math.min(at, Math.max(0, found.length - 1));
   const run = (entry: Entry | undefined): void => {
@@ -87,11 +105,11 @@ function Open() {
         class="palette"
         type="text"
         role="combobox"
-        aria-label="Execution, workflow, agent, view or action"
+        aria-label="Execution, workflow, agent, view, action or error"
         aria-expanded="true"
         aria-controls="found"
         aria-activedescendant={found.length ? `found-${chosen}` : undefined}
-        placeholder="Execution id, workflow, agent, view, action"
+        placeholder="Execution id, text of an error, workflow, agent, view"
         autofocus
         value={text}
         onInput={(event) => {
@@ -126,7 +144,7 @@ function Open() {
       )}
       {found.length === 0 && (
         <p class="quiet" role="status">
-          {isLooking ? "Looking…" : "No view, workflow, agent or action has this name, and no execution this id."}
+          {isLooking ? "Looking…" : "No view, workflow, agent or action has this name, and no execution this id or error."}
         </p>
       )}
     </Dialog>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useKeys } from "../lib/hooks.ts";
+import { isNarrow } from "../lib/narrow.ts";
 import { go } from "../lib/router.ts";
 
 export interface Column<T> {
@@ -23,11 +24,9 @@ interface TableProps<T> {
   choose?: (id: string, on: boolean) => void;
 }
 
-const narrow = typeof matchMedia === "undefined" ? null : matchMedia("(max-width: 720px)");
-
 /** Heights of a row; the style has the same. */
 function rowHeight(): number {
-  return narrow?.matches ? 64 : 36;
+  return isNarrow() ? 64 : 36;
 }
 
 /** Rows in the window of the page: only those that are seen are drawn, so that a list can be long. */

@@ -1,13 +1,13 @@
-import { useRef } from "preact/hooks";
 import { get } from "../api/client.ts";
 import { useResource } from "../api/resource.ts";
-import { useKeys, useTitle } from "../lib/hooks.ts";
+import { useListKeys, useTitle } from "../lib/hooks.ts";
 import { to } from "../lib/router.ts";
 import { plural } from "../lib/text.ts";
 import { Empty, Loading } from "../parts/Empty.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Trend } from "../parts/Trend.tsx";
 import { Outcomes } from "./Outcomes.tsx";
+import { removedOf } from "./removed.ts";
 import "./workflows.css";
 
 export function WorkflowsView() {
@@ -15,13 +15,8 @@ export function WorkflowsView() {
   const workflows = useResource((signal) => get("/workflows", { signal }), []);
   const counts = useResource((signal) => get("/workflows/executions/counts", { signal }), []);
   const outcomes = useResource((signal) => get("/workflows/executions/outcomes", { signal }), []);
-  const list = useRef<HTMLUListElement>(null);
-  useKeys((event) => {
-    if (event.key !== "j" && event.key !== "k") return;
-    const links = [...(list.current?.querySelectorAll<HTMLElement>("li > a") ?? [])];
-    const at = links.indexOf(document.activeElement as HTMLElement);
-    links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
-  });
+  const list = useListKeys();
+  const removed = workflows.data && counts.data ? removedOf(counts.data.workflows, workflows.data) : [];
   return (
     <>
       <div class="heading">
@@ -49,6 +44,20 @@ export function WorkflowsView() {
             {outcomes.data && <Trend parts={outcomes.data.workflows.find((each) => each.workflowId === workflow.id)?.parts ?? []} period="24 hours" />}
             <p class="small quiet">
               {plural(workflow.stepsCount, "step")}, all stored executions: <Outcomes counts={counts.data?.workflows.find((each) => each.workflowId === workflow.id)} />
+            </p>
+          </li>
+        ))}
+        {removed.map((each) => (
+          <li key={each.workflowId}>
+            <a href={to("workflows", each.workflowId)}>
+              <b>
+                <bdi>{each.workflowId}</bdi>
+              </b>{" "}
+              <span class="quiet">removed</span>
+            </a>
+            <p class="quiet">The configuration does not have it any more.</p>
+            <p class="small quiet">
+              <a href={`${to("executions")}?workflow=${encodeURIComponent(each.workflowId)}`}>Its executions</a>: <Outcomes counts={each} />
             </p>
           </li>
         ))}

@@ -22,6 +22,7 @@ import { Trend } from "../parts/Trend.tsx";
 import { SchemaTable } from "../schema/SchemaTable.tsx";
 import { download, downloadPng } from "../lib/download.ts";
 import { Outcomes } from "./Outcomes.tsx";
+import { Removed } from "./Removed.tsx";
 import { Run } from "./Run.tsx";
 import { Versions } from "./Versions.tsx";
 import "./workflows.css";
@@ -35,6 +36,7 @@ export function WorkflowView({ path }: { path: string[] }) {
   const nodes = useMemo(() => nodesOf(workflow.data?.steps ?? []), [workflow.data]);
   useTitle(workflow.data?.name ?? id);
   const selected = param("step");
+  if (workflow.error?.status === 404) return <Removed id={id} error={workflow.error} retry={workflow.reload} />;
   if (workflow.error && !workflow.data) return <Problem error={workflow.error} retry={workflow.reload} />;
   if (!workflow.data) return <Loading what="the workflow" />;
   const { data } = workflow;

@@ -1,0 +1,28 @@
+import type { Ask, Suspension } from "../api/types.ts";
+
+/** Fields of a payload that a line shows, and letters of their text. */
+const fieldsMax = 3;
+const lettersMax = 80;
+
+/** Questions that have the same words as another one: only what they are about tells them apart. */
+export function alike(asks: readonly Ask[]): Set<string> {
+  const byWords = new Map<string, string[]>();
+  for (const { reason, askId } of asks) byWords.set(reason, [...(byWords.get(reason) ?? []), askId]);
+  return new Set([...byWords.values()].filter((ids) => ids.length > 1).flat());
+}
+
+/** The first plain fields of what a question is about: `order A-1, amount 900`. */
+export function firstFields(payload: unknown): string {
+  if (typeof payload !== "object" || payload === null) return payload === null || payload === undefined ? "" : String(payload).slice(0, lettersMax);
+  const plain = Object.entries(payload).filter(([, value]) => typeof value !== "object" && value !== "");
+  return plain.slice(0, fieldsMax).map(([name, value]) => `${name} ${String(value)}`).join(", ").slice(0, lettersMax);
+}
+
+/** What a question is about, from a list of executions: of its execution, the suspension at its path. */
+export function aboutOf(ask: Ask, executions: readonly { executionId: string; suspension?: Suspension; suspensions?: Suspension[] }[]): string {
+  const { of } = ask;
+  if (!("executionId" in of)) return "";
+  const execution = executions.find(({ executionId }) => executionId === of.executionId);
+  const suspensions = [...(execution?.suspensions ?? []), ...(execution?.suspension ? [execution.suspension] : [])];
+  return firstFields(suspensions.find(({ path }) => path === of.path)?.payload);
+}

@@ -1,0 +1,130 @@
+/** Lists by name and filter: what was removed, what is asked for by half, and what a phone has room for. */
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser, Locator, Page } from "playwright-core";
+import { clean, examine, launch, modes, open, settle, shoot } from "./browser.ts";
+import { everything, Greenroom } from "./greenroom.ts";
+
+let server: Greenroom;
+let browser: Browser;
+
+before(async () => {
+  browser = await launch();
+  server = await Greenroom.start(everything);
+  await server.ended("flaky", await server.execute("flaky", {}, { executionId: "failed-1" }));
+  await server.ended("refund", await server.execute("refund", { order: "A-1", amount: 1 }));
+});
+after(async () => {
+  await browser.close();
+  await server.end();
+});
+
+/** The field of the filter: its label contains its options. */
+function workflowOf(page: Page): Locator {
+  return page.locator("label", { hasText: /^Workflow/ }).locator("select");
+}
+
+test("workflows that were removed are listed, and lead to their executions", async () => {
+  const { page, faults } = await open(browser, undefined, (text) => text.includes("404"));
+  const gone = { running: 2, suspended: 0, completed: 1, error: 0, cancelled: 0, all: 3 };
+  await page.route(/\/workflows\/executions\/counts/, async (route) => {
+    const of = { ...gone, workflowId: "gone" };
+    if (route.request().url().includes("workflowId=gone")) return route.fulfill({ json: { success: true, data: { workflows: [of], total: gone, isComplete: true } } });
+    const { data } = (await (await route.fetch()).json()) as { data: { workflows: object[] } };
+    return route.fulfill({ json: { success: true, data: { ...data, workflows: [...data.workflows, of] } } });
+  });
+  await page.goto(`${server.console}/console/workflows`);
+  const card = page.locator(".cards li", { hasText: "removed" });
+  await card.getByText("2 running").waitFor();
+  await card.getByRole("link", { name: "Its executions" }).click();
+  await page.waitForURL("**/executions?workflow=gone");
+  assert.equal(await workflowOf(page).locator("optgroup[label=Removed] option:checked").textContent(), "gone");
+  await page.goto(`${server.console}/console/workflows/gone`);
+  await page.getByText("The configuration does not have this workflow any more").waitFor();
+  faults.push(...(await examine(page)));
+  clean(faults);
+});
+
+test("a name that is nearly right is put right", async () => {
+  const { page, faults } = await open(browser, undefined, (text) => text.includes("404"));
+  await page.goto(`${server.console}/console/workflows/refnd`);
+  await page.getByRole("link", { name: "refund" }).click();
+  await page.getByRole("heading", { name: "Refund" }).waitFor();
+  clean(faults);
+});
+
+test("the begin of a version is completed, or said to be too little", async () => {
+  const { definitionHash } = await server.call<{ definitionHash: string }>("GET", "/workflows/refund");
+  const { page, faults } = await open(browser);
+  const begin = definitionHash.slice(0, 8);
+  await page.goto(`${server.console}/console/executions?version=${begin}`);
+  await page.getByText("With a workflow chosen, its begin is enough").waitFor();
+  await workflowOf(page).selectOption("Refund");
+  await page.waitForURL(`**version=${definitionHash}*`);
+  await page.getByText("1, newest first").waitFor();
+  await page.goto(`${server.console}/console/executions?workflow=refund&version=zz`);
+  await page.getByText("No version of this workflow that has executions begins with these").waitFor();
+  clean(faults);
+});
+
+test("a search goes on by itself over pages in which nothing fits", async () => {
+  const { page, faults } = await open(browser);
+  let pages = 0;
+  await page.route(/\/workflows\/executions\?/, (route) => {
+    pages += 1;
+    return route.fulfill({ json: { success: true, data: { executions: [], nextCursor: "0".repeat(32) } } });
+  });
+  await page.goto(`${server.console}/console/executions?error=nothing+like+this`);
+  await page.getByText("None of those searched so far fits").waitFor();
+  assert.equal(pages, 10);
+  await page.getByRole("button", { name: "Search older ones" }).click();
+  clean(faults);
+});
+
+test("on a phone filters are behind a button that counts them", async () => {
+  const { page, faults } = await open(browser, modes[2]);
+  await page.goto(`${server.console}/console/executions?status=error&workflow=flaky`);
+  await settle(page);
+  const form = page.getByRole("search");
+  const button = page.getByRole("button", { name: "Filters (2)" });
+  assert.equal(await form.isVisible(), false);
+  await button.click();
+  assert.ok(await form.isVisible());
+  faults.push(...(await examine(page)));
+  await page.locator("label", { hasText: /^Status/ }).locator("select").selectOption("");
+  await page.getByRole("button", { name: "Filters (1)" }).waitFor();
+  // times and values of events are in two lines of a row
+  await page.goto(`${server.console}/console/executions/flaky/failed-1`);
+  const row = page.locator(".event", { hasText: "attempt failed, retries" }).first();
+  await row.locator(".offset").waitFor();
+  assert.ok(await row.locator(".detail").isVisible());
+  await page.goto(`${server.console}/console`);
+  assert.ok(await page.locator(".lines").getByText("Booking").first().isVisible());
+  await shoot(page, "home-names-phone");
+  clean(faults);
+});
+
+test("the palette finds failures by their text, and agents have the keys of lists", async () => {
+  const { page, faults } = await open(browser);
+  await page.goto(`${server.console}/console/agents`);
+  await page.locator(".cards li > a").first().waitFor();
+  await page.keyboard.type("j");
+  await page.locator(".cards li > a:focus").waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("cannot be reached");
+  await page.getByRole("option", { name: /Failed failed-1/ }).waitFor();
+  await page.getByRole("option", { name: /All with “cannot be reached”/ }).click();
+  await page.waitForURL(/executions\?status=error&error=cannot\+be\+reached/);
+  await page.locator("[data-row]", { hasText: "Booking" }).first().waitFor();
+  clean(faults);
+});
+
+test("without a clipboard ids are copied the old way", async () => {
+  const { page, faults } = await open(browser);
+  await page.addInitScript(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
+  await page.goto(`${server.console}/console/executions/flaky/failed-1`);
+  await page.locator("h1").getByRole("button", { name: "Copy failed-1" }).click();
+  await page.locator("h1").getByText("Copied").waitFor();
+  clean(faults);
+});

@@ -1,0 +1,64 @@
+/** Questions that look alike, and those that who asked may not answer. */
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { clean, examine, launch, open, settle } from "./browser.ts";
+import { eventually, everything, Greenroom } from "./greenroom.ts";
+
+const config = `[workflows.four-eyes]
+name = "Four eyes"
+purpose = "Asks another one"
+input_schema = { type = "object" }
+
+[[workflows.four-eyes.steps]]
+id = "check"
+suspend = { reason = "Is this right?", to = ["!self"], deadline = "1h" }
+resume_schema = { type = "object", required = ["ok"], properties = { ok = { type = "boolean" } } }
+map = { ok = "resume.ok" }
+`;
+
+let server: Greenroom;
+let browser: Browser;
+let asks: { askId: string }[];
+
+before(async () => {
+  browser = await launch();
+  server = await Greenroom.start(everything, { config });
+  for (const user of ["ada", "bob"]) await server.execute("four-eyes", {}, { userId: user, executionId: `of-${user}` });
+  asks = await eventually("two questions", async () => {
+    const { asks } = await server.call<{ asks: { askId: string; userId: string }[] }>("GET", "/inbox");
+    return asks.length === 2 ? asks.sort((a, b) => a.userId.localeCompare(b.userId)) : undefined;
+  });
+});
+after(async () => {
+  await browser.close();
+  await server.end();
+});
+
+test("questions with the same words differ by execution and user", async () => {
+  const { page, faults } = await open(browser);
+  await page.goto(`${server.console}/console/inbox`);
+  for (const user of ["ada", "bob"]) await page.locator(".ask", { hasText: "Is this right?" }).filter({ hasText: `Four eyes / check · of-${user} · for ${user}` }).waitFor();
+  clean(faults);
+});
+
+test("who started it is told that another person answers, and others can", async () => {
+  const { page, faults } = await open(browser);
+  await page.addInitScript(() => localStorage.setItem("greenroom.actingAs", JSON.stringify("ada")));
+  await page.goto(`${server.console}/console/inbox/${asks[0]?.askId}`);
+  await page.getByText("You started it: another person has to answer.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Answer" }).count(), 0);
+  faults.push(...(await examine(page)));
+  await page.goto(`${server.console}/console/executions/four-eyes/of-ada`);
+  await settle(page);
+  assert.ok(await page.getByRole("button", { name: "Answer" }).isDisabled());
+
+  await page.goto(`${server.console}/console/inbox/${asks[1]?.askId}`);
+  await page.getByRole("button", { name: "Answer" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Copy as curl", exact: true }).count(), 1);
+  await page.getByRole("radio", { name: "Yes" }).check();
+  await page.getByRole("button", { name: "Answer" }).click();
+  await page.getByText("answered by ada").waitFor();
+  clean(faults);
+});
