@@ -4,8 +4,8 @@ import { actingAs } from "../lib/settings.ts";
 import { token } from "./auth.ts";
 import { get } from "./client.ts";
 
-/** Requests of one question, at most; the server takes as many. */
-const askedMax = 100;
+/** Requests of one question, at most: a proxy may refuse longer addresses than these make. */
+const askedMax = 25;
 
 /** Why the token may not make a request, by method and route; empty if it may. */
 const known = signal<ReadonlyMap<string, string>>(new Map());

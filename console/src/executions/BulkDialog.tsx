@@ -134,19 +134,23 @@ function Progress({ id, action, over }: { id: string; action: BulkAction; over: 
     const controller = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let pause = 100;
+    const path = { id: bulkWorkflow, executionId: id };
+    const look = async (): Promise<void> => {
+      const looked = await get("/workflows/{id}/executions/{executionId}/state", { path, query: { values: false }, signal: controller.signal });
+      // The counts are its result, which is read once.
+      setState(looked.endAt === null ? looked : await get("/workflows/{id}/executions/{executionId}/state", { path, signal: controller.signal }));
+      setFailure(undefined);
+    };
     const read = (): void => {
-      // A small operation is over at once, a large one takes seconds.
-      timer = setTimeout(read, pause);
-      pause = Math.min(pause * 2, 1000);
-      get("/workflows/{id}/executions/{executionId}/state", { path: { id: bulkWorkflow, executionId: id }, signal: controller.signal }).then(
-        (data) => {
-          setState(data);
-          setFailure(undefined);
-        },
-        (error: unknown) => {
+      look()
+        .catch((error: unknown) => {
           if (!controller.signal.aborted) setFailure(asError(error));
-        },
-      );
+        })
+        .finally(() => {
+          // A small operation is over at once, a large one takes seconds.
+          if (!controller.signal.aborted) timer = setTimeout(read, pause);
+          pause = Math.min(pause * 2, 1000);
+        });
     };
     read();
     return () => {

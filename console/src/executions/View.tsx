@@ -21,7 +21,7 @@ import { BulkDialog, type Selection } from "./BulkDialog.tsx";
 import { bulkPath, idsMax } from "../lib/bulk.ts";
 import { Filters } from "./Filters.tsx";
 import { type Filter, filterOf, isEmpty, queryOf, wordsOf } from "./filter.ts";
-import { useList } from "./pages.ts";
+import { pageSize, useList } from "./pages.ts";
 
 const saved = stored<Record<string, string>>("filters", {});
 
@@ -72,10 +72,12 @@ export function ExecutionsView() {
   useEffect(() => setChosen(new Set()), [key]);
   const choose = (id: string, on: boolean): void => {
     const next = new Set(chosen);
-    if (on) next.add(id);
+    if (on && next.size < idsMax) next.add(id);
     else next.delete(id);
     setChosen(next);
   };
+  // Rows that have left the list since are not acted on.
+  const picked = chosen.size === 0 ? [] : (list.rows ?? []).filter((row) => chosen.has(row.executionId));
   const chooseAll = (): void => setChosen(new Set((list.rows ?? []).slice(0, idsMax).map((row) => row.executionId)));
   const query = queryOf(filter, Date.now());
   const path = filter.workflow ? address("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : address("/workflows/executions", { query });
@@ -95,8 +97,8 @@ export function ExecutionsView() {
       {list.rows && list.rows.length + list.fresh.length > 0 && (
         <>
           <div class="note">
-            {chosen.size > 0 ? (
-              <Bulk chosen={list.rows.filter((row) => chosen.has(row.executionId))} clear={() => setChosen(new Set())} all={list.rows.length > chosen.size && chosen.size < idsMax ? chooseAll : undefined} act={(action) => setActing({ action, about: "", selection: { path: bulkPath, executionIds: [...chosen] } })} />
+            {picked.length > 0 ? (
+              <Bulk chosen={picked} clear={() => setChosen(new Set())} all={list.rows.length > picked.length && picked.length < idsMax ? chooseAll : undefined} act={(action) => setActing({ action, about: "", selection: { path: bulkPath, executionIds: picked.map((row) => row.executionId) } })} />
             ) : (
               <>
                 <span role="status">
@@ -106,7 +108,7 @@ export function ExecutionsView() {
                 <button type="button" class="bare small" onClick={chooseAll}>
                   choose {list.hasMore || list.rows.length > idsMax ? `these ${number(Math.min(list.rows.length, idsMax))}` : "all"}
                 </button>
-                {!isEmpty(filter) && <BulkOfAll workflows={filter.workflow ? [filter.workflow] : list.rows.map((row) => row.workflowId)} act={(action) => setActing({ action, about: wordsOf(filter, workflows), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
+                {!isEmpty(filter) && <BulkOfAll workflows={filter.workflow ? [filter.workflow] : list.rows.slice(0, pageSize).map((row) => row.workflowId)} act={(action) => setActing({ action, about: wordsOf(filter, workflows), selection: { path: address(bulkPath, { query: { ...query, ...(filter.workflow ? { workflowId: filter.workflow } : {}) } }) } })} />}
                 {list.fresh.length > 0 && (
                   <button type="button" class="button" onClick={list.showFresh}>
                     {plural(list.fresh.length, "new execution")}

@@ -3,9 +3,10 @@ import { get, type Input } from "../api/client.ts";
 import type { ApiError } from "../api/error.ts";
 import { asError } from "../api/resource.ts";
 import type { ExecutionItem } from "../api/types.ts";
-import { type Filter, queryOf } from "./filter.ts";
+import { isByEnd, type Filter, queryOf } from "./filter.ts";
 
-const pageSize = 100;
+/** Rows of the first page. */
+export const pageSize = 100;
 /** Behind the first page: as many as the API returns at once. */
 const moreSize = 200;
 /** The API has no subscription to lists: the first page is read again while somebody looks at it. */
@@ -63,7 +64,7 @@ export function useList(filter: Filter): List {
     const again = async (): Promise<void> => {
       if (document.hidden) return;
       const page = await readPage(filter, null);
-      if (isCurrent) setState((before) => merge(before, page.executions));
+      if (isCurrent) setState((before) => merge(before, page.executions, (item) => placeOf(filter, item)));
     };
     setState((before) => (before.key === key ? before : { key, rows: null, fresh: [], cursor: null, error: null, at: 0 }));
     first().catch(fail);
@@ -75,11 +76,15 @@ export function useList(filter: Filter): List {
   }, [key, round]);
 
   const more = (): void => {
-    if (!state.cursor || isReading.current) return;
+    const asked = state.cursor;
+    // After a failure the first page is read again before more is asked for.
+    if (!asked || state.error || isReading.current) return;
     isReading.current = true;
-    search(filter, state.cursor)
-      .then((page) => setState((before) => (before.key === key ? { ...before, rows: appended(before.rows, page.executions), cursor: page.nextCursor } : before)))
-      .catch((error: unknown) => setState((before) => ({ ...before, error: asError(error), cursor: null })))
+    // What was asked of a list that has changed since does not belong to it.
+    const isStill = (before: { key: string; cursor: string | null }): boolean => before.key === key && before.cursor === asked;
+    search(filter, asked)
+      .then((page) => setState((before) => (isStill(before) ? { ...before, rows: appended(before.rows, page.executions), cursor: page.nextCursor } : before)))
+      .catch((error: unknown) => setState((before) => (isStill(before) ? { ...before, error: asError(error) } : before)))
       .finally(() => (isReading.current = false));
   };
   return {
@@ -87,7 +92,11 @@ export function useList(filter: Filter): List {
     rows: state.key === key ? state.rows : null,
     hasMore: state.cursor !== null,
     more,
-    showFresh: () => setState((before) => ({ ...before, rows: [...before.fresh, ...(before.rows ?? [])], fresh: [] })),
+    showFresh: () => {
+      // Between so many new ones and the others there may be more.
+      if (state.fresh.length >= pageSize) setRound((n) => n + 1);
+      else setState((before) => ({ ...before, rows: [...before.fresh, ...(before.rows ?? [])].sort((a, b) => placeOf(filter, b).localeCompare(placeOf(filter, a))), fresh: [] }));
+    },
     reload: () => setRound((n) => n + 1),
   };
 }
@@ -99,10 +108,17 @@ function appended(rows: ExecutionItem[] | null, page: readonly ExecutionItem[]):
   return all;
 }
 
-function merge<T extends { rows: ExecutionItem[] | null; fresh: ExecutionItem[]; error: ApiError | null; at: number }>(before: T, page: ExecutionItem[]): T {
+/** The time that orders the list. */
+function placeOf(filter: Filter, item: ExecutionItem): string {
+  return isByEnd(filter) ? (item.endAt ?? "") : item.startAt;
+}
+
+/** Takes what was read again: rows change in place, and those that belong among them are fresh, also old ones that match only now. */
+export function merge<T extends { rows: ExecutionItem[] | null; fresh: ExecutionItem[]; cursor: string | null; error: ApiError | null; at: number }>(before: T, page: ExecutionItem[], placeOf: (item: ExecutionItem) => string): T {
   const news = new Map(page.map((item) => [item.executionId, item]));
   const rows = before.rows ?? [];
-  const newest = rows[0]?.startAt ?? "";
+  const oldest = rows.at(-1);
+  const from = oldest && before.cursor !== null ? placeOf(oldest) : "";
   for (let index = 0; index < rows.length && news.size > 0; index++) {
     const id = rows[index]?.executionId ?? "";
     const item = news.get(id);
@@ -110,6 +126,6 @@ function merge<T extends { rows: ExecutionItem[] | null; fresh: ExecutionItem[];
     rows[index] = item;
     news.delete(id);
   }
-  const fresh = [...news.values()].filter((item) => item.startAt >= newest);
+  const fresh = [...news.values()].filter((item) => placeOf(item) >= from);
   return { ...before, rows, fresh, error: null, at: Date.now() };
 }

@@ -38,8 +38,9 @@ interface FormProps {
 function ByForm({ ask, run, error, isBusy, callOf, why }: FormProps) {
   const [draft, setDraft] = useState<Draft>(() => ({ value: initial(asSchema(ask.schema) ?? {}), broken: null }));
   const [tried, setTried] = useState(false);
-  const data = draft.value ?? {};
+  const data = draft.value === undefined ? {} : draft.value;
   const submit = (): void => {
+    if (isBusy || why !== "") return;
     setTried(true);
     if (draft.broken === null && validate(ask.schema, data).length === 0) void run(callOf(data));
   };

@@ -27,8 +27,17 @@ const pageMax = 200;
 /** As many as are read, page by page: the most urgent ones. */
 export const readMax = 2000;
 
+/** Events that came before the list, and at most so many: then the list is read again. */
 let early: AskEvent[] = [];
+const earlyMax = 10_000;
 let isRead = false;
+/** Number of the newest read: an older one that ends later does not count. */
+let reads = 0;
+
+/** Closed questions that are remembered. */
+const closedMax = 200;
+
+const retryMs = 5000;
 
 /** Follows the inbox for as long as the page lives: the rail shows its count. */
 export function startInbox(): void {
@@ -42,7 +51,7 @@ export function startInbox(): void {
       const event = JSON.parse(frame.data) as AskEvent;
       // News that come before the list are newer than the list.
       if (isRead) inbox.value = apply(inbox.value, event);
-      else early.push(event);
+      else if (early.length < earlyMax) early.push(event);
     },
   });
 }
@@ -60,15 +69,21 @@ export async function readAsks(query: { to?: string }, signal?: AbortSignal): Pr
 }
 
 export async function read(): Promise<void> {
+  const mine = ++reads;
   try {
     const [list, more] = await readAsks({});
+    if (mine !== reads) return;
     const asks = new Map(list.map((ask) => [ask.askId, ask]));
     const fresh: Inbox = { asks, closed: inbox.peek().closed, more, at: Date.now(), error: null, overflow: false };
+    const isCut = early.length >= earlyMax;
     inbox.value = early.reduce(apply, fresh);
     early = [];
     isRead = true;
+    if (isCut) await read();
   } catch (error) {
+    if (mine !== reads) return;
     inbox.value = { ...inbox.peek(), error: asError(error) };
+    setTimeout(() => mine === reads && void read(), retryMs);
   }
 }
 
@@ -79,5 +94,8 @@ export function learn(ask: Ask): void {
 
 function apply(before: Inbox, event: AskEvent): Inbox {
   if (event.type === "overflow" || !event.ask) return { ...before, overflow: true };
-  return { ...before, ...change(before.asks, before.closed, event.ask), at: Date.now() };
+  const { asks, closed } = change(before.asks, before.closed, event.ask);
+  const oldest = closed.size > closedMax ? closed.keys().next().value : undefined;
+  if (oldest !== undefined) closed.delete(oldest);
+  return { ...before, asks, closed, at: Date.now() };
 }

@@ -72,7 +72,7 @@ export function ActDialog<T>({ title, verb, danger, wide, call, done, failed, cl
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (call) void run(call);
+          if (call && why === "") void run(call);
         }}
         onKeyDown={(event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
