@@ -19,7 +19,7 @@ import { Events } from "./Events.tsx";
 import { fold, isOpen } from "./fold.ts";
 import { Kin } from "./Kin.tsx";
 import { live } from "./live.ts";
-import { finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
+import { childrenOf, finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
 import { callsOf, rowsOf } from "./rows.ts";
 import { Selection } from "./Selection.tsx";
 import { Sentence } from "./Sentence.tsx";
@@ -75,14 +75,17 @@ export function ExecutionView({ path }: { path: string[] }) {
   const traceVersion = `${state.data?.endAt ?? settledLong} ${following.opened.value}`;
   const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? ""], traceVersion);
   const made = useMemo(() => (trace.data && !isPast ? callsOf(trace.data.tree, executionId) : new Map<string, never[]>()), [trace.data, executionId, isPast]);
+  // Of a cut trace the state still knows what steps started.
+  const isCut = trace.data?.isTruncated ?? false;
+  const children = useMemo(() => (isCut && !isPast && state.data ? childrenOf(state.data, nodes) : new Map<string, never>()), [isCut, isPast, state.data, nodes]);
 
   const open = isOpen(model.kind);
   const wake = asleep(outlook.data);
   const clock = isPast ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
   const rows = useMemo(() => {
     const nodeAt = finder(nodes);
-    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type));
-  }, [model, made, nodes]);
+    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type), children);
+  }, [model, made, nodes, children]);
   const times = useMemo(() => events.filter(({ seq }) => seq <= model.last).map(({ event }) => Date.parse(event.timestamp)), [events, model]);
 
   const selected = param("step");
@@ -113,7 +116,7 @@ export function ExecutionView({ path }: { path: string[] }) {
       {unknown > 0 && nodes.length > 0 && (
         <p class="note">Its version is not stored, and the workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>
       )}
-      {trace.data?.isTruncated && <p class="note">Its trace is cut: what the first {number(trace.data.spanCount)} spans tell is shown, and later steps without what they called. The steps and events are all here.</p>}
+      {isCut && <p class="note">Its trace is cut after {number(trace.data?.spanCount ?? 0)} spans: what agents and tools did behind them is left out, and executions that steps started have no times. Steps and events are complete.</p>}
       <div class="panes">
         {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isPast)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
         <Waterfall rows={rows} times={times} end={clock} isPast={isPast} selected={step?.path ?? ""} select={select} />
