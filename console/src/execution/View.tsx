@@ -13,7 +13,7 @@ import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
-import { Status } from "../parts/Status.tsx";
+import { kindOf, Status } from "../parts/Status.tsx";
 import { Actions } from "./Actions.tsx";
 import { Events } from "./Events.tsx";
 import { fold, isOpen } from "./fold.ts";
@@ -81,7 +81,10 @@ export function ExecutionView({ path }: { path: string[] }) {
 
   const open = isOpen(model.kind);
   const wake = asleep(outlook.data);
-  const clock = isPast ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
+  // While a long record is being read, the state knows better what is.
+  const isBehind = state.data !== undefined && state.data.lastSequence - last > behindMin;
+  const isEarlier = isPast || isBehind;
+  const clock = isEarlier ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
   const rows = useMemo(() => {
     const nodeAt = finder(nodes);
     return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type), children);
@@ -104,7 +107,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         <h1>
           <Id id={executionId} max={24} copy />
         </h1>
-        {!isPast && open && wake ? <Status kind="sleeping" text={wake.until ? `sleeping until ${absolute(Date.parse(wake.until), now.value)}` : "sleeping"} /> : <Status kind={model.kind} />}
+        {!isPast && open && wake ? <Status kind="sleeping" text={wake.until ? `sleeping until ${absolute(Date.parse(wake.until), now.value)}` : "sleeping"} /> : <Status kind={isBehind && !isPast && state.data ? kindOf(state.data) : model.kind} />}
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} stepId={selected.split(/[/[]/)[0] ?? ""} isPast={isPast} />
       </div>
@@ -118,8 +121,8 @@ export function ExecutionView({ path }: { path: string[] }) {
       )}
       {isCut && <p class="note">Its trace is cut after {number(trace.data?.spanCount ?? 0)} spans: what agents and tools did behind them is left out, and executions that steps started have no times. Steps and events are complete.</p>}
       <div class="panes">
-        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isPast)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
-        <Waterfall rows={rows} times={times} end={clock} isPast={isPast} selected={step?.path ?? ""} select={select} />
+        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isEarlier)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
+        <Waterfall rows={rows} times={times} end={clock} isPast={isEarlier} selected={step?.path ?? ""} select={select} />
         <Selection
           ids={ids}
           model={model}
@@ -131,7 +134,7 @@ export function ExecutionView({ path }: { path: string[] }) {
           rounds={node ? (places.get(node.key) ?? []) : []}
           progress={step && following.progress.value.get(step.path)}
           calls={step ? (made.get(step.path) ?? []) : []}
-          isPast={isPast}
+          isPast={isEarlier}
           isKept={isKept}
           select={select}
         />
@@ -139,6 +142,7 @@ export function ExecutionView({ path }: { path: string[] }) {
       <Slider events={events} at={isPast ? at : null} goTo={(seq) => setParams({ at: seq === null ? "" : String(seq) })} />
       <Events
         events={events}
+        total={isBehind ? (state.data?.lastSequence ?? 0) : null}
         at={isPast ? at : null}
         goTo={(seq, stepPath) => setParams({ at: seq === last ? "" : String(seq), step: stepPath })}
         onlyFailures={param("failures") === "1"}
@@ -150,6 +154,9 @@ export function ExecutionView({ path }: { path: string[] }) {
 
 /** With more events than this a state is large: it is read less often while they come. */
 const manyEvents = 1000;
+
+/** Fewer events than these are on their way all the time. */
+const behindMin = 100;
 
 /** Time without events before the trace is read again; twice as long while they come. */
 const traceMs = 3000;
