@@ -113,7 +113,7 @@ test("the palette finds failures by their text, and agents have the keys of list
   await page.locator(".cards li > a:focus").waitFor();
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox").fill("cannot be reached");
-  await page.getByRole("option", { name: /Failed failed-1/ }).waitFor();
+  await page.getByRole("option", { name: /^Failed .*cannot be reached.*Booking failed-1$/ }).waitFor();
   await page.getByRole("option", { name: /All with “cannot be reached”/ }).click();
   await page.waitForURL(/executions\?status=error&error=cannot\+be\+reached/);
   await page.locator("[data-row]", { hasText: "Booking" }).first().waitFor();

@@ -13,6 +13,8 @@ function heightOfRow(): number {
 
 interface EventsProps {
   events: readonly Numbered[];
+  /** How many there are, while they are being read; null once all are. */
+  total: number | null;
   /** The number that is looked at, or null for the newest. */
   at: number | null;
   goTo: (seq: number, path: string) => void;
@@ -21,7 +23,7 @@ interface EventsProps {
 }
 
 /** The record: every event with its number. */
-export function Events({ events, at, goTo, onlyFailures, setOnlyFailures }: EventsProps) {
+export function Events({ events, total, at, goTo, onlyFailures, setOnlyFailures }: EventsProps) {
   const port = useRef<HTMLDivElement>(null);
   const [start, setStart] = useState(0);
   const [rowHeight, setRowHeight] = useState(heightOfRow());
@@ -58,7 +60,7 @@ export function Events({ events, at, goTo, onlyFailures, setOnlyFailures }: Even
     <section class="events" aria-label="Events">
       <div class="note">
         <h2>Events</h2>
-        <span>{number(events.length)} recorded</span>
+        <span>{total === null ? `${number(events.length)} recorded` : `${number(events.length)} of ${number(total)} read so far`}</span>
         <label>
           <input type="checkbox" checked={onlyFailures} onChange={(event) => setOnlyFailures(event.currentTarget.checked)} /> failures only ({number(failures.length)})
         </label>

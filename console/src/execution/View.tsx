@@ -13,13 +13,13 @@ import { Loading } from "../parts/Empty.tsx";
 import { Id } from "../parts/Id.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Stale } from "../parts/Stale.tsx";
-import { Status } from "../parts/Status.tsx";
+import { kindOf, Status } from "../parts/Status.tsx";
 import { Actions } from "./Actions.tsx";
 import { Events } from "./Events.tsx";
 import { fold, isOpen } from "./fold.ts";
 import { Kin } from "./Kin.tsx";
 import { live } from "./live.ts";
-import { finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
+import { childrenOf, finder, isSleep, lookOf, placesOf, telling } from "./looks.ts";
 import { callsOf, rowsOf } from "./rows.ts";
 import { Selection } from "./Selection.tsx";
 import { Sentence } from "./Sentence.tsx";
@@ -75,14 +75,20 @@ export function ExecutionView({ path }: { path: string[] }) {
   const traceVersion = `${state.data?.endAt ?? settledLong} ${following.opened.value}`;
   const trace = useResource(async (signal) => (traceId ? get("/observability/traces/{traceId}", { path: { traceId }, signal }) : undefined), [traceId ?? ""], traceVersion);
   const made = useMemo(() => (trace.data && !isPast ? callsOf(trace.data.tree, executionId) : new Map<string, never[]>()), [trace.data, executionId, isPast]);
+  // Of a cut trace the state still knows what steps started.
+  const isCut = trace.data?.isTruncated ?? false;
+  const children = useMemo(() => (isCut && !isPast && state.data ? childrenOf(state.data, nodes) : new Map<string, never>()), [isCut, isPast, state.data, nodes]);
 
   const open = isOpen(model.kind);
   const wake = asleep(outlook.data);
-  const clock = isPast ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
+  // While a long record is being read, the state knows better what is.
+  const isBehind = state.data !== undefined && state.data.lastSequence - last > behindMin;
+  const isEarlier = isPast || isBehind;
+  const clock = isEarlier ? Date.parse(model.at) : open ? now.value : Date.parse(model.until ?? model.at);
   const rows = useMemo(() => {
     const nodeAt = finder(nodes);
-    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type));
-  }, [model, made, nodes]);
+    return rowsOf(model, made, (each) => isSleep(nodeAt(each)?.type), children);
+  }, [model, made, nodes, children]);
   const times = useMemo(() => events.filter(({ seq }) => seq <= model.last).map(({ event }) => Date.parse(event.timestamp)), [events, model]);
 
   const selected = param("step");
@@ -101,7 +107,7 @@ export function ExecutionView({ path }: { path: string[] }) {
         <h1>
           <Id id={executionId} max={24} copy />
         </h1>
-        {!isPast && open && wake ? <Status kind="sleeping" text={wake.until ? `sleeping until ${absolute(Date.parse(wake.until), now.value)}` : "sleeping"} /> : <Status kind={model.kind} />}
+        {!isPast && open && wake ? <Status kind="sleeping" text={wake.until ? `sleeping until ${absolute(Date.parse(wake.until), now.value)}` : "sleeping"} /> : <Status kind={isBehind && !isPast && state.data ? kindOf(state.data) : model.kind} />}
         <a href={to("workflows", workflowId)}>{definition.data?.name ?? workflowId}</a>
         <Actions workflowId={workflowId} executionId={executionId} state={state.data} outlook={outlook.data} definition={definition.data} stepId={selected.split(/[/[]/)[0] ?? ""} isPast={isPast} />
       </div>
@@ -113,10 +119,10 @@ export function ExecutionView({ path }: { path: string[] }) {
       {unknown > 0 && nodes.length > 0 && (
         <p class="note">Its version is not stored, and the workflow has changed since: {plural(unknown, "step")} of this execution {unknown === 1 ? "is" : "are"} not in the graph, which is that of now.</p>
       )}
-      {trace.data?.isTruncated && <p class="note">Its trace is cut: what the first {number(trace.data.spanCount)} spans tell is shown, and later steps without what they called. The steps and events are all here.</p>}
+      {isCut && <p class="note">Its trace is cut after {number(trace.data?.spanCount ?? 0)} spans: what agents and tools did behind them is left out, and executions that steps started have no times. Steps and events are complete.</p>}
       <div class="panes">
-        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isPast)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
-        <Waterfall rows={rows} times={times} end={clock} isPast={isPast} selected={step?.path ?? ""} select={select} />
+        {nodes.length > 0 && <Graph nodes={nodes} look={(each) => lookOf(places.get(each), find(nodes, each), clock, isEarlier)} selected={node?.key} select={(each) => select(telling(places.get(each) ?? [])?.path ?? each)} label="Graph of the workflow" />}
+        <Waterfall rows={rows} times={times} end={clock} isPast={isEarlier} selected={step?.path ?? ""} select={select} />
         <Selection
           ids={ids}
           model={model}
@@ -128,7 +134,7 @@ export function ExecutionView({ path }: { path: string[] }) {
           rounds={node ? (places.get(node.key) ?? []) : []}
           progress={step && following.progress.value.get(step.path)}
           calls={step ? (made.get(step.path) ?? []) : []}
-          isPast={isPast}
+          isPast={isEarlier}
           isKept={isKept}
           select={select}
         />
@@ -136,6 +142,7 @@ export function ExecutionView({ path }: { path: string[] }) {
       <Slider events={events} at={isPast ? at : null} goTo={(seq) => setParams({ at: seq === null ? "" : String(seq) })} />
       <Events
         events={events}
+        total={isBehind ? (state.data?.lastSequence ?? 0) : null}
         at={isPast ? at : null}
         goTo={(seq, stepPath) => setParams({ at: seq === last ? "" : String(seq), step: stepPath })}
         onlyFailures={param("failures") === "1"}
@@ -147,6 +154,9 @@ export function ExecutionView({ path }: { path: string[] }) {
 
 /** With more events than this a state is large: it is read less often while they come. */
 const manyEvents = 1000;
+
+/** Fewer events than these are on their way all the time. */
+const behindMin = 100;
 
 /** Time without events before the trace is read again; twice as long while they come. */
 const traceMs = 3000;

@@ -1,3 +1,4 @@
+import type { ExecutionState } from "../api/types.ts";
 import { isRepeated, type Node, nodeAt } from "../graph/definition.ts";
 import type { Look } from "../graph/Graph.tsx";
 import { duration } from "../lib/time.ts";
@@ -5,6 +6,7 @@ import { number } from "../lib/text.ts";
 import type { Kind } from "../parts/Status.tsx";
 import { lasting } from "../parts/Time.tsx";
 import { type Model, type Step, withoutRounds } from "./fold.ts";
+import type { Child } from "./rows.ts";
 
 /** The steps of an execution by their place in the definition. */
 export type Places = ReadonlyMap<string, readonly Step[]>;
@@ -34,6 +36,17 @@ export function finder(nodes: readonly Node[]): (path: string) => Node | undefin
     if (!known.has(bare)) known.set(bare, nodeAt(nodes, path) ?? undefined);
     return known.get(bare);
   };
+}
+
+/** The executions that steps started, by the paths of the steps, as the state knows them. */
+export function childrenOf(state: ExecutionState, nodes: readonly Node[]): Map<string, Child> {
+  const nodeAt = finder(nodes);
+  const found = new Map<string, Child>();
+  for (const { path, childExecutionId: executionId } of state.steps) {
+    const workflowId = nodeAt(path)?.calls;
+    if (executionId && workflowId) found.set(path, { workflowId, executionId });
+  }
+  return found;
 }
 
 export function isSleep(type: string | undefined): boolean {

@@ -39,3 +39,11 @@ test("what a step called is found in the trace, and a child can be opened", () =
   assert.deepEqual(rows.map((row) => row.label), ["a", "workflow pay"]);
   assert.deepEqual(rows[1]?.child, { workflowId: "pay", executionId: "other" });
 });
+
+test("a child that the trace does not have stands under its step, once", () => {
+  const children = new Map([["a", { workflowId: "pay", executionId: "other" }]]);
+  const begun = model({ type: "workflow-start" }, { type: "step-start", from: "a" }, { type: "step-start", from: "b" });
+  assert.deepEqual(rowsOf(begun, new Map(), () => false, children).map((row) => [row.label, row.child?.executionId]), [["a", undefined], ["workflow pay", "other"], ["b", undefined]]);
+  const known = new Map([["a", [span("c", "chat m", {})]]]);
+  assert.deepEqual(rowsOf(begun, known, () => false, children).map((row) => row.label), ["a", "turn m", "b"]);
+});

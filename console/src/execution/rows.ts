@@ -12,6 +12,12 @@ export interface Piece {
   title: string;
 }
 
+/** An execution that a step started. */
+export interface Child {
+  workflowId: string;
+  executionId: string;
+}
+
 /** A row of the waterfall: a step, or something that it called. */
 export interface Row {
   key: string;
@@ -23,7 +29,7 @@ export interface Row {
   from: number;
   until: number | null;
   /** An execution that it started. */
-  child?: { workflowId: string; executionId: string };
+  child?: Child;
   isCall: boolean;
   /** False if it only is around other rows. */
   isLeaf: boolean;
@@ -34,8 +40,8 @@ export function busyOf(rows: readonly Row[]): Busy[] {
   return rows.filter((row) => row.isLeaf && !row.isCall).flatMap((row) => row.pieces.filter((piece) => piece.as === "run" || piece.as === "failed"));
 }
 
-/** The rows of an execution in the order in which its steps began. */
-export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNode[]>, sleeps: (path: string) => boolean): Row[] {
+/** The rows of an execution in the order in which its steps began. `children` stand in for calls that are not known. */
+export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNode[]>, sleeps: (path: string) => boolean, children: ReadonlyMap<string, Child> = new Map()): Row[] {
   const rows: Row[] = [];
   // The same for all rounds of a step, of which there can be thousands.
   const depths = new Map<string, number>();
@@ -58,6 +64,8 @@ export function rowsOf(model: Model, calls: ReadonlyMap<string, readonly SpanNod
       isLeaf: !containers.has(step.path),
     });
     for (const span of calls.get(step.path) ?? []) addCall(rows, step.path, span, depth + 1);
+    const child = calls.has(step.path) ? undefined : children.get(step.path);
+    if (child) rows.push({ key: `${step.path} ${child.executionId}`, path: step.path, label: `workflow ${child.workflowId}`, depth: depth + 1, kind, pieces: [], from: Date.parse(step.from), until: time(step.until), child, isCall: true, isLeaf: true });
   }
   return rows;
 }
@@ -122,7 +130,7 @@ function callLabel(span: SpanNode): string {
   return [words[what ?? ""] ?? what, ...rest].join(" ");
 }
 
-function childOf(span: SpanNode): { workflowId: string; executionId: string } | null {
+function childOf(span: SpanNode): Child | null {
   if (!span.name.startsWith("invoke_workflow")) return null;
   const { "workflow.execution.id": executionId, "entity.id": workflowId } = span.attributes;
   return typeof executionId === "string" && typeof workflowId === "string" ? { workflowId, executionId } : null;

@@ -7,7 +7,7 @@ import { nameOf } from "../lib/named.ts";
 import { go, to } from "../lib/router.ts";
 import { theme } from "../lib/settings.ts";
 import { useSettled } from "../lib/settled.ts";
-import { firstLine } from "../lib/text.ts";
+import { firstLine, middle } from "../lib/text.ts";
 import { Dialog } from "./Dialog.tsx";
 import { helpOpen } from "./Help.tsx";
 import { views } from "./views.ts";
@@ -70,7 +70,7 @@ function Open() {
       ...(workflows.data ?? []).map((item) => link("Workflow", item.name, item.id, to("workflows", item.id))),
       ...(agents.data ?? []).map((item) => link("Agent", item.name, item.id, to("agents", item.id))),
       ...[...executions.values()].map((item) => ({ ...link("Execution", item.executionId, nameOf(workflows.data, item.workflowId), to("executions", item.workflowId, item.executionId)), also: item.workflowId })),
-      ...failed.map((item) => ({ ...link("Failed", item.executionId, firstLine(item.error?.message ?? "", 60), to("executions", item.workflowId, item.executionId)), isFound: true })),
+      ...failed.map((item) => ({ ...link("Failed", firstLine(item.error?.message ?? "failed", 100), `${nameOf(workflows.data, item.workflowId)} ${middle(item.executionId, 14)}`, to("executions", item.workflowId, item.executionId)), isFound: true })),
       ...(failed.length > 0 ? [{ ...link("Errors", `All with “${error}”`, "executions that failed", `${to("executions")}?${new URLSearchParams({ status: "error", error })}`), isFound: true }] : []),
       { kind: "Action", text: "Light", hint: "theme", act: () => (theme.value = "light") },
       { kind: "Action", text: "Dark", hint: "theme", act: () => (theme.value = "dark") },
@@ -128,7 +128,7 @@ function Open() {
       />
       <ul class="found" role="listbox" id="found" ref={list} aria-label="Found">
         {found.map((entry, index) => (
-          <li key={entry.kind + entry.text + entry.hint} id={`found-${index}`} role="option" aria-selected={index === chosen} onClick={() => run(entry)}>
+          <li key={`${index} ${entry.kind} ${entry.text}`} id={`found-${index}`} role="option" aria-selected={index === chosen} onClick={() => run(entry)}>
             <span class="quiet small">{entry.kind}</span>
             <bdi>{entry.text}</bdi>
             <span class="quiet small">
