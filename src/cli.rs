@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod client;
 #[cfg(feature = "postgres")]
 mod nodes;
 mod store;
@@ -27,7 +28,7 @@ const CONFIG_FILE: &str = "config.toml";
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "greenroom", version)]
+#[command(name = "greenroom", version, next_help_heading = "Server options")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -62,6 +63,16 @@ enum Command {
     /// Moves stores that no server uses.
     #[command(subcommand)]
     Store(store::Command),
+    #[command(flatten)]
+    Client(client::Command),
+}
+
+impl Arguments {
+    /// Returns an option that overrides the configuration, which only a server has.
+    fn overriding(&self) -> Option<&'static str> {
+        let host = self.host.as_ref().map(|_| "--host");
+        host.or_else(|| self.port.map(|_| "--port"))
+    }
 }
 
 /// Runs the command line.
@@ -89,6 +100,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "postgres")]
         Command::Nodes(options) => nodes::run(&arguments, options),
         Command::Store(command) => store::run(&arguments, command),
+        Command::Client(command) => match arguments.overriding() {
+            Some(option) => client::refuse(option),
+            None => client::run(command),
+        },
     }
 }
 
