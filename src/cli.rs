@@ -64,7 +64,7 @@ enum Command {
     #[command(subcommand)]
     Store(store::Command),
     #[command(flatten)]
-    Client(client::Command),
+    Client(Box<client::Command>),
 }
 
 impl Arguments {
@@ -77,6 +77,10 @@ impl Arguments {
 
 /// Runs the command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if client::complete(&arguments) {
+        return ExitCode::SUCCESS;
+    }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(refusal) => {

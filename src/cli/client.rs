@@ -1,10 +1,15 @@
 //! Commands that call a running server.
 
+mod agents;
 mod api;
+mod complete;
 mod events;
 mod executions;
 mod exit;
 mod follow;
+mod graph;
+mod inbox;
+mod logs;
 mod profile;
 mod profiles;
 mod refusal;
@@ -15,16 +20,22 @@ mod show;
 mod sse;
 mod table;
 mod text;
+mod tools;
+mod top;
+mod traces;
 mod workflows;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Subcommand;
+use clap::{CommandFactory as _, Subcommand};
+use clap_complete::CompleteEnv;
 
 use self::exit::{Exit, Failure};
 use self::session::Session;
 use self::settings::Options;
+use super::Arguments;
 
 /// Commands that call a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -33,8 +44,24 @@ pub(super) enum Command {
     Workflows(Group<workflows::Action>),
     /// Executions of a running server: find, follow and move them.
     Executions(Group<executions::Action>),
+    /// Everything that waits for a person: list, show and answer it.
+    Inbox(Group<inbox::Action>),
+    /// Agents of a running server: list, show and ask them.
+    Agents(Group<agents::Action>),
+    /// The log of a running server.
+    Logs(logs::Logs),
+    /// Traces of executions and generations.
+    Traces(Group<traces::Action>),
+    /// Tools of a running server: list and call them.
+    Tools(Group<tools::Action>),
+    /// Shows what a running server does now.
+    Top(top::Top),
     /// Servers and tokens by name.
     Profile(Group<profile::Action>),
+    /// Prints the script with which a shell completes commands and ids.
+    Completions(complete::Completions),
+    /// Prints man pages.
+    Man(complete::Man),
 }
 
 /// Actions on one subject, with the options that all of them have.
@@ -44,6 +71,14 @@ pub(super) struct Group<A: Subcommand> {
     options: Options,
     #[command(subcommand)]
     action: A,
+}
+
+/// Answers a shell that asks for completions. Returns true if this process is one that it asked.
+pub(super) fn complete(arguments: &[OsString]) -> bool {
+    let folder = std::env::current_dir().ok();
+    let engine = CompleteEnv::with_factory(Arguments::command).var(complete::ASKED);
+    // a refusal would stand in the prompt
+    engine.try_complete(arguments, folder.as_deref()).unwrap_or(true)
 }
 
 /// Runs a command. Prints its result to stdout, problems to stderr.
@@ -88,6 +123,22 @@ async fn dispatch(command: &Command) -> Result<Exit, Failure> {
         Command::Executions(Group { options, action }) => {
             executions::run(&Session::open(options)?, action).await
         }
-        Command::Profile(Group { options, action }) => profile::run(options, action),
+        Command::Inbox(Group { options, action }) => {
+            inbox::run(&Session::open(options)?, action).await
+        }
+        Command::Agents(Group { options, action }) => {
+            agents::run(&Session::open(options)?, action).await
+        }
+        Command::Logs(logs) => logs::run(&Session::open(&logs.options)?, logs).await,
+        Command::Traces(Group { options, action }) => {
+            traces::run(&Session::open(options)?, action).await
+        }
+        Command::Tools(Group { options, action }) => {
+            tools::run(&Session::open(options)?, action).await
+        }
+        Command::Top(top) => top::run(&Session::open(&top.options)?, top).await,
+        Command::Profile(Group { options, action }) => profile::run(options, action).await,
+        Command::Completions(options) => complete::script(options),
+        Command::Man(options) => complete::man(options),
     }
 }

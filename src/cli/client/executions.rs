@@ -1,5 +1,6 @@
 //! `greenroom executions`: finding, following and moving executions.
 
+mod explain;
 mod find;
 mod state;
 
@@ -9,10 +10,11 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::api::Call;
+use super::complete;
 use super::events::painted;
 use super::exit::{Exit, Failure};
-use super::follow::{Located, conclude, follow};
-use super::session::{Session, attended, duration_of, json_of};
+use super::follow::{Located, conclude, follow, report};
+use super::session::{Session, attended, duration_of, put_json, put_text};
 use super::show::Show;
 use super::text::{cell, plain, text};
 
@@ -40,15 +42,31 @@ pub(in crate::cli) enum Action {
     Resume(Resume),
     /// Ends it for good.
     Cancel(Reason),
+    /// Starts a new execution from the middle of this one, and waits until that ends or waits.
+    Replay(Replay),
+    /// Lists its recorded events.
+    Events {
+        #[command(flatten)]
+        which: Which,
+        /// Only those behind this number.
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        after: u64,
+        /// Most events to list.
+        #[arg(short = 'n', long, default_value_t = 1_000)]
+        limit: usize,
+    },
+    /// Shows what it waits for and who can continue it, or how it ended.
+    Why(Which),
 }
 
 /// An execution.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Which {
     /// Id of the execution.
+    #[arg(add = complete::executions())]
     id: String,
     /// Its workflow. Default: found by the id.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
 }
 
@@ -56,7 +74,7 @@ pub(in crate::cli) struct Which {
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Filters {
     /// Only of this workflow.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
     /// Only with this status.
     #[arg(long, value_enum)]
@@ -129,6 +147,34 @@ pub(in crate::cli) struct Resume {
     idempotency_key: Option<String>,
 }
 
+/// Options of `replay`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Replay {
+    #[command(flatten)]
+    which: Which,
+    /// Step to begin with. Default: the one that failed.
+    #[arg(long, value_name = "STEP")]
+    step: Option<String>,
+    /// Run the workflow as it is configured now, not as the execution began with it.
+    #[arg(long)]
+    current: bool,
+    /// Data that resumes the step: JSON, @FILE, or - for stdin.
+    #[arg(short, long, value_name = "JSON")]
+    data: Option<String>,
+    /// Input in place of the recorded one: JSON, @FILE, or - for stdin.
+    #[arg(short, long, value_name = "JSON")]
+    input: Option<String>,
+    /// Id of the new execution.
+    #[arg(long, value_name = "ID")]
+    execution_id: Option<String>,
+    /// User who does it, if no token names one.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Takes effect once however often the command is repeated with this key.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
 impl Status {
     fn as_str(self) -> &'static str {
         match self {
@@ -157,6 +203,11 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         }
         Action::Cancel(reason) => change(session, reason, "cancel", "is cancelled").await,
         Action::Resume(options) => resume(session, options).await,
+        Action::Replay(options) => replay(session, options).await,
+        Action::Events { which, after, limit } => {
+            explain::events(session, which, *after, *limit).await
+        }
+        Action::Why(which) => explain::why(session, which).await,
     }
 }
 
@@ -212,13 +263,9 @@ async fn change(
     done: &str,
 ) -> Result<Exit, Failure> {
     let at = find::locate(&session.api, &options.which).await?;
-    let mut body = json!({});
-    if let Some(reason) = &options.reason {
-        body["reason"] = json!(reason);
-    }
-    if let Some(user) = &options.user {
-        body["options"] = json!({ "userId": user });
-    }
+    let mut body = json!({ "options": {} });
+    put_text(&mut body, "reason", options.reason.as_ref());
+    put_text(&mut body["options"], "userId", options.user.as_ref());
     let changed = session.api.data(Call::post(&at.path(command), &body)).await?;
     let Located { workflow, id } = &at;
     session.screen.value(&changed, |_| vec![plain(&format!("{workflow} {id} {done}"))])?;
@@ -227,33 +274,50 @@ async fn change(
 
 async fn resume(session: &Session, options: &Resume) -> Result<Exit, Failure> {
     let mut body = json!({ "options": {} });
-    if let Some(data) = &options.data {
-        body["resumeData"] = json_of("--data", data)?;
-    }
-    let given = [
-        ("stepId", &options.step),
-        ("suspensionId", &options.suspension),
-        ("userId", &options.user),
-    ];
-    for (key, value) in given {
-        if let Some(value) = value {
-            body["options"][key] = json!(value);
-        }
-    }
+    put_json(&mut body, "resumeData", ("--data", options.data.as_ref()))?;
+    put_text(&mut body["options"], "stepId", options.step.as_ref());
+    put_text(&mut body["options"], "suspensionId", options.suspension.as_ref());
+    put_text(&mut body["options"], "userId", options.user.as_ref());
     let at = find::locate(&session.api, &options.which).await?;
-    let path = at.path("resume");
-    let headers: Vec<_> =
-        options.idempotency_key.iter().map(|key| ("idempotency-key", key.as_str())).collect();
-    let call = Call::post(&path, &body).headers(&headers).long();
-    let resuming = session.api.data(call);
-    attended(resuming, None, |exit| at.left(exit)).await?;
-    conclude_of(session, &at).await
+    command(session, &at, "resume", &body, options.idempotency_key.as_deref()).await
 }
 
-/// Shows how an execution ended that a command has waited for.
-async fn conclude_of(session: &Session, at: &Located) -> Result<Exit, Failure> {
-    let state = at.state(&session.api).await?;
-    super::follow::report(session, at, &state, true)
+async fn replay(session: &Session, options: &Replay) -> Result<Exit, Failure> {
+    let mut body = json!({ "options": {} });
+    put_json(&mut body, "resumeData", ("--data", options.data.as_ref()))?;
+    put_json(&mut body, "input", ("--input", options.input.as_ref()))?;
+    put_text(&mut body, "stepId", options.step.as_ref());
+    if options.current {
+        body["definition"] = json!("current");
+    }
+    put_text(&mut body["options"], "executionId", options.execution_id.as_ref());
+    put_text(&mut body["options"], "userId", options.user.as_ref());
+    let at = find::locate(&session.api, &options.which).await?;
+    command(session, &at, "replay", &body, options.idempotency_key.as_deref()).await
+}
+
+/// Sends a command that is answered when the execution ends or waits, and shows how it did.
+async fn command(
+    session: &Session,
+    at: &Located,
+    command: &str,
+    body: &Value,
+    key: Option<&str>,
+) -> Result<Exit, Failure> {
+    let path = at.path(command);
+    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
+    let call = Call::post(&path, body).headers(&headers).long();
+    let reply = attended(session.api.any_reply(call), None, |exit| at.left(exit)).await?;
+    // the execution has failed, not the command: its state says why
+    let has_failed = reply.header("x-error-code") == Some("execution_failed");
+    match reply.header("x-execution-id") {
+        Some(id) if has_failed || !reply.is_refusal() => {
+            let at = Located { workflow: at.workflow.clone(), id: id.to_owned() };
+            let state = at.state(&session.api).await?;
+            report(session, &at, &state, true)
+        }
+        Some(_) | None => Err(session.api.refused(&reply)),
+    }
 }
 
 /// Colours the status in a line of fields.

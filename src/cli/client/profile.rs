@@ -3,11 +3,13 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure};
 use super::profiles::{Profile, Profiles, Token, default_path};
 use super::screen::{Screen, note};
+use super::session::attended;
 use super::settings::{Options, parse, unknown_profile};
 use super::text::cell;
 
@@ -37,7 +39,7 @@ pub(in crate::cli) enum Action {
 }
 
 /// Runs an action.
-pub(super) fn run(options: &Options, action: &Action) -> Result<Exit, Failure> {
+pub(super) async fn run(options: &Options, action: &Action) -> Result<Exit, Failure> {
     let path = default_path().ok_or_else(|| {
         Failure::new(Exit::Failed, "no folder for the file of profiles is known")
             .advise("set HOME or XDG_CONFIG_HOME")
@@ -51,7 +53,7 @@ pub(super) fn run(options: &Options, action: &Action) -> Result<Exit, Failure> {
                     .advise("add --server URL, as http://127.0.0.1:3141"));
             };
             let server = parse(server)?.to_string();
-            let token = token.as_ref().map(|_| read_token()).transpose()?;
+            let token = if token.is_some() { Some(read_token().await?) } else { None };
             profiles.profiles.insert(name.clone(), Profile { server, token });
             profiles.current.get_or_insert_with(|| name.clone());
             save(&profiles, &path, &format!("profile {name} added"))?;
@@ -101,30 +103,32 @@ fn list(options: &Options, profiles: &Profiles) -> Result<Exit, Failure> {
 }
 
 /// Reads a line from stdin, which a terminal does not show.
-fn read_token() -> Result<Token, Failure> {
+async fn read_token() -> Result<Token, Failure> {
     let stdin = io::stdin();
-    let mut line = String::new();
+    let hidden = stdin.is_terminal().then(|| hide_input(&stdin)).flatten();
     if stdin.is_terminal() {
         let _ = write!(io::stderr(), "token: ");
-        let shown = hide_input(&stdin);
-        let read = stdin.lock().read_line(&mut line);
-        if let Some(shown) = shown {
-            let _ =
-                rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &shown);
-        }
-        let _ = writeln!(io::stderr());
-        read?;
-    } else {
-        stdin.lock().read_line(&mut line)?;
     }
-    Token::of(&line).ok_or_else(|| {
+    let reading = async {
+        let line = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().lock().read_line(&mut line).map(|_| line)
+        });
+        Ok(line.await.map_err(io::Error::other)??)
+    };
+    // also after Ctrl-C the terminal has to show again what is typed
+    let line = attended(reading, None, |exit| Failure::new(exit, "interrupted")).await;
+    if let Some(shown) = hidden {
+        let _ = tcsetattr(&stdin, OptionalActions::Now, &shown);
+        let _ = writeln!(io::stderr());
+    }
+    Token::of(&line?).ok_or_else(|| {
         Failure::usage("stdin has no token").advise("echo \"$TOKEN\" | greenroom profile add …")
     })
 }
 
 /// Switches off that a terminal shows what is typed, and returns its mode before.
-fn hide_input(stdin: &io::Stdin) -> Option<rustix::termios::Termios> {
-    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+fn hide_input(stdin: &io::Stdin) -> Option<Termios> {
     let shown = tcgetattr(stdin).ok()?;
     let mut hidden = shown.clone();
     hidden.local_modes.remove(LocalModes::ECHO);

@@ -70,6 +70,25 @@ pub(super) fn json_of(option: &str, written: &str) -> Result<Value, Failure> {
     })
 }
 
+/// Sets a member of a body to the JSON of an option, if it is given.
+pub(super) fn put_json(
+    body: &mut Value,
+    key: &str,
+    (option, written): (&str, Option<&String>),
+) -> Result<(), Failure> {
+    if let Some(written) = written {
+        body[key] = json_of(option, written)?;
+    }
+    Ok(())
+}
+
+/// Sets a text member of a body, if it is given.
+pub(super) fn put_text(body: &mut Value, key: &str, given: Option<&String>) {
+    if let Some(given) = given {
+        body[key] = Value::from(given.as_str());
+    }
+}
+
 /// Reads stdin to its end.
 pub(super) fn stdin() -> io::Result<String> {
     let mut text = String::new();
@@ -99,9 +118,10 @@ pub(super) async fn attended<T>(
         }
     };
     tokio::select! {
-        done = work => done,
-        // without a handler of the signal the process ends by it
+        // first, so that the signal is caught before anything is printed
+        biased;
         Ok(()) = tokio::signal::ctrl_c() => Err(leave(Exit::Interrupted)),
+        done = work => done,
         () = over => Err(leave(Exit::Timeout)),
     }
 }

@@ -46,11 +46,12 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Shortens the widest columns until all of them fit.
+/// Shortens the widest columns until all of them fit. The first one stays: it has the ids that other
+/// commands take.
 fn shrink<const N: usize>(widths: &mut [usize; N], room: usize) {
     let room = room.saturating_sub(GAP * N.saturating_sub(1));
     while widths.iter().sum::<usize>() > room {
-        let Some(widest) = widths.iter_mut().max_by_key(|width| **width) else { return };
+        let Some(widest) = widths.iter_mut().skip(1).max_by_key(|width| **width) else { return };
         if *widest <= COLUMN_MIN {
             return;
         }
@@ -112,6 +113,9 @@ mod tests {
         assert_eq!(lines[2], "bb-bb  漢字  a long text abou…");
         assert!(lines.iter().all(|line| line.width() <= 30), "{lines:?}");
         assert_eq!(table().lines(Some(1))[2], "bb-bb  漢字  a long …");
+        let mut ids = Table::new(["ID", "ABOUT"]);
+        ids.row(["x".repeat(20), "y".repeat(20)]);
+        assert_eq!(ids.lines(Some(30))[1], format!("{}  {}…", "x".repeat(20), "y".repeat(7)));
     }
 
     #[test]

@@ -7,9 +7,18 @@ use serde_json::Value;
 
 /// Returns a text in one line, with escapes in place of control characters.
 pub(super) fn plain(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// Returns a text with its lines and tabs, and escapes in place of other control characters.
+pub(super) fn plain_lines(text: &str) -> String {
+    escaped(&text.replace("\r\n", "\n"), |c| c == '\n' || c == '\t')
+}
+
+fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_harmful(c) {
+        if is_harmful(c) && !is_kept(c) {
             plain.extend(c.escape_default());
         } else {
             plain.push(c);
@@ -100,6 +109,7 @@ mod tests {
         ] {
             assert_eq!(plain(text), expected);
         }
+        assert_eq!(plain_lines("a\r\nb\tc\rd\u{1b}"), "a\nb\tc\\rd\\u{1b}");
     }
 
     #[test]

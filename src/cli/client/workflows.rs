@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::api::Call;
+use super::complete;
 use super::exit::{Exit, Failure, quoted};
 use super::follow::{Located, conclude, follow, report};
+use super::graph::{Format, draw};
 use super::screen::{Form, fields, note};
-use super::session::{Session, attended, duration_of, json_of};
+use super::session::{Session, attended, duration_of, json_of, put_text};
 use super::show::Show;
 use super::text::{cell, compact, items, plain, text};
 
@@ -20,7 +22,17 @@ pub(in crate::cli) enum Action {
     /// Shows a workflow with its steps and schemas.
     Show {
         /// Id of the workflow.
+        #[arg(add = complete::workflows())]
         id: String,
+    },
+    /// Draws the steps of a workflow.
+    Graph {
+        /// Id of the workflow.
+        #[arg(add = complete::workflows())]
+        id: String,
+        /// Form of the graph.
+        #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+        format: Format,
     },
     /// Runs a workflow until it ends or waits for a person.
     Run(Run),
@@ -30,6 +42,7 @@ pub(in crate::cli) enum Action {
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub(in crate::cli) struct Run {
     /// Id of the workflow.
+    #[arg(add = complete::workflows())]
     id: String,
     /// Input: JSON, @FILE, or - for stdin.
     #[arg(short, long, value_name = "JSON", default_value = "{}")]
@@ -64,6 +77,11 @@ pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Fail
         Action::Show { id } => {
             let workflow = session.api.data(Call::get(&["workflows", id])).await?;
             session.screen.value(&workflow, lines_of)?;
+            Ok(Exit::Ok)
+        }
+        Action::Graph { id, format } => {
+            let workflow = session.api.data(Call::get(&["workflows", id])).await?;
+            session.screen.value(&workflow, |it| vec![draw(it, *format)])?;
             Ok(Exit::Ok)
         }
         Action::Run(options) => execute(session, options).await,
@@ -136,12 +154,8 @@ async fn start(session: &Session, options: &Run) -> Result<Located, Failure> {
     if let Some(context) = &options.context {
         body["options"]["context"] = json_of("--context", context)?;
     }
-    let texts = [("executionId", &options.execution_id), ("userId", &options.user)];
-    for (key, value) in texts {
-        if let Some(value) = value {
-            body["options"][key] = json!(value);
-        }
-    }
+    put_text(&mut body["options"], "executionId", options.execution_id.as_ref());
+    put_text(&mut body["options"], "userId", options.user.as_ref());
     let mut headers = vec![("prefer", "respond-async")];
     headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
     let path = ["workflows", options.id.as_str(), "execute"];

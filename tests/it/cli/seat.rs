@@ -11,7 +11,12 @@ use support::server::{Home, Server};
 /// Workflows and agents that these tests call.
 const CONFIG: &str = r#"
 [models.offline]
-provider = "rehearsal"
+provider = "mock"
+rules = [
+    { when = "'ADD' in prompt and not tool_results", tool_call = { name = "add", args = { n = "4" } } },
+    { when = "'PAY' in prompt and not tool_results", tool_call = { name = "pay", args = { n = "4" } } },
+    { when = "'WAIT' in prompt", reply = "later", delay = "60s" },
+]
 
 [agents.assistant]
 description = "Answers"
@@ -21,6 +26,10 @@ tools = ["add", "pay"]
 
 [agents.silent]
 model = "offline"
+
+[agents.payer]
+model = "offline"
+tools = ["pay"]
 
 [tools.add]
 kind = "workflow"

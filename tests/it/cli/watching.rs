@@ -12,7 +12,7 @@ use crate::program::exits_within;
 use support::PATIENCE;
 
 /// Reads lines of a command until one contains a text.
-fn until(reader: &mut impl std::io::BufRead, part: &str) -> String {
+pub(super) fn until(reader: &mut impl std::io::BufRead, part: &str) -> String {
     let mut line = String::new();
     while !line.contains(part) {
         line.clear();
@@ -21,12 +21,12 @@ fn until(reader: &mut impl std::io::BufRead, part: &str) -> String {
     line
 }
 
-fn signal(child: &Child, name: &str) {
+pub(super) fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
 }
 
-fn ended(mut child: Child) -> Ran {
+pub(super) fn ended(mut child: Child) -> Ran {
     assert!(exits_within(&mut child, PATIENCE), "it runs on");
     Ran::of(child.wait_with_output().unwrap())
 }
@@ -135,8 +135,14 @@ fn the_server_may_restart_meanwhile() {
     assert!(ran.stderr.starts_with("the stream has ended early; connecting again\n"), "{ran:?}");
 }
 
-/// Runs a command with a terminal as its stdout, and returns what it writes there.
-fn on_terminal(seat: &Seat, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+/// Runs a command with a terminal as its stdout, and returns the text that it writes there. `look`
+/// sees the text whenever it grows.
+pub(super) fn on_terminal(
+    seat: &Seat,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    look: impl Fn(&Child, &str),
+) -> String {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let screen = openpt(flags).unwrap();
     grantpt(&screen).unwrap();
@@ -154,6 +160,7 @@ fn on_terminal(seat: &Seat, arguments: &[&str], variables: &[(&str, &str)]) -> S
     let mut piece = [0; 4096];
     while let Ok(length @ 1..) = screen.read(&mut piece) {
         shown.extend_from_slice(&piece[..length]);
+        look(&child, &String::from_utf8_lossy(&shown));
     }
     assert!(exits_within(&mut child, PATIENCE));
     String::from_utf8(shown).unwrap()
@@ -163,7 +170,7 @@ fn on_terminal(seat: &Seat, arguments: &[&str], variables: &[(&str, &str)]) -> S
 fn a_terminal_shows_steps_as_they_end() {
     let seat = Seat::new();
     let run = ["workflows", "run", "fork", "--watch"];
-    let shown = on_terminal(&seat, &run, &[]);
+    let shown = on_terminal(&seat, &run, &[], |_, _| {});
     for part in [
         "\u{1b}[32m✓\u{1b}[0m both/left/l  ",
         "\u{1b}[32m✓\u{1b}[0m both/right/r  ",
@@ -174,8 +181,8 @@ fn a_terminal_shows_steps_as_they_end() {
     assert!(!shown.contains("step-start"), "{shown:?}");
     assert!(shown.trim_end().ends_with('1'), "the result is the last line: {shown:?}");
 
-    let plain = on_terminal(&seat, &run, &[("NO_COLOR", "1")]);
+    let plain = on_terminal(&seat, &run, &[("NO_COLOR", "1")], |_, _| {});
     assert!(plain.contains("✓ both/left/l  ") && !plain.contains("\u{1b}[32m"), "{plain:?}");
-    let dumb = on_terminal(&seat, &run, &[("TERM", "dumb")]);
+    let dumb = on_terminal(&seat, &run, &[("TERM", "dumb")], |_, _| {});
     assert!(dumb.contains("step-start") && !dumb.contains('\u{1b}'), "{dumb:?}");
 }
