@@ -1,5 +1,5 @@
-//! Runs the commands of the README, of the tour and of the page about people, in the order in which
-//! they are printed, and compares what they print with the answers in the document.
+//! Runs the commands of the README, of the tour and of the pages about people and the command line, in
+//! the order in which they are printed, and compares what they print with the answers in the document.
 //!
 //! A block of `sh` is run; a block of `json` or `text` directly after it is the expected output.
 //! Ids and times may differ, `…` stands for omitted text, and white space is ignored. Other blocks
@@ -190,6 +190,11 @@ fn the_tour_prints_what_its_commands_print() {
 #[test]
 fn the_page_about_people_prints_what_its_commands_print() {
     prints_what_it_shows("docs/people.md", 9);
+}
+
+#[test]
+fn the_page_about_the_command_line_prints_what_its_commands_print() {
+    prints_what_it_shows("docs/cli.md", 12);
 }
 
 #[test]
