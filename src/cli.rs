@@ -1,6 +1,7 @@
 //! The command line.
 
 mod check;
+mod client;
 mod healthcheck;
 mod init;
 #[cfg(feature = "postgres")]
@@ -35,7 +36,7 @@ const NO_FILE: &str = "greenroom: there is no config.toml here: serving the buil
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
-#[command(name = "greenroom", version)]
+#[command(name = "greenroom", version, next_help_heading = "Server options")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -74,9 +75,17 @@ enum Command {
     /// Moves stores that no server uses.
     #[command(subcommand)]
     Store(store::Command),
+    #[command(flatten)]
+    Client(Box<client::Command>),
 }
 
 impl Arguments {
+    /// Returns an option that overrides the configuration, which only a server has.
+    fn overriding(&self) -> Option<&'static str> {
+        let host = self.host.as_ref().map(|_| "--host");
+        host.or_else(|| self.port.map(|_| "--port"))
+    }
+
     fn config_file(&self) -> &Path {
         self.config.as_deref().unwrap_or_else(|| Path::new(CONFIG_FILE))
     }
@@ -92,6 +101,10 @@ impl Arguments {
 
 /// Runs the command line.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if client::complete(&arguments) {
+        return ExitCode::SUCCESS;
+    }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(refusal) => {
@@ -120,6 +133,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "postgres")]
         Command::Nodes(options) => nodes::run(&arguments, options),
         Command::Store(command) => store::run(&arguments, command),
+        Command::Client(command) => match arguments.overriding() {
+            Some(option) => client::refuse(option),
+            None => client::run(command),
+        },
     }
 }
 

@@ -2,6 +2,8 @@
 //! restarted. One binary, so that a change links once.
 
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 #[cfg(feature = "postgres")]

@@ -1,6 +1,6 @@
-//! Runs the commands of the README, of the tour, of the page about people, of recipes and of the pages
-//! for those who come from another tool, in the order in which they are printed, and compares what they
-//! print with the answers in the document.
+//! Runs the commands of the README, of the tour, of the pages about people and the command line, of
+//! recipes and of the pages for those who come from another tool, in the order in which they are
+//! printed, and compares what they print with the answers in the document.
 //!
 //! A block of `sh` is run; a block of `json` or `text` directly after it is the expected output.
 //! Ids and times may differ, `…` stands for omitted text, and white space is ignored. Other blocks
@@ -223,6 +223,11 @@ fn pages_about_other_tools_print_what_their_commands_print() {
     for page in ["restate", "temporal", "voltagent"] {
         prints_what_it_shows(&format!("docs/migrate/{page}.md"), 3);
     }
+}
+
+#[test]
+fn the_page_about_the_command_line_prints_what_its_commands_print() {
+    prints_what_it_shows("docs/cli.md", 12);
 }
 
 #[test]

@@ -232,7 +232,8 @@ fn a_bulk_operation_needs_the_roles_of_its_command() {
         assert_eq!(ask(&site, &ops, "POST", &path, body).status, 200, "{query} {body}");
     }
     // a rule for one execution counts where it is named
-    let one = "rules = [{ route = \"POST /workflows/approval/executions/w/cancel\", roles = [\"ops\"] },
+    let one =
+        "rules = [{ route = \"POST /workflows/approval/executions/w/cancel\", roles = [\"ops\"] },
         { route = \"GET /workflows/:id/executions\", roles = [\"ops\"] }]";
     let strict = guarded(one);
     ask(&strict, &ann, "POST", "/workflows/approval/execute", &body).data();

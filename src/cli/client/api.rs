@@ -1,0 +1,245 @@
+//! Requests to a server, and its refusals.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde_json::Value;
+
+use super::exit::{Exit, Failure};
+use super::refusal::{Reply, refusal_of};
+use super::settings::{SERVER, Target};
+use crate::http_client::{HttpClient, builder};
+
+/// Time in which a connection is made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time in which a request is answered that waits for no execution and no agent.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server.
+#[derive(Debug)]
+pub(super) struct Api {
+    http: HttpClient,
+    target: Target,
+}
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    method: Method,
+    path: &'a [&'a str],
+    query: &'a [(&'a str, &'a str)],
+    headers: &'a [(&'a str, &'a str)],
+    body: Option<&'a Value>,
+    is_long: bool,
+}
+
+impl<'a> Call<'a> {
+    /// Reads something.
+    pub(super) fn get(path: &'a [&'a str]) -> Self {
+        let (query, headers) = (&[], &[]);
+        Self { method: Method::GET, path, query, headers, body: None, is_long: false }
+    }
+
+    /// Changes something.
+    pub(super) fn post(path: &'a [&'a str], body: &'a Value) -> Self {
+        Self { method: Method::POST, body: Some(body), ..Self::get(path) }
+    }
+
+    pub(super) fn query(self, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { query, ..self }
+    }
+
+    pub(super) fn headers(self, headers: &'a [(&'a str, &'a str)]) -> Self {
+        Self { headers, ..self }
+    }
+
+    /// Waits for the answer without a limit: until an execution or an agent has ended.
+    pub(super) fn long(self) -> Self {
+        Self { is_long: true, ..self }
+    }
+}
+
+impl Api {
+    /// Prepares calls of a server; connects to nothing.
+    pub(super) fn new(target: Target) -> Result<Self, Failure> {
+        let is_near = is_loopback(&target.server);
+        let http = HttpClient::new(move || {
+            let client = builder().connect_timeout(CONNECT_TIMEOUT).redirect(Policy::none());
+            // a proxy cannot reach this machine
+            if is_near { client.no_proxy() } else { client }
+        });
+        let http = http.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        Ok(Self { http, target })
+    }
+
+    /// Returns the URL of the server.
+    pub(super) fn server(&self) -> &Url {
+        &self.target.server
+    }
+
+    /// Sends a request and returns the `data` of the answer.
+    pub(super) async fn data(&self, call: Call<'_>) -> Result<Value, Failure> {
+        let mut reply = self.reply(call).await?;
+        Ok(reply.body["data"].take())
+    }
+
+    /// Sends a request and returns the whole answer.
+    pub(super) async fn reply(&self, call: Call<'_>) -> Result<Reply, Failure> {
+        let reply = self.any_reply(call).await?;
+        if reply.is_refusal() { Err(self.refused(&reply)) } else { Ok(reply) }
+    }
+
+    /// Sends a request and returns the whole answer, also if it is a refusal.
+    pub(super) async fn any_reply(&self, call: Call<'_>) -> Result<Reply, Failure> {
+        let response = self.send(call).await?;
+        self.read(response).await
+    }
+
+    /// Sends a request and returns the answer with its body unread. Fails with the refusal of the
+    /// server.
+    pub(super) async fn open(&self, call: Call<'_>) -> Result<Response, Failure> {
+        let response = self.send(call).await?;
+        if response.status().is_success() || response.status() == 101 {
+            return Ok(response);
+        }
+        Err(self.refused(&self.read(response).await?))
+    }
+
+    /// Returns a refusal as a failure.
+    pub(super) fn refused(&self, reply: &Reply) -> Failure {
+        refusal_of(reply, self.target.token.is_some())
+    }
+
+    async fn send(&self, call: Call<'_>) -> Result<Response, Failure> {
+        let request = self.request(&call)?;
+        self.http.send(request).await.map_err(|error| self.unreachable(&error))
+    }
+
+    /// Reads an answer, which is JSON or empty; a refusal has its text.
+    async fn read(&self, response: Response) -> Result<Reply, Failure> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let body = match serde_json::from_slice(&bytes) {
+            Ok(body) => body,
+            Err(_) if bytes.is_empty() => Value::Null,
+            Err(_) => return Err(self.foreign(status, &headers)),
+        };
+        let reply = Reply { status, headers, body };
+        if reply.is_refusal() && !reply.body["error"].is_string() {
+            return Err(self.foreign(status, &reply.headers));
+        }
+        Ok(reply)
+    }
+
+    fn request(&self, call: &Call<'_>) -> Result<RequestBuilder, Failure> {
+        let url = self.url(call.path, call.query)?;
+        let mut request = self.http.request(call.method.clone(), url);
+        if !call.is_long {
+            request = request.timeout(ANSWER_TIMEOUT);
+        }
+        for (name, value) in call.headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = call.body {
+            request = request.json(body);
+        }
+        if let Some(token) = &self.target.token {
+            request = request.bearer_auth(token.reveal());
+        }
+        Ok(request)
+    }
+
+    fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Url, Failure> {
+        let mut url = self.target.server.clone();
+        // an id of dots would name another route
+        if path.iter().any(|part| matches!(*part, "" | "." | "..")) {
+            return Err(Failure::usage("an id must not be empty, \".\" or \"..\""));
+        }
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop_if_empty().extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
+    /// Returns the failure of a request without an answer.
+    pub(super) fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let server = self.server();
+        if error.is_builder() {
+            return Failure::usage("the token or another value cannot be sent in a header");
+        }
+        if error.is_timeout() {
+            return Failure::new(Exit::Timeout, format!("{server} does not answer"))
+                .transient(true)
+                .advise(
+                    "see its log and /readyz; a request that changes something may have arrived",
+                );
+        }
+        let first: &(dyn std::error::Error + 'static) = error;
+        let causes = std::iter::successors(Some(first), |error| error.source());
+        let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+        let message = format!("cannot reach {server}: {cause}");
+        Failure::new(Exit::Failed, message).transient(true).advise(format!(
+            "start a server with `greenroom serve`, or name another one with --server or {SERVER}"
+        ))
+    }
+
+    /// Returns the failure of an answer that no server of this kind gives.
+    fn foreign(&self, status: u16, headers: &HeaderMap) -> Failure {
+        let message = format!("{} answered {status}, and not as greenroom does", self.server());
+        let failure = Failure::new(Exit::Failed, message)
+            .advise("check the URL of the server, its path included, and proxies on the way");
+        failure.of_request(super::refusal::request_id_of(headers))
+    }
+}
+
+/// Returns true if a URL leads to this machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    host == "localhost" || is_address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(server: &str) -> Api {
+        Api::new(Target { server: Url::parse(server).unwrap(), token: None }).unwrap()
+    }
+
+    #[test]
+    fn ids_are_one_part_of_a_path() {
+        for (server, expected) in [
+            ("http://x", "http://x/workflows/a%2Fb%3F%20c?q=%26"),
+            ("http://x/base/", "http://x/base/workflows/a%2Fb%3F%20c?q=%26"),
+            ("http://x/base", "http://x/base/workflows/a%2Fb%3F%20c?q=%26"),
+        ] {
+            let url = api(server).url(&["workflows", "a/b? c"], &[("q", "&")]).unwrap();
+            assert_eq!(url.as_str(), expected);
+        }
+        for id in ["", ".", ".."] {
+            let refused = api("http://x").url(&["workflows", id], &[]).unwrap_err();
+            assert_eq!(refused.exit, Exit::Usage, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn proxies_are_for_other_machines() {
+        for (url, expected) in [
+            ("http://127.0.0.1:3141", true),
+            ("http://[::1]:3141", true),
+            ("http://localhost", true),
+            ("http://localhost.example", false),
+            ("https://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Shell completions, which ask the server for its ids, and man pages.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{CommandFactory as _, ValueEnum};
+use clap_complete::env::Shells;
+use clap_complete::{ArgValueCompleter, CompletionCandidate};
+use serde_json::Value;
+
+use super::api::{Api, Call};
+use super::exit::{Exit, Failure, quoted};
+use super::settings::{Options, Target};
+use super::text::text;
+use crate::cli::Arguments;
+
+/// Environment variable by which a shell asks for completions.
+pub(in crate::cli) const ASKED: &str = "GREENROOM_COMPLETE";
+
+/// Time in which a server has to answer: someone waits at the prompt.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Shell that completes commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Man {
+    /// Command to print the page of, as `executions watch`.
+    command: Vec<String>,
+    /// Write the pages of all commands into this folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints the script that a shell reads at its start.
+pub(super) fn script(options: &Completions) -> Result<Exit, Failure> {
+    let shell = match options.shell {
+        Shell::Bash => "bash",
+        Shell::Zsh => "zsh",
+        Shell::Fish => "fish",
+    };
+    let mut script = Vec::new();
+    let name = "greenroom";
+    if let Some(shell) = Shells::builtins().completer(shell) {
+        shell.write_registration(ASKED, name, name, name, &mut script)?;
+    }
+    io::stdout().write_all(&script)?;
+    Ok(Exit::Ok)
+}
+
+/// Prints a page, or writes all of them.
+pub(super) fn man(options: &Man) -> Result<Exit, Failure> {
+    let mut command = Arguments::command();
+    command.build();
+    if let Some(folder) = &options.dir {
+        std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder))
+            .map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: {error}", folder.display()))
+                    .advise("name a folder that can be written to")
+            })?;
+        return Ok(Exit::Ok);
+    }
+    let mut found = &command;
+    for name in &options.command {
+        found = found.find_subcommand(name).ok_or_else(|| {
+            let known = found.get_subcommands().map(clap::Command::get_name);
+            let failure =
+                Failure::usage(format!("there is no command {}", options.command.join(" ")));
+            match crate::nearest::nearest(name, known) {
+                Some(near) => failure.advise(format!("did you mean {}?", quoted(&near))),
+                None => failure.advise("`greenroom --help` lists them"),
+            }
+        })?;
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(found.clone()).render(&mut page)?;
+    io::stdout().write_all(&page)?;
+    Ok(Exit::Ok)
+}
+
+/// Completes ids of workflows.
+pub(super) fn workflows() -> ArgValueCompleter {
+    ids(&["workflows"], "", "id")
+}
+
+/// Completes ids of agents.
+pub(super) fn agents() -> ArgValueCompleter {
+    ids(&["agents"], "", "id")
+}
+
+/// Completes names of tools.
+pub(super) fn tools() -> ArgValueCompleter {
+    ids(&["tools"], "", "name")
+}
+
+/// Completes ids of executions.
+pub(super) fn executions() -> ArgValueCompleter {
+    ids(&["workflows", "executions"], "executions", "executionId")
+}
+
+/// Completes ids of open asks.
+pub(super) fn asks() -> ArgValueCompleter {
+    ids(&["inbox"], "asks", "askId")
+}
+
+/// Completes ids of traces.
+pub(super) fn traces() -> ArgValueCompleter {
+    ids(&["observability", "traces"], "traces", "traceId")
+}
+
+/// Completes the ids in a list of the server: the answer itself, or its member `list`.
+fn ids(path: &'static [&'static str], list: &'static str, key: &'static str) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let current = current.to_string_lossy();
+        let found = read(path).unwrap_or_default();
+        let items = if list.is_empty() { &found } else { &found[list] };
+        let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
+        let ids = items.map(|item| text(item, key)).filter(|id| id.starts_with(&*current));
+        // a shell would read control characters as keys
+        let ids = ids.filter(|id| !id.chars().any(char::is_control));
+        ids.map(CompletionCandidate::new).collect()
+    })
+}
+
+/// Reads a list, if the server gives it in time. Nothing is printed: it would stand in the prompt.
+fn read(path: &[&str]) -> Option<Value> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let found = runtime.block_on(async {
+        let api = Api::new(Target::of(&written(std::env::args())).ok()?).ok()?;
+        tokio::time::timeout(PATIENCE, api.data(Call::get(path))).await.ok()?.ok()
+    });
+    runtime.shutdown_background();
+    found
+}
+
+/// Returns the options about the server in an unfinished command line.
+fn written(words: impl Iterator<Item = String>) -> Options {
+    let mut options = Options::default();
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (word, words.peek().cloned()),
+        };
+        match name.as_str() {
+            "--server" => options.server = value,
+            "--profile" => options.profile = value,
+            _ => {}
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unfinished_command_line_names_its_server() {
+        for (line, server, profile) in [
+            ("-- greenroom workflows run ", None, None),
+            ("greenroom --server http://x run", Some("http://x"), None),
+            ("greenroom --server=http://x --profile two", Some("http://x"), Some("two")),
+            ("greenroom run --server", None, None),
+        ] {
+            let options = written(line.split_whitespace().map(str::to_owned));
+            assert_eq!(options.server.as_deref(), server, "{line}");
+            assert_eq!(options.profile.as_deref(), profile, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_command_is_described() {
+        Arguments::command().debug_assert();
+    }
+}

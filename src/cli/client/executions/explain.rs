@@ -1,0 +1,144 @@
+//! The events of an execution, and the reasons why it waits or has ended.
+
+use serde_json::Value;
+
+use super::{Which, find};
+use crate::cli::client::api::Call;
+use crate::cli::client::events::{detail_of, painted, step_of};
+use crate::cli::client::exit::{Exit, Failure, quoted};
+use crate::cli::client::screen::Screen;
+use crate::cli::client::session::Session;
+use crate::cli::client::text::{cell, compact, items, plain, text};
+
+/// Lists the recorded events.
+pub(super) async fn events(
+    session: &Session,
+    which: &Which,
+    after: u64,
+    limit: usize,
+) -> Result<Exit, Failure> {
+    /// Largest page.
+    const PAGE_MAX: usize = 1_000;
+    let at = find::locate(&session.api, which).await?;
+    let path = at.path("events");
+    let mut found: Vec<Value> = Vec::new();
+    let mut after = Some(after);
+    while let Some(number) = after.filter(|_| found.len() < limit) {
+        let (number, size) = (number.to_string(), (limit - found.len()).min(PAGE_MAX).to_string());
+        let query = [("after", number.as_str()), ("limit", size.as_str())];
+        let page = session.api.data(Call::get(&path).query(&query)).await?;
+        found.extend_from_slice(items(&page, "events"));
+        after = page["nextAfter"].as_u64();
+    }
+    let cells = |it: &Value| {
+        let (number, time) = (cell(&it["sequence"]), cell(&it["timestamp"]));
+        [number, time, cell(&it["type"]), plain(step_of(it)), detail_of(it)]
+    };
+    let head = ["NUMBER", "TIME", "EVENT", "STEP", "ABOUT"];
+    session.screen.list(&found, head, cells, "no events")?;
+    Ok(Exit::Ok)
+}
+
+/// Shows what an execution waits for, or how it ended.
+pub(super) async fn why(session: &Session, which: &Which) -> Result<Exit, Failure> {
+    let at = find::locate(&session.api, which).await?;
+    let why = session.api.data(Call::get(&at.path("why"))).await?;
+    session.screen.value(&why, |why| lines_of(&session.screen, why))?;
+    Ok(Exit::Ok)
+}
+
+fn lines_of(screen: &Screen, why: &Value) -> Vec<String> {
+    let (workflow, id) = (text(why, "workflowId"), text(why, "executionId"));
+    let status = text(why, "status");
+    let status = painted(screen, status, status);
+    let mut lines = vec![format!("{} {} is {status}", plain(workflow), plain(id))];
+    for awaited in items(why, "waitsFor") {
+        lines.push(String::new());
+        wait(awaited, &mut lines);
+    }
+    if !why["ended"].is_null() {
+        end(&why["ended"], id, &mut lines);
+    }
+    lines
+}
+
+fn wait(awaited: &Value, lines: &mut Vec<String>) {
+    lines.push(plain(text(awaited, "message")));
+    let mut field = |name: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("  {name:7} {}", plain(value)));
+        }
+    };
+    field("step", text(awaited, "path"));
+    field("since", text(awaited, "since"));
+    field("until", text(awaited, "until"));
+    field("error", text(awaited, "error"));
+    if !awaited["payload"].is_null() {
+        field("shows", &compact(&awaited["payload"]));
+    }
+    for ask in items(awaited, "asks") {
+        field("ask", &format!("greenroom inbox show {}", quoted(text(ask, "askId"))));
+    }
+    for mover in items(awaited, "movedBy") {
+        field("moves", &format!("{}: {}", text(mover, "by"), text(mover, "how")));
+    }
+}
+
+fn end(ended: &Value, id: &str, lines: &mut Vec<String>) {
+    lines.push(plain(&format!("{}  {}", text(ended, "at"), text(ended, "message"))));
+    for error in items(ended, "errors") {
+        let attempt = format!("attempt {} at {}", error["attempt"], text(error, "at"));
+        lines.push(plain(&format!("  {attempt}: {}", text(error, "message"))));
+    }
+    let steps: Vec<_> = items(ended, "replayFrom").iter().map(cell).collect();
+    if let Some(last) = steps.last() {
+        let id = plain(&quoted(id));
+        lines.push(format!("replay from {}:", steps.join(", ")));
+        lines.push(format!("  greenroom executions replay {id} --step {}", quoted(last)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::client::screen::Form;
+
+    #[test]
+    fn reasons_are_for_people() {
+        let why = json!({
+            "executionId": "e-1", "workflowId": "w", "status": "suspended", "waitsFor": [{
+                "message": "waits for a resume: yes?", "path": "a/b", "since": "T", "payload": 5,
+                "asks": [{ "askId": "ask_1" }],
+                "movedBy": [{ "by": "resume", "how": "a resume with the requested data" }]
+            }]
+        });
+        let expected = [
+            "w e-1 is suspended",
+            "",
+            "waits for a resume: yes?",
+            "  step    a/b",
+            "  since   T",
+            "  shows   5",
+            "  ask     greenroom inbox show ask_1",
+            "  moves   resume: a resume with the requested data",
+        ];
+        let screen = Screen::plain(Form::Table);
+        assert_eq!(lines_of(&screen, &why), expected);
+        let why = json!({
+            "executionId": "e-1", "workflowId": "w", "status": "error", "waitsFor": [], "ended": {
+                "at": "T", "message": "failed at b: no", "replayFrom": ["a", "b"],
+                "errors": [{ "attempt": 1, "at": "S", "message": "no" }]
+            }
+        });
+        let expected = [
+            "w e-1 is error",
+            "T  failed at b: no",
+            "  attempt 1 at S: no",
+            "replay from a, b:",
+            "  greenroom executions replay e-1 --step b",
+        ];
+        assert_eq!(lines_of(&screen, &why), expected);
+    }
+}

@@ -1,0 +1,57 @@
+//! The state of an execution, for people.
+
+use serde_json::Value;
+
+use super::coloured;
+use crate::cli::client::events::ms_between;
+use crate::cli::client::screen::{Screen, fields};
+use crate::cli::client::table::Table;
+use crate::cli::client::text::{cell, compact, duration, items, plain, text};
+
+/// Shows a state with its steps.
+pub(super) fn lines_of(screen: &Screen, state: &Value) -> Vec<String> {
+    let error = &state["error"];
+    let waits = items(state, "suspensions");
+    let waits: Vec<_> = waits.iter().map(|it| plain(text(it, "reason"))).collect();
+    let mut lines = fields(&[
+        ("execution", cell(&state["executionId"])),
+        ("workflow", cell(&state["workflowId"])),
+        ("status", coloured(screen, &state["status"])),
+        ("waits for", waits.join("; ")),
+        ("error", plain(text(error, "message"))),
+        ("started", cell(&state["startAt"])),
+        ("ended", cell(&state["endAt"])),
+        ("user", cell(&state["userId"])),
+        ("parent", cell(&state["parentExecutionId"])),
+        ("replay of", cell(&state["replayedFrom"]["executionId"])),
+        ("trace", cell(&state["traceId"])),
+        ("input", compact(&state["input"])),
+        ("result", absent_or_compact(&state["result"])),
+    ]);
+    lines.push(String::new());
+    lines.extend(screen.rows(&steps(items(state, "steps"))));
+    lines
+}
+
+fn absent_or_compact(value: &Value) -> String {
+    if value.is_null() { String::new() } else { compact(value) }
+}
+
+fn steps(steps: &[Value]) -> Table<5> {
+    let mut table = Table::new(["STEP", "STATUS", "ATTEMPTS", "TOOK", "OUTPUT"]);
+    for step in steps {
+        let took = ms_between(text(step, "startedAt"), text(step, "endedAt"));
+        let output = match text(step, "error") {
+            "" => absent_or_compact(&step["output"]),
+            error => plain(error),
+        };
+        table.row([
+            cell(&step["path"]),
+            cell(&step["status"]),
+            cell(&step["attempts"]),
+            took.map_or_else(|| "-".to_owned(), duration),
+            output,
+        ]);
+    }
+    table
+}

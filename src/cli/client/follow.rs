@@ -1,0 +1,236 @@
+//! Following an execution until it ends or waits, over lost connections.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::api::{Api, Call};
+use super::exit::{Exit, Failure, quoted};
+use super::screen::{Form, note};
+use super::session::Session;
+use super::show::Show;
+use super::sse::Events;
+use super::text::{compact, duration, items, plain, pretty, text};
+
+/// Attempts to connect again after a stream has ended early.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// Pause before the first of them; each later one is twice as long.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An execution, and its workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Located {
+    pub(super) workflow: String,
+    pub(super) id: String,
+}
+
+impl Located {
+    /// Returns the path of something about the execution.
+    pub(super) fn path<'a>(&'a self, what: &'a str) -> [&'a str; 5] {
+        ["workflows", &self.workflow, "executions", &self.id, what]
+    }
+
+    /// Reads the state.
+    pub(super) async fn state(&self, api: &Api) -> Result<Value, Failure> {
+        api.data(Call::get(&self.path("state"))).await
+    }
+
+    /// Returns the failure of a command that leaves a running execution.
+    pub(super) fn left(&self, exit: Exit) -> Failure {
+        let id = quoted(&self.id);
+        let why = if exit == Exit::Timeout { "time is over" } else { "interrupted" };
+        Failure::new(exit, format!("{why}; execution {} continues at the server", self.id))
+            .advise(format!("come back: greenroom executions watch {id}"))
+            .advise(format!("end it: greenroom executions cancel {id}"))
+    }
+}
+
+/// Place in the events of an execution.
+#[derive(Debug, Default)]
+struct Reading {
+    /// Number of the last event.
+    after: u64,
+    /// Events up to this number are history: a suspension among them may be over.
+    history: u64,
+    is_suspended: bool,
+}
+
+impl Reading {
+    /// Notes an event; returns true if the execution has ended or waits.
+    fn note(&mut self, number: Option<u64>, event: &Value) -> bool {
+        self.after = number.unwrap_or(self.after);
+        match text(event, "type") {
+            "workflow-result" => return true,
+            "workflow-suspended" => self.is_suspended = true,
+            "workflow-resumed" => self.is_suspended = false,
+            _ => {}
+        }
+        self.is_suspended && self.after >= self.history
+    }
+}
+
+/// Follows an execution until it ends or waits. `history` is the number of its last event so far.
+pub(super) async fn follow(
+    api: &Api,
+    at: &Located,
+    history: u64,
+    show: &mut Show,
+) -> Result<(), Failure> {
+    let mut reading = Reading { history, ..Reading::default() };
+    let mut attempts = 0;
+    loop {
+        let after = reading.after;
+        match read(api, at, &mut reading, show).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(failure) if failure.is_transient() && attempts < ATTEMPTS_MAX => {}
+            Err(failure) => return Err(failure),
+        }
+        attempts = if reading.after > after { 0 } else { attempts + 1 };
+        if attempts > ATTEMPTS_MAX {
+            let id = quoted(&at.id);
+            return Err(Failure::new(Exit::Failed, "the server ends the stream again and again")
+                .advise(format!("come back: greenroom executions watch {id}")));
+        }
+        if attempts == 1 {
+            note("the stream has ended early; connecting again");
+        }
+        tokio::time::sleep(PAUSE * 2_u32.pow(attempts.min(5))).await;
+    }
+}
+
+/// Reads a stream; returns true if the execution has ended or waits, false if the stream has ended
+/// before.
+async fn read(
+    api: &Api,
+    at: &Located,
+    reading: &mut Reading,
+    show: &mut Show,
+) -> Result<bool, Failure> {
+    let after = reading.after.to_string();
+    let path = at.path("stream");
+    let query = [("fromSequence", after.as_str())];
+    let call = Call::get(&path).query(&query).long();
+    let response = api.open(call).await?;
+    if response.status() == 204 {
+        return Ok(true);
+    }
+    let mut events = Events::of(response);
+    while let Some(event) = events.next().await {
+        show.event(event.id, &event.data)?;
+        if reading.note(event.id, &event.data) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Shows how an execution ended, or what it waits for.
+pub(super) async fn conclude(session: &Session, at: &Located) -> Result<Exit, Failure> {
+    let state = at.state(&session.api).await?;
+    report(session, at, &state, Form::Jsonl != session.screen.form)
+}
+
+/// Shows the outcome in a state, and returns its exit code.
+pub(super) fn report(
+    session: &Session,
+    at: &Located,
+    state: &Value,
+    with_json: bool,
+) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    if screen.form != Form::Table && with_json {
+        screen.value(state, |_| Vec::new())?;
+    }
+    let Located { workflow, id } = at;
+    match text(state, "status") {
+        "completed" => {
+            let took = super::events::ms_between(text(state, "startAt"), text(state, "endAt"));
+            let took = took.map(|ms| format!(" in {}", duration(ms))).unwrap_or_default();
+            note(&format!("{workflow} {id} completed{took}"));
+            if screen.form == Form::Table {
+                screen.line(&pretty(&state["result"]))?;
+            }
+            Ok(Exit::Ok)
+        }
+        "suspended" => Err(waiting(at, state)),
+        "error" => Err(failed(at, &state["error"])),
+        "cancelled" => Err(Failure::new(Exit::Failed, format!("{workflow} {id} was cancelled"))
+            .advise(format!("why: greenroom executions why {}", quoted(id)))),
+        status => Err(Failure::new(Exit::Failed, format!("{workflow} {id} is {}", plain(status)))),
+    }
+}
+
+fn failed(at: &Located, error: &Value) -> Failure {
+    let id = quoted(&at.id);
+    let place = match (text(error, "path"), text(error, "stepId")) {
+        ("", "") => String::new(),
+        ("", step) => format!(" at {step}"),
+        (path, _) => format!(" at {path}"),
+    };
+    let message = format!("{} {} failed{place}: {}", at.workflow, at.id, text(error, "message"));
+    Failure::new(Exit::Failed, message)
+        .advise(format!("more: greenroom executions why {id}"))
+        .advise(format!("again from there: greenroom executions replay {id}"))
+}
+
+fn waiting(at: &Located, state: &Value) -> Failure {
+    let id = quoted(&at.id);
+    let suspensions = items(state, "suspensions");
+    let first = suspensions.first().unwrap_or(&Value::Null);
+    let reason = text(first, "reason");
+    let failure =
+        Failure::new(Exit::Suspended, format!("{} {} waits: {reason}", at.workflow, at.id));
+    if first["pause"] == true {
+        return failure.advise(format!("continue it: greenroom executions resume {id}"));
+    }
+    let failure = match suspensions.len() {
+        0 | 1 => failure.advise(format!("answer: greenroom executions resume {id} --data JSON")),
+        count => failure.advise(format!("{count} steps wait: greenroom executions why {id}")),
+    };
+    let payload = match &first["payload"] {
+        Value::Null => failure,
+        payload => failure.advise(format!("it shows {}", compact(payload))),
+    };
+    payload.advise(format!("come back: greenroom executions watch {id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_suspension_ends_the_reading_unless_it_is_over() {
+        let event = |kind: &str| json!({ "type": kind });
+        let mut reading = Reading { history: 4, ..Reading::default() };
+        for (number, kind, ends) in [
+            (1, "workflow-start", false),
+            (2, "workflow-suspended", false),
+            (3, "workflow-resumed", false),
+            (4, "step-start", false),
+            (5, "workflow-suspended", true),
+        ] {
+            assert_eq!(reading.note(Some(number), &event(kind)), ends, "{number}");
+        }
+        assert!(!Reading::default().note(None, &event("step-progress")));
+        assert!(Reading::default().note(Some(1), &event("workflow-result")));
+    }
+
+    #[test]
+    fn what_an_execution_waits_for_says_how_to_continue_it() {
+        let at = Located { workflow: "w".to_owned(), id: "e 1".to_owned() };
+        let step = json!({ "reason": "yes?", "stepId": "ask", "payload": { "n": 1 } });
+        for (suspensions, says) in [
+            (json!([{ "reason": "later", "pause": true }]), "executions resume 'e 1'"),
+            (json!([step]), "executions resume 'e 1' --data JSON\n  it shows {\"n\":1}"),
+            (json!([step, step]), "2 steps wait: greenroom executions why 'e 1'"),
+        ] {
+            let failure = waiting(&at, &json!({ "suspensions": suspensions }));
+            assert_eq!(failure.exit, Exit::Suspended);
+            assert!(failure.to_string().contains(says), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `greenroom inbox`: what waits for a person, and answering it.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::api::Call;
+use super::complete;
+use super::exit::{Exit, Failure, quoted};
+use super::screen::fields;
+use super::session::{Session, json_of, put_text};
+use super::text::{cell, compact, items, plain, text};
+
+/// Largest page of the list.
+const PAGE_MAX: usize = 200;
+
+/// Actions on asks.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
+pub(in crate::cli) enum Action {
+    /// Lists what waits for a person, the nearest deadline first.
+    List(Filters),
+    /// Shows an ask with what is needed to answer it.
+    Show {
+        /// Id of the ask.
+        #[arg(add = complete::asks())]
+        id: String,
+    },
+    /// Answers an ask; what waits for it continues.
+    Answer(Answer),
+    /// Claims an ask for a while: others see who is about to answer.
+    Claim(Claim),
+    /// Ends a claim.
+    Release(Claimant),
+}
+
+/// Filters of the list.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Filters {
+    /// Open ones, closed ones or all.
+    #[arg(long, value_enum, default_value_t)]
+    state: State,
+    /// Only of this workflow.
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Only of this agent.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Only of executions and generations of this user.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Only those that ask these: me, user:ID, role:NAME or none.
+    #[arg(long, value_name = "WHO")]
+    to: Option<String>,
+    /// Most asks to list.
+    #[arg(short = 'n', long, default_value_t = 50)]
+    limit: usize,
+}
+
+/// State of asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum State {
+    #[default]
+    Open,
+    Closed,
+    All,
+}
+
+/// An ask, and who does something with it.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Claimant {
+    /// Id of the ask.
+    #[arg(add = complete::asks())]
+    id: String,
+    /// User who does it, if no token names one.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// Pass over the claim of another user.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Options of `answer`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["data", "approve", "refuse"])))]
+pub(in crate::cli) struct Answer {
+    #[command(flatten)]
+    by: Claimant,
+    /// The answer: JSON, @FILE, or - for stdin.
+    #[arg(short, long, value_name = "JSON")]
+    data: Option<String>,
+    /// The answer {"approved":true}.
+    #[arg(long)]
+    approve: bool,
+    /// The answer {"approved":false}.
+    #[arg(long)]
+    refuse: bool,
+    /// Reason beside --approve and --refuse, for approvals of tools.
+    #[arg(long, value_name = "TEXT", conflicts_with = "data")]
+    reason: Option<String>,
+    /// Takes effect once however often the command is repeated with this key.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+/// Options of `claim`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Claim {
+    #[command(flatten)]
+    by: Claimant,
+    /// Time after which the claim ends by itself, at most 24h.
+    #[arg(long = "for", value_name = "DURATION", default_value = "30m")]
+    lasts: String,
+}
+
+/// Runs an action.
+pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Failure> {
+    let ask = match action {
+        Action::List(filters) => return list(session, filters).await,
+        Action::Show { id } => session.api.data(Call::get(&["inbox", id])).await?,
+        Action::Answer(answer) => give(session, answer).await?,
+        Action::Claim(Claim { by, lasts }) => {
+            change(session, by, "claim", json!({ "for": lasts })).await?
+        }
+        Action::Release(by) => change(session, by, "release", json!({})).await?,
+    };
+    session.screen.value(&ask, lines_of)?;
+    Ok(Exit::Ok)
+}
+
+async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
+    let state = match filters.state {
+        State::Open => "open",
+        State::Closed => "closed",
+        State::All => "all",
+    };
+    let given = [
+        ("state", Some(state)),
+        ("workflowId", filters.workflow.as_deref()),
+        ("agentId", filters.agent.as_deref()),
+        ("userId", filters.user.as_deref()),
+        ("to", filters.to.as_deref()),
+    ];
+    let query: Vec<_> = given.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    let asks = session.pages(&["inbox"], &query, "asks", (filters.limit, PAGE_MAX)).await?;
+    let cells = |it: &Value| {
+        let (id, state) = (cell(&it["askId"]), cell(&it["state"]));
+        [id, cell(&it["kind"]), state, cell(&it["deadline"]), of(it), cell(&it["reason"])]
+    };
+    let head = ["ASK", "KIND", "STATE", "DEADLINE", "OF", "REASON"];
+    session.screen.list(&asks, head, cells, "nothing waits for a person")?;
+    Ok(Exit::Ok)
+}
+
+/// Returns what waits: the step of an execution, or the tool of an agent.
+fn of(ask: &Value) -> String {
+    let of = &ask["of"];
+    let parts = match text(of, "workflowId") {
+        "" => [text(of, "agentId"), text(of, "toolName")],
+        _ => [text(of, "executionId"), text(of, "path")],
+    };
+    plain(&parts.join(" "))
+}
+
+async fn give(session: &Session, answer: &Answer) -> Result<Value, Failure> {
+    let mut body = match &answer.data {
+        Some(data) => json!({ "data": json_of("--data", data)? }),
+        None => json!({ "data": { "approved": answer.approve } }),
+    };
+    put_text(&mut body["data"], "reason", answer.reason.as_ref());
+    let key = answer.idempotency_key.as_deref();
+    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
+    let body = of_caller(&answer.by, body);
+    let path = ["inbox", answer.by.id.as_str(), "answer"];
+    session.api.data(Call::post(&path, &body).headers(&headers)).await
+}
+
+async fn change(
+    session: &Session,
+    by: &Claimant,
+    command: &str,
+    body: Value,
+) -> Result<Value, Failure> {
+    let body = of_caller(by, body);
+    session.api.data(Call::post(&["inbox", &by.id, command], &body)).await
+}
+
+/// Adds to a body who sends it.
+fn of_caller(by: &Claimant, mut body: Value) -> Value {
+    if by.force {
+        body["force"] = json!(true);
+    }
+    body["options"] = json!({});
+    put_text(&mut body["options"], "userId", by.user.as_ref());
+    body
+}
+
+/// Shows an ask for people.
+fn lines_of(ask: &Value) -> Vec<String> {
+    let to: Vec<_> = items(ask, "to").iter().map(cell).collect();
+    let present = |key: &str| match &ask[key] {
+        Value::Null => String::new(),
+        value => compact(value),
+    };
+    let mut lines = fields(&[
+        ("ask", cell(&ask["askId"])),
+        ("kind", cell(&ask["kind"])),
+        ("state", cell(&ask["state"])),
+        ("of", of(ask)),
+        ("reason", cell(&ask["reason"])),
+        ("asks", to.join(", ")),
+        ("claimed by", cell(&ask["claimedBy"])),
+        ("claimed until", cell(&ask["claimedUntil"])),
+        ("opened", cell(&ask["openedAt"])),
+        ("deadline", cell(&ask["deadline"])),
+        ("closed", cell(&ask["closedAt"])),
+        ("shows", present("payload")),
+        ("schema", present("schema")),
+        ("answer", present("data")),
+        ("answered by", cell(&ask["answeredBy"]["id"])),
+    ]);
+    if ask["state"] == "open" && ask.get("schema").is_some() {
+        let id = quoted(text(ask, "askId"));
+        lines.push(String::new());
+        lines.push(format!("to answer: greenroom inbox answer {} --data JSON", plain(&id)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_ask_says_how_to_answer_it() {
+        let ask = json!({
+            "askId": "ask_1", "kind": "step", "state": "open", "reason": "yes?\u{1b}", "to": [],
+            "of": { "workflowId": "w", "executionId": "e", "path": "a/b" }, "claimedBy": null,
+            "payload": { "n": 1 }, "schema": null,
+        });
+        let lines = lines_of(&ask);
+        assert_eq!(lines[3..5], ["of             e a/b", "reason         yes?\\u{1b}"]);
+        assert_eq!(lines[5], "shows          {\"n\":1}");
+        assert!(lines.last().unwrap().ends_with("greenroom inbox answer ask_1 --data JSON"));
+    }
+}

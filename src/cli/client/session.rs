@@ -1,0 +1,158 @@
+//! One run of a client command: the server and the screen.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::api::{Api, Call};
+use super::exit::{Exit, Failure};
+use super::screen::Screen;
+use super::settings::{Options, Target};
+use super::text::{items, text};
+
+/// Server and screen of a command.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) api: Api,
+    pub(super) screen: Screen,
+}
+
+impl Session {
+    pub(super) fn open(options: &Options) -> Result<Self, Failure> {
+        let api = Api::new(Target::of(options)?)?;
+        Ok(Self { api, screen: Screen::new(options.output) })
+    }
+
+    /// Reads pages of a list until there are `limit` items. `page_max` is the largest page.
+    pub(super) async fn pages(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        key: &str,
+        (limit, page_max): (usize, usize),
+    ) -> Result<Vec<Value>, Failure> {
+        let mut found = Vec::new();
+        let mut cursor = String::new();
+        while found.len() < limit {
+            let size = (limit - found.len()).min(page_max).to_string();
+            let mut query = query.to_vec();
+            query.push(("limit", &size));
+            if !cursor.is_empty() {
+                query.push(("cursor", &cursor));
+            }
+            let page = self.api.data(Call::get(path).query(&query)).await?;
+            found.extend_from_slice(items(&page, key));
+            let next = text(&page, "nextCursor");
+            if next.is_empty() {
+                break;
+            }
+            cursor = next.to_owned();
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+/// Reads JSON from an option: the value itself, `@FILE`, or `-` for stdin.
+pub(super) fn json_of(option: &str, written: &str) -> Result<Value, Failure> {
+    let refused = |why: String| Failure::usage(format!("{option}: {why}"));
+    let json = if written == "-" {
+        stdin().map_err(|error| refused(format!("stdin cannot be read: {error}")))?
+    } else if let Some(file) = written.strip_prefix('@') {
+        std::fs::read_to_string(file).map_err(|error| refused(format!("{file}: {error}")))?
+    } else {
+        written.to_owned()
+    };
+    serde_json::from_str(&json).map_err(|error| {
+        refused(format!("not JSON: {error}"))
+            .advise("write JSON as '{\"n\":4}', @FILE to read a file, or - to read stdin")
+    })
+}
+
+/// Sets a member of a body to the JSON of an option, if it is given.
+pub(super) fn put_json(
+    body: &mut Value,
+    key: &str,
+    (option, written): (&str, Option<&String>),
+) -> Result<(), Failure> {
+    if let Some(written) = written {
+        body[key] = json_of(option, written)?;
+    }
+    Ok(())
+}
+
+/// Sets a text member of a body, if it is given.
+pub(super) fn put_text(body: &mut Value, key: &str, given: Option<&String>) {
+    if let Some(given) = given {
+        body[key] = Value::from(given.as_str());
+    }
+}
+
+/// Reads stdin to its end.
+pub(super) fn stdin() -> io::Result<String> {
+    let mut text = String::new();
+    if io::stdin().is_terminal() {
+        super::screen::note("reading stdin; Ctrl-D ends it");
+    }
+    io::stdin().lock().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Parses a duration such as `500ms`, `30s` and `2h`.
+pub(super) fn duration_of(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Runs work until it is done, Ctrl-C is pressed or time is over. `leave` says what continues at
+/// the server, and how to come back.
+pub(super) async fn attended<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+    timeout: Option<Duration>,
+    leave: impl Fn(Exit) -> Failure,
+) -> Result<T, Failure> {
+    let over = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        // first, so that the signal is caught before anything is printed
+        biased;
+        Ok(()) = tokio::signal::ctrl_c() => Err(leave(Exit::Interrupted)),
+        done = work => done,
+        () = over => Err(leave(Exit::Timeout)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_a_value_or_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("in.json");
+        std::fs::write(&file, "{\"n\": 4}\n").unwrap();
+        let named = format!("@{}", file.display());
+        for (written, expected) in [
+            ("{\"n\":4}", Ok(json!({ "n": 4 }))),
+            (&named, Ok(json!({ "n": 4 }))),
+            ("7", Ok(json!(7))),
+        ] {
+            assert_eq!(json_of("--input", written), expected);
+        }
+        for (written, says) in [
+            ("{n:4}", "--input: not JSON: "),
+            ("@/no/such", "--input: /no/such: "),
+            ("", "not JSON"),
+        ] {
+            let refused = json_of("--input", written).unwrap_err();
+            assert_eq!(refused.exit, Exit::Usage);
+            assert!(refused.to_string().contains(says), "{refused}");
+        }
+    }
+}

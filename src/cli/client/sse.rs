@@ -1,0 +1,106 @@
+//! Server-sent events of a response.
+
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use reqwest::Response;
+use serde_json::Value;
+
+/// Longest event.
+const EVENT_BYTES_MAX: usize = 64 << 20;
+
+/// An event: its number, if it has one, and its data.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Event {
+    pub(super) id: Option<u64>,
+    pub(super) data: Value,
+}
+
+/// Received bytes that are no event yet.
+#[derive(Debug, Default)]
+struct Parser {
+    buffer: Vec<u8>,
+    id: Option<u64>,
+    data: Vec<u8>,
+}
+
+/// The events of a response.
+pub(super) struct Events {
+    body: BoxStream<'static, reqwest::Result<Vec<u8>>>,
+    parser: Parser,
+}
+
+impl Events {
+    /// Reads the body of a response.
+    pub(super) fn of(response: Response) -> Self {
+        let body = response.bytes_stream().map(|bytes| bytes.map(|bytes| bytes.to_vec())).boxed();
+        Self { body, parser: Parser::default() }
+    }
+
+    /// Returns the next event; `None` at the end of the stream, also if it ends early.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.parser.next() {
+                return Some(event);
+            }
+            match self.body.next().await {
+                Some(Ok(bytes)) if self.parser.has_room_for(&bytes) => self.parser.feed(&bytes),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Parser {
+    fn has_room_for(&self, bytes: &[u8]) -> bool {
+        self.buffer.len() + self.data.len() + bytes.len() <= EVENT_BYTES_MAX
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Returns the next complete event. Comments, and events that are not JSON, are left out.
+    fn next(&mut self) -> Option<Event> {
+        while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            let line = line.trim_ascii_end();
+            if let Some(data) = line.strip_prefix(b"data:") {
+                self.data.extend_from_slice(data);
+            } else if let Some(id) = line.strip_prefix(b"id:") {
+                self.id = std::str::from_utf8(id).ok().and_then(|id| id.trim().parse().ok());
+            } else if line.is_empty() {
+                let (data, id) = (std::mem::take(&mut self.data), self.id.take());
+                if let Ok(data) = serde_json::from_slice(&data) {
+                    return Some(Event { id, data });
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pieces_may_end_anywhere() {
+        let body = ": hello\n\nid: 7\ndata: {\"a\":\"ü\"}\n\ndata:{\"b\":1}\r\n\r\ndata: [DONE\n\n\
+                    data: {\"c\"";
+        let expected = [
+            Event { id: Some(7), data: json!({ "a": "ü" }) },
+            Event { id: None, data: json!({ "b": 1 }) },
+        ];
+        for size in 1..body.len() {
+            let mut parser = Parser::default();
+            let mut found = Vec::new();
+            for piece in body.as_bytes().chunks(size) {
+                parser.feed(piece);
+                found.extend(std::iter::from_fn(|| parser.next()));
+            }
+            assert_eq!(found, expected, "{size}");
+        }
+    }
+}

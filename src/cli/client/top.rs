@@ -1,0 +1,130 @@
+//! `greenroom top`: what a server does now, again and again.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::api::Call;
+use super::exit::{Exit, Failure};
+use super::screen::{Form, Screen};
+use super::session::{Session, attended, duration_of};
+use super::table::Table;
+use super::text::{cell, compact, items, plain, text};
+
+/// Executions that are shown.
+const SHOWN_MAX: &str = "20";
+
+/// Clears what is below the top left of the terminal.
+const CLEAR: &str = "\u{1b}[H\u{1b}[J";
+
+/// Switches to another screen, where nothing of the terminal's history is lost, and back.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
+const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
+
+/// Options of `top`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub(in crate::cli) struct Top {
+    #[command(flatten)]
+    pub(super) options: super::settings::Options,
+    /// Time between two looks, as 2s.
+    #[arg(long, value_name = "DURATION", value_parser = duration_of, default_value = "2s")]
+    interval: Duration,
+    /// Look once, also on a terminal.
+    #[arg(long)]
+    once: bool,
+}
+
+/// Shows what the server does, until Ctrl-C on a terminal, else once.
+pub(super) async fn run(session: &Session, top: &Top) -> Result<Exit, Failure> {
+    let screen = &session.screen;
+    if top.once || !screen.is_live || screen.form != Form::Table {
+        let view = look(session).await?;
+        screen.value(&view, |view| lines_of(screen, session.api.server().as_str(), view))?;
+        return Ok(Exit::Ok);
+    }
+    // a server that cannot be reached is refused before the screen is switched
+    look(session).await?;
+    screen.write(ENTER)?;
+    let watched = attended(again(session, top.interval), None, |exit| Failure::new(exit, "")).await;
+    screen.write(LEAVE)?;
+    match watched {
+        // Ctrl-C is the way out
+        Err(failure) if failure.exit == Exit::Interrupted => Ok(Exit::Ok),
+        watched => watched,
+    }
+}
+
+async fn again(session: &Session, interval: Duration) -> Result<Exit, Failure> {
+    loop {
+        let lines = match look(session).await {
+            Ok(view) => lines_of(&session.screen, session.api.server().as_str(), &view),
+            Err(failure) if failure.is_transient() => vec![failure.to_string()],
+            Err(failure) => return Err(failure),
+        };
+        session.screen.write(&format!("{CLEAR}{}\nCtrl-C ends\n", lines.join("\n")))?;
+        tokio::time::sleep(interval).await;
+    }
+}
+
+/// Reads what is shown, at about one time.
+async fn look(session: &Session) -> Result<Value, Failure> {
+    // four requests at once are a large future
+    Box::pin(requests(session)).await
+}
+
+async fn requests(session: &Session) -> Result<Value, Failure> {
+    let api = &session.api;
+    let running = [("status", "running"), ("limit", SHOWN_MAX)];
+    let executions = ["workflows", "executions"];
+    let asks = [("limit", SHOWN_MAX)];
+    let (counts, running, asks, agents) = futures_util::try_join!(
+        api.data(Call::get(&["workflows", "executions", "counts"])),
+        api.data(Call::get(&executions).query(&running)),
+        api.data(Call::get(&["inbox"]).query(&asks)),
+        api.data(Call::get(&["agents"])),
+    )?;
+    let working = agents.as_array().map_or(&[][..], Vec::as_slice).iter();
+    let working: Vec<_> =
+        working.filter(|it| it["status"] == "working").map(|it| &it["id"]).collect();
+    Ok(json!({
+        "total": counts["total"],
+        "workflows": counts["workflows"],
+        "running": running["executions"],
+        "asks": asks["asks"],
+        "agentsWorking": working,
+    }))
+}
+
+/// Shows a look for people.
+fn lines_of(screen: &Screen, server: &str, view: &Value) -> Vec<String> {
+    let total = &view["total"];
+    let count = |key: &str| format!("{} {key}", compact(&total[key]));
+    let counts = ["running", "suspended", "completed", "error", "cancelled"].map(count).join(", ");
+    let working: Vec<_> = items(view, "agentsWorking").iter().map(cell).collect();
+    let working = if working.is_empty() { "none".to_owned() } else { working.join(" ") };
+    let mut lines =
+        vec![plain(server), counts, format!("agents that work: {working}"), String::new()];
+
+    let mut workflows =
+        Table::new(["WORKFLOW", "RUNNING", "SUSPENDED", "COMPLETED", "ERROR", "CANCELLED"]);
+    for it in items(view, "workflows") {
+        let keys = ["workflowId", "running", "suspended", "completed", "error", "cancelled"];
+        workflows.row(keys.map(|key| cell(&it[key])));
+    }
+    lines.extend(screen.rows(&workflows));
+    let mut running = Table::new(["RUNNING", "WORKFLOW", "STARTED", "USER"]);
+    for it in items(view, "running") {
+        running.row(["executionId", "workflowId", "startAt", "userId"].map(|key| cell(&it[key])));
+    }
+    let mut asks = Table::new(["WAITS FOR A PERSON", "DEADLINE", "REASON"]);
+    for it in items(view, "asks") {
+        asks.row([cell(&it["askId"]), cell(&it["deadline"]), plain(text(it, "reason"))]);
+    }
+    for rows in [screen.rows(&running), screen.rows(&asks)] {
+        if rows.len() > 1 {
+            lines.push(String::new());
+            lines.extend(rows);
+        }
+    }
+    lines
+}

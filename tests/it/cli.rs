@@ -1,0 +1,10 @@
+//! Client commands: the real program against a real server.
+
+mod around;
+mod exits;
+mod observing;
+mod people;
+mod profiles;
+mod runs;
+mod seat;
+mod watching;

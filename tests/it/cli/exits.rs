@@ -1,0 +1,142 @@
+//! Exit codes, and what failures say.
+
+use sha2::{Digest as _, Sha256};
+
+use super::seat::{Ran, Seat};
+use crate::program::Programs as _;
+use support::server::Home;
+
+#[test]
+fn every_failure_has_its_code_and_says_what_to_do() {
+    let seat = Seat::new();
+    seat.run(&[
+        "workflows",
+        "run",
+        "approval",
+        "-i",
+        "{\"who\":\"ann\"}",
+        "--execution-id",
+        "exp-1",
+    ]);
+    let rows: &[(&[&str], i32, &[&str])] = &[
+        (&["workflows", "run", "add", "-i", "{\"n\":1}"], 0, &["add ", " completed in "]),
+        (
+            &["workflows", "run", "failing"],
+            1,
+            &["greenroom: failing ", " failed at bad: ", "greenroom executions replay "],
+        ),
+        (&["workflows", "run", "add", "-i", "{n}"], 2, &["--input: not JSON", "@FILE"]),
+        (&["workflows", "run", "add", "-i", "@no.json"], 2, &["--input: no.json: "]),
+        (
+            &["workflows", "run", "add", "-i", "{\"n\":\"x\"}"],
+            2,
+            &["n: \"x\" is not of type \"integer\"", "greenroom workflows show", "\n  request "],
+        ),
+        (&["workflows", "list", "--server", "nonsense"], 2, &["must be a URL"]),
+        (&["workflows", "list", "--port", "1"], 2, &["--port is for the server", "--server"]),
+        (&["workflows", "lst"], 2, &["similar subcommand exists: 'list'"]),
+        (
+            &["workflows", "show", "ad"],
+            3,
+            &["Workflow ad not found\n  did you mean add?\n  request "],
+        ),
+        (&["workflows", "run", "approvl"], 3, &["did you mean approval?", "\n  request "]),
+        (&["executions", "show", "exp-2"], 3, &["did you mean exp-1?", "\n  request "]),
+        (&["executions", "show", "zzz"], 3, &["`greenroom executions list` shows them"]),
+        (&["executions", "list", "--workflow", "fork?"], 3, &["did you mean fork?"]),
+        (
+            &["workflows", "run", "approval", "-i", "{\"who\":\"bob\"}"],
+            5,
+            &[
+                "waits: bob asks",
+                "it shows {\"who\":\"bob\"}",
+                "executions resume ",
+                "executions watch ",
+            ],
+        ),
+        (
+            &["workflows", "run", "nap", "--timeout", "50ms", "--execution-id", "n-1"],
+            124,
+            &["time is over; execution n-1 continues", "greenroom executions watch n-1"],
+        ),
+        (&["executions", "watch", "n-1", "--timeout", "50ms"], 124, &["executions cancel n-1"]),
+        (
+            &["executions", "resume", "n-1"],
+            1,
+            &["Execution n-1 is not suspended", "Check its state"],
+        ),
+        (
+            &["executions", "resume", "exp-1", "-d", "{\"approved\":1}"],
+            2,
+            &["approved: 1 is not of type \"boolean\""],
+        ),
+    ];
+    for (arguments, code, says) in rows {
+        let ran = seat.run(arguments);
+        assert_eq!(ran.code, *code, "{arguments:?}: {ran:?}");
+        for part in *says {
+            assert!(ran.stderr.contains(part), "{arguments:?} does not say {part:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let home = Home::new("");
+    let mut command = home.greenroom(&["workflows", "list"]);
+    command.env("GREENROOM_SERVER", "http://127.0.0.1:1").env("XDG_CONFIG_HOME", home.path(""));
+    let ran = Ran::of(home.run(command));
+    assert_eq!(ran.code, 1);
+    let expected = "greenroom: cannot reach http://127.0.0.1:1/: Connection refused (os error 111)\n  \
+        start a server with `greenroom serve`, or name another one with --server or GREENROOM_SERVER\n";
+    assert_eq!(ran.stderr, expected);
+}
+
+#[test]
+fn a_server_of_another_kind_is_recognized() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>";
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let home = Home::new("");
+    let mut command = home.greenroom(&["workflows", "list", "--server", &url]);
+    command.env("XDG_CONFIG_HOME", home.path(""));
+    let ran = Ran::of(home.run(command));
+    answering.join().unwrap();
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("answered 200, and not as greenroom does"), "{ran:?}");
+}
+
+#[test]
+fn tokens_open_a_private_server() {
+    let hash: String = Sha256::digest("k-1").iter().map(|byte| format!("{byte:02x}")).collect();
+    let seat = Seat::with(&format!(
+        "[auth]\ndefault = \"private\"\nrules = [{{ route = \"POST /workflows/add/execute\", \
+         roles = [\"boss\"] }}]\n[[auth.api_keys]]\nid = \"job\"\nhash = \"sha256:{hash}\"\n"
+    ));
+    let with = |token: &str, arguments: &[&str]| {
+        let mut command = seat.command(arguments);
+        command.env("GREENROOM_TOKEN", token);
+        seat.end(command)
+    };
+    let without = seat.run(&["workflows", "list"]);
+    assert_eq!(without.code, 4);
+    assert!(without.stderr.contains("Authentication required\n  set GREENROOM_TOKEN, or add"));
+    assert!(without.stderr.contains("\n  request "), "{without:?}");
+    assert_eq!(with("k-2", &["workflows", "list"]).code, 4);
+    assert_eq!(with("k-1", &["workflows", "list"]).code, 0);
+    let forbidden = with("k-1", &["workflows", "run", "add", "-i", "{\"n\":1}"]);
+    assert_eq!(forbidden.code, 4, "{forbidden:?}");
+
+    let added = ["profile", "add", "home", "--server", &seat.url(), "--token", "-"];
+    assert_eq!(seat.run_with(&added, "k-1\n").code, 0);
+    assert_eq!(seat.run(&["workflows", "list"]).code, 0);
+    let mut command = seat.command(&["workflows", "list", "--profile", "home"]);
+    command.env_remove("GREENROOM_SERVER");
+    assert_eq!(seat.end(command).code, 0);
+}

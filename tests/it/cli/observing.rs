@@ -1,0 +1,128 @@
+//! Agents, the log and traces.
+
+use std::io::BufReader;
+use std::process::Command;
+
+use serde_json::json;
+
+use super::runs::keys;
+use super::seat::{Ran, Seat};
+use super::watching::{ended, signal, until};
+use support::eventually;
+
+#[test]
+fn agents_are_listed_and_shown() {
+    let seat = Seat::new();
+    let listed = seat.run(&["agents", "list"]).stdout;
+    let lines: Vec<_> = listed.lines().collect();
+    assert_eq!(lines[0], "ID         STATUS  MODEL    TOOLS  DESCRIPTION");
+    assert_eq!(lines[1], "assistant  idle    offline  2      Answers");
+    let shown = seat.run(&["agents", "show", "assistant"]).stdout;
+    assert!(shown.contains("memory       yes\n"), "{shown}");
+    assert!(shown.ends_with("tools\n  add  Adds two\n  pay  Pays\n"), "{shown}");
+    let unknown = seat.run(&["agents", "show", "asistant"]);
+    assert_eq!(unknown.code, 3);
+    assert!(unknown.stderr.contains("did you mean assistant?"), "{unknown:?}");
+}
+
+#[test]
+fn an_agent_answers_once() {
+    let seat = Seat::new();
+    let text =
+        |input: &str, stdin: &str| seat.run_with(&["agents", "run", "silent", input], stdin).stdout;
+    assert_eq!(text("say hello", ""), text("-", "say hello"));
+    let answer = seat.json(&["agents", "run", "silent", "say hello"]);
+    assert_eq!(keys(&answer), "finishReason text toolCalls toolResults usage");
+    assert_eq!(format!("{}\n", answer["text"].as_str().unwrap()), text("say hello", ""));
+    let tool = seat.run(&["agents", "run", "assistant", "ADD"]);
+    assert!(tool.stderr.starts_with("[add {\"n\":"), "{tool:?}");
+    let jsonl = seat.run(&["agents", "run", "silent", "hello", "-o", "jsonl"]).stdout;
+    assert!(jsonl.starts_with("{\"type\":\"start\","), "{jsonl}");
+
+    let waits = seat.run(&["agents", "run", "payer", "PAY"]);
+    assert_eq!(waits.code, 5);
+    assert!(waits.stderr.contains("the agent waits: Pay "), "{waits:?}");
+    assert!(waits.stderr.contains("--approve, or --refuse"), "{waits:?}");
+    let ran = seat.run(&["agents", "run", "payer", "PAY", "-o", "json"]);
+    assert_eq!(ran.code, 5);
+}
+
+#[test]
+fn an_agent_makes_an_object() {
+    let seat = Seat::new();
+    let schema = "{\"type\":\"object\",\"required\":[\"age\"],\"properties\":{\"age\":{\"type\":\"integer\"}}}";
+    let object = seat.json(&["agents", "object", "silent", "Ada is 36", "--schema", schema]);
+    assert!(object["age"].is_i64(), "{object}");
+    let bad = seat.run(&["agents", "object", "silent", "x", "--schema", "{\"type\":7}"]);
+    assert_eq!(bad.code, 2);
+    assert!(bad.stderr.contains("\n  request "), "{bad:?}");
+}
+
+#[test]
+fn a_conversation_is_a_line_after_the_other() {
+    let seat = Seat::new();
+    let lines = "my name is Ada\n\nADD\n";
+    let chat = seat.run_with(&["agents", "chat", "assistant"], lines);
+    assert_eq!(chat.code, 0, "{chat:?}");
+    assert_eq!(chat.stdout.lines().count(), 2);
+    let stored = ["agents", "chat", "assistant", "--conversation", "c-1", "--user", "ada"];
+    assert_eq!(seat.run_with(&stored, lines).code, 0);
+    let path = "/api/memory/conversations/c-1/messages?agentId=assistant&userId=ada";
+    assert_eq!(seat.server.get(path).data()["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(seat.run_with(&["agents", "chat", "nobody"], "hello\n").code, 3);
+}
+
+#[test]
+fn the_log_is_listed_and_followed() {
+    let seat = Seat::new();
+    let listed = eventually("two lines of the log", || {
+        let listed = seat.json(&["logs", "-n", "2"]);
+        (listed.as_array().unwrap().len() == 2).then_some(listed)
+    });
+    assert_eq!(keys(&listed[0]), "component level msg timestamp");
+    let mut child = seat.spawn(&mut seat.command(&["logs", "--follow", "--agent", "payer"]));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert_eq!(seat.run(&["agents", "run", "payer", "PAY"]).code, 5);
+    let line = until(&mut stdout, "waits for people");
+    assert!(line.contains("  info   agent payer: generation "), "{line}");
+    assert!(line.ends_with("  agentId=payer\n"), "{line}");
+    signal(&child, "INT");
+    let Ran { code, stderr, .. } = ended(child);
+    assert_eq!((code, stderr.as_str()), (130, "greenroom: interrupted\n"));
+    let refused = seat.run(&["logs", "-f", "--since", "yesterday"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("\n  request "), "{refused:?}");
+}
+
+#[test]
+fn a_trace_is_a_tree() {
+    let seat = Seat::new();
+    assert_eq!(seat.run(&["workflows", "run", "fork", "--execution-id", "k-1"]).code, 0);
+    let listed = seat.json(&["traces", "list", "--of", "workflow", "--entity", "fork"]);
+    assert_eq!(listed[0]["name"], "invoke_workflow fork");
+    let id = listed[0]["traceId"].as_str().unwrap();
+    assert_eq!(seat.json(&["executions", "show", "k-1"])["traceId"], json!(id));
+    let shown = seat.run(&["traces", "show", id]).stdout;
+    let names: Vec<_> =
+        shown.lines().map(|line| line.split("  OK").next().unwrap().trim_end()).collect();
+    assert_eq!(names[1], "invoke_workflow fork");
+    assert!(names.contains(&"    step r"), "{shown}");
+    let unknown = seat.run(&["traces", "show", "0"]);
+    assert_eq!(unknown.code, 3);
+    assert!(unknown.stderr.contains("`greenroom traces list` shows them"), "{unknown:?}");
+}
+
+/// Interrupts an answer, which is then cancelled at the server.
+#[test]
+fn an_interrupt_stops_an_answer() {
+    let seat = Seat::new();
+    let mut command: Command =
+        seat.command(&["agents", "run", "silent", "WAIT for it", "-o", "jsonl"]);
+    let mut child = seat.spawn(&mut command);
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    until(&mut stdout, "\"type\":\"start\"");
+    signal(&child, "INT");
+    assert_eq!(ended(child).code, 130);
+    let history = seat.server.get("/agents/silent/history?limit=1").data();
+    assert_eq!(history["entries"][0]["status"], "cancelled");
+}

@@ -1,0 +1,135 @@
+//! The inbox, and executions that wait, fail and run again.
+
+use serde_json::{Value, json};
+
+use super::runs::keys;
+use super::seat::Seat;
+
+const ANN: &str = "{\"who\":\"ann\"}";
+
+/// Starts an execution that waits, and returns the id of its ask.
+fn asked(seat: &Seat, id: &str) -> String {
+    let run = ["workflows", "run", "approval", "-i", ANN, "--execution-id", id];
+    assert_eq!(seat.run(&run).code, 5);
+    let asks = seat.json(&["inbox", "list", "--workflow", "approval"]);
+    let of = |ask: &&Value| ask["of"]["executionId"] == id;
+    let ask = asks.as_array().unwrap().iter().find(of).unwrap();
+    ask["askId"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn asks_are_listed_claimed_and_answered() {
+    let seat = Seat::new();
+    let none = seat.run(&["inbox", "list"]);
+    assert_eq!((none.code, none.stderr.as_str()), (0, "nothing waits for a person\n"));
+    let ask = asked(&seat, "x-1");
+    let listed = seat.run(&["inbox", "list"]).stdout;
+    let line = listed.lines().nth(1).unwrap();
+    assert!(line.starts_with(&format!("{ask}  step  open   -")), "{listed}");
+    assert!(line.ends_with("x-1 ask  ann asks"), "{listed}");
+
+    let shown = seat.run(&["inbox", "show", &ask]).stdout;
+    assert!(shown.contains("shows          {\"who\":\"ann\"}\n"), "{shown}");
+    let how = format!("to answer: greenroom inbox answer {ask} --data JSON\n");
+    assert!(shown.ends_with(&how), "{shown}");
+    let expected = "askId claimedBy claimedUntil closedAt deadline form kind of openedAt payload \
+        reason revision schema state to userId";
+    assert_eq!(keys(&seat.json(&["inbox", "show", &ask])), expected);
+
+    let claimed = seat.run(&["inbox", "claim", &ask, "--for", "5m", "--user", "lea"]);
+    assert!(claimed.stdout.contains("claimed by     lea\n"), "{claimed:?}");
+    let late = seat.run(&["inbox", "answer", &ask, "--approve", "--user", "bob"]);
+    assert_eq!(late.code, 1);
+    assert!(late.stderr.contains("lea is about to answer"), "{late:?}");
+    assert_eq!(seat.run(&["inbox", "release", &ask, "--user", "lea"]).code, 0);
+    let answered = seat.json(&["inbox", "answer", &ask, "--approve", "--user", "bob"]);
+    assert_eq!(answered["data"], json!({ "approved": true }));
+    assert_eq!(answered["answeredBy"]["id"], "bob");
+    assert_eq!(seat.run(&["executions", "watch", "x-1"]).code, 0);
+    let closed = seat.json(&["inbox", "list", "--state", "closed"]);
+    assert_eq!(closed[0]["state"], "answered");
+}
+
+#[test]
+fn answers_that_do_not_fit_change_nothing() {
+    let seat = Seat::new();
+    let ask = asked(&seat, "x-1");
+    let rows: &[(&[&str], i32, &str)] = &[
+        (
+            &["answer", &ask, "-d", "{\"approved\":1}"],
+            2,
+            "`greenroom inbox show ID` has the schema",
+        ),
+        (&["answer", &ask, "-d", "{"], 2, "--data: not JSON"),
+        (&["answer", &ask], 2, "--data <JSON>|--approve|--refuse"),
+        (&["answer", &ask, "--approve", "--refuse"], 2, "cannot be used with"),
+        (&["answer", "ask_0", "--approve"], 3, "`greenroom inbox list --state all` shows them"),
+        (&["show", "ask_0"], 3, "Ask ask_0 not found"),
+    ];
+    for (arguments, code, says) in rows {
+        let ran = seat.run(&[&["inbox"], *arguments].concat());
+        assert_eq!(ran.code, *code, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(says), "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(seat.json(&["inbox", "show", &ask])["state"], "open");
+}
+
+#[test]
+fn an_execution_says_why_it_waits_and_how_it_ended() {
+    let seat = Seat::new();
+    let ask = asked(&seat, "x-1");
+    let why = seat.run(&["executions", "why", "x-1"]).stdout;
+    let lines: Vec<_> = why.lines().collect();
+    assert_eq!(lines[..3], ["approval x-1 is suspended", "", "waits for a resume: ann asks"]);
+    assert!(why.contains(&format!("\n  ask     greenroom inbox show {ask}\n")), "{why}");
+    assert!(why.contains("\n  moves   resume: a resume with the requested data\n"), "{why}");
+
+    let run = ["workflows", "run", "failing", "--execution-id", "f-1"];
+    assert_eq!(seat.run(&run).code, 1);
+    let why = seat.run(&["executions", "why", "f-1"]).stdout;
+    assert!(why.contains("  failed at bad: "), "{why}");
+    assert!(why.ends_with("  greenroom executions replay f-1 --step bad\n"), "{why}");
+    let json = seat.json(&["executions", "why", "f-1"]);
+    assert_eq!(json["ended"]["replayFrom"], json!(["fine", "bad"]));
+}
+
+#[test]
+fn events_are_listed_from_any_number_on() {
+    let seat = Seat::new();
+    let run = ["workflows", "run", "add", "-i", "{\"n\":1}", "--execution-id", "a-1"];
+    assert_eq!(seat.run(&run).code, 0);
+    let events = seat.json(&["executions", "events", "a-1"]);
+    let types: Vec<_> = events.as_array().unwrap().iter().map(|it| it["type"].as_str()).collect();
+    assert_eq!(types.len(), 7);
+    assert_eq!((types[0], types[6]), (Some("workflow-start"), Some("workflow-result")));
+    let some = seat.json(&["executions", "events", "a-1", "--after", "2", "-n", "3"]);
+    assert_eq!(some.as_array().unwrap()[..], events.as_array().unwrap()[2..5]);
+    let table = seat.run(&["executions", "events", "a-1", "-n", "2"]).stdout;
+    assert!(table.starts_with("NUMBER  TIME "), "{table}");
+    assert!(table.ends_with("  step-start      one\n"), "{table}");
+}
+
+#[test]
+fn an_execution_runs_again_from_the_middle() {
+    let seat = Seat::new();
+    asked(&seat, "x-1");
+    assert_eq!(seat.run(&["executions", "resume", "x-1", "-d", "{\"approved\":true}"]).code, 0);
+    let again = ["executions", "replay", "x-1", "--step", "ask", "--execution-id", "x-2"];
+    let replayed = seat.run(&[&again[..], &["-d", "{\"approved\":false}"]].concat());
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (0, "{\n  \"approved\": false\n}\n"));
+    let state = seat.json(&["executions", "show", "x-2"]);
+    assert_eq!(state["replayedFrom"]["executionId"], "x-1");
+    assert_eq!(
+        seat.json(&["executions", "list", "--replay-of", "x-1"]).as_array().unwrap().len(),
+        1
+    );
+
+    let run = ["workflows", "run", "failing", "--execution-id", "f-1"];
+    assert_eq!(seat.run(&run).code, 1);
+    let failed = seat.run(&["executions", "replay", "f-1", "--execution-id", "f-2"]);
+    assert_eq!(failed.code, 1);
+    assert!(failed.stderr.contains("greenroom: failing f-2 failed at bad: "), "{failed:?}");
+    let unknown = seat.run(&["executions", "replay", "f-1", "--step", "nope"]);
+    assert_eq!(unknown.code, 1);
+    assert!(unknown.stderr.contains("\n  request "), "{unknown:?}");
+}
