@@ -18,7 +18,7 @@ export function wordsOfCounts({ done, skipped, failed }: Counts, action: BulkAct
   return [`${number(done)} ${bulkWords[action].done}`, skipped > 0 && `${number(skipped)} did not fit`, failed > 0 && `${number(failed)} failed`].filter(Boolean).join(", ");
 }
 
-/** What failed and why. Results name executions by their ids alone. */
+/** Lists what failed and why. Results name executions by their ids alone. */
 export function Failures({ counts: { failures, failed } }: { counts: Counts }) {
   if (failures.length === 0) return null;
   return (
