@@ -41,7 +41,7 @@ test("workflows that were removed are listed, and lead to their executions", asy
   await page.waitForURL("**/executions?workflow=gone");
   assert.equal(await workflowOf(page).locator("optgroup[label=Removed] option:checked").textContent(), "gone");
   await page.goto(`${server.console}/console/workflows/gone`);
-  await page.getByText("The configuration does not have this workflow any more").waitFor();
+  await page.getByText("The configuration no longer has this workflow").waitFor();
   faults.push(...(await examine(page)));
   clean(faults);
 });

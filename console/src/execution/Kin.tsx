@@ -38,7 +38,7 @@ function Parent({ id }: { id: string }) {
           <span class="quiet">of</span> <bdi>{nameOf(workflows, parent.workflowId)}</bdi> <Status kind={kindOf(parent)} />
         </>
       )}
-      {search.data && !parent && <span class="quiet"> , which is not stored any more, or not for you to see</span>}
+      {search.data && !parent && <span class="quiet">, which is no longer stored, or not for you to see</span>}
     </p>
   );
 }

@@ -16,7 +16,7 @@ import type { Ids } from "./Value.tsx";
 /** Names and ids that are shown; the input has all. */
 const shownMax = 10;
 
-/** What an operation on many executions does, for whom, and what came of it. */
+/** Shows what an operation on many executions does, for which user, and its outcome. */
 export function OperationFacts({ ids, model }: { ids: Ids; model: Model }) {
   const state = useResource((signal) => get("/workflows/{id}/executions/{executionId}/state", { path: ids, signal }), [ids]);
   const workflows = useWorkflows();

@@ -24,7 +24,7 @@ export interface Operation {
 /** The server adds the time of the beginning, which is no condition of a person. */
 const beginMs = 10_000;
 
-/** What an operation was asked to do, as people say it. */
+/** Returns what an operation was asked to do, as people say it. */
 export function sentenceOf({ action, filter = {}, executionIds }: Operation, startAt: string, workflows: readonly Named[] | undefined): string {
   const { verbs } = bulkWords[action];
   if (executionIds) return `${verbs} ${plural(executionIds.length, "execution")} that ${executionIds.length === 1 ? "was" : "were"} named.`;
@@ -40,7 +40,7 @@ export function sentenceOf({ action, filter = {}, executionIds }: Operation, sta
   return words === "" ? `${verbs} all executions that it can.` : `${verbs} executions that ${words}.`;
 }
 
-/** The counts of an operation: its result, or those after its last page. */
+/** Returns the counts of an operation: its result, or those after its last page. */
 export function countsOf(model: Model): Counts | undefined {
   const pages = [...model.steps.values()].filter((step) => step.path.endsWith("/page"));
   return [model.result, ...pages.map((step) => step.output).reverse()].find(isCounts);

@@ -58,7 +58,7 @@ export function foremost(outlook: Outlook): Awaited | undefined {
   return [...outlook.waitsFor].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))[0];
 }
 
-/** Whether an execution does nothing until a time comes, and the first such time, if it is known. */
+/** Returns the time at which an execution that only sleeps wakes up, if it is known; null if it does not sleep. */
 export function asleep(outlook: Outlook | undefined): { until: string | undefined } | null {
   const waits = outlook?.waitsFor ?? [];
   if (waits.length === 0 || waits.some((wait) => wait.kind !== "sleep")) return null;

@@ -20,7 +20,7 @@ export function wordsOfCounts({ done, children = 0, skipped, failed }: Counts, a
   return [`${number(done)} ${bulkWords[action].done}`, children > 0 && `${number(children)} that they had started cancelled with them`, skipped > 0 && `${number(skipped)} left out`, failed > 0 && `${number(failed)} failed`].filter(Boolean).join(", ");
 }
 
-/** What failed and why. Results name executions by their ids alone. */
+/** Lists what failed and why. Results name executions by their ids alone. */
 export function Failures({ counts: { failures, failed } }: { counts: Counts }) {
   if (failures.length === 0) return null;
   return (

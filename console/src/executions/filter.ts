@@ -50,7 +50,7 @@ export function isEmpty(filter: Filter): boolean {
   return Object.values(filter).every((value) => value === "");
 }
 
-/** How many conditions it has; a range between two times is one. */
+/** Counts its conditions; a range between two times is one. */
 export function countOf(filter: Filter): number {
   return Object.entries(filter).filter(([name, value]) => value !== "" && name !== "from" && name !== "to").length;
 }

@@ -23,7 +23,7 @@ async function readPage(filter: Filter, cursor: string | null): Promise<Page> {
   return filter.workflow ? get("/workflows/{id}/executions", { path: { id: filter.workflow }, query }) : get("/workflows/executions", { query });
 }
 
-/** A search answers for 1,000 executions at a time: as many times, at most, it goes on by itself where it finds nothing. */
+/** Pages that a search reads by itself while it finds nothing, at most. Each is one of 1,000 executions. */
 const searchedMax = 10;
 
 /** Reads on until a page has executions. */

@@ -114,7 +114,7 @@ function useWhose(which: Whose): Ask[] {
   return asks.filter((ask) => ids.has(ask.askId));
 }
 
-/** What questions are about that look like another one: read once with the executions that wait, not one by one. */
+/** Returns what questions are about that look like another one: read once with the executions that wait, not one by one. */
 function useAbout(): (ask: Ask) => string {
   const same = alike(openAsks.value);
   const isNeeded = same.size > 0;

@@ -4,7 +4,7 @@ import type { Ask, Suspension } from "../api/types.ts";
 const fieldsMax = 3;
 const lettersMax = 80;
 
-/** Questions that have the same words as another one: only what they are about tells them apart. */
+/** Finds questions that have the same words as another one: only what they are about tells them apart. */
 export function alike(asks: readonly Ask[]): Set<string> {
   const byWords = new Map<string, string[]>();
   for (const { reason, askId } of asks) byWords.set(reason, [...(byWords.get(reason) ?? []), askId]);
@@ -18,7 +18,7 @@ export function firstFields(payload: unknown): string {
   return plain.slice(0, fieldsMax).map(([name, value]) => `${name} ${String(value)}`).join(", ").slice(0, lettersMax);
 }
 
-/** What a question is about, from a list of executions: of its execution, the suspension at its path. */
+/** Returns what a question is about, from a list of executions: of its execution, the suspension at its path. */
 export function aboutOf(ask: Ask, executions: readonly { executionId: string; suspension?: Suspension; suspensions?: Suspension[] }[]): string {
   const { of } = ask;
   if (!("executionId" in of)) return "";

@@ -38,7 +38,7 @@ export function origin(ask: Ask, workflows?: readonly Named[]): { text: string; 
 
 export const whyNotOwn = "You started it: another person has to answer";
 
-/** Whether a question is for everyone but who started it, and that is `user`. */
+/** Returns true if a question is for everyone but the user who started it, and that is `user`. */
 export function isExcluded(ask: Ask, user: string): boolean {
   return user !== "" && ask.userId === user && ask.to.includes("!self");
 }

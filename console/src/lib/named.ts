@@ -9,7 +9,7 @@ export interface Named {
 /** Names of what the server does not list. */
 const ownNames: Record<string, string> = { [bulkWorkflow]: "Bulk operation" };
 
-/** The name of an id; the id where it has none, or is not configured any more. */
+/** The name of an id; the id where it has none, or is no longer configured. */
 export function nameOf(list: readonly Named[] | undefined, id: string): string {
   return list?.find((each) => each.id === id)?.name || (ownNames[id] ?? id);
 }

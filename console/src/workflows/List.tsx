@@ -55,7 +55,7 @@ export function WorkflowsView() {
               </b>{" "}
               <span class="quiet">removed</span>
             </a>
-            <p class="quiet">The configuration does not have it any more.</p>
+            <p class="quiet">The configuration no longer has it.</p>
             <p class="small quiet">
               <a href={`${to("executions")}?workflow=${encodeURIComponent(each.workflowId)}`}>Its executions</a>: <Outcomes counts={each} />
             </p>

@@ -24,7 +24,7 @@ export function Removed({ id, error, retry }: { id: string; error: ApiError; ret
         <Outcomes counts={counts.data?.total} />
       </div>
       <p>
-        The configuration does not have this workflow any more, so nothing of it can be started. <a href={`${to("executions")}?workflow=${encodeURIComponent(id)}`}>{all === 1 ? "Its execution is" : `Its ${plural(all, "execution")} are`} stored.</a>
+        The configuration no longer has this workflow, so it cannot be started. <a href={`${to("executions")}?workflow=${encodeURIComponent(id)}`}>{all === 1 ? "Its execution is" : `Its ${plural(all, "execution")} are`} stored.</a>
       </p>
       <Versions id={id} />
     </div>
