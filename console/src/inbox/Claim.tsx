@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Ask } from "../api/types.ts";
-import { actingAs, actor } from "../lib/settings.ts";
+import { me } from "../api/permissions.ts";
+import { actor } from "../lib/settings.ts";
 import { ActDialog, type Call, CopyCalls, useAct, whyNot } from "../parts/Act.tsx";
 import { Problem } from "../parts/Problem.tsx";
 import { Until } from "../parts/Time.tsx";
@@ -9,8 +10,7 @@ import { Until } from "../parts/Time.tsx";
 export function Claim({ ask, changed }: { ask: Ask; changed: () => void }) {
   const { run, error, isBusy } = useAct<unknown>(changed);
   const [assigning, setAssigning] = useState(false);
-  const me = actingAs.value.trim();
-  const mine = ask.claimedBy !== null && ask.claimedBy === me;
+  const mine = ask.claimedBy !== null && ask.claimedBy === me();
   const path = `/inbox/${encodeURIComponent(ask.askId)}`;
   const options = actor();
   const next: Call = ask.claimedBy === null ? { method: "POST", path: `${path}/claim`, body: { for: "30m", options } } : { method: "POST", path: `${path}/release`, body: { options } };

@@ -108,7 +108,8 @@ export function InboxView({ path }: { path: string[] }) {
 function useWhose(which: Whose): Ask[] {
   const asks = openAsks.value;
   const asksServer = boot.auth && which === "mine";
-  const mine = useResource(async (signal) => (asksServer ? (await readAsks({ to: "me" }, signal))[0].map((ask) => ask.askId) : []), [asksServer], asks.length);
+  const newest = asks.reduce((latest, ask) => (ask.openedAt > latest ? ask.openedAt : latest), "");
+  const mine = useResource(async (signal) => (asksServer ? (await readAsks({ to: "me" }, signal))[0].map((ask) => ask.askId) : []), [asksServer], `${asks.length} ${newest}`);
   if (!asksServer) return whose(asks, which, actingAs.value.trim());
   const ids = new Set(mine.data);
   return asks.filter((ask) => ids.has(ask.askId));

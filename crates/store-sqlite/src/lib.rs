@@ -328,6 +328,11 @@ impl Executions for SqliteStore {
             let list = move |it: &Reading<'_>| list::list_of_ends(it, &filter, after, limit);
             return self.read_aside(Lane::Lists, record, list);
         }
+        if filter.is_search() {
+            let filter = filter.clone();
+            let list = move |it: &Reading<'_>| list::list(it, &filter, after, limit);
+            return self.read_aside(Lane::Lists, record, list);
+        }
         self.read(record, move |it| list::list(it, filter, after, limit))
     }
 
