@@ -68,6 +68,8 @@ impl Api {
         let is_near = is_loopback(&target.server);
         let http = HttpClient::new(move || {
             let client = builder().connect_timeout(CONNECT_TIMEOUT).redirect(Policy::none());
+            // a connection of HTTP/2 cannot become a WebSocket
+            let client = client.http1_only();
             // a proxy cannot reach this machine
             if is_near { client.no_proxy() } else { client }
         });
@@ -199,7 +201,7 @@ impl Api {
 }
 
 /// Returns true if a URL leads to this machine.
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let is_address = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -95,44 +95,59 @@ pub(super) fn man(options: &Man) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// A list of the server with ids.
+#[derive(Debug, Clone, Copy, Default)]
+struct List {
+    path: &'static [&'static str],
+    /// Member of the answer that has the items; empty if the answer is the list itself.
+    member: &'static str,
+    /// Member of an item that is its id.
+    id: &'static str,
+    /// Parameter that takes the begin of ids, of lists that are long.
+    prefix: &'static str,
+}
+
 /// Completes ids of workflows.
 pub(super) fn workflows() -> ArgValueCompleter {
-    ids(&["workflows"], "", "id")
+    ids(List { path: &["workflows"], id: "id", ..List::default() })
 }
 
 /// Completes ids of agents.
 pub(super) fn agents() -> ArgValueCompleter {
-    ids(&["agents"], "", "id")
+    ids(List { path: &["agents"], id: "id", ..List::default() })
 }
 
 /// Completes names of tools.
 pub(super) fn tools() -> ArgValueCompleter {
-    ids(&["tools"], "", "name")
+    ids(List { path: &["tools"], id: "name", ..List::default() })
 }
 
 /// Completes ids of executions.
 pub(super) fn executions() -> ArgValueCompleter {
-    ids(&["workflows", "executions"], "executions", "executionId")
+    let path = &["workflows", "executions"];
+    ids(List { path, member: "executions", id: "executionId", prefix: "idPrefix" })
 }
 
 /// Completes ids of open asks.
 pub(super) fn asks() -> ArgValueCompleter {
-    ids(&["inbox"], "asks", "askId")
+    ids(List { path: &["inbox"], member: "asks", id: "askId", prefix: "" })
 }
 
 /// Completes ids of traces.
 pub(super) fn traces() -> ArgValueCompleter {
-    ids(&["observability", "traces"], "traces", "traceId")
+    let path = &["observability", "traces"];
+    ids(List { path, member: "traces", id: "traceId", prefix: "" })
 }
 
-/// Completes the ids in a list of the server: the answer itself, or its member `list`.
-fn ids(path: &'static [&'static str], list: &'static str, key: &'static str) -> ArgValueCompleter {
+fn ids(list: List) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
-        let found = read(path).unwrap_or_default();
-        let items = if list.is_empty() { &found } else { &found[list] };
+        let has_prefix = !list.prefix.is_empty() && !current.is_empty();
+        let query = has_prefix.then_some((list.prefix, &*current));
+        let found = read(list.path, query.as_slice()).unwrap_or_default();
+        let items = if list.member.is_empty() { &found } else { &found[list.member] };
         let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
-        let ids = items.map(|item| text(item, key)).filter(|id| id.starts_with(&*current));
+        let ids = items.map(|item| text(item, list.id)).filter(|id| id.starts_with(&*current));
         // a shell would read control characters as keys
         let ids = ids.filter(|id| !id.chars().any(char::is_control));
         ids.map(CompletionCandidate::new).collect()
@@ -140,11 +155,11 @@ fn ids(path: &'static [&'static str], list: &'static str, key: &'static str) -> 
 }
 
 /// Reads a list, if the server gives it in time. Nothing is printed: it would stand in the prompt.
-fn read(path: &[&str]) -> Option<Value> {
+fn read(path: &[&str], query: &[(&str, &str)]) -> Option<Value> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let found = runtime.block_on(async {
         let api = Api::new(Target::of(&written(std::env::args())).ok()?).ok()?;
-        tokio::time::timeout(PATIENCE, api.data(Call::get(path))).await.ok()?.ok()
+        tokio::time::timeout(PATIENCE, api.data(Call::get(path).query(query))).await.ok()?.ok()
     });
     runtime.shutdown_background();
     found

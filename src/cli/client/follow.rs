@@ -36,12 +36,17 @@ impl Located {
         api.data(Call::get(&self.path("state"))).await
     }
 
+    /// Returns the advice to follow it later.
+    fn back(&self) -> String {
+        format!("come back: greenroom executions watch {}", quoted(&self.id))
+    }
+
     /// Returns the failure of a command that leaves a running execution.
     pub(super) fn left(&self, exit: Exit) -> Failure {
         let id = quoted(&self.id);
         let why = if exit == Exit::Timeout { "time is over" } else { "interrupted" };
         Failure::new(exit, format!("{why}; execution {} continues at the server", self.id))
-            .advise(format!("come back: greenroom executions watch {id}"))
+            .advise(self.back())
             .advise(format!("end it: greenroom executions cancel {id}"))
     }
 }
@@ -85,13 +90,13 @@ pub(super) async fn follow(
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(failure) if failure.is_transient() && attempts < ATTEMPTS_MAX => {}
+            Err(failure) if failure.is_transient() => return Err(failure.advise(at.back())),
             Err(failure) => return Err(failure),
         }
         attempts = if reading.after > after { 0 } else { attempts + 1 };
         if attempts > ATTEMPTS_MAX {
-            let id = quoted(&at.id);
-            return Err(Failure::new(Exit::Failed, "the server ends the stream again and again")
-                .advise(format!("come back: greenroom executions watch {id}")));
+            let why = "the server ends the stream again and again";
+            return Err(Failure::new(Exit::Failed, why).advise(at.back()));
         }
         if attempts == 1 {
             note("the stream has ended early; connecting again");
@@ -193,7 +198,7 @@ fn waiting(at: &Located, state: &Value) -> Failure {
         Value::Null => failure,
         payload => failure.advise(format!("it shows {}", compact(payload))),
     };
-    payload.advise(format!("come back: greenroom executions watch {id}"))
+    payload.advise(at.back())
 }
 
 #[cfg(test)]

@@ -125,11 +125,10 @@ impl Graph {
         let Some(first) = blocks.first() else { return vec![(node, String::new())] };
         match text(step, "type") {
             "andForEach" | "andDoWhile" | "andDoUntil" => {
-                let back = self.chain(first, vec![(node, "each".to_owned())]);
-                let back: Vec<_> =
-                    back.into_iter().map(|(from, _)| (from, "again".to_owned())).collect();
-                self.join(&back, node);
-                vec![(node, String::new())]
+                let exits = self.chain(first, vec![(node, "each".to_owned())]);
+                let again = exits.iter().map(|(from, _)| (*from, "again".to_owned()));
+                self.join(&again.collect::<Vec<_>>(), node);
+                exits
             }
             "andWhen" => {
                 let mut exits = self.chain(first, vec![(node, "yes".to_owned())]);
@@ -226,7 +225,7 @@ mod tests {
             "r<1>>loop",
             "loop::each::>again",
             "again::again::>loop",
-            "loop>if",
+            "again>if",
             "if::yes::>then",
             "then>ask",
             "if::no::>ask",

@@ -39,10 +39,10 @@ pub(in crate::cli) struct Filters {
     #[arg(long, value_enum, default_value_t)]
     state: State,
     /// Only of this workflow.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
     /// Only of this agent.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::agents())]
     agent: Option<String>,
     /// Only of executions and generations of this user.
     #[arg(long, value_name = "ID")]

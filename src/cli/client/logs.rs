@@ -8,6 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::api::Call;
+use super::complete;
 use super::events::painted;
 use super::exit::{Exit, Failure};
 use super::screen::Form;
@@ -32,13 +33,13 @@ pub(in crate::cli) struct Logs {
     #[arg(short, long, value_enum)]
     level: Option<Level>,
     /// Only of this workflow.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
     /// Only of this execution.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::executions())]
     execution: Option<String>,
     /// Only of this agent.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::agents())]
     agent: Option<String>,
     /// Only from this time on, as 2026-11-27 or 2026-11-27T08:00:00Z.
     #[arg(long, value_name = "TIME")]

@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
+use super::api::is_loopback;
 use super::exit::{Exit, Failure};
 use super::profiles::{Profile, Profiles, Token, default_path};
 use super::screen::{Screen, note};
@@ -52,9 +53,12 @@ pub(super) async fn run(options: &Options, action: &Action) -> Result<Exit, Fail
                 return Err(Failure::usage("a profile needs a server")
                     .advise("add --server URL, as http://127.0.0.1:3141"));
             };
-            let server = parse(server)?.to_string();
+            let server = parse(server)?;
+            if token.is_some() && server.scheme() == "http" && !is_loopback(&server) {
+                note("the token will be sent unencrypted: others on the network can read it");
+            }
             let token = if token.is_some() { Some(read_token().await?) } else { None };
-            profiles.profiles.insert(name.clone(), Profile { server, token });
+            profiles.profiles.insert(name.clone(), Profile { server: server.to_string(), token });
             profiles.current.get_or_insert_with(|| name.clone());
             save(&profiles, &path, &format!("profile {name} added"))?;
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -89,9 +90,7 @@ impl Profiles {
     }
 }
 
-#[cfg(unix)]
 fn check_mode(path: &Path, metadata: &fs::Metadata) -> Result<(), Failure> {
-    use std::os::unix::fs::PermissionsExt as _;
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 == 0 {
         return Ok(());
@@ -100,11 +99,6 @@ fn check_mode(path: &Path, metadata: &fs::Metadata) -> Result<(), Failure> {
     let message = format!("{path} has tokens, and other users can read it (mode {mode:04o})");
     let cure = format!("keep them to yourself: chmod 600 {}", quoted(&path));
     Err(Failure::new(Exit::Auth, message).advise(cure))
-}
-
-#[cfg(not(unix))]
-fn check_mode(_: &Path, _: &fs::Metadata) -> Result<(), Failure> {
-    Ok(())
 }
 
 fn unusable(path: &Path, error: &io::Error) -> Failure {
@@ -134,7 +128,6 @@ mod tests {
 
     #[test]
     fn profiles_are_written_for_their_owner_only() {
-        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/profiles.toml");
         assert_eq!(Profiles::read(&path), Ok(Profiles::default()));

@@ -42,6 +42,9 @@ fn profiles_are_added_used_and_removed() {
     assert_eq!(gone.code, 2);
     assert!(gone.stderr.contains("there is no profile two"), "{gone:?}");
     assert!(!fs::read_to_string(&file).unwrap().contains("secret-2"));
+    let far = ["profile", "add", "far", "--server", "http://far.example", "--token", "-"];
+    let warned = seat.run_with(&far, "secret-3\n");
+    assert!(warned.stderr.contains("the token will be sent unencrypted"), "{warned:?}");
 }
 
 #[test]

@@ -100,7 +100,8 @@ fn line(svg: &mut String, edge: &Edge, from: (usize, usize), to: (usize, usize))
         let label = quoted(&shortened(&edge.label, LETTERS_MAX));
         let _ = write!(
             svg,
-            "\n<text x=\"{label_x}\" y=\"{label_y}\" font-size=\"11\" fill=\"#334\">{label}</text>"
+            "\n<text x=\"{label_x}\" y=\"{label_y}\" font-size=\"11\" fill=\"#334\" \
+             stroke=\"#fff\" stroke-width=\"4\" paint-order=\"stroke\">{label}</text>"
         );
     }
 }
