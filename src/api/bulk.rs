@@ -14,12 +14,15 @@ use serde_json::Map;
 use crate::api::caller::Caller;
 use crate::api::catalogue::RouteName;
 use crate::api::error::ApiError;
-use crate::api::executions::{check_reason, known};
+use crate::api::executions::known;
 use crate::api::json::{self, Object};
 use crate::api::query::{Pairs, execution_filter};
 use crate::api::wire::bulk::BulkBody;
 use crate::api::wire::execution::DefinitionChoice;
 use crate::api::workflows::{idempotency, read_execution_id};
+
+/// Maximum size of a reason, in bytes.
+const REASON_BYTES_MAX: usize = 4_096;
 
 /// Checked request for a bulk operation.
 #[derive(Debug)]
@@ -67,7 +70,10 @@ pub fn read(
         let what = format!("must be at most {BULK_IDS_MAX}");
         return Err(ApiError::body("executionIds", what));
     }
-    check_reason(reason.as_deref())?;
+    if reason.as_ref().is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
+        let what = format!("must be at most {REASON_BYTES_MAX} bytes: every execution records it");
+        return Err(ApiError::body("reason", what));
+    }
     let id_of = |(n, id): (usize, &String)| {
         let refusal = |error| ApiError::body(format!("executionIds[{n}]"), error);
         ExecutionId::parse(id).map_err(refusal)

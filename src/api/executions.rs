@@ -247,24 +247,11 @@ fn parse<T: DeserializeOwned + Closed>(body: Sent<'_>) -> Result<(T, &[u8]), Api
     Ok((json::parse_closed_or_empty(bytes)?, bytes))
 }
 
-/// Maximum size of a reason, in bytes.
-const REASON_BYTES_MAX: usize = 4_096;
-
-/// Refuses a reason that is too long: each execution records it, and those that it has started too.
-pub(super) fn check_reason(reason: Option<&str>) -> Result<(), ApiError> {
-    if reason.is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
-        let what = format!("must be at most {REASON_BYTES_MAX} bytes: every execution records it");
-        return Err(ApiError::body("reason", what));
-    }
-    Ok(())
-}
-
 fn read_reason(
     body: Sent<'_>,
     caller: &Caller,
 ) -> Result<(Option<String>, Option<Principal>), ApiError> {
     let (ReasonBody { reason, options }, _) = parse(body)?;
-    check_reason(reason.as_deref())?;
     let Object(options) = options.unwrap_or_default();
     Ok((reason, caller.principal(options.user_id.as_deref())?))
 }

@@ -106,10 +106,28 @@ const UNNEEDED: &str = "The execution that started it no longer needs it";
 
 const PARENT_CANCELLED: &str = "The execution that started it was cancelled: ";
 
+/// Maximum number of bytes of its parent's reason that a child records.
+const REASON_BYTES_MAX: usize = 4_096;
+
 /// Returns the reason of a child whose parent was cancelled; grandchildren get the same.
 fn reason_of_child(parents: &str) -> Arc<str> {
-    match parents.starts_with(PARENT_CANCELLED) {
-        true => Arc::from(parents),
-        false => Arc::from(format!("{PARENT_CANCELLED}{parents}")),
+    if parents.starts_with(PARENT_CANCELLED) {
+        return Arc::from(parents);
+    }
+    let kept = &parents[..parents.floor_char_boundary(REASON_BYTES_MAX)];
+    Arc::from(format!("{PARENT_CANCELLED}{kept}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_record_the_reason_of_the_first_that_was_cancelled() {
+        let first = reason_of_child("the shop closes");
+        assert_eq!(&*first, "The execution that started it was cancelled: the shop closes");
+        assert_eq!(reason_of_child(&first), first);
+        let long = reason_of_child(&"\u{e9}".repeat(3_000));
+        assert_eq!(long.len(), PARENT_CANCELLED.len() + REASON_BYTES_MAX);
     }
 }

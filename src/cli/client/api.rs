@@ -18,6 +18,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which a request is answered that waits for no execution and no agent.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Maximum size of an answer: states with large values are the largest that a server returns.
+const BODY_BYTES_MAX: usize = 512 << 20;
+
 /// A server.
 #[derive(Debug)]
 pub(super) struct Api {
@@ -123,7 +126,7 @@ impl Api {
     /// Reads an answer, which is JSON or empty; a refusal has its text.
     async fn read(&self, response: Response) -> Result<Reply, Failure> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let bytes = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let bytes = self.whole(response).await?;
         let body = match serde_json::from_slice(&bytes) {
             Ok(body) => body,
             Err(_) if bytes.is_empty() => Value::Null,
@@ -134,6 +137,19 @@ impl Api {
             return Err(self.foreign(status, &reply.headers));
         }
         Ok(reply)
+    }
+
+    /// Reads a body to its end.
+    async fn whole(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
+            if bytes.len() + part.len() > BODY_BYTES_MAX {
+                let why = format!("the answer has more than {} MiB", BODY_BYTES_MAX >> 20);
+                return Err(Failure::new(Exit::Failed, why));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(bytes)
     }
 
     fn request(&self, call: &Call<'_>) -> Result<RequestBuilder, Failure> {

@@ -13,7 +13,7 @@ use super::api::Call;
 use super::complete;
 use super::events::painted;
 use super::exit::{Exit, Failure};
-use super::follow::{Located, conclude, follow, report};
+use super::follow::{Located, begun, conclude, follow, report};
 use super::session::{Session, attended, duration_of, put_json, put_text};
 use super::show::Show;
 use super::text::{cell, plain, text};
@@ -246,8 +246,13 @@ async fn watch(
     which: &Which,
     timeout: Option<Duration>,
 ) -> Result<Exit, Failure> {
-    let at = find::locate(&session.api, which).await?;
-    let history = at.state(&session.api).await?["lastSequence"].as_u64().unwrap_or(0);
+    let look = async {
+        let at = find::locate(&session.api, which).await?;
+        let history = at.state(&session.api).await?["lastSequence"].as_u64().unwrap_or(0);
+        Ok((at, history))
+    };
+    let unanswered = |exit| Failure::new(exit, "the server has not answered");
+    let (at, history) = attended(look, timeout, unanswered).await?;
     let mut show = Show::on(session.screen);
     let following = follow(&session.api, &at, history, &mut show);
     let followed = attended(following, timeout, |exit| at.left(exit)).await;
@@ -279,7 +284,15 @@ async fn resume(session: &Session, options: &Resume) -> Result<Exit, Failure> {
     put_text(&mut body["options"], "suspensionId", options.suspension.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
     let at = find::locate(&session.api, &options.which).await?;
-    command(session, &at, "resume", &body, options.idempotency_key.as_deref()).await
+    let path = at.path("resume");
+    let key = options.idempotency_key.as_deref();
+    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
+    // answered when the execution ends or waits
+    let call = Call::post(&path, &body).headers(&headers).long();
+    let reply = attended(session.api.any_reply(call), None, |exit| at.left(exit)).await?;
+    let at = begun(session, &at.workflow, &reply)?;
+    let state = at.state(&session.api).await?;
+    report(session, &at, &state, true)
 }
 
 async fn replay(session: &Session, options: &Replay) -> Result<Exit, Failure> {
@@ -293,31 +306,16 @@ async fn replay(session: &Session, options: &Replay) -> Result<Exit, Failure> {
     put_text(&mut body["options"], "executionId", options.execution_id.as_ref());
     put_text(&mut body["options"], "userId", options.user.as_ref());
     let at = find::locate(&session.api, &options.which).await?;
-    command(session, &at, "replay", &body, options.idempotency_key.as_deref()).await
-}
-
-/// Sends a command that is answered when the execution ends or waits, and shows how it did.
-async fn command(
-    session: &Session,
-    at: &Located,
-    command: &str,
-    body: &Value,
-    key: Option<&str>,
-) -> Result<Exit, Failure> {
-    let path = at.path(command);
-    let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
-    let call = Call::post(&path, body).headers(&headers).long();
-    let reply = attended(session.api.any_reply(call), None, |exit| at.left(exit)).await?;
-    // the execution has failed, not the command: its state says why
-    let has_failed = reply.header("x-error-code") == Some("execution_failed");
-    match reply.header("x-execution-id") {
-        Some(id) if has_failed || !reply.is_refusal() => {
-            let at = Located { workflow: at.workflow.clone(), id: id.to_owned() };
-            let state = at.state(&session.api).await?;
-            report(session, &at, &state, true)
-        }
-        Some(_) | None => Err(session.api.refused(&reply)),
-    }
+    let path = at.path("replay");
+    let mut headers = vec![("prefer", "respond-async")];
+    headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
+    let reply = session.api.any_reply(Call::post(&path, &body).headers(&headers)).await?;
+    let new = begun(session, &at.workflow, &reply)?;
+    let mut nothing = Show::Nothing;
+    let following = follow(&session.api, &new, 0, &mut nothing);
+    attended(following, None, |exit| new.left(exit)).await?;
+    let state = new.state(&session.api).await?;
+    report(session, &new, &state, true)
 }
 
 /// Colours the status in a line of fields.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::api::{Api, Call};
 use super::exit::{Exit, Failure, quoted};
+use super::refusal::Reply;
 use super::screen::{Form, note};
 use super::session::Session;
 use super::show::Show;
@@ -48,6 +49,17 @@ impl Located {
         Failure::new(exit, format!("{why}; execution {} continues at the server", self.id))
             .advise(self.back())
             .advise(format!("end it: greenroom executions cancel {id}"))
+    }
+}
+
+/// Returns the execution that an answer names. It may have failed already: its state says why.
+pub(super) fn begun(session: &Session, workflow: &str, reply: &Reply) -> Result<Located, Failure> {
+    let has_failed = reply.header("x-error-code") == Some("execution_failed");
+    match reply.header("x-execution-id") {
+        Some(id) if has_failed || !reply.is_refusal() => {
+            Ok(Located { workflow: workflow.to_owned(), id: id.to_owned() })
+        }
+        Some(_) | None => Err(session.api.refused(reply)),
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Event {
 #[derive(Debug, Default)]
 struct Parser {
     buffer: Vec<u8>,
+    /// Number of its bytes among which no end of a line is.
+    searched: usize,
     id: Option<u64>,
     data: Vec<u8>,
 }
@@ -59,9 +61,16 @@ impl Parser {
         self.buffer.extend_from_slice(bytes);
     }
 
+    fn end_of_line(&mut self) -> Option<usize> {
+        let found = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
+        let end = found.map(|at| self.searched + at);
+        self.searched = if found.is_some() { 0 } else { self.buffer.len() };
+        end
+    }
+
     /// Returns the next complete event. Comments, and events that are not JSON, are left out.
     fn next(&mut self) -> Option<Event> {
-        while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = self.end_of_line() {
             let line: Vec<u8> = self.buffer.drain(..=end).collect();
             let line = line.trim_ascii_end();
             if let Some(data) = line.strip_prefix(b"data:") {

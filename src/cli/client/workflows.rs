@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::api::Call;
 use super::complete;
 use super::exit::{Exit, Failure, quoted};
-use super::follow::{Located, conclude, follow, report};
+use super::follow::{Located, begun, conclude, follow, report};
 use super::graph::{Format, draw};
 use super::screen::{Form, fields, note};
 use super::session::{Session, attended, duration_of, json_of, put_text};
@@ -128,7 +128,11 @@ fn steps(all: &[Value], depth: usize, lines: &mut Vec<String>) {
 }
 
 async fn execute(session: &Session, options: &Run) -> Result<Exit, Failure> {
-    let at = start(session, options).await?;
+    let unanswered = |exit| {
+        Failure::new(exit, "the server has not answered; the execution may have begun")
+            .advise(format!("look: greenroom executions list --workflow {}", quoted(&options.id)))
+    };
+    let at = attended(start(session, options), options.timeout, unanswered).await?;
     let screen = &session.screen;
     if options.detach {
         let started = json!({ "executionId": at.id, "workflowId": at.workflow });
@@ -160,12 +164,5 @@ async fn start(session: &Session, options: &Run) -> Result<Located, Failure> {
     headers.extend(options.idempotency_key.as_deref().map(|key| ("idempotency-key", key)));
     let path = ["workflows", options.id.as_str(), "execute"];
     let reply = session.api.any_reply(Call::post(&path, &body).headers(&headers)).await?;
-    // it may have failed already; following it says why
-    let has_failed = reply.header("x-error-code") == Some("execution_failed");
-    match reply.header("x-execution-id") {
-        Some(id) if has_failed || !reply.is_refusal() => {
-            Ok(Located { workflow: options.id.clone(), id: id.to_owned() })
-        }
-        Some(_) | None => Err(session.api.refused(&reply)),
-    }
+    begun(session, &options.id, &reply)
 }

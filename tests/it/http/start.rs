@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 use super::site::{CONFIG, Site};
 use crate::program::Programs;
+use support::eventually;
 use support::server::{Home, Server};
 
 fn said(output: &Output) -> (Option<i32>, String, String) {
@@ -104,6 +105,21 @@ fn a_first_configuration_is_served_and_its_health_asked() {
     let order = serde_json::json!({ "input": { "item": "desk", "price": 900 } });
     let waiting = server.post("/workflows/order/execute", &order).data();
     assert_eq!(waiting["status"], "suspended", "{waiting}");
+    // its agent speaks, and calls its tool when a person has agreed
+    let says = |input: &str| {
+        server.post("/agents/support/text", &serde_json::json!({ "input": input })).data()
+    };
+    assert_eq!(says("hello")["text"], "You said: hello");
+    says("Please refund A-1");
+    let asks = server.get("/inbox?kind=approval").data();
+    let ask = asks["asks"][0]["askId"].as_str().unwrap();
+    let yes = serde_json::json!({ "data": { "approved": true } });
+    server.post(&format!("/inbox/{ask}/answer"), &yes).data();
+    let told = eventually("the agent continues", || {
+        let history = server.get("/agents/support/history").data().to_string();
+        history.contains("Done: ").then_some(history)
+    });
+    assert!(told.contains("refunded"), "{told}");
 
     let port = server.address.port().to_string();
     let ask = |options: &[&str]| {
