@@ -5,10 +5,15 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use crate::domain::fact::Others;
-use crate::ports::store::{Cursor, ExecutionFilter, Projection};
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Cursor, ExecutionFilter, Projection, Row};
 use crate::requests::{Target, Unavailable};
 use crate::runtime::Runtime;
 use crate::visibility::Visibility;
+
+/// Place before the newest execution.
+const NEWEST: Cursor = Cursor { at: Timestamp(i64::MAX), row: Row::MAX };
 
 impl Runtime {
     /// Returns executions, newest first, and the position of the next page.
@@ -18,9 +23,35 @@ impl Runtime {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
-        let listed = self.shared.store.list(filter, after, limit).await.map_err(Unavailable::from);
-        let (mut rows, next) = listed?;
+        let (mut rows, next) = match filter.ids() {
+            Some(begin) => self.list_of_prefix(begin, filter, after, limit).await?,
+            None => self.shared.store.list(filter, after, limit).await?,
+        };
         join_all(rows.iter_mut().map(|row| self.name_suspensions(row))).await;
+        Ok((rows, next))
+    }
+
+    /// Lists executions by a prefix of their ids: first the one that has it as its whole id, which
+    /// the store might not reach among many.
+    async fn list_of_prefix(
+        &self,
+        begin: &str,
+        filter: &ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
+        let exact = match ExecutionId::parse(begin) {
+            Ok(id) if after.is_none() => self.shared.store.describe(&id).await?,
+            Ok(_) | Err(_) => None,
+        };
+        let exact = exact.filter(|it| filter.admits(it));
+        let room = limit - usize::from(exact.is_some() && limit > 0);
+        let (mut rows, next) = match room {
+            0 => (Vec::new(), Some(NEWEST).filter(|_| limit > 0)),
+            _ => self.shared.store.list(filter, after, room).await?,
+        };
+        rows.retain(|it| it.header.id.as_str() != begin);
+        rows.splice(0..0, exact);
         Ok((rows, next))
     }
 

@@ -204,8 +204,18 @@ async fn more_ids_than_a_search_reads_are_reached_by_their_begin() {
     let prefix = || ExecutionFilter { id_prefix: Some("many-".to_owned()), ..Default::default() };
     let preview = world.runtime.preview_bulk(&of(BulkAction::Cancel, prefix())).await.unwrap();
     assert_eq!((preview.matched, preview.is_complete), (count as u64, true));
+    // an execution is found by its whole id among any number of longer ones
+    begin(&world, "sleeps", ["many-".to_owned()]).await;
+    for limit in [1, 2, 9] {
+        let (page, next) = world.runtime.list(&prefix(), None, limit).await.unwrap();
+        let ids: Vec<_> = page.iter().map(|it| it.header.id.as_str()).collect();
+        assert_eq!((ids[0], ids.len()), ("many-", limit));
+        let (others, _) = world.runtime.list(&prefix(), next, 3).await.unwrap();
+        assert!(others.iter().all(|it| !ids.contains(&it.header.id.as_str())), "{limit}");
+        assert!(others.len() >= 2, "{limit}");
+    }
     let result = done(&world, of(BulkAction::Cancel, prefix()), "b").await;
-    assert_eq!(result["done"], count, "{result}");
+    assert_eq!(result["done"], count + 1, "{result}");
 }
 
 #[actix::test]

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum size of an answer: states with large values are the largest that a server returns.
-const BODY_BYTES_MAX: usize = 512 << 20;
+const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// A server.
 #[derive(Debug)]
@@ -88,7 +88,10 @@ impl Api {
     /// Sends a request and returns the `data` of the answer.
     pub(super) async fn data(&self, call: Call<'_>) -> Result<Value, Failure> {
         let mut reply = self.reply(call).await?;
-        Ok(reply.body["data"].take())
+        match reply.body.get_mut("data") {
+            Some(data) => Ok(data.take()),
+            None => Err(self.foreign(reply.status, &reply.headers)),
+        }
     }
 
     /// Sends a request and returns the whole answer.
@@ -210,7 +213,9 @@ impl Api {
     /// Returns the failure of an answer that no server of this kind gives.
     fn foreign(&self, status: u16, headers: &HeaderMap) -> Failure {
         let message = format!("{} answered {status}, and not as greenroom does", self.server());
-        let failure = Failure::new(Exit::Failed, message)
+        // a proxy in front of the server can ask for a token as well
+        let exit = if matches!(status, 401 | 403) { Exit::Auth } else { Exit::Failed };
+        let failure = Failure::new(exit, message)
             .advise("check the URL of the server, its path included, and proxies on the way");
         failure.of_request(super::refusal::request_id_of(headers))
     }

@@ -139,6 +139,16 @@ pub(super) fn traces() -> ArgValueCompleter {
     ids(List { path, member: "traces", id: "traceId", prefix: "" })
 }
 
+/// Maximum number of ids that a shell gets.
+const CANDIDATES_MAX: usize = 1_000;
+
+/// Returns true if a shell reads an id as a word and nothing else: as control characters, it could
+/// run a part of it.
+fn is_safe(id: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | ':' | '-' | '@' | '+');
+    id.len() <= 512 && !id.starts_with('-') && id.chars().all(is_plain)
+}
+
 fn ids(list: List) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
@@ -148,9 +158,7 @@ fn ids(list: List) -> ArgValueCompleter {
         let items = if list.member.is_empty() { &found } else { &found[list.member] };
         let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
         let ids = items.map(|item| text(item, list.id)).filter(|id| id.starts_with(&*current));
-        // a shell would read control characters as keys
-        let ids = ids.filter(|id| !id.chars().any(char::is_control));
-        ids.map(CompletionCandidate::new).collect()
+        ids.filter(|id| is_safe(id)).take(CANDIDATES_MAX).map(CompletionCandidate::new).collect()
     })
 }
 
@@ -186,6 +194,17 @@ fn written(words: impl Iterator<Item = String>) -> Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_gets_words_only() {
+        for id in ["exp-1", "orders:7.b", "käse", "a@b+c_d"] {
+            assert!(is_safe(id), "{id}");
+        }
+        let long = "x".repeat(513);
+        for id in ["$(touch x)", "`x`", "a;b", "a b", "--server=x", "a\u{1b}", "a\u{202e}", &long] {
+            assert!(!is_safe(id), "{id:?}");
+        }
+    }
 
     #[test]
     fn an_unfinished_command_line_names_its_server() {

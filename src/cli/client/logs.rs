@@ -136,7 +136,7 @@ fn line_of(session: &Session, entry: &Value) -> String {
     let level = text(entry, "level");
     let mut line = plain(text(entry, "timestamp"));
     line.push_str("  ");
-    line.push_str(&painted(&session.screen, level, &format!("{level:5}")));
+    line.push_str(&painted(&session.screen, level, &format!("{:5}", plain(level))));
     line.push_str("  ");
     line.push_str(&plain(text(entry, "msg")));
     for key in ["workflowId", "executionId", "agentId", "userId"] {

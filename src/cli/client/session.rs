@@ -60,7 +60,9 @@ pub(super) fn json_of(option: &str, written: &str) -> Result<Value, Failure> {
     let json = if written == "-" {
         stdin().map_err(|error| refused(format!("stdin cannot be read: {error}")))?
     } else if let Some(file) = written.strip_prefix('@') {
-        std::fs::read_to_string(file).map_err(|error| refused(format!("{file}: {error}")))?
+        let opened = std::fs::File::open(file);
+        let whole = opened.and_then(bounded);
+        whole.map_err(|error| refused(format!("{file}: {error}")))?
     } else {
         written.to_owned()
     };
@@ -91,11 +93,22 @@ pub(super) fn put_text(body: &mut Value, key: &str, given: Option<&String>) {
 
 /// Reads stdin to its end.
 pub(super) fn stdin() -> io::Result<String> {
-    let mut text = String::new();
     if io::stdin().is_terminal() {
         super::screen::note("reading stdin; Ctrl-D ends it");
     }
-    io::stdin().lock().read_to_string(&mut text)?;
+    bounded(io::stdin().lock())
+}
+
+/// Maximum size of JSON that is sent: no server takes more.
+const INPUT_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads a text to its end.
+fn bounded(from: impl io::Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(INPUT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > INPUT_BYTES_MAX {
+        return Err(io::Error::other("more than a gibibyte"));
+    }
     Ok(text)
 }
 
