@@ -46,11 +46,18 @@ impl Runtime {
         };
         let exact = exact.filter(|it| filter.admits(it));
         let room = limit - usize::from(exact.is_some() && limit > 0);
-        let (mut rows, next) = match room {
+        let (mut rows, mut next) = match room {
             0 => (Vec::new(), Some(NEWEST).filter(|_| limit > 0)),
             _ => self.shared.store.list(filter, after, room).await?,
         };
-        rows.retain(|it| it.header.id.as_str() != begin);
+        if let Some(place) = rows.iter().position(|it| it.header.id.as_str() == begin) {
+            rows.remove(place);
+            if next.is_some() {
+                let (one, after) = self.shared.store.list(filter, next, 1).await?;
+                rows.extend(one);
+                next = after;
+            }
+        }
         rows.splice(0..0, exact);
         Ok((rows, next))
     }
