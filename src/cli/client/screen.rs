@@ -48,7 +48,10 @@ impl Screen {
         let stdout = io::stdout();
         let is_terminal = stdout.is_terminal();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-        let has_colours = AutoStream::choice(&stdout) != ColorChoice::Never;
+        // the variable `CI`, which the library takes for a terminal with colours, does not make one
+        let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+        let may_colour = !is_dumb || is_forced;
+        let has_colours = may_colour && AutoStream::choice(&stdout) != ColorChoice::Never;
         let columns = || rustix::termios::tcgetwinsize(&stdout).ok().map(|size| size.ws_col);
         let width = is_terminal.then(columns).flatten().filter(|columns| *columns > 0);
         Self { form, is_live: is_terminal && !is_dumb, has_colours, width: width.map(usize::from) }

@@ -183,6 +183,6 @@ fn a_terminal_shows_steps_as_they_end() {
 
     let plain = on_terminal(&seat, &run, &[("NO_COLOR", "1")], |_, _| {});
     assert!(plain.contains("✓ both/left/l  ") && !plain.contains("\u{1b}[32m"), "{plain:?}");
-    let dumb = on_terminal(&seat, &run, &[("TERM", "dumb")], |_, _| {});
+    let dumb = on_terminal(&seat, &run, &[("TERM", "dumb"), ("CI", "true")], |_, _| {});
     assert!(dumb.contains("step-start") && !dumb.contains('\u{1b}'), "{dumb:?}");
 }
