@@ -2,6 +2,7 @@
 //! that was sent on a connection which the server had just closed.
 
 mod client;
+mod lines;
 mod names;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use reqwest::{Client, ClientBuilder};
 
 pub(crate) use self::client::HttpClient;
+pub(crate) use self::lines::Lines;
 pub(crate) use self::names::{NoAddress, addresses_of, start_lookups};
 
 /// Returns a client builder with this process's name lookup and `User-Agent`.

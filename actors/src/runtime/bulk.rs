@@ -24,13 +24,13 @@ use crate::domain::principal::Principal;
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::function::{StepContext, StepError, StepFunction, StepOutcome};
-use crate::ports::store::{self, ExecutionFilter, Projection as Row};
+use crate::ports::store::{self, ExecutionFilter};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::runtime::weak::WeakRuntime;
 use crate::visibility::Visibility;
 
-use self::family::Family;
+use self::family::{Family, Sorted};
 use self::page::Progress;
 
 /// Id of the workflow whose executions are bulk operations. It is not in the registry, and cannot
@@ -204,10 +204,8 @@ impl Runtime {
             let limit = PREVIEW_PAGE.min(most - read);
             let page = self.page_of_bulk(operation, &mut progress, limit).await?;
             read += if operation.is_search() { limit } else { page.len().max(1) };
-            let (fitting, others): (Vec<_>, Vec<_>) =
-                page.into_iter().partition(|execution| operation.fits(execution));
-            let (fitting, replayed) = self.without_replayed(operation, fitting).await?;
-            preview.skipped += others.len() as u64 + replayed;
+            let Sorted { fitting, skipped, replayed } = self.sort(operation, page).await?;
+            preview.skipped += skipped;
             preview.replayed += replayed;
             preview.matched += fitting.len() as u64;
             if operation.action == BulkAction::Cancel {
@@ -244,7 +242,7 @@ impl Runtime {
         }
         if !operation.execution_ids.is_empty() {
             let page = self.page_of_bulk(operation, &mut Progress::default(), BULK_IDS_MAX).await?;
-            let reach = |it: Row| BulkReach {
+            let reach = |it: store::Projection| BulkReach {
                 workflow: Arc::clone(&it.header.workflow_id),
                 execution: Some(it.header.id.clone()),
             };

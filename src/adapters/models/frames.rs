@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::http_client::Lines;
+
 /// Longest event, and longest answer that is one value.
 const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -30,9 +32,7 @@ pub(super) enum FrameError {
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     kind: Kind,
-    buffer: Vec<u8>,
-    /// Length of the part of the buffer without a line end.
-    scanned: usize,
+    lines: Lines,
     /// Data of the current event.
     data: Vec<u8>,
     /// True after the first `data` line.
@@ -50,12 +50,12 @@ enum Kind {
 impl Frames {
     /// Adds received bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
-        if self.buffer.len() + self.data.len() + bytes.len() > FRAME_BYTES_MAX {
+        if self.lines.bytes().len() + self.data.len() + bytes.len() > FRAME_BYTES_MAX {
             return Err(FrameError::TooLong);
         }
-        self.buffer.extend_from_slice(bytes);
+        self.lines.feed(bytes);
         if self.kind == Kind::Unknown {
-            let first = self.buffer.iter().find(|byte| !byte.is_ascii_whitespace());
+            let first = self.lines.bytes().iter().find(|byte| !byte.is_ascii_whitespace());
             self.kind = match first {
                 None => Kind::Unknown,
                 Some(b'{' | b'[') => Kind::Whole,
@@ -70,26 +70,17 @@ impl Frames {
         if self.kind != Kind::Events {
             return Ok(None);
         }
-        loop {
-            let rest = &self.buffer[self.scanned..];
-            let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
-                self.scanned = self.buffer.len();
-                return Ok(None);
-            };
-            let end = self.scanned + length;
-            let line: Vec<u8> = self.buffer.drain(..=end).collect();
-            self.scanned = 0;
-            let line = line.strip_suffix(b"\n").unwrap_or(&line);
-            if let Some(frame) = self.line(line.strip_suffix(b"\r").unwrap_or(line))? {
+        while let Some(line) = self.lines.next() {
+            if let Some(frame) = self.line(&line)? {
                 return Ok(Some(frame));
             }
         }
+        Ok(None)
     }
 
     /// Returns the remaining frames at the end of the body.
     pub(super) fn rest(&mut self) -> Result<Option<Frame>, FrameError> {
-        let buffer = std::mem::take(&mut self.buffer);
-        self.scanned = 0;
+        let buffer = self.lines.take_rest();
         match self.kind {
             Kind::Whole => {
                 self.kind = Kind::Unknown;

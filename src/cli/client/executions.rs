@@ -6,7 +6,8 @@ mod state;
 
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
 use super::api::Call;
@@ -77,8 +78,8 @@ pub(in crate::cli) struct Filters {
     #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
     /// Only with this status.
-    #[arg(long, value_enum)]
-    status: Option<Status>,
+    #[arg(long, value_parser = PossibleValuesParser::new(Status::ALL.map(Status::as_str)))]
+    status: Option<String>,
     /// Only of this user.
     #[arg(long, value_name = "ID")]
     user: Option<String>,
@@ -100,16 +101,6 @@ pub(in crate::cli) struct Filters {
     /// Most executions to list.
     #[arg(short = 'n', long, default_value_t = 20)]
     limit: usize,
-}
-
-/// Status of an execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Status {
-    Running,
-    Suspended,
-    Completed,
-    Error,
-    Cancelled,
 }
 
 /// Options of `suspend` and `cancel`.
@@ -175,18 +166,6 @@ pub(in crate::cli) struct Replay {
     idempotency_key: Option<String>,
 }
 
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Suspended => "suspended",
-            Self::Completed => "completed",
-            Self::Error => "error",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
 /// Runs an action.
 pub(super) async fn run(session: &Session, action: &Action) -> Result<Exit, Failure> {
     match action {
@@ -217,7 +196,7 @@ async fn list(session: &Session, filters: &Filters) -> Result<Exit, Failure> {
         None => vec!["workflows", "executions"],
     };
     let given = [
-        ("status", filters.status.map(Status::as_str)),
+        ("status", filters.status.as_deref()),
         ("userId", filters.user.as_deref()),
         ("from", filters.from.as_deref()),
         ("to", filters.to.as_deref()),

@@ -1,7 +1,8 @@
 //! `greenroom logs`: the log of a server, as it is written.
 
-use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use futures_util::StreamExt as _;
+use greenroom_actors::observe::log_record::LogLevel;
 use serde_json::Value;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -30,8 +31,8 @@ pub(in crate::cli) struct Logs {
     #[arg(short, long)]
     follow: bool,
     /// Lowest level.
-    #[arg(short, long, value_enum)]
-    level: Option<Level>,
+    #[arg(short, long, value_parser = PossibleValuesParser::new(LogLevel::ALL.map(LogLevel::as_str)))]
+    level: Option<String>,
     /// Only of this workflow.
     #[arg(long, value_name = "ID", add = complete::workflows())]
     workflow: Option<String>,
@@ -49,33 +50,11 @@ pub(in crate::cli) struct Logs {
     limit: usize,
 }
 
-/// Level of log records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Level {
-    Trace,
-    Debug,
-    Info,
-    Warn,
-    Error,
-}
-
-impl Level {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Trace => "trace",
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
-    }
-}
-
 /// Shows the log.
 pub(super) async fn run(session: &Session, logs: &Logs) -> Result<Exit, Failure> {
     let limit = logs.limit.min(PAGE_MAX).to_string();
     let given = [
-        ("level", logs.level.map(Level::as_str)),
+        ("level", logs.level.as_deref()),
         ("workflowId", logs.workflow.as_deref()),
         ("executionId", logs.execution.as_deref()),
         ("agentId", logs.agent.as_deref()),

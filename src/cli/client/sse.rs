@@ -5,6 +5,8 @@ use futures_util::stream::BoxStream;
 use reqwest::Response;
 use serde_json::Value;
 
+use crate::http_client::Lines;
+
 /// Longest event.
 const EVENT_BYTES_MAX: usize = 64 << 20;
 
@@ -18,9 +20,7 @@ pub(super) struct Event {
 /// Received bytes that are no event yet.
 #[derive(Debug, Default)]
 struct Parser {
-    buffer: Vec<u8>,
-    /// Number of its bytes among which no end of a line is.
-    searched: usize,
+    lines: Lines,
     id: Option<u64>,
     data: Vec<u8>,
 }
@@ -54,24 +54,16 @@ impl Events {
 
 impl Parser {
     fn has_room_for(&self, bytes: &[u8]) -> bool {
-        self.buffer.len() + self.data.len() + bytes.len() <= EVENT_BYTES_MAX
+        self.lines.bytes().len() + self.data.len() + bytes.len() <= EVENT_BYTES_MAX
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-    }
-
-    fn end_of_line(&mut self) -> Option<usize> {
-        let found = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
-        let end = found.map(|at| self.searched + at);
-        self.searched = if found.is_some() { 0 } else { self.buffer.len() };
-        end
+        self.lines.feed(bytes);
     }
 
     /// Returns the next complete event. Comments, and events that are not JSON, are left out.
     fn next(&mut self) -> Option<Event> {
-        while let Some(end) = self.end_of_line() {
-            let line: Vec<u8> = self.buffer.drain(..=end).collect();
+        while let Some(line) = self.lines.next() {
             let line = line.trim_ascii_end();
             if let Some(data) = line.strip_prefix(b"data:") {
                 self.data.extend_from_slice(data);

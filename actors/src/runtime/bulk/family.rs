@@ -26,6 +26,16 @@ pub(super) struct Family {
     pub(super) is_cut: bool,
 }
 
+/// A page of executions, sorted by what the command of the operation fits.
+#[derive(Debug)]
+pub(super) struct Sorted {
+    pub(super) fitting: Vec<Projection>,
+    /// Number of the others.
+    pub(super) skipped: u64,
+    /// Number of those skipped because they were replayed before.
+    pub(super) replayed: u64,
+}
+
 impl Family {
     /// Returns the number of those that are not selected themselves.
     pub(super) fn count(&self) -> u64 {
@@ -92,18 +102,32 @@ impl Runtime {
         Ok((children, false))
     }
 
-    /// Leaves out what was replayed before the operation began, unless it is to be replayed again.
-    /// Returns their number. Replays of the operation itself do not count: a repeated page finds
-    /// them by their keys.
-    pub(super) async fn without_replayed(
+    /// Sorts a page by what the command fits. What was replayed before the operation began is left
+    /// out, unless it is to be replayed again. Replays of the operation itself do not count: a
+    /// repeated page finds them by their keys.
+    pub(super) async fn sort(
+        &self,
+        operation: &BulkOperation,
+        mut page: Vec<Projection>,
+    ) -> Result<Sorted, Unavailable> {
+        let count = page.len();
+        page.retain(|execution| operation.fits(execution));
+        let fits = page.len();
+        if operation.action == BulkAction::Replay && !operation.again {
+            page = self.without_replayed(operation, page).await?;
+        }
+        Ok(Sorted {
+            skipped: (count - page.len()) as u64,
+            replayed: (fits - page.len()) as u64,
+            fitting: page,
+        })
+    }
+
+    async fn without_replayed(
         &self,
         operation: &BulkOperation,
         selected: Vec<Projection>,
-    ) -> Result<(Vec<Projection>, u64), Unavailable> {
-        if operation.action != BulkAction::Replay || operation.again {
-            return Ok((selected, 0));
-        }
-        let count = selected.len();
+    ) -> Result<Vec<Projection>, Unavailable> {
         let look = |execution: Projection| async move {
             let filter = ExecutionFilter {
                 replay_of: Some(execution.header.id.to_string()),
@@ -114,8 +138,6 @@ impl Runtime {
             Ok::<_, Unavailable>(replays.is_empty().then_some(execution))
         };
         let looked = stream::iter(selected).map(look).buffered(AT_ONCE);
-        let left: Vec<_> = looked.try_filter_map(|it| async move { Ok(it) }).try_collect().await?;
-        let replayed = (count - left.len()) as u64;
-        Ok((left, replayed))
+        looked.try_filter_map(|it| async move { Ok(it) }).try_collect().await
     }
 }

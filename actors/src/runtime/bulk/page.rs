@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::family::Family;
+use super::family::{Family, Sorted};
 use super::{BulkAction, BulkOperation};
 use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
@@ -203,10 +203,8 @@ impl Runtime {
         }
         progress.matched += page.len() as u64;
         progress.changed.clear();
-        let (fitting, others): (Vec<_>, Vec<_>) =
-            page.into_iter().partition(|execution| operation.fits(execution));
-        let (fitting, replayed) = self.without_replayed(operation, fitting).await?;
-        progress.skipped += others.len() as u64 + replayed;
+        let Sorted { fitting, skipped, .. } = self.sort(operation, page).await?;
+        progress.skipped += skipped;
         if operation.action == BulkAction::Cancel {
             let mut family = Family::default();
             self.add_children(&fitting, &mut family).await?;
