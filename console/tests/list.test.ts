@@ -7,7 +7,9 @@ import { everything, Greenroom } from "./greenroom.ts";
 
 const count = 100_000;
 const rowsMax = 80;
-/** On a machine that does other things; alone none takes 50 ms. */
+/** Milliseconds of a frame, on a machine that does other things: ten times what none takes alone. */
+const frameMax = 500;
+/** Part of the frames that may take longer. */
 const slowMax = 0.1;
 
 test("a hundred thousand executions are scrolled", async (context) => {
@@ -28,7 +30,7 @@ test("a hundred thousand executions are scrolled", async (context) => {
     await page.goto(`${server.console}/console/executions`);
     await settle(page);
 
-    const seen = await page.evaluate(async (last) => {
+    const seen = await page.evaluate(async ([last, frameMax]) => {
       const gaps: number[] = [];
       let before = performance.now();
       let most = 0;
@@ -40,11 +42,11 @@ test("a hundred thousand executions are scrolled", async (context) => {
         before = now;
         most = Math.max(most, document.querySelectorAll("[data-row]").length);
       }
-      return { frames: gaps.length, slow: gaps.filter((gap) => gap > 50).length, longest: Math.max(...gaps), most };
-    }, `refund-${String(count - 1).padStart(6, "0")}`);
-    context.diagnostic(`${seen.frames} frames, ${seen.slow} of them over 50 ms, the longest ${Math.round(seen.longest)} ms, at most ${seen.most} rows`);
+      return { frames: gaps.length, slow: gaps.filter((gap) => gap > frameMax).length, longest: Math.max(...gaps), most };
+    }, [`refund-${String(count - 1).padStart(6, "0")}`, frameMax] as const);
+    context.diagnostic(`${seen.frames} frames, ${seen.slow} of them over ${frameMax} ms, the longest ${Math.round(seen.longest)} ms, at most ${seen.most} rows`);
     assert.ok(seen.most <= rowsMax, `${seen.most} rows`);
-    assert.ok(seen.slow <= seen.frames * slowMax, `${seen.slow} of ${seen.frames} frames took more than 50 ms`);
+    assert.ok(seen.slow <= seen.frames * slowMax, `${seen.slow} of ${seen.frames} frames took more than ${frameMax} ms`);
     assert.ok((await page.locator("[data-row]").count()) <= rowsMax);
     clean(faults);
   } finally {

@@ -105,15 +105,18 @@ pub(super) async fn follow(
             Err(failure) if failure.is_transient() => return Err(failure.advise(at.back())),
             Err(failure) => return Err(failure),
         }
-        attempts = if reading.after > after { 0 } else { attempts + 1 };
-        if attempts > ATTEMPTS_MAX {
+        if reading.after > after {
+            attempts = 0;
+        }
+        if attempts == ATTEMPTS_MAX {
             let why = "the server ends the stream again and again";
             return Err(Failure::new(Exit::Failed, why).advise(at.back()));
         }
-        if attempts == 1 {
+        if attempts == 0 {
             note("the stream has ended early; connecting again");
         }
         tokio::time::sleep(PAUSE * 2_u32.pow(attempts.min(5))).await;
+        attempts += 1;
     }
 }
 
