@@ -29,6 +29,7 @@ use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
+use serde_json::Value;
 
 use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
@@ -38,7 +39,7 @@ use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
 #[cfg(feature = "postgres")]
 pub(crate) use self::store::open_nodes;
-pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store};
+pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store, restore};
 pub(crate) use self::threads::{block_on, runs_in_system};
 use crate::adapters::tools::OutboundClients;
 use crate::api::access::Pattern;
@@ -52,6 +53,7 @@ use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWrit
 use crate::telemetry::metrics::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
+use crate::web::docs;
 use crate::web::door::Door;
 use crate::web::gate::Auth;
 use crate::web::server::{listen, serve};
@@ -347,6 +349,15 @@ fn registry(
     registry.tools = tools::definitions(&config.tools, outbound, limits, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
+}
+
+/// Returns the API document of the server that this configuration describes, without starting it.
+pub(crate) fn openapi(config: &Config) -> io::Result<Value> {
+    let outbound = Arc::new(tools::outbound(config));
+    let registry = registry(config, &outbound, &config.limits, Registry::default())?;
+    let binding = binding(config, Providers::default(), &Routes::default());
+    let binding = binding.map_err(|problems| refused(&problems))?;
+    Ok(docs::openapi(&binding, &registry))
 }
 
 /// Returns the problems of routes and of access to them.

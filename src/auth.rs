@@ -20,6 +20,7 @@ pub use jsonwebtoken::Algorithm;
 
 pub use self::api_key::ApiKeyProvider;
 pub use self::jwt::{JwtProvider, LEEWAY_MAX, TOKEN_BYTES_MAX};
+pub(crate) use self::jwt::{Unverified, sign};
 pub use self::link_key::{LINK_TTL_MAX, LinkKey};
 pub use self::settings::{ApiKeySettings, DefaultAccess, JwtKeys, JwtSettings, TokenSources};
 

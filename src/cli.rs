@@ -6,7 +6,10 @@ mod healthcheck;
 mod init;
 #[cfg(feature = "postgres")]
 mod nodes;
+mod openapi;
+mod restore;
 mod store;
+mod token;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -69,6 +72,13 @@ enum Command {
         /// The new file; an existing one is never overwritten.
         file: PathBuf,
     },
+    /// Makes the configured store out of a backup, while no server uses it.
+    Restore(restore::Options),
+    /// Prints the API document (OpenAPI 3.1) of the configuration.
+    Openapi,
+    /// Issues tokens that the server accepts, and shows what is in others.
+    #[command(subcommand)]
+    Token(token::Command),
     /// Shows the servers that use the configured database, also if none of them answers.
     #[cfg(feature = "postgres")]
     Nodes(nodes::Options),
@@ -130,6 +140,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             finish(answer.map(|text| vec![text]).map_err(|why| vec![why]))
         }
         Command::Backup { file } => finish(copy_store(&arguments, file).map(|text| vec![text])),
+        Command::Restore(options) => finish(restore::restore(&arguments, options)),
+        Command::Openapi => openapi::run(&arguments),
+        Command::Token(command) => token::run(&arguments, command),
         #[cfg(feature = "postgres")]
         Command::Nodes(options) => nodes::run(&arguments, options),
         Command::Store(command) => store::run(&arguments, command),
@@ -195,14 +208,14 @@ fn copy_store(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>>
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     let backup = app::back_up(&config.store, file)
         .map_err(|refusal| vec![format!("greenroom: {refusal}")])?;
-    let Backup { bytes, executions, generations, conversations } = backup;
-    Ok(format!(
-        "{}: ok, {bytes} bytes, {}, {}, {}",
-        file.display(),
-        counted(executions, "execution"),
-        counted(generations, "generation"),
-        counted(conversations, "conversation"),
-    ))
+    Ok(format!("{}: ok, {}", file.display(), content(backup)))
+}
+
+fn content(Backup { bytes, executions, generations, conversations }: Backup) -> String {
+    let executions = counted(executions, "execution");
+    let generations = counted(generations, "generation");
+    let conversations = counted(conversations, "conversation");
+    format!("{bytes} bytes, {executions}, {generations}, {conversations}")
 }
 
 /// Loads the configuration file.

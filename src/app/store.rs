@@ -19,7 +19,8 @@ use greenroom_actors::ports::store::Store;
 #[cfg(feature = "postgres")]
 use greenroom_store_postgres::NodeReader;
 use greenroom_store_sqlite::{
-    self as sqlite, Backup, SqliteStore, back_up as back_up_file, beside,
+    self as sqlite, Backup, Restored, SqliteStore, back_up as back_up_file, beside,
+    restore as restore_file,
 };
 
 pub(crate) use self::copying::copy as copy_store;
@@ -65,6 +66,27 @@ pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box
         StoreUrl::Postgres(address) => Err(postgres::backup_elsewhere(address).into()),
         StoreUrl::Memory => {
             Err("the configured store is \"memory:\", which cannot be backed up".into())
+        }
+    }
+}
+
+/// Makes the configured store out of a backup, while no server uses it.
+pub(crate) fn restore(
+    config: &StoreConfig,
+    backup: &Path,
+    replaces: bool,
+) -> Result<Restored, Box<dyn Error>> {
+    match &config.url {
+        StoreUrl::Sqlite(path) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+            let _within = runtime.enter();
+            outlive_file_size_limit()?;
+            Ok(restore_file(backup, path, replaces)?)
+        }
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(address) => Err(postgres::restore_elsewhere(address).into()),
+        StoreUrl::Memory => {
+            Err("the configured store is \"memory:\", which ends with its process".into())
         }
     }
 }

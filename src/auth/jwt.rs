@@ -5,6 +5,7 @@
 //! set of texts.
 
 mod claims;
+mod issue;
 mod keys;
 mod profile;
 mod token;
@@ -21,6 +22,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use serde_json::{Map, Value};
 
 pub use self::claims::LEEWAY_MAX;
+pub(crate) use self::issue::{Unverified, sign};
 pub(in crate::auth) use self::keys::algorithms_of;
 pub use self::token::TOKEN_BYTES_MAX;
 

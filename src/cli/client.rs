@@ -35,6 +35,7 @@ use clap_complete::CompleteEnv;
 use self::exit::{Exit, Failure};
 use self::session::Session;
 use self::settings::Options;
+pub(super) use self::text::{compact, plain, pretty};
 use super::Arguments;
 
 /// Commands that call a running server.

@@ -50,6 +50,21 @@ pub enum BackupError {
 /// have the store open.
 pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     let folder = check_names(store, target)?;
+    let (partial, backup) = copied(store, target, folder)?;
+    partial.persist_noclobber(target).map_err(|refused| match refused.error.kind() {
+        io::ErrorKind::AlreadyExists => BackupError::Exists { path: target.into() },
+        _ => not_written(target, &refused.error),
+    })?;
+    sync_folder(folder).map_err(|error| not_written(target, &error))?;
+    Ok(backup)
+}
+
+/// Makes a checked copy of a store in the folder of its future name, synced to the disk.
+pub(super) fn copied(
+    store: &Path,
+    target: &Path,
+    folder: &Path,
+) -> Result<(TempPath, Backup), BackupError> {
     guard::inspect(store)?;
     let not_written = |error: io::Error| not_written(target, &error);
     let partial = make_empty(store, folder).map_err(not_written)?;
@@ -63,14 +78,21 @@ pub fn back_up(store: &Path, target: &Path) -> Result<Backup, BackupError> {
     let unsound = |reason| BackupError::Unsound { path: store.into(), reason };
     let examined = examine(&partial).map_err(|error| unsound(error.to_string()))?;
     let backup = examined.map_err(unsound)?;
-
     File::open(&partial).and_then(|file| file.sync_all()).map_err(not_written)?;
-    partial.persist_noclobber(target).map_err(|refused| match refused.error.kind() {
-        io::ErrorKind::AlreadyExists => BackupError::Exists { path: target.into() },
-        _ => not_written(refused.error),
-    })?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(not_written)?;
-    Ok(backup)
+    Ok((partial, backup))
+}
+
+/// Makes new and removed names in a folder durable.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Returns the folder that a path is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Checks both paths; returns the folder of the target.
@@ -81,10 +103,7 @@ fn check_names<'t>(store: &Path, target: &'t Path) -> Result<&'t Path, BackupErr
     if target.file_name().is_none() {
         return Err(BackupError::NoName { path: target.into() });
     }
-    let folder = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(target);
     if !folder.is_dir() {
         let (path, directory) = (target.into(), folder.into());
         return Err(BackupError::NoDirectory { path, directory });
@@ -136,7 +155,7 @@ fn examine(copy: &Path) -> rusqlite::Result<Result<Backup, String>> {
     }))
 }
 
-fn not_written(target: &Path, error: &io::Error) -> BackupError {
+pub(super) fn not_written(target: &Path, error: &io::Error) -> BackupError {
     let path = target.into();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BackupError::Full { path },

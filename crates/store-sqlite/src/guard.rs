@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode};
 
+use super::backup::folder_of;
 use super::schema;
 use super::session::Session;
 
@@ -72,10 +73,7 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf, OpenError> {
 ///
 /// The lock file stays after the release: if it were removed, two processes could lock two files.
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = folder_of(path);
     if !directory.is_dir() {
         return Err(OpenError::NoDirectory { path: path.into(), directory: directory.into() });
     }

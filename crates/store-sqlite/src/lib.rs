@@ -27,6 +27,7 @@ mod notify;
 mod portions;
 mod queue;
 mod reader;
+mod restore;
 mod retention;
 mod schema;
 mod search;
@@ -70,6 +71,7 @@ pub use self::guard::beside;
 use self::job::Job;
 use self::queue::Queue;
 use self::reader::{Lane, Readers};
+pub use self::restore::{RestoreError, Restored, restore};
 use self::session::Session;
 use self::writer::{Shared, Writer};
 

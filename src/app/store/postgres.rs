@@ -148,6 +148,16 @@ pub(super) fn backup_elsewhere(address: &Address) -> String {
     )
 }
 
+/// Returns the refusal to restore: the tools of PostgreSQL do that.
+pub(super) fn restore_elsewhere(address: &Address) -> String {
+    let (database, user) = (address.database(), address.user());
+    format!(
+        "the configured store is in PostgreSQL, whose own tools restore it while no server uses it: \
+         a dump is restored into an empty database by pg_restore --username={user} \
+         --dbname={database} greenroom.dump"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,7 +84,7 @@ impl<'t> Token<'t> {
         Ok(Self { header, signed, signature, claims })
     }
 
-    /// Reads the claims; to be called only after the signature was verified.
+    /// Reads the claims; to be trusted only after the signature was verified.
     pub(super) fn claims(&self) -> Result<Map<String, Value>, AuthError> {
         let claims: Map<String, Value> = object(self.claims)?;
         let depth = check_members_depth(&claims, CLAIMS_DEPTH_MAX);
@@ -121,7 +121,7 @@ fn is_kid(text: &str) -> bool {
 }
 
 /// Reads a part as an object. Serde would also read a struct from an array.
-fn object<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, AuthError> {
+pub(super) fn object<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, AuthError> {
     let bytes = URL_SAFE_NO_PAD.decode(part).ok();
     let bytes = bytes.filter(|bytes| bytes.trim_ascii_start().starts_with(b"{"));
     let read = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());

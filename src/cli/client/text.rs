@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Returns a text in one line, with escapes in place of control characters.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::cli) fn plain(text: &str) -> String {
     escaped(text, |_| false)
 }
 
@@ -35,12 +35,12 @@ fn is_harmful(c: char) -> bool {
 }
 
 /// Returns JSON in several lines.
-pub(super) fn pretty(value: &Value) -> String {
+pub(in crate::cli) fn pretty(value: &Value) -> String {
     json_plain(&format!("{value:#}"))
 }
 
 /// Returns JSON in one line.
-pub(super) fn compact(value: &Value) -> String {
+pub(in crate::cli) fn compact(value: &Value) -> String {
     json_plain(&value.to_string())
 }
 

@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use toml::de::DeValue;
 
 use super::keys::KeySource;
-use crate::auth::{JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
+use crate::auth::{JwtKeys, JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Section;
@@ -107,6 +107,29 @@ impl JwtConfig {
             sources: self.sources.clone(),
         };
         JwtProvider::new(settings).map_err(|problem| refused(of_keys(&format!(": {problem}"))))
+    }
+}
+
+/// What signs tokens, as far as this program has it.
+impl JwtConfig {
+    /// Returns the secret and the algorithm that sign tokens for this server, or the reason why
+    /// nothing here can.
+    pub(crate) fn signer(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<(Vec<u8>, Algorithm), ConfigProblem> {
+        let algorithm = self.algorithms.first().copied().unwrap_or(Algorithm::HS256);
+        let keys = self.keys.keys(environment).map_err(|state| {
+            let name = self.keys.variable().unwrap_or_default();
+            self.spot.error(format!("the environment variable {name} {state}"))
+        });
+        match keys? {
+            JwtKeys::Secret(secret) => Ok((secret, algorithm)),
+            JwtKeys::Pem(_) | JwtKeys::Jwks(_) => Err(self.spot.error(
+                "only checks tokens: who has the private key signs them, which is the identity \
+                 provider",
+            )),
+        }
     }
 }
 
