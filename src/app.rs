@@ -32,6 +32,7 @@ use greenroom_actors::{Runtime, RuntimePorts};
 use serde_json::Value;
 
 use self::exporting::Telemetry;
+pub(crate) use self::capacity::room_for_connections;
 pub(crate) use self::exporting::Variables;
 use self::reloading::{ReloadContext, Reloading};
 use self::routes::Assembled;

@@ -2,6 +2,7 @@
 
 mod check;
 mod client;
+mod doctor;
 mod healthcheck;
 mod init;
 #[cfg(feature = "postgres")]
@@ -65,6 +66,8 @@ enum Command {
     Init(init::Options),
     /// Prints all problems of the configuration without starting the server.
     Check(check::Options),
+    /// Looks whether this machine has what the server needs: port, disk, store, secrets, network.
+    Doctor(doctor::Options),
     /// Asks the configured server whether it lives; exits with 1 if it does not.
     Healthcheck(healthcheck::Options),
     /// Copies the configured store to a new file, also while a server is using it.
@@ -134,6 +137,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             exit
         }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
+        Command::Doctor(options) => doctor::run(&arguments, *options),
         Command::Init(options) => finish(init::init(options).map_err(|why| vec![why])),
         Command::Healthcheck(options) => {
             let answer = healthcheck::ask(&arguments, *options);
@@ -230,11 +234,15 @@ fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
 
 /// Loads what is served: without a file, the built-in examples.
 fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
-    if arguments.has_default_file() {
-        return Ok((load(arguments)?, false));
-    }
-    let examples = Config::parse(EXAMPLES, "the built-in examples")?;
-    Ok((completed(arguments, examples)?, true))
+    let (config, are_examples) = read_or_examples(arguments)?;
+    Ok((completed(arguments, config)?, are_examples))
+}
+
+/// Reads what is served, without what depends on the environment.
+fn read_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
+    let has_file = arguments.has_default_file();
+    let read = if has_file { read(arguments) } else { Config::parse(EXAMPLES, "the built-in examples") };
+    Ok((overridden(arguments, read?), !has_file))
 }
 
 /// Loads the configuration file and applies the command line.
@@ -243,23 +251,40 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
 }
 
 /// Applies the command line, and checks what depends on the environment.
-fn completed(arguments: &Arguments, mut config: Config) -> Result<Config, Vec<ConfigProblem>> {
-    config.environment = Environment::of_process();
-    if let Some(host) = &arguments.host {
-        config.set_host(host.clone(), "--host");
-    }
-    config.server.port = arguments.port.unwrap_or(config.server.port);
-    config.logs.console.clone_from(&arguments.log);
-    let variables = Variables::of(&config);
-    let mut problems = config.check_secrets(|name| variables.found(name));
-    problems.extend(config.check_exposure(&Names::default()).err());
-    problems.extend(app::check(&config, &Registered::default()));
+fn completed(arguments: &Arguments, config: Config) -> Result<Config, Vec<ConfigProblem>> {
+    let mut config = overridden(arguments, config);
+    let mut problems = problems_of_secrets(&config);
+    problems.extend(problems_of_rules(&config));
     if !problems.is_empty() {
         return Err(problems);
     }
     let warnings = app::checks::warnings(&config, &Registered::default());
     config.warnings.extend(warnings);
     Ok(config)
+}
+
+/// Applies the command line and the environment.
+fn overridden(arguments: &Arguments, mut config: Config) -> Config {
+    config.environment = Environment::of_process();
+    if let Some(host) = &arguments.host {
+        config.set_host(host.clone(), "--host");
+    }
+    config.server.port = arguments.port.unwrap_or(config.server.port);
+    config.logs.console.clone_from(&arguments.log);
+    config
+}
+
+/// Returns the problems of secrets and other variables that the environment should have.
+fn problems_of_secrets(config: &Config) -> Vec<ConfigProblem> {
+    let variables = Variables::of(config);
+    config.check_secrets(|name| variables.found(name))
+}
+
+/// Returns the problems of what the configuration says together.
+fn problems_of_rules(config: &Config) -> Vec<ConfigProblem> {
+    let mut problems: Vec<_> = config.check_exposure(&Names::default()).err().into_iter().collect();
+    problems.extend(app::check(config, &Registered::default()));
+    problems
 }
 
 fn counted(count: u64, noun: &str) -> String {

@@ -73,6 +73,14 @@ pub struct ProviderConfig {
     pub omit: Vec<Omitted>,
 }
 
+impl ProviderConfig {
+    /// Returns the URL of the server, which ends with a slash.
+    pub(crate) fn url(&self) -> Result<Url, String> {
+        let own = || Url::parse(self.provider.base_url).map_err(|error| error.to_string());
+        self.base_url.clone().map_or_else(own, Ok)
+    }
+}
+
 /// An option that is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Omitted {

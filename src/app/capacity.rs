@@ -9,6 +9,8 @@ use crate::adapters::descriptors;
 use crate::config::{CONNECTIONS_MAX, Config, LimitsConfig};
 use crate::web::admission::{AdmissionLimits, Bounds};
 
+use super::workers;
+
 /// Descriptors of a connection: its socket, a duplicate to disconnect it by, and a second
 /// duplicate for a stream that waits for its client.
 const DESCRIPTORS_EACH: u64 = 3;
@@ -39,6 +41,15 @@ pub(super) fn ensure(config: &Config, workers: usize) -> io::Result<()> {
              limits.arbiters"
         ))
     })
+}
+
+/// Raises the limit of open files. Returns it, and the number of connections that it allows; an error
+/// if it does not suffice to start.
+pub(crate) fn room_for_connections(config: &Config) -> io::Result<(String, usize)> {
+    ensure(config, workers(config))?;
+    let descriptors = descriptors::raise();
+    let all = admission(&config.limits, connections_within(descriptors)).connections.all;
+    Ok((descriptors::shown(descriptors).to_string(), all))
 }
 
 /// Raises the limit of open files and returns the limits of connections, which are also logged.

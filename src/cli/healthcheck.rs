@@ -39,7 +39,7 @@ fn config(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
 }
 
 /// Returns the address at which this machine reaches a server that listens at `host`.
-fn reachable(host: &str) -> String {
+pub(super) fn reachable(host: &str) -> String {
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(IpAddr::V4(ip)) if ip.is_unspecified() => "127.0.0.1".to_owned(),
         Ok(IpAddr::V6(ip)) if ip.is_unspecified() => "[::1]".to_owned(),
@@ -48,7 +48,8 @@ fn reachable(host: &str) -> String {
     }
 }
 
-async fn answer_of(url: &str, timeout: Duration) -> Result<String, String> {
+/// Returns the first line of the answer of a server on this machine, or why there is none.
+pub(super) async fn answer_of(url: &str, timeout: Duration) -> Result<String, String> {
     // the server is on this machine: a proxy would not reach it
     let client = http_client::builder().no_proxy().timeout(timeout).build();
     let client = client.map_err(|error| format!("cannot be asked: {error}"))?;

@@ -99,6 +99,36 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// A store as it is found, without opening it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Version of its tables; `None` if there is no store yet.
+    pub version: Option<i32>,
+    /// Version that this program gives it.
+    pub newest: i32,
+    /// True while a server has it open.
+    pub is_in_use: bool,
+}
+
+/// Looks at a store without changing anything, also while a server uses it.
+pub fn look(path: &Path) -> Result<Look, OpenError> {
+    let path = &resolved(path)?;
+    // before SQLite opens the file: a lock that is not there is not made
+    let held = File::open(beside(path, ".lock")).map(|file| file.try_lock());
+    let is_in_use = matches!(held, Ok(Err(TryLockError::WouldBlock)));
+    inspect(path)?;
+    let bytes = fs::metadata(path).map_or(0, |file| file.len());
+    let version = if bytes == 0 {
+        None
+    } else {
+        let connection = schema::open_reader(path).map_err(|error| refusal(path, &error))?;
+        Some(schema::user_version(&connection).map_err(|error| refusal(path, &error))?)
+    };
+    Ok(Look { bytes, version, newest: schema::VERSION, is_in_use })
+}
+
 /// Inspects the file without changing it. Must be called under the lock and before SQLite opens the
 /// file: closing a file releases all locks that the process has on it.
 pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {

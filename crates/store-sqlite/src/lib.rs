@@ -63,11 +63,10 @@ use greenroom_store_codec::definitions;
 use greenroom_store_codec::prepared::PreparedAppend;
 use serde_json::Value;
 
-pub use self::backup::{Backup, BackupError, back_up};
+pub use self::backup::{Backup, BackupError, back_up, folder_of};
 use self::defects::Reading;
 pub use self::dump::{FileSource, FileTarget};
-pub use self::guard::OpenError;
-pub use self::guard::beside;
+pub use self::guard::{Look, OpenError, beside, look};
 use self::job::Job;
 use self::queue::Queue;
 use self::reader::{Lane, Readers};

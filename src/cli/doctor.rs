@@ -1,0 +1,114 @@
+//! `greenroom doctor`: whether this machine has what the configured server needs.
+
+mod disk;
+mod finding;
+mod port;
+mod reach;
+mod store;
+
+use std::io;
+use std::process::ExitCode;
+
+use self::finding::{Finding, State};
+use super::client::pretty;
+use super::{Arguments, counted, print, problems_of_rules, problems_of_secrets, read_or_examples};
+use crate::app;
+use crate::config::{Config, ConfigProblem};
+
+/// Options of `doctor`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
+pub(super) struct Options {
+    /// Leave out what needs a network: model providers, key sets and collectors.
+    #[arg(long)]
+    offline: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks at everything, and prints what was found. Nothing that it finds is changed.
+pub(super) fn run(arguments: &Arguments, options: Options) -> ExitCode {
+    let findings = match read_or_examples(arguments) {
+        Ok((config, _)) => examine(arguments, &config, options),
+        Err(problems) => problems.iter().map(of_problem).collect(),
+    };
+    let is_well = findings.iter().all(|finding| finding.state != State::Failed);
+    if options.json {
+        print(&mut io::stdout(), &[pretty(&finding::report(&findings, is_well))]);
+    } else {
+        let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        print(&mut io::stdout(), &lines);
+    }
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn examine(arguments: &Arguments, config: &Config, options: Options) -> Vec<Finding> {
+    let mut findings = configuration(arguments, config);
+    findings.push(port::look(config));
+    findings.extend(store::look(config));
+    findings.extend(descriptors(config));
+    findings.extend(proxies());
+    let answers = if options.offline { Vec::new() } else { reach::ask(config) };
+    findings.extend(answers.iter().map(reach::Answer::finding));
+    findings.push(reach::clock(&answers));
+    findings
+}
+
+fn of_problem(problem: &ConfigProblem) -> Finding {
+    let state = if problem.is_error() { State::Failed } else { State::Warned };
+    Finding::new(state, "configuration", problem.to_string())
+}
+
+/// Checks the configuration itself, and that the environment has its secrets.
+fn configuration(arguments: &Arguments, config: &Config) -> Vec<Finding> {
+    let problems: Vec<_> = problems_of_rules(config).iter().map(of_problem).collect();
+    let secrets = problems_of_secrets(config);
+    let secrets = secrets.iter().map(|it| Finding::new(State::Failed, "secrets", it.to_string()));
+    let secrets: Vec<_> = secrets.collect();
+    let mut findings = problems;
+    findings.extend(config.warnings.iter().map(of_problem));
+    if findings.is_empty() {
+        let file = arguments.config_file().display();
+        let workflows = counted(config.workflows.len() as u64, "workflow");
+        let agents = counted(config.agents.len() as u64, "agent");
+        let from = if arguments.has_default_file() { file.to_string() } else { "built-in examples".into() };
+        let text = format!("{from}: {workflows}, {agents}");
+        findings.push(Finding::new(State::Good, "configuration", text));
+    }
+    if secrets.is_empty() {
+        let text = "all that the configuration names are set";
+        findings.push(Finding::new(State::Good, "secrets", text));
+    }
+    findings.extend(secrets);
+    findings
+}
+
+/// Checks the limit of open files. Returns nothing if the system does not say it.
+fn descriptors(config: &Config) -> Option<Finding> {
+    const NAME: &str = "open files";
+    match app::room_for_connections(config) {
+        Ok((open, connections)) => {
+            let text = format!("{open} allowed, which leaves room for {connections} connections");
+            Some(Finding::new(State::Good, NAME, text))
+        }
+        Err(error) => Some(Finding::new(State::Failed, NAME, error.to_string())),
+    }
+}
+
+/// Returns a note about the proxy that calls to other machines go through.
+fn proxies() -> Option<Finding> {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    let set: Vec<_> = names.into_iter().filter(is_set).collect();
+    if set.is_empty() {
+        return None;
+    }
+    let except = ["NO_PROXY", "no_proxy"].iter().any(|name| is_set(&name));
+    let except = if except { ", except to the hosts of NO_PROXY" } else { "" };
+    // not their values, which can have passwords
+    let text = format!(
+        "{}: calls to other machines go through a proxy{except}; calls to this machine never do",
+        set.join(", ")
+    );
+    Some(Finding::new(State::Good, "proxy", text))
+}

@@ -1,0 +1,54 @@
+//! What was found of one subject.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+/// How a subject is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Good,
+    /// Works, but perhaps not as intended.
+    Warned,
+    /// The server would not start, or not work.
+    Failed,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Warned => "warning",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What was found of one subject, in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) state: State,
+    pub(super) subject: &'static str,
+    pub(super) text: String,
+}
+
+impl Finding {
+    pub(super) fn new(state: State, subject: &'static str, text: impl Into<String>) -> Self {
+        Self { state, subject, text: text.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { state, subject, text } = self;
+        write!(f, "{:<8} {subject:<14} {text}", state.name())
+    }
+}
+
+/// Returns the JSON output. Names and meanings are stable; more members may be added.
+pub(super) fn report(findings: &[Finding], is_well: bool) -> Value {
+    let findings = findings.iter().map(|Finding { state, subject, text }| {
+        json!({ "subject": subject, "state": state.name(), "text": text })
+    });
+    json!({ "ok": is_well, "findings": findings.collect::<Vec<_>>() })
+}

@@ -1,0 +1,174 @@
+//! Other servers that the configuration names, and the clock compared with theirs.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::join_all;
+use reqwest::header::DATE;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+
+use super::finding::{Finding, State};
+use crate::adapters::models::is_loopback;
+use crate::app::{self, Variables};
+use crate::config::{Config, KeySource, ModelConfig};
+use crate::http_client;
+
+/// Time in which a server answers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Difference of clocks with which tokens are refused too early or accepted too long.
+const DIFFERENCE_MAX: Duration = Duration::from_secs(5);
+
+/// The first second of 2025: a clock before it was never set.
+const NEVER_SET: Duration = Duration::from_secs(1_735_689_600);
+
+/// What a server answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Scheme, host and port.
+    origin: String,
+    /// Parts of the configuration that need it.
+    users: Vec<String>,
+    /// Its status and its time, or why there is no answer.
+    result: Result<(u16, Option<SystemTime>), String>,
+}
+
+/// Asks each server once, all at the same time, without any key. Every answer is a good one: it shows
+/// that names, routes, proxies and certificates work.
+pub(super) fn ask(config: &Config) -> Vec<Answer> {
+    let asked = servers(config).into_iter().map(|(origin, (url, users))| async move {
+        Answer { origin, users, result: answer_of(url).await }
+    });
+    app::block_on(join_all(asked))
+}
+
+/// Returns the servers by their origin, with what needs them.
+fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
+    let models = config.models.iter().filter_map(|(id, model)| match model {
+        ModelConfig::Remote(remote) => Some((remote.asked.url().ok()?, format!("models.{id}"))),
+        ModelConfig::Mock(_) => None,
+    });
+    let keys = config.auth.jwt.as_ref().and_then(|jwt| match &jwt.keys {
+        KeySource::Jwks(url) => Some((url.clone(), "auth.jwt".to_owned())),
+        _ => None,
+    });
+    let variables = Variables::of(config);
+    let exports = config.telemetry.exports(&|name| variables.found(name), config.environment);
+    let collectors = exports.settings.into_iter().flat_map(|settings| {
+        let targets = [settings.traces, settings.metrics, settings.logs];
+        targets.into_iter().flatten().map(|target| (target.url, "telemetry".to_owned()))
+    });
+    let mut servers: BTreeMap<String, (Url, Vec<String>)> = BTreeMap::new();
+    for (url, user) in models.chain(keys).chain(collectors) {
+        let origin = url.origin().ascii_serialization();
+        let (_, users) = servers.entry(origin).or_insert_with(|| (url, Vec::new()));
+        if !users.contains(&user) {
+            users.push(user);
+        }
+    }
+    servers
+}
+
+async fn answer_of(mut url: Url) -> Result<(u16, Option<SystemTime>), String> {
+    let client = http_client::builder().redirect(Policy::none()).timeout(PATIENCE);
+    let client = if is_loopback(&url) { client.no_proxy() } else { client };
+    let client: Client = client.build().map_err(|error| error.to_string())?;
+    // the rest of an address may be a key
+    url.set_path("/");
+    url.set_query(None);
+    let answer = client.head(url).send().await.map_err(|error| {
+        let error = error.without_url();
+        if error.is_timeout() { "no answer in time".to_owned() } else { chain(&error) }
+    })?;
+    let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
+    Ok((answer.status().as_u16(), date.and_then(|date| httpdate::parse_http_date(date).ok())))
+}
+
+/// Returns an error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+impl Answer {
+    pub(super) fn finding(&self) -> Finding {
+        let Self { origin, users, result } = self;
+        let users = users.join(", ");
+        match result {
+            Ok((status, _)) => {
+                let text = format!("{origin} answers ({status}), for {users}");
+                Finding::new(State::Good, "reach", text)
+            }
+            Err(why) => {
+                let text = format!("{origin} cannot be reached, for {users}: {why}");
+                Finding::new(State::Failed, "reach", text)
+            }
+        }
+    }
+}
+
+/// Compares the clock with those of the servers that answered.
+pub(super) fn clock(answers: &[Answer]) -> Finding {
+    let times = answers.iter().filter_map(|it| Some((it.result.as_ref().ok()?.1?, &*it.origin)));
+    compared(SystemTime::now(), times.last())
+}
+
+fn compared(now: SystemTime, other: Option<(SystemTime, &str)>) -> Finding {
+    const NAME: &str = "clock";
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time = httpdate::fmt_http_date(now);
+    if since < NEVER_SET {
+        return Finding::new(State::Failed, NAME, format!("{time}: it was never set"));
+    }
+    let Some((other, origin)) = other else {
+        return Finding::new(State::Good, NAME, format!("{time}, compared with no other"));
+    };
+    let apart = now.duration_since(other).unwrap_or_else(|later| later.duration());
+    let seconds = apart.as_secs();
+    if apart > DIFFERENCE_MAX {
+        let text = format!("{time}: {seconds} s from that of {origin}; timers and tokens go by it");
+        return Finding::new(State::Warned, NAME, text);
+    }
+    Finding::new(State::Good, NAME, format!("{time}, within {} s of {origin}", seconds + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_compared() {
+        let now = SystemTime::UNIX_EPOCH + NEVER_SET * 2;
+        let hour = Duration::from_secs(3600);
+        for (now, other, state, says) in [
+            (SystemTime::UNIX_EPOCH, None, State::Failed, "never set"),
+            (now, None, State::Good, "compared with no other"),
+            (now, Some(now - Duration::from_secs(2)), State::Good, "within 3 s of x"),
+            (now, Some(now + hour), State::Warned, "3600 s from that of x"),
+            (now, Some(now - hour), State::Warned, "3600 s from that of x"),
+        ] {
+            let finding = compared(now, other.map(|other| (other, "x")));
+            assert_eq!(finding.state, state, "{finding}");
+            assert!(finding.text.contains(says), "{finding}");
+        }
+    }
+
+    #[test]
+    fn each_server_is_asked_once_for_all_that_need_it() {
+        let text = "[models.a]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h/v1/a\"\n\
+                    [models.b]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h/v2\"\n\
+                    [auth.jwt]\njwks_url = \"https://login.example/key-in-path\"\n";
+        let config = Config::parse(text, "c.toml").unwrap();
+        let servers = servers(&config);
+        let of = |origin: &str| servers[origin].1.clone();
+        assert_eq!(of("http://h"), ["models.a", "models.b"]);
+        assert_eq!(of("https://login.example"), ["auth.jwt"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! The configured store.
+
+use std::path::Path;
+
+use greenroom_store_sqlite::{Look, folder_of, look as look_at};
+
+use super::disk;
+use super::finding::{Finding, State};
+use crate::config::{Config, StoreUrl};
+
+const NAME: &str = "store";
+
+/// Looks at the store, and at the disk that it is on.
+pub(super) fn look(config: &Config) -> Vec<Finding> {
+    match &config.store.url {
+        StoreUrl::Sqlite(path) => of_file(path),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => {
+            let opened = crate::app::open_nodes(config);
+            let nodes = opened.and_then(|it| it.look().map_err(|error| error.to_string()));
+            vec![match nodes {
+                Ok(nodes) => {
+                    let text = format!("{} answers; servers: {}", config.store.url, nodes.nodes.len());
+                    Finding::new(State::Good, NAME, text)
+                }
+                Err(why) => Finding::new(State::Failed, NAME, why),
+            }]
+        }
+        StoreUrl::Memory => {
+            let text = "\"memory:\" keeps nothing when the server ends";
+            vec![Finding::new(State::Warned, NAME, text)]
+        }
+    }
+}
+
+fn of_file(path: &Path) -> Vec<Finding> {
+    let mut findings = disk::look(folder_of(path));
+    findings.push(match look_at(path) {
+        Ok(looked) => of_look(path, &looked),
+        Err(error) => Finding::new(State::Failed, NAME, error.to_string()),
+    });
+    findings
+}
+
+fn of_look(path: &Path, look: &Look) -> Finding {
+    let Look { bytes, version, newest, is_in_use } = *look;
+    let shown = path.display();
+    let used = if is_in_use { ", in use by a server" } else { "" };
+    let text = match version {
+        None => format!("{shown} is made at the first start"),
+        Some(version) if version < newest => format!(
+            "{shown}: version {version}, {bytes} bytes{used}; the next start makes it version \
+             {newest}: a backup before lets you go back"
+        ),
+        Some(version) => format!("{shown}: version {version}, {bytes} bytes{used}"),
+    };
+    Finding::new(State::Good, NAME, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_are_described() {
+        let look = Look { bytes: 4096, version: Some(3), newest: 4, is_in_use: true };
+        for (look, says) in [
+            (Look { version: None, ..look }, "is made at the first start"),
+            (look, "version 3, 4096 bytes, in use by a server; the next start makes it version 4"),
+            (Look { version: Some(4), is_in_use: false, ..look }, "a.db: version 4, 4096 bytes"),
+        ] {
+            let finding = of_look(Path::new("a.db"), &look);
+            assert!(finding.text.contains(says), "{finding}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text.db");
+        std::fs::write(&path, "a text").unwrap();
+        let findings = of_file(&path);
+        let last = findings.last().unwrap();
+        assert_eq!(last.state, State::Failed);
+        assert!(last.text.contains("is not a SQLite database"), "{last}");
+    }
+}
