@@ -79,14 +79,23 @@ pub struct Registered {
     pub routes: Routes,
 }
 
-/// Serves until SIGTERM or SIGINT. Blocks.
-pub fn run(config: Config) -> io::Result<()> {
-    run_with(config, Registered::default())
+/// Serves a configuration until SIGTERM or SIGINT. Blocks. `begun` is called with the address when
+/// it is bound.
+pub(crate) fn run(config: Config, begun: impl FnOnce(SocketAddr)) -> io::Result<()> {
+    run_then(config, Registered::default(), begun)
 }
 
 /// Serves a configuration and the definitions of Rust code. Installs the logger unless the process
 /// has one; console lines may still be queued when this returns.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
+    run_then(config, registered, |_| {})
+}
+
+fn run_then(
+    config: Config,
+    registered: Registered,
+    begun: impl FnOnce(SocketAddr),
+) -> io::Result<()> {
     let variables = Variables::of(&config);
     let mut secrets = config.secrets(|name| variables.value(name));
     for secret in steps::secrets(registered.registry.workflows.values()) {
@@ -97,6 +106,7 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
     capacity::ensure(&config, workers(&config))?;
     block_on(async move {
         let application = Application::build(config, registered).await?;
+        begun(application.address());
         Box::pin(application.run_until_stopped()).await
     })
 }

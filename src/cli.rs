@@ -2,6 +2,7 @@
 
 mod check;
 mod client;
+mod dev;
 mod doctor;
 mod healthcheck;
 mod init;
@@ -14,6 +15,7 @@ mod token;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -62,6 +64,8 @@ pub struct Arguments {
 enum Command {
     /// Serves agents and workflows; the default. Without a file, the built-in examples.
     Serve,
+    /// Serves to this machine while a configuration is being written, and prints what to try.
+    Dev(dev::Options),
     /// Writes a small configuration to begin with.
     Init(init::Options),
     /// Prints all problems of the configuration without starting the server.
@@ -136,6 +140,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             logs::drain_screen();
             exit
         }
+        Command::Dev(options) => {
+            let exit = dev::run(&arguments, *options, &mut logs::screen());
+            logs::drain_screen();
+            exit
+        }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Doctor(options) => doctor::run(&arguments, *options),
         Command::Init(options) => finish(init::init(options).map_err(|why| vec![why])),
@@ -181,7 +190,16 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match app::run(config) {
+    run_server(config, screen, |_| {})
+}
+
+/// Runs a server to its end. `begun` is called with its address.
+fn run_server(
+    config: Config,
+    screen: &mut dyn Write,
+    begun: impl FnOnce(SocketAddr),
+) -> ExitCode {
+    match app::run(config, begun) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print(screen, &[format!("greenroom: {error}")]);

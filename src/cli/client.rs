@@ -2,6 +2,7 @@
 
 mod agents;
 mod api;
+mod bench;
 mod complete;
 mod events;
 mod executions;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Subcommand};
 use clap_complete::CompleteEnv;
 
+pub(super) use self::exit::quoted;
 use self::exit::{Exit, Failure};
 use self::session::Session;
 use self::settings::Options;
@@ -57,6 +59,8 @@ pub(super) enum Command {
     Tools(Group<tools::Action>),
     /// Shows what a running server does now.
     Top(top::Top),
+    /// Measures how fast a running server answers.
+    Bench(bench::Bench),
     /// Servers and tokens by name.
     Profile(Group<profile::Action>),
     /// Prints the script with which a shell completes commands and ids.
@@ -138,6 +142,7 @@ async fn dispatch(command: &Command) -> Result<Exit, Failure> {
             tools::run(&Session::open(options)?, action).await
         }
         Command::Top(top) => top::run(&Session::open(&top.options)?, top).await,
+        Command::Bench(bench) => bench::run(&Session::open(&bench.options)?, bench).await,
         Command::Profile(Group { options, action }) => profile::run(options, action).await,
         Command::Completions(options) => complete::script(options),
         Command::Man(options) => complete::man(options),

@@ -119,7 +119,7 @@ impl fmt::Display for Failure {
 }
 
 /// Returns a word as a shell reads it as one argument.
-pub(super) fn quoted(word: &str) -> String {
+pub(in crate::cli) fn quoted(word: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@%+=".contains(c);
     if !word.is_empty() && word.chars().all(is_bare) {
         return word.to_owned();
