@@ -1,6 +1,7 @@
 //! Assembly of the server: built from a configuration, run until a signal, drained.
 
 mod access;
+mod binding;
 mod capacity;
 pub(crate) mod checks;
 #[cfg(feature = "postgres")]
@@ -29,13 +30,13 @@ use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
-use serde_json::Value;
 
-use self::exporting::Telemetry;
+use self::binding::binding;
+pub(crate) use self::binding::{check, openapi};
 pub(crate) use self::capacity::room_for_connections;
+use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
 use self::reloading::{ReloadContext, Reloading};
-use self::routes::Assembled;
 use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
 #[cfg(feature = "postgres")]
@@ -43,7 +44,6 @@ pub(crate) use self::store::open_nodes;
 pub(crate) use self::store::{back_up, copy_store, outline as outline_of_store, restore};
 pub(crate) use self::threads::{block_on, runs_in_system};
 use crate::adapters::tools::OutboundClients;
-use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
@@ -54,9 +54,7 @@ use crate::telemetry::logs::{LogOptions, LogSink, LogStoreSettings, LogStoreWrit
 use crate::telemetry::metrics::Sources;
 use crate::web::binding::Binding;
 use crate::web::custom::Routes;
-use crate::web::docs;
 use crate::web::door::Door;
-use crate::web::gate::Auth;
 use crate::web::server::{listen, serve};
 use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
@@ -360,39 +358,6 @@ fn registry(
     registry.tools = tools::definitions(&config.tools, outbound, limits, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
-}
-
-/// Returns the API document of the server that this configuration describes, without starting it.
-pub(crate) fn openapi(config: &Config) -> io::Result<Value> {
-    let outbound = Arc::new(tools::outbound(config));
-    let registry = registry(config, &outbound, &config.limits, Registry::default())?;
-    let binding = binding(config, Providers::default(), &Routes::default());
-    let binding = binding.map_err(|problems| refused(&problems))?;
-    Ok(docs::openapi(&binding, &registry))
-}
-
-/// Returns the problems of routes and of access to them.
-pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
-    let assembled = routes::assemble(config, &registered.routes);
-    let policy = assembled
-        .and_then(|assembled| access::policy(config, &registered.providers, &assembled.catalogue));
-    policy.err().unwrap_or_default()
-}
-
-/// Assembles the routes, their access policy and the identity providers.
-fn binding(
-    config: &Config,
-    registered: Providers,
-    added: &Routes,
-) -> Result<Binding, Vec<ConfigProblem>> {
-    let Assembled { catalogue, custom } = routes::assemble(config, added)?;
-    let mut policy = access::policy(config, &registered, &catalogue)?;
-    policy.public.extend(added.public_routes().filter_map(|route| Pattern::parse(&route).ok()));
-    let mut providers = registered;
-    let configured = config.auth.providers(|name| std::env::var(name).ok());
-    configured.map_err(|problem| vec![problem])?.into_iter().for_each(|it| providers.push(it));
-    let auth = Auth { providers, policy };
-    Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom })
 }
 
 fn refused(problems: &[ConfigProblem]) -> io::Error {

@@ -194,11 +194,7 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
 }
 
 /// Runs a server to its end. `begun` is called with its address.
-fn run_server(
-    config: Config,
-    screen: &mut dyn Write,
-    begun: impl FnOnce(SocketAddr),
-) -> ExitCode {
+fn run_server(config: Config, screen: &mut dyn Write, begun: impl FnOnce(SocketAddr)) -> ExitCode {
     match app::run(config, begun) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -259,7 +255,8 @@ fn load_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigP
 /// Reads what is served, without what depends on the environment.
 fn read_or_examples(arguments: &Arguments) -> Result<(Config, bool), Vec<ConfigProblem>> {
     let has_file = arguments.has_default_file();
-    let read = if has_file { read(arguments) } else { Config::parse(EXAMPLES, "the built-in examples") };
+    let read =
+        if has_file { read(arguments) } else { Config::parse(EXAMPLES, "the built-in examples") };
     Ok((overridden(arguments, read?), !has_file))
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn room_for_connections(config: &Config) -> io::Result<(String, usize
     ensure(config, workers(config))?;
     let descriptors = descriptors::raise();
     let all = admission(&config.limits, connections_within(descriptors)).connections.all;
-    Ok((descriptors::shown(descriptors).to_string(), all))
+    Ok((descriptors::shown(descriptors), all))
 }
 
 /// Raises the limit of open files and returns the limits of connections, which are also logged.

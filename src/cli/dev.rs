@@ -57,7 +57,8 @@ pub(super) fn run(arguments: &Arguments, options: Options, screen: &mut dyn Writ
         false => format!("{}, read again when it is saved", arguments.config_file().display()),
     };
     let tries = tries(&config);
-    let begun = |address| print(&mut logs::screen(), &banner(&from, address, &tries, options.fresh));
+    let begun =
+        |address| print(&mut logs::screen(), &banner(&from, address, &tries, options.fresh));
     run_server(config, screen, begun)
 }
 

@@ -71,7 +71,11 @@ fn configuration(arguments: &Arguments, config: &Config) -> Vec<Finding> {
         let file = arguments.config_file().display();
         let workflows = counted(config.workflows.len() as u64, "workflow");
         let agents = counted(config.agents.len() as u64, "agent");
-        let from = if arguments.has_default_file() { file.to_string() } else { "built-in examples".into() };
+        let from = if arguments.has_default_file() {
+            file.to_string()
+        } else {
+            "built-in examples".into()
+        };
         let text = format!("{from}: {workflows}, {agents}");
         findings.push(Finding::new(State::Good, "configuration", text));
     }
@@ -98,12 +102,13 @@ fn descriptors(config: &Config) -> Option<Finding> {
 /// Returns a note about the proxy that calls to other machines go through.
 fn proxies() -> Option<Finding> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    let names =
+        ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     let set: Vec<_> = names.into_iter().filter(is_set).collect();
     if set.is_empty() {
         return None;
     }
-    let except = ["NO_PROXY", "no_proxy"].iter().any(|name| is_set(&name));
+    let except = ["NO_PROXY", "no_proxy"].iter().any(|name| is_set(name));
     let except = if except { ", except to the hosts of NO_PROXY" } else { "" };
     // not their values, which can have passwords
     let text = format!(

@@ -36,7 +36,7 @@ pub(super) struct Issue {
     /// A further claim, as NAME=JSON or NAME=TEXT; may be repeated.
     #[arg(long = "claim", value_name = "NAME=VALUE", value_parser = claim)]
     claims: Vec<(String, Value)>,
-    /// How long it is valid, such as 15m, 8h or 30d.
+    /// Time for which it is valid, such as 15m, 8h or 30d.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = validity)]
     expires_in: Duration,
     /// Format of the output.
@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &Arguments, command: &Command) -> ExitCode {
 fn claim(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     if matches!(name, "" | "sub" | "roles" | "exp" | "iat") {
-        return Err(format!("{name:?} is not a claim of its own: use USER, --role, --expires-in"));
+        return Err(format!("{name:?} is set by other options: use USER, --role, --expires-in"));
     }
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
     Ok((name.to_owned(), value))
@@ -220,7 +220,7 @@ fn described(user: &User) -> String {
         [] => "no roles".to_owned(),
         roles => format!("roles {}", plain(&roles.join(", "))),
     };
-    let until = user.expires_at().map_or_else(|| "without end".to_owned(), |end| until(end));
+    let until = user.expires_at().map_or_else(|| "without end".to_owned(), until);
     format!("{id}, {roles}, {until}")
 }
 

@@ -3,6 +3,7 @@
 mod around;
 mod exits;
 mod observing;
+mod operating;
 mod people;
 mod profiles;
 mod runs;

@@ -17,7 +17,7 @@ const KEPT_MAX: u32 = 100;
 /// A store after it was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// What it has now.
+    /// Content that it has now.
     pub content: Backup,
     /// The name of the store that was there before.
     pub kept: Option<PathBuf>,

@@ -16,7 +16,7 @@ pub(crate) fn sign(
     encode(&Header::new(algorithm), claims, &key).map_err(|error| error.to_string())
 }
 
-/// Header and claims of a token whose signature nobody has verified.
+/// Header and claims of a token whose signature was not verified.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Unverified {
     pub(crate) header: Map<String, Value>,

@@ -66,7 +66,8 @@ pub(super) async fn run(session: &Session, bench: &Bench) -> Result<Exit, Failur
     Ok(if has_errors { Exit::Failed } else { Exit::Ok })
 }
 
-const HEAD: [&str; 7] = ["WORK", "CONNECTIONS", "PER SECOND", "P50 MS", "P99 MS", "RATIO", "ERRORS"];
+const HEAD: [&str; 7] =
+    ["WORK", "CONNECTIONS", "PER SECOND", "P50 MS", "P99 MS", "RATIO", "ERRORS"];
 
 /// A line of the result.
 struct Row {
@@ -96,7 +97,8 @@ fn rounded(value: f64, parts: f64) -> f64 {
 }
 
 fn cells(row: &Value) -> [String; 7] {
-    let number = |key: &str, digits: usize| format!("{:.digits$}", row[key].as_f64().unwrap_or(0.0));
+    let number =
+        |key: &str, digits: usize| format!("{:.digits$}", row[key].as_f64().unwrap_or(0.0));
     [
         super::text::cell(&row["work"]),
         super::text::cell(&row["connections"]),
@@ -140,7 +142,8 @@ async fn kinds(session: &Session, bench: &Bench) -> Result<Vec<Kind>, Failure> {
         answer: data.as_ref().map(|data| json!({ "resumeData": data })),
     });
     let agents = bench.agents.iter().flat_map(|id| {
-        let ask = |route| Kind::Ask { agent: id.clone(), route, body: json!({ "input": bench.text }) };
+        let ask =
+            |route| Kind::Ask { agent: id.clone(), route, body: json!({ "input": bench.text }) };
         [ask("text"), ask("stream")]
     });
     let kinds: Vec<_> = workflows.chain(agents).collect();

@@ -58,7 +58,9 @@ fn time_of_commit(folder: &Path) -> io::Result<Duration> {
 fn of_commit(time: Duration) -> Finding {
     let ms = time.as_secs_f64() * 1000.0;
     let (state, more) = match time {
-        time if time > SLOW => (State::Warned, ": a slow disk, for which each durable answer waits"),
+        time if time > SLOW => {
+            (State::Warned, ": a slow disk, for which each durable answer waits")
+        }
         time if time < TOO_FAST => (
             State::Warned,
             ": nothing waits for a disk here (memory, or a cache that a power failure loses)",

@@ -1,10 +1,10 @@
-//! What was found of one subject.
+//! Findings of single subjects.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// How a subject is.
+/// State of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Good,
@@ -24,7 +24,7 @@ impl State {
     }
 }
 
-/// What was found of one subject, in a line.
+/// Finding about one subject, in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) state: State,

@@ -23,11 +23,17 @@ pub(super) fn look(config: &Config) -> Finding {
         Err(error) => error,
     };
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Finding::new(State::Failed, NAME, format!("cannot listen at {host}:{port}: {error}"));
+        return Finding::new(
+            State::Failed,
+            NAME,
+            format!("cannot listen at {host}:{port}: {error}"),
+        );
     }
     let url = format!("http://{}:{port}/livez", reachable(host));
     match app::block_on(answer_of(&url, PATIENCE)) {
-        Ok(_) => Finding::new(State::Good, NAME, format!("a server listens at {host}:{port} already")),
+        Ok(_) => {
+            Finding::new(State::Good, NAME, format!("a server listens at {host}:{port} already"))
+        }
         Err(why) => {
             let text = format!(
                 "{host}:{port} is taken by something that {why} at /livez; choose another with --port"

@@ -1,9 +1,12 @@
 //! Other servers that the configuration names, and the clock compared with theirs.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use chrono::DateTime;
 use futures_util::future::join_all;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use reqwest::header::DATE;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
@@ -17,13 +20,13 @@ use crate::http_client;
 /// Time in which a server answers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Difference of clocks with which tokens are refused too early or accepted too long.
-const DIFFERENCE_MAX: Duration = Duration::from_secs(5);
+/// Difference of clocks, in seconds, with which tokens are refused too early or accepted too long.
+const DIFFERENCE_MAX: u64 = 5;
 
 /// The first second of 2025: a clock before it was never set.
-const NEVER_SET: Duration = Duration::from_secs(1_735_689_600);
+const NEVER_SET: Timestamp = Timestamp(1_735_689_600_000);
 
-/// What a server answered.
+/// Answer of a server.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// Scheme, host and port.
@@ -31,7 +34,7 @@ pub(super) struct Answer {
     /// Parts of the configuration that need it.
     users: Vec<String>,
     /// Its status and its time, or why there is no answer.
-    result: Result<(u16, Option<SystemTime>), String>,
+    result: Result<(u16, Option<Timestamp>), String>,
 }
 
 /// Asks each server once, all at the same time, without any key. Every answer is a good one: it shows
@@ -70,7 +73,7 @@ fn servers(config: &Config) -> BTreeMap<String, (Url, Vec<String>)> {
     servers
 }
 
-async fn answer_of(mut url: Url) -> Result<(u16, Option<SystemTime>), String> {
+async fn answer_of(mut url: Url) -> Result<(u16, Option<Timestamp>), String> {
     let client = http_client::builder().redirect(Policy::none()).timeout(PATIENCE);
     let client = if is_loopback(&url) { client.no_proxy() } else { client };
     let client: Client = client.build().map_err(|error| error.to_string())?;
@@ -82,7 +85,12 @@ async fn answer_of(mut url: Url) -> Result<(u16, Option<SystemTime>), String> {
         if error.is_timeout() { "no answer in time".to_owned() } else { chain(&error) }
     })?;
     let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
-    Ok((answer.status().as_u16(), date.and_then(|date| httpdate::parse_http_date(date).ok())))
+    Ok((answer.status().as_u16(), date.and_then(time_of)))
+}
+
+/// Returns the time in a `Date` header, which has the format of mails.
+fn time_of(date: &str) -> Option<Timestamp> {
+    Some(Timestamp(DateTime::parse_from_rfc2822(date).ok()?.timestamp_millis()))
 }
 
 /// Returns an error with its causes.
@@ -114,29 +122,28 @@ impl Answer {
     }
 }
 
-/// Compares the clock with those of the servers that answered.
+/// Compares the clock with that of a server that answered.
 pub(super) fn clock(answers: &[Answer]) -> Finding {
-    let times = answers.iter().filter_map(|it| Some((it.result.as_ref().ok()?.1?, &*it.origin)));
-    compared(SystemTime::now(), times.last())
+    let mut times =
+        answers.iter().filter_map(|it| Some((it.result.as_ref().ok()?.1?, &*it.origin)));
+    compared(SystemClock.now(), times.next_back())
 }
 
-fn compared(now: SystemTime, other: Option<(SystemTime, &str)>) -> Finding {
+fn compared(now: Timestamp, other: Option<(Timestamp, &str)>) -> Finding {
     const NAME: &str = "clock";
-    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let time = httpdate::fmt_http_date(now);
-    if since < NEVER_SET {
+    let time = now.to_iso();
+    if now < NEVER_SET {
         return Finding::new(State::Failed, NAME, format!("{time}: it was never set"));
     }
     let Some((other, origin)) = other else {
         return Finding::new(State::Good, NAME, format!("{time}, compared with no other"));
     };
-    let apart = now.duration_since(other).unwrap_or_else(|later| later.duration());
-    let seconds = apart.as_secs();
+    let apart = now.ms_since(other).max(other.ms_since(now)) / 1000;
     if apart > DIFFERENCE_MAX {
-        let text = format!("{time}: {seconds} s from that of {origin}; timers and tokens go by it");
+        let text = format!("{time}: {apart} s from that of {origin}; timers and tokens go by it");
         return Finding::new(State::Warned, NAME, text);
     }
-    Finding::new(State::Good, NAME, format!("{time}, within {} s of {origin}", seconds + 1))
+    Finding::new(State::Good, NAME, format!("{time}, within {} s of {origin}", apart + 1))
 }
 
 #[cfg(test)]
@@ -145,19 +152,21 @@ mod tests {
 
     #[test]
     fn clocks_are_compared() {
-        let now = SystemTime::UNIX_EPOCH + NEVER_SET * 2;
-        let hour = Duration::from_secs(3600);
+        let now = Timestamp(2 * NEVER_SET.0);
+        let hour = 3_600_000;
         for (now, other, state, says) in [
-            (SystemTime::UNIX_EPOCH, None, State::Failed, "never set"),
+            (Timestamp(0), None, State::Failed, "never set"),
             (now, None, State::Good, "compared with no other"),
-            (now, Some(now - Duration::from_secs(2)), State::Good, "within 3 s of x"),
-            (now, Some(now + hour), State::Warned, "3600 s from that of x"),
-            (now, Some(now - hour), State::Warned, "3600 s from that of x"),
+            (now, Some(now.0 - 2000), State::Good, "within 3 s of x"),
+            (now, Some(now.0 + hour), State::Warned, "3600 s from that of x"),
+            (now, Some(now.0 - hour), State::Warned, "3600 s from that of x"),
         ] {
-            let finding = compared(now, other.map(|other| (other, "x")));
+            let finding = compared(now, other.map(|other| (Timestamp(other), "x")));
             assert_eq!(finding.state, state, "{finding}");
             assert!(finding.text.contains(says), "{finding}");
         }
+        let date = time_of("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        assert_eq!(date.to_iso(), "1994-11-06T08:49:37.000Z");
     }
 
     #[test]

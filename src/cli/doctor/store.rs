@@ -20,7 +20,8 @@ pub(super) fn look(config: &Config) -> Vec<Finding> {
             let nodes = opened.and_then(|it| it.look().map_err(|error| error.to_string()));
             vec![match nodes {
                 Ok(nodes) => {
-                    let text = format!("{} answers; servers: {}", config.store.url, nodes.nodes.len());
+                    let text =
+                        format!("{} answers; servers: {}", config.store.url, nodes.nodes.len());
                     Finding::new(State::Good, NAME, text)
                 }
                 Err(why) => Finding::new(State::Failed, NAME, why),

@@ -110,7 +110,7 @@ impl JwtConfig {
     }
 }
 
-/// What signs tokens, as far as this program has it.
+/// Signing of tokens, where the keys are a secret.
 impl JwtConfig {
     /// Returns the secret and the algorithm that sign tokens for this server, or the reason why
     /// nothing here can.

@@ -66,7 +66,7 @@ pub(super) struct Place<'a> {
     pub(super) time: Duration,
 }
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// Times of the answers, in order.
