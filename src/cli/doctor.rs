@@ -108,7 +108,7 @@ fn proxies() -> Option<Finding> {
     if set.is_empty() {
         return None;
     }
-    let except = ["NO_PROXY", "no_proxy"].iter().any(|name| is_set(name));
+    let except = ["NO_PROXY", "no_proxy"].iter().any(is_set);
     let except = if except { ", except to the hosts of NO_PROXY" } else { "" };
     // not their values, which can have passwords
     let text = format!(

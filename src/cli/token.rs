@@ -1,6 +1,6 @@
 //! `greenroom token`: tokens that the configured server accepts, and why it refuses others.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -134,7 +134,9 @@ impl Server<'_> {
         claims.insert("exp".to_owned(), until.into());
         let token = sign(&claims, &secret, algorithm)?;
         let user = self.user_of(&token).map_err(|error| {
-            format!("greenroom: the server would refuse this token: {error}; change --claim")
+            format!(
+                "greenroom: the server would refuse this token: {error}; change USER or --claim"
+            )
         })?;
         match options.output {
             Output::Json => {
@@ -190,6 +192,9 @@ impl Server<'_> {
 
 /// Reads a token that was piped in, or is typed.
 fn from_stdin() -> Result<String, String> {
+    if io::stdin().is_terminal() {
+        print(&mut io::stderr(), &["reading the token from stdin; Ctrl-D ends it"]);
+    }
     let mut text = String::new();
     let limit = TOKEN_BYTES_MAX as u64 + 1024;
     let read = io::stdin().take(limit).read_to_string(&mut text);

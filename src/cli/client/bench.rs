@@ -45,11 +45,18 @@ pub(in crate::cli) struct Bench {
     )]
     connections: Vec<u64>,
     /// Time of each measurement, after a second of warming up.
-    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration_of)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = time_of)]
     time: Duration,
     /// Measure a server on another machine, too: its executions and generations are real ones.
     #[arg(long)]
     yes: bool,
+}
+
+/// Reads the time of a measurement.
+fn time_of(text: &str) -> Result<Duration, String> {
+    let time = duration_of(text)?;
+    let is_sensible = (Duration::from_millis(10)..=Duration::from_secs(600)).contains(&time);
+    if is_sensible { Ok(time) } else { Err("must be from 10ms to 10m".to_owned()) }
 }
 
 /// Measures a server, kind by kind.

@@ -43,18 +43,18 @@ impl Kind {
             Self::Bare => api.drain(Call::get(&["livez"])).await.map(drop),
             Self::Execute { workflow, body, answer } => {
                 let path = ["workflows", workflow, "execute"];
-                let headers = api.drain(Call::post(&path, body).long()).await?;
+                let headers = api.drain(Call::post(&path, body)).await?;
                 let Some(answer) = answer else { return Ok(()) };
                 let id = headers.get("x-execution-id").and_then(|id| id.to_str().ok());
                 let Some(id) = id else {
                     return Err(Failure::new(Exit::Failed, "the answer names no execution"));
                 };
                 let path = ["workflows", workflow, "executions", id, "resume"];
-                api.drain(Call::post(&path, answer).long()).await.map(drop)
+                api.drain(Call::post(&path, answer)).await.map(drop)
             }
             Self::Ask { agent, route, body } => {
                 let path = ["agents", agent, route];
-                api.drain(Call::post(&path, body).long()).await.map(drop)
+                api.drain(Call::post(&path, body)).await.map(drop)
             }
         }
     }
