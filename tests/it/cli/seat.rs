@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::program::Programs as _;
+use support::listener::reserved_port;
 use support::server::{Home, Server};
 
 /// Workflows and agents that these tests call.
@@ -91,7 +92,9 @@ impl Seat {
     /// Starts a server with tables that go before [`CONFIG`].
     pub(super) fn with(config: &str) -> Self {
         let home = Home::new(&format!("{config}\n{CONFIG}"));
-        let server = Server::start(home.greenroom(&[]));
+        // one that stays free for a restart
+        let port = reserved_port().to_string();
+        let server = Server::start(home.greenroom(&["--port", &port]));
         Self { home, server }
     }
 
